@@ -1,0 +1,104 @@
+"""torch's tensors, autograd and operators on any OpenCL device: `import cltensor as torch`.
+
+Importing this package touches no OpenCL; the first tensor does.
+"""
+
+from __future__ import annotations
+
+import builtins as _builtins
+import math as _math
+
+from . import autograd, dtypes
+from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .dtypes import (
+    bfloat16, bool, cdouble, cfloat, chalf, complex32, complex64, complex128, double, dtype, finfo, float, float16, float32, float64, get_default_dtype,
+    half, iinfo, int, int8, int16, int32, int64, long, set_default_dtype, short, uint8, uint16, uint32, uint64,
+)  # fmt: skip
+from .errors import OutOfMemoryError
+from .runtime import device, get_default_device, set_default_device
+from .size import Size
+from .tensor import Tensor, UntypedStorage  # isort: skip
+from . import creation  # isort: skip
+from . import cuda, legacy, nn, opencl  # isort: skip
+from .legacy import *  # noqa: F403  isort: skip - FloatTensor and its kin
+from .memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, sparse_coo, strided  # isort: skip
+from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
+from .printing import set_printoptions  # isort: skip
+#from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # isort: skip
+from .runtime.stats import STATS as _STATS  # isort: skip
+#from .serialization import load, save  # isort: skip
+
+__version__ = "0.1.0"
+
+e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
+
+globals().update(_FUNCTIONS)
+
+
+def stats():  # type: ignore[no-untyped-def]
+    """Return a snapshot of the counters: launches, builds, disk hits, copies, bytes moved, splits by reason."""
+    return _STATS.snapshot()
+
+
+def is_tensor(obj: object) -> _builtins.bool:
+    """Tell whether an object is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: object) -> _builtins.bool:
+    """Tell whether an object is a tensor's storage."""
+    return isinstance(obj, UntypedStorage)
+
+
+def is_floating_point(input: Tensor) -> _builtins.bool:  # noqa: A002
+    """Tell whether the dtype is a real floating type."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> _builtins.bool:  # noqa: A002
+    """Tell whether the dtype is complex."""
+    return input.dtype.is_complex
+
+
+def is_nonzero(input: Tensor) -> _builtins.bool:  # noqa: A002
+    """Tell whether the only element is not zero."""
+    return input.is_nonzero()
+
+
+def numel(input: Tensor) -> _builtins.int:  # noqa: A002
+    """Return the number of elements."""
+    return input.numel()
+
+
+def broadcast_shapes(*shapes):  # type: ignore[no-untyped-def]
+    """Return the shape that shapes broadcast to."""
+    from .layout import broadcast_shapes as joint
+
+    return Size(joint(*[(s,) if isinstance(s, _builtins.int) else tuple(s) for s in shapes]))
+
+
+def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:  # noqa: A002
+    """Tell whether shapes agree."""
+    return input.shape == other.shape
+
+
+def get_num_threads() -> _builtins.int:
+    """Return the compute units of the cpu device."""
+    from .runtime import get_backend
+
+    return get_backend(device("cpu")).info.compute_units
+
+
+def set_num_threads(n: _builtins.int) -> None:
+    """Accepted for torch's programs; the OpenCL driver owns its threads."""
+
+
+def use_deterministic_algorithms(mode: _builtins.bool, *, warn_only: _builtins.bool = False) -> None:
+    """Accepted: every kernel is deterministic."""
+
+
+def are_deterministic_algorithms_enabled() -> _builtins.bool:
+    """Return True: every kernel is deterministic."""
+    return True
+
+

@@ -1,0 +1,425 @@
+"""Custom differentiable functions: `Function`, its context, `once_differentiable`.
+
+Owns how a user's forward and backward become a node. Knows nothing of the engine's loop.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from . import anomaly
+from .anomaly import STATE as ANOMALY
+from .mode import GRAD
+from .node import Node, next_sequence
+from .record import TensorBase, record
+from .saved import FREED_TEXT, save
+from .views import CUSTOM_FUNCTION, MULTI_OUTPUT, attach, gradient_edge, requires, set_node
+
+
+class FunctionCtx:
+    """What `forward` and `backward` share: saved tensors, flags, and any attribute the user sets."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep inputs or outputs (or None) for backward, found there as `ctx.saved_tensors`."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for the function's jvp."""
+        for t in tensors:
+            if not isinstance(t, TensorBase) and t is not None:
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should "
+                    "save non-tensors as attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Name the inputs that forward changed in place."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Name the outputs that have no gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Say whether a missing gradient reaches backward as zeros (the default) or as None."""
+        self.materialize_grads = value
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Do nothing, with a warning: sharing is tracked by itself."""
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls "
+            "to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+
+class BackwardCFunction(Node, FunctionCtx):
+    """The node of a custom function, and its `ctx`: both are one object."""
+
+    _forward_cls: Any = None
+
+    def __init__(self) -> None:
+        self._edges = ()
+        self._extra = None
+        self._fn = None
+        self._key = -next_sequence()
+        self._meta = ()
+        self._saved = None
+        self._shapes = ()
+        self._tensor_args: tuple[bool, ...] = ()
+        self.to_save: Any = None
+        self.dirty_tensors: Any = None
+        self.non_differentiable: Any = None
+        self.materialize_grads = True
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self._kept: list[Any] | None = None
+        self._freed = False
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept, checked to be unchanged."""
+        if self._freed:
+            raise RuntimeError(FREED_TEXT)
+        if self._kept is None:
+            return () if self.to_save is None else tuple(self.to_save)
+        return tuple([None if s is None else s.unpack(self) for s in self._kept])
+
+    saved_variables = saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        if self._freed:
+            raise RuntimeError(FREED_TEXT)
+        return tuple(self._kept or ())
+
+    def _keep(self, outputs: Any) -> None:
+        """Turn `to_save` into saved tensors, now that outputs know their node."""
+        kept = self.to_save
+        self.to_save = None
+        if kept is None:
+            return
+        items: list[Any] = []
+        for i, t in enumerate(kept):
+            if t is None:
+                items.append(None)
+            elif not isinstance(t, TensorBase):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}"
+                )
+            else:
+                items.append(save(t, t._node is self or any(t is out for out in outputs)))
+        self._kept = items
+
+    def _release(self) -> None:
+        if self._kept:
+            for item in self._kept:
+                if item is not None:
+                    item.release()
+            self._kept = None
+            self._freed = True
+
+    def _apply(self, grads: list[Any]) -> tuple[Any, ...]:
+        if self.materialize_grads:
+            task = GRAD.task
+            seed = (
+                task.seed if task is not None else next((g for g in grads if g is not None), None)
+            )
+            for i, meta in enumerate(self._meta):
+                if grads[i] is None and meta is not None and seed is not None:
+                    grads[i] = seed.new_zeros(meta[0], dtype=meta[1], device=meta[2])
+        outs = self.apply(*grads)
+        if type(outs) is not tuple:
+            outs = tuple(outs) if type(outs) is list else (outs,)
+        expected = len(self._tensor_args)
+        if len(outs) > expected and all(o is None for o in outs[expected:]):
+            outs = outs[:expected]
+        if len(outs) != expected:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients "
+                f"(expected {expected}, got {len(outs)})"
+            )
+        kept = []
+        for i, (g, is_tensor) in enumerate(zip(outs, self._tensor_args)):
+            if is_tensor:
+                if g is not None and not isinstance(g, TensorBase):
+                    raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
+                kept.append(g)
+            elif g is not None:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different from None at position {i + 1}, but the "
+                    "corresponding forward input was not a Variable"
+                )
+        return tuple(kept)
+
+    def apply(self, *grads: Any) -> Any:
+        """Run the user's backward (or vjp) on the outputs' gradients."""
+        backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
+        if backward is not Function.backward and vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
+        return (vjp if vjp is not Function.vjp else backward)(self, *grads)
+
+
+class FunctionMeta(type):
+    """Gives every Function class its node class, `<Name>Backward`."""
+
+    _backward_cls: type[BackwardCFunction]
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        cls._backward_cls = type(
+            name + "Backward",
+            (BackwardCFunction,),
+            {"_forward_cls": cls, "__module__": "torch.autograd.function"},
+        )
+        super().__init__(name, bases, attrs)
+
+
+class Function(metaclass=FunctionMeta):
+    """Base of custom differentiable functions: subclass it with static `forward` and `backward`, call `apply`.
+
+    `forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`; `backward(ctx, *grads)` returns
+    one gradient or None for every argument of forward.
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html"
+            "#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result. Called without recording."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Fill `ctx` after a forward that takes none."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Return the gradients of forward's arguments."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Return the tangents of forward's results."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Run over a batch dimension."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod"
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward on the arguments and record the node."""
+        split = cls.setup_context is not Function.setup_context
+        if split and (kwargs or cls.forward is not Function.forward):
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, {}
+        if kwargs:
+            raise TypeError("apply() takes no keyword arguments")
+        ctx = cls._backward_cls()
+        needs = tuple([isinstance(a, TensorBase) and requires(a) for a in args])
+        ctx.needs_input_grad = needs
+        ctx._tensor_args = tuple([isinstance(a, TensorBase) for a in args])
+        executable = GRAD.enabled and any(needs)
+        if executable:
+            ctx._edges = tuple([gradient_edge(a) for a in args if isinstance(a, TensorBase)])
+            if ANOMALY.enabled:
+                anomaly.remember(ctx._extras(), GRAD.task.node if GRAD.task is not None else None)
+        prev, GRAD.enabled = GRAD.enabled, False
+        try:
+            if split:
+                result = cls.forward(*args)
+                cls.setup_context(ctx, args, result)
+            else:
+                result = cls.forward(ctx, *args)
+        finally:
+            GRAD.enabled = prev
+        outputs = result if type(result) is tuple else (result,)
+        wrapped = _wrap_outputs(ctx, args, outputs, executable)
+        if executable:
+            ctx._keep(wrapped)
+        else:
+            ctx.to_save = None
+        ctx.dirty_tensors = ctx.non_differentiable = None
+        return wrapped if type(result) is tuple else wrapped[0]
+
+
+def _contains(items: Any, t: Any) -> bool:
+    if items:
+        for item in items:
+            if item is t:
+                return True
+    return False
+
+
+def _wrap_outputs(
+    ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...], executable: bool
+) -> tuple[Any, ...]:
+    """Give every output its place in the graph, by what forward said of it."""
+    dirty = ctx.dirty_tensors
+    for t in dirty or ():
+        if not _contains(outputs, t):
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
+                "are modified inplace must all be outputs of the Function."
+            )
+    metas = []
+    wrapped = []
+    several = sum(1 for out in outputs if isinstance(out, TensorBase)) > 1
+    for nr, out in enumerate(outputs):
+        if not isinstance(out, TensorBase):
+            metas.append(None)
+            wrapped.append(out)
+            continue
+        t: Any = out
+        is_input = _contains(args, t)
+        modified = _contains(dirty, t)
+        differentiable = (
+            executable and not _contains(ctx.non_differentiable, t) and t.dtype.category >= 2
+        )
+        metas.append((t.shape, t.dtype, t.device))
+        if not differentiable:
+            if is_input and not modified:
+                t = t.detach()
+            elif requires(t) and not is_input:
+                t = t.detach()
+        elif modified:
+            if not is_input:
+                warnings.warn(
+                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
+                    "need to pass it to mark_dirty().",
+                    stacklevel=4,
+                )
+            _rebase_dirty(ctx, t, nr, args, several, metas)
+        elif is_input:
+            view = t.alias()
+            view._view = None
+            _as_view_of(view, t, MULTI_OUTPUT if several else CUSTOM_FUNCTION)
+            t = view
+            t._node, t._nr, t._requires = ctx, nr, False
+        else:
+            if t._view is not None:
+                t._view.kind = MULTI_OUTPUT if several else CUSTOM_FUNCTION
+                t._view.version = t._vc.value
+            set_node(t, ctx, nr)
+        wrapped.append(t)
+    ctx._meta = tuple(metas)
+    if executable and ctx.to_save:
+        # What forward saved under its own name may have been wrapped anew.
+        swap = {id(old): new for old, new in zip(outputs, wrapped) if old is not new}
+        if swap:
+            ctx.to_save = tuple(
+                swap.get(id(t), t) if not _contains(args, t) else t for t in ctx.to_save
+            )
+    return tuple(wrapped)
+
+
+def _as_view_of(view: Any, parent: Any, kind: int) -> None:
+    from .views import ViewMeta
+
+    meta = parent._view
+    base = parent if meta is None else meta.base
+    replay = None if meta is None else meta.replay
+    view._view = ViewMeta(base, replay, kind, view._vc.value)
+
+
+def _rebase_dirty(
+    ctx: BackwardCFunction, t: Any, nr: int, args: tuple[Any, ...], several: bool, metas: list[Any]
+) -> None:
+    view = t._view
+    if view is None:
+        if t._requires:
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            )
+        set_node(t, ctx, nr)
+        return
+    if requires(t) and view.base._node is None:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    if several:
+        raise RuntimeError(
+            "If your Function modifies in-place an input that is a view of another Tensor, it must have exactly one "
+            "Tensor output."
+        )
+    index = [i for i, a in enumerate(a for a in args if isinstance(a, TensorBase)) if a is t][0]
+    ctx._meta = tuple(metas)
+    attach(t, ctx, index)
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a backward that must not be differentiated itself: doing so raises RuntimeError."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        prev, GRAD.enabled = GRAD.enabled, False
+        try:
+            outs = fn(ctx, *args)
+        finally:
+            GRAD.enabled = prev
+        if not GRAD.enabled or not any(isinstance(a, TensorBase) and requires(a) for a in args):
+            return outs
+        many = outs if isinstance(outs, tuple) else (outs,)
+        marked = []
+        for out in many:
+            if isinstance(out, TensorBase):
+                source = out.detach()  # type: ignore[attr-defined]
+                source._requires = True
+                out = source.alias()
+                record("DelayedErrorBackward0", (source,), out, _refuse)
+            marked.append(out)
+        return tuple(marked) if isinstance(outs, tuple) else marked[0]
+
+    return wrapper
+
+
+def _refuse(ctx: Any, *grads: Any) -> Any:
+    raise RuntimeError(
+        "trying to differentiate twice a function that was marked with @once_differentiable"
+    )
+
+
+class InplaceFunction(Function):
+    """A Function remembering whether it works in place; kept for old programs."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

@@ -1,0 +1,420 @@
+"""`torch.autograd.functional`: whole derivatives of a Python function of tensors.
+
+Owns vjp, jvp, jacobian, hessian, vhp and hvp, all by reverse mode (jvp and hvp by differentiating a vjp with respect to
+its weights). Knows only `grad` and the tensors' methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .engine import grad, stack
+from .mode import enable_grad
+from .record import TensorBase
+from .views import requires
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Tensors = Any
+
+
+def _as_tuple(
+    value: Any, arg: str | None = None, fn: str | None = None
+) -> tuple[bool, tuple[Any, ...]]:
+    if isinstance(value, tuple):
+        for i, item in enumerate(value):
+            if not isinstance(item, TensorBase):
+                raise TypeError(
+                    f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the value at index {i} "
+                    f"has type {type(item)}."
+                )
+        return True, value
+    if not isinstance(value, TensorBase):
+        raise TypeError(
+            f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the given {arg} has type "
+            f"{type(value)}."
+        )
+    return False, (value,)
+
+
+def _prepare(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool) -> tuple[Any, ...]:
+    """Give the inputs fresh identities, so that only what the function does with them is differentiated."""
+    fresh = []
+    for t in inputs:
+        if create_graph and requires(t):
+            fresh.append(t.view_as(t))
+        else:
+            fresh.append(t.detach().requires_grad_(need_graph))
+    return tuple(fresh)
+
+
+def _finish(items: tuple[Any, ...], create_graph: bool) -> tuple[Any, ...]:
+    return items if create_graph else tuple(t.detach() for t in items)
+
+
+def _shape_back(items: tuple[Any, ...], was_tuple: bool) -> Any:
+    return items if was_tuple else items[0]
+
+
+def _check_weights(v: tuple[Any, ...], like: tuple[Any, ...], is_tuple: bool) -> None:
+    if len(v) != len(like):
+        if is_tuple:
+            raise RuntimeError(
+                f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}."
+            )
+        raise RuntimeError("The given v should contain a single Tensor.")
+    for i, (have, want) in enumerate(zip(v, like)):
+        if have.shape != want.shape:
+            prefix = f"Entry {i} in " if is_tuple else ""
+            raise RuntimeError(
+                f"{prefix}v has invalid size: should be {want.size()} but got {have.size()}."
+            )
+
+
+_INDEPENDENT = {
+    "hessian": (
+        "The hessian of the user-provided function with respect to input {i} is independent of the input. This is not "
+        "allowed in strict mode. You should ensure that your function is thrice differentiable and that the hessian "
+        "depends on the inputs."
+    ),
+    "jacobian": (
+        "While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} "
+        "is independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
+        "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for "
+        "example)."
+    ),
+    "grad_inputs": (
+        "The gradient with respect to input {i} is independent of the inputs of the user-provided function. This is not "
+        "allowed in strict mode."
+    ),
+    "outputs": (
+        "Output {i} of the user-provided function does not require gradients. The outputs must be computed in a "
+        "differentiable manner from the input when running in strict mode."
+    ),
+}
+
+
+def _check_depends(items: Sequence[Any], what: str, strict: bool) -> None:
+    if not strict:
+        return
+    for i, t in enumerate(items):
+        if t is None:
+            raise RuntimeError(
+                f"The output of the user-provided function is independent of input {i}. This is not allowed in strict "
+                "mode."
+            )
+        if not requires(t):
+            raise RuntimeError(_INDEPENDENT[what].format(i=i))
+
+
+def _grads(
+    outputs: Sequence[Any],
+    inputs: Sequence[Any],
+    weights: Sequence[Any] | None = None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+) -> tuple[Any, ...]:
+    """`grad`, leaving out the outputs that need none; None where an input is not reached."""
+    if weights is None:
+        weights = (None,) * len(outputs)
+    kept = [(o, w) for o, w in zip(outputs, weights) if o is not None and requires(o)]
+    if not kept:
+        return (None,) * len(inputs)
+    return grad(
+        [o for o, _ in kept],
+        inputs,
+        [w for _, w in kept],
+        create_graph=create_graph,
+        retain_graph=retain_graph,
+        allow_unused=True,
+    )
+
+
+_MISSING = {
+    "back": "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
+    "back_trick": (
+        "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double "
+        "backward trick to compute forward mode gradients. This is not allowed in strict mode."
+    ),
+    "double_back": (
+        "The jacobian of the user-provided function is independent of input {i}. This is not allowed in strict mode."
+    ),
+    "double_back_trick": (
+        "The hessian of the user-provided function is independent of entry {i} in the grad_jacobian. This is not allowed "
+        "in strict mode as it prevents from using the double backward trick to replace forward mode AD."
+    ),
+}
+
+
+def _fill(
+    grads: Sequence[Any], like: Sequence[Any], strict: bool, create_graph: bool, stage: str
+) -> tuple[Any, ...]:
+    """Put zeros where there is no gradient; in strict mode that is an error."""
+    filled = []
+    for i, g in enumerate(grads):
+        if g is None:
+            if strict:
+                raise RuntimeError(_MISSING[stage].format(i=i))
+            g = like[i].new_zeros(like[i].shape)
+        elif strict and create_graph and not requires(g):
+            what = "hessian" if "double" in stage else "jacobian"
+            raise RuntimeError(
+                f"The {what} of the user-provided function is independent of input {i}. This is not allowed in strict "
+                "mode when create_graph=True."
+            )
+        filled.append(g)
+    return tuple(filled)
+
+
+def vjp(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """Return `func(*inputs)` and the product of `v` with its Jacobian, shaped as the inputs."""
+    with enable_grad():
+        in_tuple, ins = _as_tuple(inputs, "inputs", "vjp")
+        ins = _prepare(ins, create_graph, True)
+        out_tuple, outs = _as_tuple(func(*ins), "outputs of the user-provided function", "vjp")
+        _check_depends(outs, "outputs", strict)
+        weights = None
+        if v is not None:
+            v_tuple, weights = _as_tuple(v, "v", "vjp")
+            weights = _prepare(weights, create_graph, False)
+            _check_weights(weights, outs, v_tuple)
+        elif len(outs) != 1 or outs[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the user-provided function returns a single Tensor with a single "
+                "element."
+            )
+        products = _grads(outs, ins, weights, create_graph=create_graph)
+        products = _fill(products, ins, strict, create_graph, "back")
+    return (
+        _shape_back(_finish(outs, create_graph), out_tuple),
+        _shape_back(_finish(products, create_graph), in_tuple),
+    )
+
+
+def jvp(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """Return `func(*inputs)` and the product of its Jacobian with `v`, shaped as the outputs."""
+    with enable_grad():
+        _, ins = _as_tuple(inputs, "inputs", "jvp")
+        ins = _prepare(ins, create_graph, True)
+        weights = None
+        if v is not None:
+            v_tuple, weights = _as_tuple(v, "v", "jvp")
+            weights = _prepare(weights, create_graph, False)
+            _check_weights(weights, ins, v_tuple)
+        elif len(ins) != 1 or ins[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the input to the user-provided function is a single Tensor with a "
+                "single element."
+            )
+        out_tuple, outs = _as_tuple(func(*ins), "outputs of the user-provided function", "jvp")
+        _check_depends(outs, "outputs", strict)
+        # The vjp is linear in its weights: its derivative with respect to them is the jvp.
+        dummies = tuple(o.new_zeros(o.shape).requires_grad_() for o in outs)
+        pulled = _grads(outs, ins, dummies, create_graph=True)
+        _check_depends(pulled, "grad_inputs", strict)
+        pushed = _grads(pulled, dummies, _weights_or_ones(weights, ins), create_graph=create_graph)
+        pushed = _fill(pushed, outs, strict, create_graph, "back_trick")
+    return (
+        _shape_back(_finish(outs, create_graph), out_tuple),
+        _shape_back(_finish(pushed, create_graph), out_tuple),
+    )
+
+
+def _weights_or_ones(weights: tuple[Any, ...] | None, like: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(t.new_ones(t.shape) for t in like) if weights is None else weights
+
+
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """Return the Jacobian: for output shape S and input shape T a tensor of shape S + T, nested in tuples as they are.
+
+    `vectorize` and `strategy` choose torch's ways of computing it; here the rows are computed one by one.
+    """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
+            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError(
+                'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not '
+                'supported together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
+            )
+        if strict:
+            raise RuntimeError(
+                'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported '
+                'together (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
+            )
+        if not vectorize:
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
+                "`vectorize=True`."
+            )
+    with enable_grad():
+        in_tuple, ins = _as_tuple(inputs, "inputs", "jacobian")
+        ins = _prepare(ins, create_graph, True)
+        out_tuple, outs = _as_tuple(func(*ins), "outputs of the user-provided function", "jacobian")
+        _check_depends(outs, "outputs", strict)
+        if vectorize and strict:
+            raise RuntimeError(
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+                "Please either set `strict=False` or `vectorize=False`."
+            )
+        table = []
+        for i, out in enumerate(outs):
+            columns: list[list[Any]] = [[] for _ in ins]
+            flat = out.reshape(-1)
+            for j in range(out.numel()):
+                row = _grads((flat[j],), ins, create_graph=create_graph, retain_graph=True)
+                for k, (g, t) in enumerate(zip(row, ins)):
+                    if g is None:
+                        if strict:
+                            raise RuntimeError(
+                                f"Output {i} of the user-provided function is independent of input {k}. This is not "
+                                "allowed in strict mode."
+                            )
+                        g = t.new_zeros(t.shape)
+                    elif strict and create_graph and not requires(g):
+                        raise RuntimeError(
+                            f"The jacobian of the user-provided function is independent of input {i}. This is not "
+                            "allowed in strict mode when create_graph=True."
+                        )
+                    columns[k].append(g)
+            blocks = []
+            for rows, t in zip(columns, ins):
+                shape = (*out.shape, *t.shape)
+                blocks.append(stack(rows).reshape(shape) if rows else t.new_zeros(shape))
+            table.append(_finish(tuple(blocks), create_graph))
+    if out_tuple:
+        return tuple(_shape_back(row, in_tuple) for row in table)
+    return _shape_back(table[0], in_tuple)
+
+
+def _single(out: Any, fn: str) -> Any:
+    if isinstance(out, tuple):
+        raise RuntimeError(f"The function given to {fn} should return a single Tensor")
+    if out.numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {fn} should contain a single element"
+        )
+    return out
+
+
+def hessian(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """Return the Hessian of a scalar function: for input shapes S, T tensors of shape S + T, nested as the inputs."""
+    in_tuple, ins = _as_tuple(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+
+    def scalar(*args: Any) -> Any:
+        out = func(*args)
+        _, outs = _as_tuple(out, "outputs of the user-provided function", "hessian")
+        _check_depends(outs, "outputs", strict)
+        return _single(out, "hessian").reshape(())
+
+    def first(*args: Any) -> Any:
+        if outer_jacobian_strategy == "forward-mode":
+            args = tuple(t.requires_grad_(True) for t in args)
+        rows = jacobian(scalar, args, create_graph=True)
+        _check_depends(rows, "jacobian", strict)
+        return rows
+
+    result = jacobian(
+        first,
+        ins,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
+    )
+    return result if in_tuple else result[0][0]
+
+
+def _weights(v: Any, ins: tuple[Any, ...], create_graph: bool, fn: str) -> tuple[Any, ...] | None:
+    if v is not None:
+        v_tuple, weights = _as_tuple(v, "v", fn)
+        weights = _prepare(weights, create_graph, False)
+        _check_weights(weights, ins, v_tuple)
+        return weights
+    if len(ins) != 1 or ins[0].numel() != 1:
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single Tensor with a single "
+            "element."
+        )
+    return None
+
+
+def vhp(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """Return a scalar function's value and the product of `v` with its Hessian, shaped as the inputs."""
+    with enable_grad():
+        in_tuple, ins = _as_tuple(inputs, "inputs", "vhp")
+        ins = _prepare(ins, create_graph, True)
+        weights = _weights(v, ins, create_graph, "vhp")
+        out = func(*ins)
+        _, outs = _as_tuple(out, "outputs of the user-provided function", "vhp")
+        _check_depends(outs, "outputs", strict)
+        _single(out, "vhp")
+        slopes = _grads(outs, ins, create_graph=True)
+        _check_depends(slopes, "jacobian", strict)
+        product = _grads(slopes, ins, _weights_or_ones(weights, ins), create_graph=create_graph)
+        product = _fill(product, ins, strict, create_graph, "double_back")
+    return _finish(outs, create_graph)[0], _shape_back(_finish(product, create_graph), in_tuple)
+
+
+def hvp(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """Return a scalar function's value and the product of its Hessian with `v`, shaped as the inputs."""
+    with enable_grad():
+        in_tuple, ins = _as_tuple(inputs, "inputs", "hvp")
+        ins = _prepare(ins, create_graph, True)
+        weights = _weights(v, ins, create_graph, "hvp")
+        out = func(*ins)
+        _, outs = _as_tuple(out, "outputs of the user-provided function", "hvp")
+        _check_depends(outs, "outputs", strict)
+        _single(out, "hvp")
+        slopes = _grads(outs, ins, create_graph=True)
+        _check_depends(slopes, "jacobian", strict)
+        dummies = tuple(t.new_zeros(t.shape).requires_grad_() for t in ins)
+        pulled = _grads(slopes, ins, dummies, create_graph=True)
+        _check_depends(pulled, "hessian", strict)
+        product = _grads(pulled, dummies, _weights_or_ones(weights, ins), create_graph=create_graph)
+        product = _fill(product, ins, strict, create_graph, "double_back_trick")
+    return _finish(outs, create_graph)[0], _shape_back(_finish(product, create_graph), in_tuple)

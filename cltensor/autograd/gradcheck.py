@@ -1,0 +1,476 @@
+"""`gradcheck` and `gradgradcheck`: gradients against finite differences.
+
+Owns the comparison. Numbers are compared on the host, in numpy; the functions under test run on their device.
+
+Note [Complex gradients]
+    The gradient of a real L at z = x + iy is dL/dx + i dL/dy. So for a complex output o the weights 1 and 1j give the
+    gradients of Re(o) and Im(o), and a step h changes L by Re(sum(conj(g) * h)).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .engine import grad
+from .record import TensorBase, record
+from .views import requires
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+Array = np.ndarray[Any, Any]
+
+_NONDET = (
+    "\n\nNOTE: If your op relies on non-deterministic operations i.e., it is listed here:\n"
+    "https://pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html\n"
+    "this failure might be expected.\n\nIf you are adding a new operator, please file an issue and then use one of the\n"
+    "workarounds. The workaround depends on how your test invokes gradcheck/gradgradcheck.\n"
+)
+_BC_TEXT = (
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+    "existing callers of this function. If this is true for you, you can call this function with "
+    '"check_undefined_grad=False" to disable the feature'
+)
+_UNDEFINED_NOTES = (
+    'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
+)
+
+
+class GradcheckError(RuntimeError):
+    """A gradient differs from its finite difference, or breaks a rule of gradients."""
+
+
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else (x,)
+
+
+def _host(t: Any) -> Array:
+    return np.array(t._host())
+
+
+def _differentiable(out: Any) -> tuple[Any, ...]:
+    return tuple(o for o in _tuple(out) if isinstance(o, TensorBase) and requires(o))
+
+
+def _tested(inputs: Sequence[Any]) -> list[Any]:
+    return [t for t in inputs if isinstance(t, TensorBase) and requires(t)]
+
+
+def _check_inputs(inputs: tuple[Any, ...]) -> None:
+    found = False
+    for i, t in enumerate(inputs):
+        if not (isinstance(t, TensorBase) and requires(t)):
+            continue
+        x: Any = t
+        if x.dtype.name not in ("float64", "complex128"):
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
+                "likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=4,
+            )
+        if not all(st > 0 or n <= 1 for st, n in zip(x.stride(), x.shape)):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                "on the input before passing it to gradcheck."
+            )
+        found = True
+    if not found:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+
+
+class _Steps:
+    """Evaluates a function with one input moved; the input's memory is written and put back, its version untouched."""
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        pick: Callable[[Any], Sequence[Any]],
+    ) -> None:
+        self.func = func
+        self.inputs = inputs
+        self.pick = pick
+
+    def at(self, t: Any, values: Array) -> list[Array]:
+        t.data.copy_(t.new_tensor(values))
+        return [_host(o) for o in self.pick(self.func(*self.inputs))]
+
+    def slope(self, t: Any, base: Array, step: Array, eps: float) -> list[Array]:
+        """(f(base + step) - f(base - step)) / (2 eps) for every output."""
+        try:
+            up = self.at(t, base + step)
+            down = self.at(t, base - step)
+        finally:
+            t.data.copy_(t.new_tensor(base))
+        return [(a - b) / (2 * eps) for a, b in zip(up, down)]
+
+
+def _numerical(steps: _Steps, t: Any, sizes: Sequence[tuple[int, bool]], eps: float) -> list[Array]:
+    """For every output its Jacobian with respect to `t`, (parts, elements of t, elements of output).
+
+    Parts are the real and, for complex outputs, the imaginary one. `sizes`: elements and complexity of the outputs.
+    """
+    base = _host(t)
+    complex_in = base.dtype.kind == "c"
+    made = [
+        np.zeros((2 if c else 1, base.size, n), complex if complex_in else float) for n, c in sizes
+    ]
+    for k in range(base.size):
+        for unit in (1.0, 1j) if complex_in else (1.0,):
+            step = np.zeros_like(base)
+            step.reshape(-1)[k] = eps * unit
+            for block, (_, c), slope in zip(made, sizes, steps.slope(t, base, step, eps)):
+                block[0, k] += slope.real.reshape(-1) * unit
+                if c:
+                    block[1, k] += slope.imag.reshape(-1) * unit
+    return made
+
+
+def _analytical(out: Any, tested: list[Any], parts: int) -> tuple[list[Array], bool]:
+    """The Jacobians of one output with respect to all inputs, from its rows; and whether dtypes matched."""
+    made = [
+        np.zeros((parts, t.numel(), out.numel()), complex if t.dtype.is_complex else float)
+        for t in tested
+    ]
+    dtypes_ok = True
+    for j in range(out.numel()):
+        for part, unit in enumerate((1.0, 1j)[:parts]):
+            weights = np.zeros(tuple(out.shape), complex if parts == 2 else float)
+            weights.reshape(-1)[j] = unit
+            g = out.new_tensor(weights.astype(_host_dtype(out)))
+            for block, t, got in zip(
+                made, tested, grad(out, tested, g, retain_graph=True, allow_unused=True)
+            ):
+                if got is None:
+                    continue
+                if got.shape != t.shape:
+                    raise GradcheckError("Analytical gradient has incorrect size")
+                dtypes_ok = dtypes_ok and got.dtype is t.dtype
+                block[part, :, j] = _host(got).reshape(-1)
+    return made, dtypes_ok
+
+
+def _host_dtype(t: Any) -> Any:
+    return t.dtype.np if t.dtype.np is not None else np.float32
+
+
+def _mismatch(
+    analytical: Array, numerical: Array, out: int, inp: int, t: Any, imag: bool | None
+) -> GradcheckError:
+    prefix = (
+        ""
+        if imag is None
+        else f"While considering the {'imaginary' if imag else 'real'} part of complex outputs only, "
+    )
+    show = t.detach().new_tensor
+    return GradcheckError(
+        f"{prefix}Jacobian mismatch for output {out} with respect to input {inp},\n"
+        f"numerical:{show(numerical)}\nanalytical:{show(analytical)}\n"
+    )
+
+
+def _check_slow(
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    outputs: tuple[Any, ...],
+    tested: list[Any],
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    check_grad_dtypes: bool,
+) -> None:
+    steps = _Steps(func, inputs, _differentiable)
+    sizes = [(o.numel(), o.dtype.is_complex) for o in outputs]
+    numerical = [_numerical(steps, t, sizes, eps) for t in tested]
+    places = [i for i, x in enumerate(inputs) if any(x is t for t in tested)]
+    for i, (out, (_, is_complex)) in enumerate(zip(outputs, sizes)):
+        parts = 2 if is_complex else 1
+        analytical, dtypes_ok = _analytical(out, tested, parts)
+        again, _ = _analytical(out, tested, parts)
+        if check_grad_dtypes and not dtypes_ok:
+            raise GradcheckError("Gradient has dtype mismatch")
+        for k, t in enumerate(tested):
+            for part in reversed(range(parts)):
+                a, n = analytical[k][part], numerical[k][i][part]
+                if not np.allclose(a, n, rtol, atol):
+                    raise _mismatch(a, n, i, places[k], t, bool(part) if is_complex else None)
+        for first, second in zip(analytical, again):
+            if first.size and not (abs(first - second).max() <= nondet_tol):
+                raise GradcheckError(
+                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                    "gives different values, although analytical gradient matches numerical gradient."
+                    f"The tolerance for nondeterminism was {nondet_tol}.{_NONDET}"
+                )
+
+
+def _random(rng: np.random.Generator, t: Any) -> Array:
+    v = rng.uniform(0.1, 1.0, tuple(t.shape))
+    return (v + 1j * rng.uniform(0.1, 1.0, tuple(t.shape))) if t.dtype.is_complex else v
+
+
+def _check_fast(
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    outputs: tuple[Any, ...],
+    tested: list[Any],
+    eps: float,
+    atol: float,
+    rtol: float,
+) -> None:
+    """Compare one random projection of every Jacobian."""
+    rng = np.random.default_rng(0)
+    steps = _Steps(func, inputs, _differentiable)
+    places = [i for i, x in enumerate(inputs) if any(x is t for t in tested)]
+    weights = [_random(rng, o) for o in outputs]
+    analytical = [
+        grad(
+            o, tested, o.new_tensor(w.astype(_host_dtype(o))), retain_graph=True, allow_unused=True
+        )
+        for o, w in zip(outputs, weights)
+    ]
+    for k, t in enumerate(tested):
+        base, u = _host(t), _random(rng, t)
+        slopes = steps.slope(t, base, eps * u, eps)
+        for i, (slope, w) in enumerate(zip(slopes, weights)):
+            numerical = float((np.conj(w) * slope).real.sum())
+            g = analytical[i][k]
+            got = 0.0 if g is None else float((np.conj(_host(g)) * u).real.sum())
+            scale = float(abs(w).sum() * abs(u).sum())
+            if not abs(got - numerical) <= atol * max(scale, 1.0) + rtol * abs(numerical):
+                raise _mismatch(
+                    np.array(got),
+                    np.array(numerical),
+                    i,
+                    places[k],
+                    t.real if t.dtype.is_complex else t,
+                    None,
+                )
+
+
+def _zeros(outputs: Sequence[Any]) -> list[Any]:
+    return [o.new_zeros(o.shape) for o in outputs]
+
+
+def _check_linear(outputs: tuple[Any, ...], tested: list[Any], masked: bool) -> None:
+    """A zero weight must give a zero gradient of the right kind."""
+    if not tested:
+        raise GradcheckError("no Tensors requiring grad found in input")
+    got = grad(outputs, tested, _zeros(outputs), retain_graph=True, allow_unused=True)
+    for g, t in zip(got, tested):
+        if g is None:
+            continue
+        values = _host(g)
+        if not (np.allclose(values, 0) if masked else (values == 0).all()):
+            raise GradcheckError("backward not multiplied by grad_output")
+        if g.dtype is not t.dtype:
+            raise GradcheckError("grad is incorrect type")
+        if g.device != t.device:
+            raise GradcheckError("grad is incorrect device")
+        if g.shape != t.shape:
+            raise GradcheckError("grad is incorrect size")
+
+
+def _no_gradient(ctx: Any, g: Any) -> None:
+    return None
+
+
+def _undefine(t: Any) -> Any:
+    """Pass a tensor on, but no gradient back."""
+    out = t.alias()
+    record("UndefinedGradBackward0", (t,), out, _no_gradient)
+    return out
+
+
+def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], tested: list[Any]) -> None:
+    """Backward must cope with outputs that no gradient reaches."""
+    count = len(_differentiable(func(*inputs)))
+    for which in [None, *range(count)] if count > 1 else [None]:
+        outs = _differentiable(func(*inputs))
+        outs = tuple(_undefine(o) if which in (None, i) else o for i, o in enumerate(outs))
+        try:
+            got = grad(outs, tested, _zeros(outs), allow_unused=True)
+        except RuntimeError as error:
+            warnings.warn(_BC_TEXT, stacklevel=4)
+            raise GradcheckError(
+                f"Expected backward function to handle undefined output grads. {_UNDEFINED_NOTES}"
+            ) from error
+        for g in got:
+            if g is not None and (_host(g) != 0).any():
+                warnings.warn(_BC_TEXT, stacklevel=4)
+                raise GradcheckError(
+                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
+                    f"{_UNDEFINED_NOTES}"
+                )
+
+
+def _check_batched(out: Any, tested: list[Any], index: int) -> None:
+    rng = np.random.default_rng(1)
+    rows = [_random(rng, out) for _ in range(2)]
+    weights = out.new_tensor(np.stack(rows).astype(_host_dtype(out)))
+    batched = grad(
+        out, tested, weights, retain_graph=True, allow_unused=True, is_grads_batched=True
+    )
+    for j in range(2):
+        single = grad(out, tested, weights[j], retain_graph=True, allow_unused=True)
+        for k, (b, s) in enumerate(zip(batched, single)):
+            if s is not None and not np.allclose(_host(b)[j], _host(s)):
+                raise GradcheckError(
+                    f"For output {index} and input {k}: batched gradients differ from single ones"
+                )
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Return True if the gradients of `func` match finite differences at `inputs` (which should be float64).
+
+    Every input that requires grad is moved by `eps` element by element (in a random direction with `fast_mode`).
+    GradcheckError, or False without `raise_exception`, where something differs.
+    """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError(
+            "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        )
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_backward_ad to be True"
+        )
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError(
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        )
+    if check_forward_ad:
+        raise NotImplementedError(
+            "gradcheck: forward-mode AD is not available, so check_forward_ad must be False"
+        )
+    ins = _tuple(inputs)
+    try:
+        _check_inputs(ins)
+        tested = _tested(ins)
+        outputs = _differentiable(func(*ins))
+        if not outputs:
+            _check_constant(func, ins, tested, eps)
+            return True
+        if fast_mode:
+            _check_fast(func, ins, outputs, tested, eps, atol, rtol)
+        else:
+            _check_slow(func, ins, outputs, tested, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+        if check_batched_grad:
+            for i, out in enumerate(outputs):
+                _check_batched(out, tested, i)
+        _check_linear(outputs, tested, bool(masked))
+        if check_undefined_grad:
+            _check_undefined(func, ins, tested)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _check_constant(
+    func: Callable[..., Any], inputs: tuple[Any, ...], tested: list[Any], eps: float
+) -> None:
+    """Without differentiable outputs nothing may depend on the inputs."""
+
+    def pick(out: Any) -> list[Any]:
+        return [o for o in _tuple(out) if isinstance(o, TensorBase)]
+
+    steps = _Steps(func, inputs, pick)
+    sizes = [(o.numel(), o.dtype.is_complex) for o in pick(func(*inputs))]
+    for t in tested:
+        for block in _numerical(steps, t, sizes, eps):
+            if (block != 0).any():
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Return True if the second derivatives of `func` match finite differences of its first.
+
+    `grad_outputs` are the weights of the outputs, random if not given. As `gradcheck` otherwise.
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError(
+            "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
+        )
+    if check_batched_grad and not check_rev_over_rev:
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_rev_over_rev to be True"
+        )
+    ins = _tuple(inputs)
+    if grad_outputs is None:
+        rng = np.random.default_rng(2)
+        made = []
+        for o in _differentiable(func(*ins)):
+            values = _random(rng, o).astype(_host_dtype(o))
+            if gen_non_contig_grad_outputs and values.ndim:
+                values = np.repeat(values, 2, axis=-1)
+                made.append(o.detach().new_tensor(values)[..., ::2].requires_grad_())
+            else:
+                made.append(o.detach().new_tensor(values).requires_grad_())
+        weights = tuple(made)
+    else:
+        weights = _tuple(grad_outputs)
+    count = len(weights)
+    wanted = [i for i, t in enumerate(ins) if isinstance(t, TensorBase) and requires(t)]
+
+    def first(*args: Any) -> tuple[Any, ...]:
+        xs, ws = args[: len(args) - count], args[len(args) - count :]
+        outs = _differentiable(func(*xs))
+        got = grad(outs, [xs[i] for i in wanted], ws, create_graph=True, allow_unused=True)
+        return tuple(g for g in got if g is not None)
+
+    return gradcheck(
+        first,
+        ins + weights,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        fast_mode=fast_mode,
+        masked=masked,
+    )

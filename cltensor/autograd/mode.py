@@ -1,0 +1,237 @@
+"""Grad modes: whether ops record a graph, per thread.
+
+Owns the thread-local flags and the context managers that set them (`no_grad`, `enable_grad`, `set_grad_enabled`,
+`inference_mode`), which also decorate functions and generators. Knows nothing of tensors or nodes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .version import InferenceVersion, VersionCounter
+
+
+class _Flags(threading.local):
+    """What autograd asks about the current thread, read on every op.
+
+    `enabled`: ops record nodes. `inference`: inside inference mode (then `enabled` is False). `counter`: the class of
+    version counter a new tensor takes. `pack`: the innermost pair of saved-tensor hooks, or None. `pack_off`: why such
+    hooks are forbidden, or None. `task`: the backward pass running in this thread, or None.
+    """
+
+    enabled: bool = True
+    inference: bool = False
+    counter: type[VersionCounter] = VersionCounter
+    pack: Any = None
+    pack_off: str | None = None
+    task: Any = None
+
+
+GRAD = _Flags()
+
+
+def is_grad_enabled() -> bool:
+    """Return True if ops of this thread record a graph."""
+    return GRAD.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Return True inside `inference_mode()`."""
+    return GRAD.inference
+
+
+def _wrap_generator(make: Callable[[], Any], func: Callable[..., Any]) -> Callable[..., Any]:
+    """Run every step of a generator inside a fresh context, leaving its consumer's mode alone."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gen = func(*args, **kwargs)
+        try:
+            with make():
+                response = gen.send(None)
+            while True:
+                try:
+                    request = yield response
+                except GeneratorExit:
+                    with make():
+                        gen.close()
+                    raise
+                except BaseException:
+                    with make():
+                        response = gen.throw(*sys.exc_info()[1:2])  # type: ignore[arg-type]
+                else:
+                    with make():
+                        response = gen.send(request)
+        except StopIteration as stop:
+            return stop.value
+
+    return wrapper
+
+
+class _Mode:
+    """A context manager that also decorates functions, generators and (with a warning) classes."""
+
+    __slots__ = ("prev",)
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: Any) -> None:
+        raise NotImplementedError
+
+    def clone(self) -> _Mode:
+        return type(self)()
+
+    def __call__(self, func: Any) -> Any:
+        if inspect.isclass(func):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in "
+                "future versions. You should only decorate functions or methods. "
+                "To preserve the current behavior of class decoration, you can "
+                "directly decorate the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            made = func
+
+            @functools.wraps(made, updated=())
+            def build(*args: Any, **kwargs: Any) -> Any:
+                with self.clone():
+                    return made(*args, **kwargs)
+
+            return build
+        if inspect.isgeneratorfunction(func):
+            return _wrap_generator(self.clone, func)
+        clone = self.clone
+
+        @functools.wraps(func)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with clone():
+                return func(*args, **kwargs)
+
+        return wrapper
+
+
+class no_grad(_Mode):  # noqa: N801 - torch's name
+    """Record no graph inside the block or the decorated function."""
+
+    __slots__ = ()
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        self = object.__new__(cls)
+        return self if orig_func is None else self(orig_func)
+
+    def __enter__(self) -> None:
+        self.prev = GRAD.enabled
+        GRAD.enabled = False
+
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.enabled = self.prev
+
+
+class enable_grad(_Mode):  # noqa: N801 - torch's name
+    """Record a graph inside the block or the decorated function, also within `no_grad()`."""
+
+    __slots__ = ()
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        self = object.__new__(cls)
+        return self if orig_func is None else self(orig_func)
+
+    def __enter__(self) -> None:
+        self.prev = GRAD.enabled
+        GRAD.enabled = not GRAD.inference
+
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.enabled = self.prev
+
+
+class set_grad_enabled(_Mode):  # noqa: N801 - torch's name
+    """Switch recording on or off: at once when called, undone at the end when used as a context."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        if type(mode) is not bool:
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.prev = GRAD.enabled
+        self.mode = mode
+        GRAD.enabled = mode and not GRAD.inference
+
+    def __call__(self, func: Any) -> Any:
+        GRAD.enabled = self.prev
+        return super().__call__(func)
+
+    def __enter__(self) -> None:
+        GRAD.enabled = self.mode and not GRAD.inference
+
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.enabled = self.prev
+
+    def clone(self) -> set_grad_enabled:
+        return type(self)(self.mode)
+
+    def __str__(self) -> str:
+        return f"torch.set_grad_enabled(mode={self.mode})"
+
+
+class inference_mode(_Mode):  # noqa: N801 - torch's name
+    """Record no graph and count no versions: tensors made inside may never take part in one."""
+
+    __slots__ = ("mode",)
+
+    def __new__(cls, mode: Any = True) -> Any:
+        self = object.__new__(cls)
+        if isinstance(mode, bool):
+            return self
+        self.mode = True
+        return self(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        self.prev = (GRAD.enabled, GRAD.inference, GRAD.counter)
+        mode = self.mode
+        GRAD.enabled = not mode
+        GRAD.inference = mode
+        GRAD.counter = InferenceVersion if mode else VersionCounter
+
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.enabled, GRAD.inference, GRAD.counter = self.prev
+
+    def clone(self) -> inference_mode:
+        return type(self)(self.mode)
+
+
+_multithreading = True
+
+
+class set_multithreading_enabled(_Mode):  # noqa: N801 - torch's name
+    """Accepted for torch's sake: a backward pass always runs in the thread that called it."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        global _multithreading
+        self.prev = _multithreading
+        self.mode = mode
+        _multithreading = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        global _multithreading
+        _multithreading = self.prev
+
+    def clone(self) -> set_multithreading_enabled:
+        return type(self)(self.mode)

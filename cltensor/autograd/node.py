@@ -1,0 +1,243 @@
+"""Graph nodes: what a recorded op leaves behind.
+
+Owns the node classes, their edges, extras (hooks, metadata) and how saved values are read back. Knows nothing of the
+engine that walks the graph, nor of how tensors are made.
+
+A node's `_edges` are `(node, output number)` pairs, one for every input of the op, `(None, 0)` where no gradient goes.
+`_meta` says for every output what its gradient must look like: `(shape, dtype, device)`, or None where the output is
+not differentiable. `_key` orders the backward pass, smallest first: minus the sequence number, so the op recorded last
+runs first, and leaves before everything.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from .hooks import RemovableHandle
+from .mode import GRAD
+from .saved import SavedTensor, TensorBase
+
+__all__ = ["AccumulateGrad", "Extra", "Node", "OpNode", "TensorBase", "accumulator", "op_class"]
+
+NO_EDGE: tuple[None, int] = (None, 0)
+
+_sequence = itertools.count()
+next_sequence = _sequence.__next__
+_leaf_keys = itertools.count(-(1 << 62))
+
+
+class Extra:
+    """What few nodes have: hooks, a retained gradient, metadata, the traceback of anomaly detection."""
+
+    __slots__ = ("metadata", "parent", "post", "pre", "retain", "tensor_hooks")
+
+    def __init__(self) -> None:
+        self.tensor_hooks: dict[int, dict[int, Callable[..., Any]]] | None = None
+        self.retain: dict[int, weakref.ref[Any]] | None = None
+        self.pre: dict[int, Callable[..., Any]] | None = None
+        self.post: dict[int, Callable[..., Any]] | None = None
+        self.metadata: dict[Any, Any] | None = None
+        self.parent: Any = None
+
+    def meta(self) -> dict[Any, Any]:
+        if self.metadata is None:
+            self.metadata = {}
+        return self.metadata
+
+
+class Node:
+    """One recorded op: how to turn the gradients of its outputs into those of its inputs."""
+
+    __slots__ = ("__weakref__", "_edges", "_extra", "_fn", "_key", "_meta", "_saved", "_shapes")
+
+    _edges: tuple[tuple[Any, int], ...]
+    _extra: Extra | None
+    _fn: Callable[..., Any] | None
+    _key: int
+    _meta: tuple[Any, ...]
+    _saved: Any
+    _shapes: tuple[Any, ...]
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return tuple(self._edges)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        return self._extras().meta()
+
+    @property
+    def requires_grad(self) -> bool:
+        return True
+
+    @property
+    def shapes(self) -> tuple[Any, ...]:
+        """The shapes of the op's inputs, None for what is not a tensor."""
+        return self._shapes
+
+    @property
+    def needs(self) -> tuple[bool, ...]:
+        """Which inputs' gradients are wanted, within the running backward pass if there is one."""
+        task = GRAD.task
+        wanted = None if task is None else task.wanted
+        if wanted is None:
+            return tuple([e[0] is not None for e in self._edges])
+        return tuple([e[0] in wanted for e in self._edges])
+
+    @property
+    def _input_metadata(self) -> tuple[Any, ...]:
+        return self._meta
+
+    def _sequence_nr(self) -> int:
+        return -self._key if self._key > -(1 << 61) else (1 << 64) - 1
+
+    def _set_sequence_nr(self, value: int) -> None:
+        self._key = -value
+
+    def _extras(self) -> Extra:
+        extra = self._extra
+        if extra is None:
+            extra = self._extra = Extra()
+        return extra
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; a tuple it returns replaces grad_inputs."""
+        extra = self._extras()
+        if extra.post is None:
+            extra.post = OrderedDict()
+        handle = RemovableHandle(extra.post)
+        extra.post[handle.id] = fn
+        return handle
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs; a tuple it returns replaces them."""
+        extra = self._extras()
+        if extra.pre is None:
+            extra.pre = OrderedDict()
+        handle = RemovableHandle(extra.pre)
+        extra.pre[handle.id] = fn
+        return handle
+
+    def _apply(self, grads: list[Any]) -> tuple[Any, ...]:
+        """Compute the inputs' gradients; nodes with a formula (`_fn`) never come here."""
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        """Let go of the saved tensors."""
+        saved = self._saved
+        if saved:
+            for value in saved.values():
+                if type(value) is SavedTensor:
+                    value.release()
+                elif type(value) is tuple:
+                    for item in value:
+                        if type(item) is SavedTensor:
+                            item.release()
+
+    def __call__(self, *grads: Any) -> Any:
+        """Run this node's formula alone on gradients of its outputs."""
+        outs = self._fn(self, *grads) if self._fn is not None else self._apply(list(grads))
+        if type(outs) is tuple:
+            return outs if len(outs) != 1 else outs[0]
+        return outs
+
+
+def read_saved(node: Node, name: str) -> Any:
+    """Return one saved value of `node`, unpacking tensors. AttributeError if there is none of that name."""
+    saved = node._saved
+    if not saved or name not in saved:
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
+    value = saved[name]
+    kind = type(value)
+    if kind is SavedTensor:
+        return value.unpack(node)
+    if kind is tuple:
+        for item in value:
+            if type(item) is SavedTensor:
+                return tuple([v.unpack(node) if type(v) is SavedTensor else v for v in value])
+    return value
+
+
+class OpNode(Node):
+    """A node made by `record`: one subclass for each of torch's node names, its formula in `_fn`.
+
+    A saved value called `x` reads as `node.x` (what formulas use) and `node._saved_x` (torch's public name).
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_raw_saved_"):
+            return self._saved[name[11:]]
+        key = name[7:] if name.startswith("_saved_") else name
+        value = read_saved(self, key)
+        # The next reading of this name, on any node of this class, finds a property and skips the failed lookup.
+        setattr(type(self), name, property(lambda node: read_saved(node, key)))
+        return value
+
+    def __dir__(self) -> list[str]:
+        names = [n for n in super().__dir__() if not n.startswith("_saved_")]
+        return (
+            names
+            + [f"_saved_{n}" for n in self._saved or ()]
+            + [f"_raw_saved_{n}" for n in self._saved or ()]
+        )
+
+
+_CLASSES: dict[str, type[OpNode]] = {}
+
+
+def op_class(name: str) -> type[OpNode]:
+    """Return the node class called `name`, making it the first time."""
+    cls = _CLASSES.get(name)
+    if cls is None:
+        cls = _CLASSES[name] = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins"})
+    return cls
+
+
+class AccumulateGrad(Node):
+    """The sink of a leaf: adds what arrives to `variable.grad`."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+        self._edges = ()
+        self._extra = None
+        self._fn = None
+        self._key = next(_leaf_keys)
+        self._meta = ((variable.shape, variable.dtype, variable.device),)
+        self._saved = None
+        self._shapes = ()
+
+    def _apply(self, grads: list[Any]) -> tuple[Any, ...]:
+        from .engine import accumulate
+
+        if grads[0] is not None:
+            accumulate(self.variable, grads, GRAD.enabled)
+        return ()
+
+    def _sequence_nr(self) -> int:
+        return (1 << 64) - 1
+
+
+def accumulator(leaf: Any) -> AccumulateGrad:
+    """Return the leaf's AccumulateGrad node: one as long as some graph holds it."""
+    ref = leaf._acc
+    if ref is not None:
+        node = ref()
+        if node is not None:
+            return node
+    node = AccumulateGrad(leaf)
+    leaf._acc = weakref.ref(node)
+    return node

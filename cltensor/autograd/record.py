@@ -1,0 +1,100 @@
+"""Recording: the one way an op leaves a node in the graph.
+
+Owns `needs_grad` and `record`, for ops that return new tensors; for those that write in place see views.py. Knows no
+formula and nothing of the engine. This runs on every op, so it is written for speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import anomaly
+from .anomaly import STATE as ANOMALY
+from .mode import GRAD
+from .node import _CLASSES as CLASSES
+from .node import OpNode, TensorBase, next_sequence, op_class
+from .saved import save_dict
+from .views import input_edges, rebase, rebase_to
+
+__all__ = ["TensorBase", "needs_grad", "rebase", "rebase_to", "record"]
+
+Formula = Callable[..., Any]
+
+
+def needs_grad(*tensors: Any) -> bool:
+    """Return True if an op on these inputs (None and non-tensors are let pass) is to be recorded."""
+    if not GRAD.enabled:
+        return False
+    for t in tensors:
+        if isinstance(t, TensorBase):
+            if t._node is not None or t._requires:
+                return True
+            view = t._view
+            if view is not None:
+                base = view.base
+                if base._node is not None or base._requires:
+                    return True
+    return False
+
+
+def record(
+    name: str,
+    inputs: Sequence[Any],
+    outputs: Any,
+    backward: Formula,
+    saved: dict[str, Any] | None = None,
+) -> OpNode | None:
+    """Make `outputs` (a tensor, or a tuple) the results of a node called `name` (torch's: "MulBackward0").
+
+    Does nothing and returns None where no input requires grad or grad mode is off. `backward(ctx, *grads)` returns one
+    gradient (or None) for every input; a lone input's may come bare. There `ctx.x` is the saved value called x (for
+    tensors checked to be unchanged), `ctx.needs[i]` says whether input i's gradient is wanted, `ctx.shapes[i]` is its
+    shape. Gradients need not be summed back to the inputs' shapes or cast to their dtypes: the engine does that. With
+    several differentiable outputs, the missing gradients arrive as zeros; those of integer outputs as None.
+    The dict `saved` is taken over, not copied.
+    """
+    if not GRAD.enabled:
+        return None
+    edges, shapes, found = input_edges(inputs)
+    if not found:
+        return None
+    cls = CLASSES.get(name)
+    if cls is None:
+        cls = op_class(name)
+    node = cls()
+    node._edges = tuple(edges)
+    node._shapes = tuple(shapes)
+    node._fn = backward
+    node._key = -next_sequence()
+    node._extra = None
+    if outputs.__class__ is tuple or outputs.__class__ is list:
+        metas: list[Any] = []
+        some = False
+        for i, out in enumerate(outputs):
+            if out is not None and out.dtype.category >= 2:
+                metas.append((out.shape, out.dtype, out.device))
+                out._node = node
+                out._nr = i
+                some = True
+            else:
+                metas.append(None)
+        if not some:
+            return None
+        node._meta = tuple(metas)
+        if saved:
+            save_dict(saved, outputs)
+    else:
+        dtype = outputs.dtype
+        if dtype.category < 2:
+            return None
+        node._meta = ((outputs.shape, dtype, outputs.device),)
+        outputs._node = node
+        if outputs._nr:
+            outputs._nr = 0
+        if saved:
+            save_dict(saved, outputs)
+    node._saved = saved
+    if ANOMALY.enabled:
+        anomaly.remember(node._extras(), GRAD.task.node if GRAD.task is not None else None)
+    return node

@@ -1,0 +1,279 @@
+"""Saved tensors: what a node keeps for its backward formula.
+
+Owns the version check, how a saved value finds its place in the graph again, and the hooks that pack and unpack
+(`saved_tensors_hooks`). Knows nothing of nodes' formulas or of the engine.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .anomaly import STATE as ANOMALY
+from .hooks import type_string
+from .mode import GRAD
+from .version import InferenceVersion
+
+
+class TensorBase:
+    """What a tensor looks like to autograd; `AutogradMixin` adds the methods.
+
+    These are class-wide defaults: a new tensor stores only what differs.
+    """
+
+    __slots__ = ()
+
+    _requires = False
+    _node: Any = None
+    _nr = 0
+    _grad: Any = None
+    _acc: Any = None
+    _view: Any = None
+    _hooks: Any = None
+    _post_hooks: Any = None
+    _retain = False
+
+
+FREED_TEXT = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
+    "tensors after calling backward."
+)
+_INFERENCE_TEXT = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+    "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+)
+
+
+def short_name(name: str) -> str:
+    """Return a node's name as error texts spell it: "Exp" for "ExpBackward0"."""
+    return re.sub(r"Backward\d*$", "", name)
+
+
+class _Packed:
+    """What the pack hook made of a saved tensor, and how to undo it."""
+
+    __slots__ = ("original", "unhook", "value")
+
+    def __init__(self, value: Any, unhook: Callable[[Any], Any], original: Any) -> None:
+        self.value = value
+        self.unhook = unhook
+        self.original = weakref.ref(original)
+
+
+class SavedTensor:
+    """A tensor kept for backward, with the version it had and its place in the graph.
+
+    An input is kept as the tensor it is. An output is kept as an alias without its node (the node
+    holds this object, so holding the output itself would be a cycle) and is given its node again
+    when read. `output` is False, True, or for what was written through a view the function that
+    finds its place.
+    """
+
+    __slots__ = ("data", "node", "nr", "output", "version")
+
+    data: Any
+    node: Any
+    nr: int
+    output: Any
+    version: int
+
+    def register_hooks(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+        """Keep `pack(tensor)` in place of the tensor; `unpack` of it gives the tensor back."""
+        t = self.data
+        if t is None:
+            raise RuntimeError(FREED_TEXT)
+        if t.__class__ is _Packed:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. "
+                "Hint: only one pair of hooks is allowed at a time."
+            )
+        plain = t.detach()
+        before = t._vc.value
+        prev, GRAD.enabled = GRAD.enabled, False
+        try:
+            value = pack(plain)
+        finally:
+            GRAD.enabled = prev
+        if t._vc.value != before:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
+                "input to pack hook can not be modified by in-place operations as this can lead to "
+                "unexpected side-effects. Please open an issue if you need to perform in-place "
+                "operations on the input to a pack hook."
+            )
+        if not self.output and self.node is None and t._requires:
+            from .node import accumulator
+
+            self.node = accumulator(t)
+        self.data = _Packed(value, unpack, t)
+
+    def release(self) -> None:
+        """Let go of the data: reading it from now on is an error."""
+        self.data = self.node = None
+        self.output = False
+
+    def unpack(self, owner: Any = None) -> Any:
+        """Return the saved tensor; `owner` is the node that saved it.
+
+        RuntimeError if it was freed, or written to since.
+        """
+        t = self.data
+        if t is None:
+            raise RuntimeError(FREED_TEXT)
+        if t.__class__ is _Packed:
+            return self._unpack_hooked(t, owner)
+        if t._vc.value != self.version:
+            raise RuntimeError(self._overwritten(t, owner))
+        output = self.output
+        if output is False:
+            node = self.node
+            if t._node is node:
+                return t
+        else:
+            if not GRAD.enabled or owner is None:
+                return t
+            if output is not True:
+                return output(t)
+            node = owner
+        fresh = t.alias()
+        fresh._node = node
+        fresh._nr = self.nr
+        return fresh
+
+    def _unpack_hooked(self, packed: _Packed, owner: Any) -> Any:
+        t = packed.original()
+        if t is not None and t._vc.value != self.version:
+            raise RuntimeError(self._overwritten(t, owner))
+        value = packed.unhook(packed.value)
+        if not hasattr(value, "_vc"):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(value)}"
+            )
+        if not GRAD.enabled:
+            return value
+        fresh = value.detach()
+        node = self.node if self.output is False else owner
+        if node is None:
+            return fresh
+        if hasattr(node, "variable"):  # a leaf's AccumulateGrad
+            fresh._requires = True
+            fresh._acc = weakref.ref(node)
+        else:
+            fresh._node = node
+            fresh._nr = self.nr
+        return fresh
+
+    def _overwritten(self, t: Any, owner: Any) -> str:
+        node = self.node if self.output is False else owner
+        which = ""
+        if node is not None and not hasattr(node, "variable"):
+            which = f", which is output {self.nr} of {short_name(node.name())},"
+        hint = (
+            "Hint: the backtrace further above shows the operation that failed to compute its "
+            "gradient. The variable in question was changed in there or anywhere later. Good luck!"
+            if ANOMALY.enabled
+            else "Hint: enable anomaly detection to find the operation that failed to compute its "
+            "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        )
+        return (
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: [{type_string(t)} {list(t.shape)}]{which} is at version {t._vc.value}; "
+            f"expected version {self.version} instead. {hint}"
+        )
+
+
+def save(t: Any, output: bool = False) -> SavedTensor:
+    """Keep a tensor for backward, packed by the hooks in force."""
+    vc = t._vc
+    if vc.__class__ is InferenceVersion:
+        raise RuntimeError(_INFERENCE_TEXT)
+    saved = SavedTensor()
+    saved.version = vc.value
+    saved.output = output
+    saved.nr = t._nr
+    if output:
+        saved.node = None
+        saved.data = t.alias()
+    else:
+        saved.node = t._node
+        saved.data = t
+    pack = GRAD.pack
+    if pack is not None:
+        saved.register_hooks(*pack)
+    return saved
+
+
+def save_dict(saved: dict[str, Any], outputs: Any) -> None:
+    """Keep the tensors of a dict of saved values, those in its lists too, in their places.
+
+    `outputs`: the tensor, or tuple of tensors, that the op returns.
+    """
+    several = outputs.__class__ is tuple or outputs.__class__ is list
+    for key, value in saved.items():
+        if isinstance(value, TensorBase):
+            output = value is outputs
+            if several:
+                for out in outputs:
+                    if value is out:
+                        output = True
+            saved[key] = save(value, output)
+        elif value.__class__ is list or value.__class__ is tuple:
+            for item in value:
+                if isinstance(item, TensorBase):
+                    saved[key] = tuple([save(v) if isinstance(v, TensorBase) else v for v in value])
+                    break
+
+
+class saved_tensors_hooks:  # noqa: N801 - torch's name
+    """Within the block, keep `pack_hook(t)` for every tensor saved for backward; `unpack_hook` gives it back."""
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        if GRAD.pack_off is not None:
+            raise RuntimeError(GRAD.pack_off)
+        self.prev = GRAD.pack
+        GRAD.pack = (self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.pack = self.prev
+
+
+class disable_saved_tensors_hooks:  # noqa: N801 - torch's name
+    """Within the block, `saved_tensors_hooks` raises RuntimeError with this message."""
+
+    def __init__(self, error_message: str) -> None:
+        self.message = error_message
+
+    def __enter__(self) -> None:
+        if GRAD.pack is not None:
+            raise RuntimeError(self.message)
+        self.prev, GRAD.pack_off = GRAD.pack_off, self.message
+
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.pack_off = self.prev
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        import functools
+
+        @functools.wraps(func)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with disable_saved_tensors_hooks(self.message):
+                return func(*args, **kwargs)
+
+        return wrapper
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
+    """Within the block, keep saved tensors in host memory; they move back to their device for backward."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda t: (t.device, t.to("cpu")), lambda packed: packed[1].to(packed[0]))

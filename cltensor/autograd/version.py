@@ -1,0 +1,22 @@
+"""Version counters: how often a storage was written, so that stale saved tensors are found.
+
+Owns the two counter classes. A tensor, its views and `detach()` share one counter; every in-place write adds one.
+Knows nothing of tensors or graphs.
+"""
+
+from __future__ import annotations
+
+
+class VersionCounter:
+    """Count the in-place writes to a storage."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+class InferenceVersion(VersionCounter):
+    """The counter of a tensor born in inference mode: its type is what marks such a tensor."""
+
+    __slots__ = ()

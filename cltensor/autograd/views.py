@@ -1,0 +1,421 @@
+"""Views: how a view follows its base through in-place writes.
+
+Owns `ViewMeta`, the gradient edge of any tensor, the checks before an in-place write and the rebasing of history after
+it. Knows nothing of the engine.
+
+Note [Views and in-place writes]
+    A view remembers its root base and the version at which its own grad node was right. A differentiable write into a
+    view replaces the history of the *base* by a `CopySlices` node, which runs the write's formula on the slice of the
+    gradient that the view covers. Any other view of that base then has an outdated node, noticed by its version, and
+    gets a new one by being derived from the base again when somebody asks. In-place ops call three functions:
+    `check_inplace(t, *others)` before the write, then `t._vc.value += 1`, then `rebase(t, name, inputs, backward, saved)`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import anomaly
+from .anomaly import STATE as ANOMALY
+from .mode import GRAD
+from .node import NO_EDGE, AccumulateGrad, Node, TensorBase, accumulator, next_sequence, op_class
+from .saved import SavedTensor, save, save_dict, short_name
+from .version import InferenceVersion
+
+# Why a view may not be written to (CreationMeta in torch).
+DEFAULT, CUSTOM_FUNCTION, MULTI_OUTPUT, NO_GRAD, INFERENCE = range(5)
+
+_LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
+_VIEW_OF_LEAF = (
+    "a view of a leaf Variable that requires grad is being used in an in-place operation."
+)
+_INFERENCE_WRITE = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
+    "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+)
+_WHY = {
+    CUSTOM_FUNCTION: (
+        " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+        "logic to handle view+inplace would override the custom backward associated with the custom Function, leading "
+        "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+        "Function."
+    ),
+    MULTI_OUTPUT: (
+        " This view is the output of a function that returns multiple views. Such functions do not allow the output "
+        "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+    ),
+}
+
+
+class ViewMeta:
+    """What makes a tensor a view: its root base, how to derive it again, and the version its node belongs to.
+
+    `replay(base)` gives the view anew; None where strides and offset say it all.
+    """
+
+    __slots__ = ("base", "kind", "replay", "version")
+
+    def __init__(
+        self, base: Any, replay: Callable[[Any], Any] | None, kind: int, version: int
+    ) -> None:
+        self.base = base
+        self.replay = replay
+        self.kind = kind
+        self.version = version
+
+
+def mark_view(
+    view: Any, parent: Any, replay: Callable[[Any], Any] | None = None, multi: bool = False
+) -> None:
+    """Say that `view` looks into `parent` (which may be a view itself).
+
+    `replay(parent)` derives the view again; used only where shape, strides and offset in the parent's elements do not
+    describe it (a change of dtype). `multi`: it is one of several views that one op returned.
+    """
+    vc = view._vc
+    meta = parent._view
+    if view.dtype is parent.dtype:
+        replay = None
+    if meta is None:
+        if type(vc) is InferenceVersion:
+            return
+        if GRAD.enabled:
+            kind = MULTI_OUTPUT if multi else DEFAULT
+        else:
+            kind = INFERENCE if GRAD.inference else NO_GRAD
+        view._view = ViewMeta(parent, replay, kind, vc.value)
+        return
+    kind = meta.kind
+    if kind == DEFAULT:
+        if GRAD.enabled:
+            kind = MULTI_OUTPUT if multi else DEFAULT
+        else:
+            kind = INFERENCE if GRAD.inference else NO_GRAD
+    if replay is not None or meta.replay is not None:
+        replay = _compose(meta.replay, _strided(parent, meta.base), replay, _strided(view, parent))
+    view._view = ViewMeta(meta.base, replay, kind, vc.value)
+
+
+def _strided(view: Any, parent: Any) -> tuple[Any, Any, int]:
+    return view.shape, view.stride(), view.storage_offset() - parent.storage_offset()
+
+
+def _restride(parent: Any, how: tuple[Any, Any, int]) -> Any:
+    return parent.as_strided(how[0], how[1], parent.storage_offset() + how[2])
+
+
+def _compose(
+    first: Callable[[Any], Any] | None,
+    first_layout: Any,
+    second: Callable[[Any], Any] | None,
+    layout: Any,
+) -> Callable[[Any], Any]:
+    def replay(base: Any) -> Any:
+        middle = first(base) if first is not None else _restride(base, first_layout)
+        return second(middle) if second is not None else _restride(middle, layout)
+
+    return replay
+
+
+def requires(t: Any) -> bool:
+    """Return True if gradients flow into `t`."""
+    if t._requires or t._node is not None:
+        return True
+    meta = t._view
+    if meta is None:
+        return False
+    base = meta.base
+    return base._requires or base._node is not None
+
+
+def grad_node(t: Any) -> Node | None:
+    """Return the node that made `t`, deriving an outdated view again. None for leaves."""
+    meta = t._view
+    if meta is None or meta.version == t._vc.value:
+        return t._node
+    return _refresh(t, meta)
+
+
+def _refresh(t: Any, meta: ViewMeta) -> Node | None:
+    base = meta.base
+    if not (base._requires or base._node is not None):
+        return t._node
+    _check_kind(t, meta, True)
+    prev, GRAD.enabled = GRAD.enabled, True
+    try:
+        fresh = meta.replay(base) if meta.replay is not None else _restride(base, _strided(t, base))
+    finally:
+        GRAD.enabled = prev
+    set_node(t, fresh._node, fresh._nr)
+    meta.version = t._vc.value
+    return t._node
+
+
+def set_node(t: Any, node: Node | None, nr: int) -> None:
+    """Give `t` another history: a retained gradient moves along, its hooks stay with the old one."""
+    old = t._node
+    if old is not None and t._retain and old._extra is not None and old._extra.retain is not None:
+        old._extra.retain.pop(t._nr, None)
+        if node is not None:
+            _retain_on(t, node, nr)
+    if t._hooks is not None and old is not node:
+        t._hooks = None
+    t._node = node
+    t._nr = nr
+    t._requires = False
+
+
+def _retain_on(t: Any, node: Node, nr: int) -> None:
+    extra = node._extras()
+    if extra.retain is None:
+        extra.retain = {}
+    extra.retain[nr] = weakref.ref(t)
+
+
+def gradient_edge(t: Any) -> tuple[Any, int]:
+    """Return the `(node, output number)` that `t`'s gradient flows to; `(None, 0)` if it needs none."""
+    node = t._node if t._view is None else grad_node(t)
+    if node is not None:
+        return node, t._nr
+    if t._requires:
+        return accumulator(t), 0
+    return NO_EDGE
+
+
+def _check_kind(t: Any, meta: ViewMeta, indirect: bool) -> None:
+    kind = meta.kind
+    if kind == DEFAULT:
+        return
+    what = "its base or another view of its base has been" if indirect else "is being"
+    node = t._node
+    if kind in (NO_GRAD, INFERENCE) or node is None:
+        where, other, block = (
+            ("inference mode", "in normal mode", "inference_mode")
+            if kind == INFERENCE
+            else ("no_grad mode", "with grad mode enabled", "no_grad")
+        )
+        raise RuntimeError(
+            f"A view was created in {where} and {what} modified inplace {other}. Given that this use case is ambiguous "
+            "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+            f"either both inside the {block} block (if you don't want the inplace to be tracked) or both outside (if "
+            "you want the inplace to be tracked)."
+        )
+    verb = f"and {what}" if indirect else "and is being"
+    raise RuntimeError(
+        f"Output {t._nr} of {short_name(node.name())} is a view {verb} modified inplace.{_WHY[kind]}"
+    )
+
+
+def check_inplace(t: Any, *others: Any) -> None:
+    """Raise RuntimeError, in torch's words, if `t` may not be written in place.
+
+    `others` are the op's further tensor inputs (None and numbers are let pass).
+    """
+    if type(t._vc) is InferenceVersion and not GRAD.inference:
+        raise RuntimeError(_INFERENCE_WRITE)
+    if not GRAD.enabled:
+        return
+    meta = t._view
+    if meta is None:
+        if t._requires:
+            raise RuntimeError(_LEAF)
+        return
+    wants = requires(t)
+    if not wants:
+        for other in others:
+            if getattr(other, "_vc", None) is not None and requires(other):
+                break
+        else:
+            return
+    if wants or meta.kind != MULTI_OUTPUT or t._node is not None:
+        _check_kind(t, meta, False)
+    if wants:
+        if meta.base._node is None:
+            raise RuntimeError(_VIEW_OF_LEAF)
+        if grad_node(t) is None:
+            raise RuntimeError(_LEAF)
+
+
+def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any], bool]:
+    edges: list[tuple[Any, int]] = []
+    shapes: list[Any] = []
+    found = False
+    for t in inputs:
+        if isinstance(t, TensorBase):
+            shapes.append(t.shape)  # type: ignore[attr-defined]
+            node = t._node if t._view is None else grad_node(t)
+            if node is not None:
+                edges.append((node, t._nr))
+                found = True
+                continue
+            if t._requires:
+                ref = t._acc
+                node = ref() if ref is not None else None
+                if node is None:
+                    node = AccumulateGrad(t)
+                    t._acc = weakref.ref(node)
+                edges.append((node, 0))
+                found = True
+                continue
+        else:
+            shapes.append(None)
+        edges.append(NO_EDGE)
+    return edges, shapes, found
+
+
+class CopySlices(Node):
+    """A write into part of a base: the write's own formula, applied to the part of the gradient it covers."""
+
+    __slots__ = ("_index", "_inner", "_layout", "_replay", "_strides")
+
+    def __init__(self, base: Any, view: Any, inner: Node, index: int) -> None:
+        edges = list(inner._edges)
+        edges[index] = gradient_edge(base)
+        inner._edges = self._edges = tuple(edges)
+        self._index = index
+        self._inner = inner
+        self._layout = _strided(view, base)
+        self._replay = view._view.replay
+        self._strides = None if base.is_contiguous() else base.stride()
+        self._extra = None
+        self._fn = None
+        self._key = -next_sequence()
+        self._meta = ((base.shape, base.dtype, base.device),)
+        self._saved = inner._saved
+        self._shapes = inner._shapes
+
+    def slice_of(self, base: Any) -> Any:
+        """Return the part of `base` (or of a tensor laid out like it) that the write covered."""
+        return self._replay(base) if self._replay is not None else _restride(base, self._layout)
+
+    def _release(self) -> None:
+        self._inner._release()
+
+    def _apply(self, grads: list[Any]) -> tuple[Any, ...]:
+        inner, index, grad = self._inner, self._index, grads[0]
+        if grad is None:
+            return (None,) * len(self._edges)
+        # A fresh copy in the base's own layout, so that the view's strides fit it.
+        shape = self._meta[0][0]
+        if self._strides is None:
+            full = grad.new_empty(shape)
+        else:
+            full = grad.new_empty_strided(shape, self._strides)
+        full.copy_(grad)
+        part = self.slice_of(full)
+        given = part.clone()
+        outs = inner._fn(inner, given) if inner._fn is not None else inner._apply([given])
+        if type(outs) is not tuple:
+            outs = (outs,)
+        if self._edges[index][0] is None:
+            return outs
+        own = outs[index]
+        if own is None:
+            part.zero_()
+        else:
+            part.copy_(own)
+        return (*outs[:index], full, *outs[index + 1 :])
+
+
+def attach(t: Any, inner: Node, index: int) -> None:
+    """Make `inner`, just recorded for a write into `t` (its input number `index`), the history of `t` or its base."""
+    meta = t._view
+    if meta is None:
+        set_node(t, inner, 0)
+        return
+    base = meta.base
+    node = CopySlices(base, t, inner, index)
+    shape, strides, offset = base.shape, base.stride(), base.storage_offset()
+    ref = weakref.ref(node)
+
+    def locate(part: Any) -> Any:
+        """Place the saved result in the base with its new history, for higher derivatives."""
+        node = ref()
+        whole = part.alias().as_strided(shape, strides, offset)
+        whole._node = node
+        whole._nr = 0
+        return node.slice_of(whole)
+
+    for value in inner._saved.values() if inner._saved else ():
+        if type(value) is SavedTensor and value.output:
+            value.output = locate
+    set_node(base, node, 0)
+
+
+def rebase(
+    t: Any,
+    name: str,
+    inputs: Sequence[Any],
+    backward: Callable[..., Any],
+    saved: dict[str, Any] | None = None,
+) -> None:
+    """Record a write into `t`, after it was made and `t._vc.value` was raised by one.
+
+    As `record`, with `t` itself among the inputs. What is saved under the name "result" is `t` as it is now; every
+    other saved tensor is taken as it was before the write, so one that shares `t`'s storage is found changed when
+    backward reads it. Save a `SavedTensor` made beforehand, or a clone, to be exact. Does nothing where no input
+    requires grad or grad mode is off.
+    """
+    if not GRAD.enabled:
+        return
+    vc = t._vc
+    result = None
+    vc.value -= 1  # the inputs' edges are those of before the write
+    try:
+        edges, shapes, found = input_edges(inputs)
+        if not found:
+            return
+        if saved:
+            result = saved.pop("result", None)
+            for key, value in saved.items():
+                if value is t:
+                    # The node of `t` will hold this: an alias, not `t`, or there would be a cycle.
+                    saved[key] = _before(t)
+            save_dict(saved, ())
+    finally:
+        vc.value += 1
+    node = op_class(name)()
+    node._edges = tuple(edges)
+    node._shapes = tuple(shapes)
+    node._fn = backward
+    node._key = -next_sequence()
+    node._extra = None
+    node._meta = ((t.shape, t.dtype, t.device),)
+    node._saved = saved
+    if result is not None:
+        item = save(result, True)
+        item.nr = 0
+        saved["result"] = item  # type: ignore[index]
+    if ANOMALY.enabled:
+        anomaly.remember(node._extras(), GRAD.task.node if GRAD.task is not None else None)
+    for index, item in enumerate(inputs):
+        if item is t:
+            break
+    else:
+        raise ValueError("the tensor written in place must be among the inputs of its op")
+    attach(t, node, index)
+
+
+def _before(t: Any) -> Any:
+    old = t.alias()
+    old._node, old._nr = t._node, t._nr
+    return old
+
+
+def _copy_formula(ctx: Any, g: Any) -> tuple[Any, Any]:
+    return None, g
+
+
+def rebase_to(t: Any, value: Any) -> None:
+    """Give `t` the history of `value`, whose elements were just written into it (`t._vc.value` raised by one).
+
+    For in-place forms made of several ops: `value` was computed from what `t` was before.
+    """
+    if not GRAD.enabled:
+        return
+    if t._view is None and value._node is not None and value._view is None:
+        set_node(t, value._node, value._nr)
+    else:
+        rebase(t, "CopyBackwards", (t, value), _copy_formula)

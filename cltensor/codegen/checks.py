@@ -1,0 +1,115 @@
+"""Index errors found by kernels: a status buffer per backend, and when it is looked at.
+
+A kernel that meets an index out of range skips that element and notes (1, index, ordinal of the index operand, position)
+in its slot. Host-shared devices are examined at once; on others `flush_checks` examines all slots in one read, and the
+caller decides when that is (host reads, `synchronize()`). Knows nothing of what the indices are for.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .region import max_workers
+
+if TYPE_CHECKING:
+    from ..runtime import Backend, Buffer
+
+WORDS = 4
+_SLOTS = 256
+Describe = Callable[[int, int], Exception]
+
+
+class CheckLog:
+    """The status buffer of one backend: slots handed out in turn, those in use with the error they would mean."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.entries = 1 if backend.info.kind != "cpu" else max_workers(backend)
+        self.slots = 1 if backend.info.host_shared else _SLOTS
+        self.buffer: Buffer = backend.alloc(self.slots * self.entries * WORDS * 8)
+        self.pending: list[Describe] = []
+        self.clear(backend)
+
+    def clear(self, backend: Backend) -> None:
+        backend.write(self.buffer, 0, np.zeros(self.slots * self.entries * WORDS, np.int64))
+
+    def words(self, backend: Backend, slots: int) -> np.ndarray:
+        if backend.info.host_shared:
+            raw = backend.host_view(self.buffer)
+        else:
+            raw = backend.read(self.buffer, 0, slots * self.entries * WORDS * 8)
+        words = raw.view(np.int64)[: slots * self.entries * WORDS]
+        return words.reshape(slots, self.entries, WORDS)
+
+    def examine(self, backend: Backend) -> None:
+        pending, self.pending = self.pending, []
+        if not pending:
+            return
+        words = self.words(backend, len(pending))
+        if not words[:, :, 0].any():
+            return
+        words = words.copy()
+        self.clear(backend)
+        for describe, entries in zip(pending, words, strict=True):
+            for flag, value, ordinal, _ in entries:
+                if flag:
+                    raise describe(int(value), int(ordinal))
+
+
+_logs: weakref.WeakKeyDictionary[Backend, CheckLog] = weakref.WeakKeyDictionary()
+_logs_lock = threading.Lock()
+
+
+def _log(backend: Backend) -> CheckLog:
+    log = _logs.get(backend)
+    if log is None:
+        with _logs_lock:
+            log = _logs.get(backend)
+            if log is None:
+                log = _logs[backend] = CheckLog(backend)
+    return log
+
+
+class checking:  # noqa: N801 - used as a context manager
+    """Lend a status slot to the launches inside the block; on a host-shared device raise on leaving it.
+
+    `describe(value, ordinal)` makes the exception for an index `value` met in the index operand number `ordinal`.
+    """
+
+    def __init__(self, backend: Backend, describe: Describe) -> None:
+        self.backend, self.describe = backend, describe
+
+    def __enter__(self) -> checking:
+        backend = self.backend
+        backend.lock.acquire()
+        try:
+            self.log = log = _log(backend)
+            if len(log.pending) >= log.slots:
+                log.examine(backend)
+        except BaseException:
+            backend.lock.release()
+            raise
+        self.buffer = log.buffer
+        self.offset = len(log.pending) * log.entries * WORDS
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        try:
+            if kind is None:
+                self.log.pending.append(self.describe)
+                if self.backend.info.host_shared:
+                    self.log.examine(self.backend)
+        finally:
+            self.backend.lock.release()
+
+
+def flush_checks(backend: Backend) -> None:
+    """Raise the error of the first index out of range met since the last call; waits for the device if any is pending."""
+    log = _logs.get(backend)
+    if log is not None and log.pending:
+        with backend.lock:
+            log.examine(backend)

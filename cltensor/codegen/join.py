@@ -1,0 +1,74 @@
+"""Joining and rearranging regions: cat, stack, flip, roll, repeat. All are strided copies keyed by element size and rank.
+
+Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .index import copy_strided, fill_strided
+from .operand import Operand
+from .region import empty, narrow
+
+if TYPE_CHECKING:
+    from ..runtime import Backend
+
+__all__ = ["cat", "copy_strided", "fill_strided", "flip", "roll"]
+
+
+def cat(backend: Backend, operands: Sequence[Operand], dim: int, out: Operand | None = None) -> Operand:
+    """Join operands of one dtype along `dim`, one copy each; other dims agree (the caller checks)."""
+    first = operands[0]
+    dim = dim % len(first.shape)
+    length = sum(x.shape[dim] for x in operands)
+    result = out or empty(backend, first.dtype, (*first.shape[:dim], length, *first.shape[dim + 1 :]))
+    at = 0
+    for x in operands:
+        copy_strided(backend, x, narrow(result, dim, at, x.shape[dim]))
+        at += x.shape[dim]
+    return result
+
+
+def flipped(x: Operand, dims: Sequence[int]) -> Operand:
+    """View with the order of some dims reversed: their strides become negative."""
+    offset, strides = x.offset, list(x.strides)
+    for d in dims:
+        offset += strides[d] * max(x.shape[d] - 1, 0)
+        strides[d] = -strides[d]
+    return x._replace(strides=tuple(strides), offset=offset)
+
+
+def flip(backend: Backend, src: Operand, dims: Sequence[int], out: Operand | None = None) -> Operand:
+    """Return `src` with the order of `dims` reversed, in one launch."""
+    result = out or empty(backend, src.dtype, src.shape)
+    copy_strided(backend, flipped(src, dims), result)
+    return result
+
+
+def roll(
+    backend: Backend, src: Operand, shifts: Sequence[int], dims: Sequence[int], out: Operand | None = None
+) -> Operand:
+    """Return `src` shifted along `dims`, what leaves at the end coming in at the start: two copies per shifted dim."""
+    result = out or empty(backend, src.dtype, src.shape)
+    if not math.prod(src.shape):
+        return result
+    pairs = [(src, result)]
+    for shift, d in zip(shifts, dims, strict=True):
+        size = src.shape[d]
+        shift %= size
+        if not shift:
+            continue
+        pairs = [
+            pair
+            for a, b in pairs
+            for pair in (
+                (narrow(a, d, 0, size - shift), narrow(b, d, shift, size - shift)),
+                (narrow(a, d, size - shift, shift), narrow(b, d, 0, shift)),
+            )
+        ]
+    for a, b in pairs:
+        copy_strided(backend, a, b)
+    return result

@@ -1,0 +1,282 @@
+"""The little language in which rows state their formula, and its translation to OpenCL C.
+
+A formula is a Python expression over operands `x y z w`, literals, comparisons, `and or not` and named functions, for
+example `"where(x > 0, x, 0)"`. It is parsed once and emitted for any register type and any number of lanes:
+comparisons become lane masks, `where` becomes `select`, literals get the type's suffix. The caller converts operands
+to the compute type; this module knows nothing of tensors, layouts or memory.
+
+Values have one of two kinds: a number of the compute type, or a mask (OpenCL's own result of a comparison: 0 / 1 for a
+scalar, 0 / -1 per lane for a vector).
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..dtypes import dtype
+
+OPERANDS = "xyzwuvst"
+
+# Builtins of OpenCL C that take any number of lanes, for floating types.
+_FLOAT_BUILTINS = {
+    name: name
+    for name in """acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor fmax
+    fmin fmod hypot ldexp log log10 log1p log2 nextafter pow rint rsqrt sin sinh sqrt tan tanh trunc cbrt""".split()
+}
+_MASK_BUILTINS = {"isnan", "isinf", "isfinite", "signbit"}
+
+
+class Library(NamedTuple):
+    """A device function of ours: its header in cl_kernels/ and whether it takes vectors."""
+
+    header: str
+    vector: bool
+
+
+# name in formulas -> where it is defined; `<name>_<type>` is the C function's name, type being its register type.
+LIBRARY: dict[str, Library] = {}
+
+
+def library(header: str, names: str, *, vector: bool = False) -> None:
+    """Declare the device functions of `cl_kernels/<header>.cl` to the language."""
+    for name in names.split():
+        LIBRARY[name] = Library(header, vector)
+
+
+library("complex", "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt")
+library("special", "lgamma digamma trigamma polygamma zeta erfinv igamma igammac i0 i0e i1 i1e ndtri log_ndtr erfcx j0 j1 y0 y1 k0 k0e k1 k1e sj0 airy")
+library("philox", "philox_uniform philox_normal philox_bits", vector=True)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A parsed formula: its text, and what it needs."""
+
+    text: str
+    tree: ast.expr = field(repr=False, compare=False)
+    headers: frozenset[str] = field(compare=False)
+    scalar_only: bool = field(compare=False)
+    heavy: bool = field(compare=False)
+
+    @property
+    def is_mask(self) -> bool:
+        return _kind_of(self.tree) == "mask"
+
+
+@functools.cache
+def parse(text: str) -> Formula:
+    """Parse a formula; raises SyntaxError or ValueError for what the language does not have."""
+    tree = ast.parse(text, mode="eval").body
+    headers, scalar_only, heavy = set(), False, False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if not isinstance(node.func, ast.Name):
+                raise ValueError(f"formula {text!r}: only plain function names can be called")
+            name = node.func.id
+            if name in LIBRARY:
+                headers.add(LIBRARY[name].header)
+                scalar_only |= not LIBRARY[name].vector
+                heavy = True
+            elif name in _FLOAT_BUILTINS:
+                heavy |= name not in ("fabs", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "sqrt", "copysign")
+            elif name not in _MASK_BUILTINS and name not in _SPECIAL:
+                raise ValueError(f"formula {text!r}: unknown function {name!r}")
+    return Formula(text, tree, frozenset(headers), scalar_only, heavy)
+
+
+_SPECIAL = {"where", "abs", "min", "max", "re", "im", "cplx", "conj", "mask", "bits", "shr", "popcount"}
+
+
+def _kind_of(node: ast.expr) -> str:
+    if isinstance(node, ast.Compare | ast.BoolOp):
+        return "mask"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return "mask"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return "mask" if node.func.id in _MASK_BUILTINS or node.func.id == "mask" else "num"
+    return "num"
+
+
+def lanes_of(base: str, lanes: int) -> str:
+    """Name the OpenCL type of `lanes` lanes of `base`."""
+    return base if lanes == 1 else f"{base}{lanes}"
+
+
+_SIGNED = {"uchar": "char", "char": "char", "ushort": "short", "short": "short", "uint": "int", "int": "int",
+           "ulong": "long", "long": "long", "float": "int", "double": "long", "float2": "int", "double2": "long"}
+
+
+class Emitter:
+    """Emits one formula for a compute type and a number of lanes."""
+
+    def __init__(self, dt: dtype, lanes: int, operands: dict[str, str], masks: frozenset[str] = frozenset()) -> None:
+        self.dt, self.lanes, self.operands, self.masks = dt, lanes, operands, masks
+        self.base = dt.reg
+        self.type = lanes_of(self.base, lanes)
+        self.real = self.base[:-1] if dt.is_complex else self.base
+
+    # ---- literals
+    def literal(self, value: complex | float | int | bool) -> str:
+        if self.dt.is_complex:
+            value = complex(value)
+            return f"(({self.base})({self._real(value.real)}, {self._real(value.imag)}))"
+        return f"(({self.type})({self._real(value)}))"
+
+    def _real(self, value: float | int) -> str:
+        if self.real in ("float", "double"):
+            value = float(value)
+            if value != value:
+                return f"({self.real})NAN"
+            if value in (float("inf"), float("-inf")):
+                return ("-" if value < 0 else "") + f"({self.real})INFINITY"
+            return repr(value) + ("f" if self.real == "float" else "")
+        return f"({self.real}){int(value)}" + ("L" if abs(int(value)) > 2**31 - 1 else "")
+
+    # ---- nodes
+    def number(self, node: ast.expr) -> str:
+        text, kind = self.emit(node)
+        return text if kind == "num" else self.from_mask(text)
+
+    def from_mask(self, text: str) -> str:
+        """0 / 1 of the compute type from a mask."""
+        if self.lanes == 1:
+            return f"(({self.base})({text}))"
+        return f"convert_{self.type}(({text}) & ({lanes_of(_SIGNED[self.base], self.lanes)})(1))"
+
+    def mask(self, node: ast.expr) -> str:
+        text, kind = self.emit(node)
+        if kind == "mask":
+            return text
+        if self.dt.is_complex:
+            return f"({text}.x != 0 || {text}.y != 0)"
+        return f"({text} != {self.literal(0)})"
+
+    def emit(self, node: ast.expr) -> tuple[str, str]:
+        if isinstance(node, ast.Constant):
+            return self.literal(node.value), "num"
+        if isinstance(node, ast.Name):
+            if node.id in self.operands:
+                return self.operands[node.id], "mask" if node.id in self.masks else "num"
+            return self.literal({"pi": 3.141592653589793, "inf": float("inf"), "nan": float("nan")}[node.id]), "num"
+        if isinstance(node, ast.UnaryOp):
+            return self._unary(node)
+        if isinstance(node, ast.BinOp):
+            return self._binary(node)
+        if isinstance(node, ast.BoolOp):
+            sign = " && " if isinstance(node.op, ast.And) else " || "
+            return "(" + sign.join(self.mask(v) for v in node.values) + ")", "mask"
+        if isinstance(node, ast.Compare):
+            return self._compare(node)
+        if isinstance(node, ast.Call):
+            return self._call(node.func.id, node.args)  # type: ignore[attr-defined]
+        raise ValueError(f"formula: {ast.dump(node)} is not in the language")
+
+    def _unary(self, node: ast.UnaryOp) -> tuple[str, str]:
+        if isinstance(node.op, ast.Not):
+            return f"(!{self.mask(node.operand)})", "mask"
+        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            return self.literal(-node.operand.value), "num"
+        sign = {ast.USub: "-", ast.Invert: "~", ast.UAdd: "+"}[type(node.op)]
+        return f"({sign}{self.number(node.operand)})", "num"
+
+    def _binary(self, node: ast.BinOp) -> tuple[str, str]:
+        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: "|",
+                ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>"}[type(node.op)]
+        a, b = self.number(node.left), self.number(node.right)
+        if self.dt.is_complex and sign in "*/":
+            return f"{'cmul' if sign == '*' else 'cdiv'}_{self.base}({a}, {b})", "num"
+        text = f"({a} {sign} {b})"
+        if self.lanes == 1 and self.base in ("uchar", "char", "ushort", "short"):
+            text = f"(({self.base}){text})"  # C promotes small integers to int
+        return text, "num"
+
+    def _compare(self, node: ast.Compare) -> tuple[str, str]:
+        terms = [node.left, *node.comparators]
+        parts = []
+        for left, op, right in zip(terms, node.ops, terms[1:], strict=False):
+            sign = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}[type(op)]
+            a, b = self.number(left), self.number(right)
+            if self.dt.is_complex:
+                join = "&&" if sign == "==" else "||"
+                parts.append(f"({a}.x {sign} {b}.x {join} {a}.y {sign} {b}.y)")
+            else:
+                parts.append(f"({a} {sign} {b})")
+        return parts[0] if len(parts) == 1 else "(" + " && ".join(parts) + ")", "mask"
+
+    def _call(self, name: str, args: list[ast.expr]) -> tuple[str, str]:
+        if name == "where":
+            cond, a, b = self.mask(args[0]), self.number(args[1]), self.number(args[2])
+            if self.lanes == 1:
+                return f"({cond} ? {a} : {b})", "num"
+            return f"select({b}, {a}, {cond})", "num"
+        if name == "mask":
+            return self.mask(args[0]), "mask"
+        if name in _MASK_BUILTINS:
+            a = self.number(args[0])
+            if self.dt.is_complex:
+                join = "&&" if name == "isfinite" else "||"
+                return f"({name}({a}.x) {join} {name}({a}.y))", "mask"
+            if self.dt.category < 2:
+                return f"({a} != {a})" if name != "isfinite" else f"({a} == {a})", "mask"
+            return f"{name}({a})", "mask"
+        values = [self.number(a) for a in args]
+        if name == "abs":
+            if self.dt.category == 2:
+                return f"fabs({values[0]})", "num"
+            if not self.dt.is_signed:
+                return values[0], "num"
+            return f"convert_{self.type}(abs({values[0]}))" if self.lanes > 1 else f"(({self.base})abs({values[0]}))", "num"
+        if name in ("min", "max"):
+            return f"{'f' if self.dt.category == 2 else ''}{name}({', '.join(values)})", "num"
+        if name == "popcount":
+            return f"popcount({values[0]})", "num"
+        if name == "shr":  # arithmetic or logical shift by the compute type's own sign; amounts are already in range
+            return f"({values[0]} >> {values[1]})", "num"
+        if name in ("re", "im"):
+            return f"(({self.base})({values[0]}.{'x' if name == 're' else 'y'}, 0))", "num"
+        if name == "conj":
+            return f"(({self.base})({values[0]}.x, -{values[0]}.y))", "num"
+        if name == "cplx":
+            return f"(({self.base})({values[0]}.x, {values[1]}.x))", "num"
+        if name in LIBRARY:
+            return f"{name}_{self.type}({', '.join(values)})", "num"
+        return f"{_FLOAT_BUILTINS[name]}({', '.join(values)})", "num"
+
+
+def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
+    """Convert a register value between dtypes as torch does: to bool is `!= 0`, float to int truncates."""
+    if source is target or (source.reg == target.reg and target.category == 2 and source.itemsize <= target.itemsize):
+        return text
+    if target.category == 0:
+        if source.is_complex:
+            return f"((uchar)({text}.x != 0 || {text}.y != 0))"
+        zero = f"({lanes_of(source.reg, lanes)})(0)"
+        if lanes == 1:
+            return f"((uchar)({text} != {zero}))"
+        return f"(convert_uchar{lanes}({text} != {zero}) & (uchar{lanes})(1))"
+    if target.is_complex:
+        real = target.reg[:-1]
+        if source.is_complex:
+            return f"(({target.reg})(({real}){text}.x, ({real}){text}.y))"
+        return f"(({target.reg})(({real})({text}), 0))"
+    if source.is_complex:
+        text = f"{text}.x"
+    if source.reg == target.reg:
+        return text if target.category != 2 else round_to(text, target, lanes)
+    if source.category == 2 and target.category == 1:
+        # By way of long, so that a value out of range wraps as on a CPU instead of being undefined.
+        wide = lanes_of("long", lanes)
+        if target.reg in ("long", "ulong") or target.itemsize <= 4:
+            middle = f"convert_{wide}_rtz({text})"
+            return middle if target.reg == "long" else f"convert_{lanes_of(target.reg, lanes)}({middle})"
+    return round_to(f"convert_{lanes_of(target.reg, lanes)}({text})", target, lanes)
+
+
+def round_to(text: str, dt: dtype, lanes: int) -> str:
+    """Round a float register to what a 16-bit float can hold, so that fusing never changes a result."""
+    if dt.code in ("f16", "bf16"):
+        return f"clt_round_{dt.code}_{lanes_of('float', lanes)}({text})"
+    return text

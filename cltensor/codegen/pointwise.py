@@ -1,0 +1,243 @@
+"""The pointwise family: a fused program of formulas becomes one kernel.
+
+A `Program` is the canonical form of a chain: its operands by dtype and class, its nodes in order, its outputs. It holds no
+shape, no buffer and no scalar value, so it is the cache key of the kernel. Operand classes, after all layouts have been
+collapsed together:
+
+    d  dense: element i of the iteration           v  rows of unit stride, outer strides free
+    c  one element for all                         s  one element per row
+                                                   g  any inner stride
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+from .. import dtypes
+from ..dtypes import dtype
+from .language import OPERANDS, Emitter, Formula, convert, lanes_of, parse, round_to
+from .source import include, render
+
+_ids = itertools.count()
+
+
+class PointOp:
+    """One formula with a name; identity is what program keys are made of."""
+
+    __slots__ = ("formula", "heavy", "id", "masks", "name")
+
+    def __init__(self, name: str, text: str, masks: str = "") -> None:
+        self.name = name
+        self.formula: Formula = parse(text)
+        self.masks = frozenset(masks)
+        self.id = next(_ids)
+        self.heavy = self.formula.heavy
+
+    def __repr__(self) -> str:
+        return f"<PointOp {self.name}: {self.formula.text}>"
+
+
+IDENTITY = PointOp("copy", "x")
+INDEX = PointOp("index", "x")  # the linear index of the element; its value is made by the kernel, not by its formula
+
+
+class Node(NamedTuple):
+    """A formula applied: compute dtype, result dtype, operands as references (kind, index)."""
+
+    op: PointOp
+    compute: dtype
+    result: dtype
+    args: tuple[tuple[str, int], ...]
+
+
+class Program(NamedTuple):
+    """The canonical form of a fused chain; hashable, and free of every number that varies at run time."""
+
+    leaves: tuple[tuple[dtype, str], ...]
+    scalars: tuple[dtype, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[tuple[tuple[str, int], dtype, str], ...]
+    rank: int
+
+
+def choose_lanes(program: Program, preferred: int) -> int:
+    """Pick the vector width all values of a kernel share."""
+    if preferred == 1:
+        return 1
+    wide = False
+    for node in program.nodes:
+        if node.op.formula.scalar_only or node.compute.is_complex or node.result.is_complex:
+            return 1
+        wide |= node.compute.itemsize > 4 or node.result.itemsize > 4
+    for dt, _ in program.leaves:
+        if dt.is_complex:
+            return 1
+        wide |= dt.itemsize > 4
+    return preferred // 2 if wide else preferred
+
+
+class Body:
+    """Statements that compute a program's nodes, given register variables for its leaves and scalars."""
+
+    def __init__(self, program: Program, lanes: int, index: str = "i") -> None:
+        self.program, self.lanes = program, lanes
+        self.lines: list[str] = []
+        self._converted: dict[tuple[str, int, dtype], str] = {}
+        for number, node in enumerate(program.nodes):
+            self.lines.append(f"const {lanes_of(node.result.reg, lanes)} t{number} = {self._node(node, index)};")
+
+    def value(self, ref: tuple[str, int]) -> tuple[str, dtype]:
+        """Name and dtype of a leaf ('a'), scalar ('k') or node ('t')."""
+        kind, number = ref
+        program = self.program
+        if kind == "a":
+            return f"a{number}", program.leaves[number][0]
+        if kind == "k":
+            return f"k{number}", program.scalars[number]
+        return f"t{number}", program.nodes[number].result
+
+    def _as(self, ref: tuple[str, int], target: dtype) -> str:
+        name, source = self.value(ref)
+        if ref[0] == "k":
+            return name
+        text = convert(name, source, target, self.lanes)
+        if text == name:
+            return name
+        key = (*ref, target)
+        if key not in self._converted:
+            fresh = f"{name}_{target.code}"
+            self.lines.append(f"const {lanes_of(target.reg, self.lanes)} {fresh} = {text};")
+            self._converted[key] = fresh
+        return self._converted[key]
+
+    def _node(self, node: Node, index: str) -> str:
+        lanes, op = self.lanes, node.op
+        if op is INDEX:
+            if lanes == 1:
+                return f"(long)({index})"
+            return f"(long{lanes})({index}) + (long{lanes})({', '.join(map(str, range(lanes)))})"
+        operands = {}
+        for name, ref in zip(OPERANDS, node.args, strict=False):
+            if name in op.masks:
+                operands[name] = self._mask(ref, node.compute)
+            else:
+                operands[name] = self._as(ref, node.compute)
+        emitter = Emitter(node.compute, lanes, operands, op.masks)
+        text, kind = emitter.emit(op.formula.tree)
+        if kind == "mask":
+            if node.result.category == 0:
+                return f"(uchar)({text})" if lanes == 1 else f"(convert_uchar{lanes}({text}) & (uchar{lanes})(1))"
+            text = emitter.from_mask(text)
+        text = convert(text, node.compute, node.result, lanes)
+        return round_to(text, node.result, lanes) if node.result.itemsize == 2 and node.result is node.compute else text
+
+    def _mask(self, ref: tuple[str, int], compute: dtype) -> str:
+        name, source = self.value(ref)
+        if self.lanes == 1:
+            return f"({name} != 0)"
+        signed = {1: "char", 2: "short", 4: "int", 8: "long"}[compute.itemsize if compute.category != 2 else max(4, compute.itemsize)]
+        return f"(convert_{signed}{self.lanes}({name}) != 0)"
+
+
+def headers(program: Program, lanes: int) -> str:
+    """Paste the device functions a program needs."""
+    names = sorted({h for node in program.nodes for h in node.op.formula.headers})
+    used = [d for node in program.nodes for d in (node.compute, node.result)] + [d for d, _ in program.leaves]
+    if any(d.is_complex for d in used) and "complex" not in names:
+        names.insert(0, "complex")
+    if any(d.code in ("f16", "bf16") for d in used + [o[1] for o in program.outputs]):
+        names.insert(0, "half")
+    double = any(d.reg in ("double", "double2") for d in used)
+    text = "#define CLT_DOUBLE 1\n" if double else ""
+    return text + f"#define CLT_LANES {lanes}\n" + "".join(include(name) for name in names)
+
+
+def kernel_name(program: Program) -> str:
+    """Say op, dtypes and pattern."""
+    ops = "_".join(node.op.name for node in program.nodes)
+    types = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in program.leaves), *(o[1] for o in program.outputs))))
+    classes = "".join(c for _, c in program.leaves) + "_" + "".join(o[2] for o in program.outputs)
+    return f"{ops[:64]}__{types}__{classes}{program.rank}"
+
+
+class Memory:
+    """How a storage dtype is loaded and stored `lanes` at a time; partial and strided accesses too."""
+
+    def __init__(self, dt: dtype, lanes: int) -> None:
+        self.dt, self.lanes = dt, lanes
+        self.code, self.cl, self.reg = dt.code, dt.cl, lanes_of(dt.reg, lanes)
+
+    def scalar_load(self, pointer: str) -> str:
+        if self.code == "f16":
+            return f"vload_half(0, {pointer})"
+        if self.code == "bf16":
+            return f"as_float((uint)*({pointer}) << 16)"
+        return f"*({pointer})"
+
+    def scalar_store(self, pointer: str, value: str) -> str:
+        if self.code == "f16":
+            return f"vstore_half_rte({value}, 0, {pointer})"
+        if self.code == "bf16":
+            return f"*({pointer}) = clt_to_bf16_float({value})"
+        return f"*({pointer}) = {value}"
+
+    def vector_load(self, pointer: str) -> str:
+        n = self.lanes
+        if self.code == "f16":
+            return f"vload_half{n}(0, {pointer})"
+        if self.code == "bf16":
+            return f"as_float{n}(convert_uint{n}(vload{n}(0, {pointer})) << 16)"
+        return f"vload{n}(0, {pointer})"
+
+    def vector_store(self, pointer: str, value: str) -> str:
+        n = self.lanes
+        if self.code == "f16":
+            return f"vstore_half{n}_rte({value}, 0, {pointer})"
+        if self.code == "bf16":
+            return f"vstore{n}(clt_to_bf16_float{n}({value}), 0, {pointer})"
+        return f"vstore{n}({value}, 0, {pointer})"
+
+
+def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str, list]:
+    """Render a program: (kernel name, text, argument types)."""
+    name = kernel_name(program)
+    body = Body(program, lanes)
+    stores = []
+    for number, (ref, dt, cls) in enumerate(program.outputs):
+        stores.append((number, dt, cls, body._as(ref, dt)))
+    memories = {dt.code: Memory(dt, lanes) for dt in [d for d, _ in program.leaves] + [o[1] for o in program.outputs]}
+    text = render(
+        "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
+        headers=headers(program, lanes), lane_schedule=lane_schedule,
+    )  # fmt: skip
+    return name, text, argument_types(program)
+
+
+def argument_types(program: Program) -> list:
+    """Match the template's parameter list, `None` standing for a buffer."""
+    i64 = dtypes.int64.np.type
+    types: list = [i64, i64]
+    if program.rank:
+        types += [i64] * program.rank
+    for _, cls in program.leaves:
+        types += [None, i64] + [i64] * stride_count(cls, program.rank)
+    for dt in program.scalars:
+        types += [scalar_type(dt)] * (2 if dt.is_complex else 1)
+    for _, _, cls in program.outputs:
+        types += [None, i64] + [i64] * stride_count(cls, program.rank)
+    return types
+
+
+def stride_count(cls: str, rank: int) -> int:
+    """How many strides an operand of a class brings."""
+    return {"d": 0, "c": 0, "v": rank - 1, "s": rank - 1, "g": rank}[cls]
+
+
+def scalar_type(dt: dtype) -> type:
+    """The numpy type a kernel scalar of a compute dtype is passed as."""
+    if dt.is_complex:
+        dt = dt.to_real()
+    if dt.category == 2 and dt.itemsize == 2:
+        dt = dtypes.float32
+    return dtypes.uint8.np.type if dt.category == 0 else dt.np.type

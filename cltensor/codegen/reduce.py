@@ -1,0 +1,220 @@
+"""The reduction family: a fused expression is reduced over any dims of any layout in one or two launches.
+
+Chooses between vectors along the reduced dims ('row'), along the kept ones ('col') and work-groups ('group'), and how
+many parts an output is cut into where outputs are few. Results are dense over the kept dims. Deterministic: the same
+shapes on the same device always add in the same order. Knows nothing of tensors and pending values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..dtypes import dtype
+from .operand import Operand
+from .pointwise import Memory, scalar_type
+from .prologue import Reader, Source, Split, along_reduced, dense, split
+from .source import include, render
+from .states import BLOCK, KINDS, State, converted
+
+if TYPE_CHECKING:
+    from ..runtime import Backend, Buffer
+
+GRAIN = 16384  # elements that are worth a CPU work-item
+GROUP = 128
+COL_VECTORS = 64  # vectors of outputs a work-item goes along before it takes the next reduced row
+_NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
+
+_kernels: dict[tuple, Any] = {}
+
+
+def reduce(
+    backend: Backend,
+    kind: str,
+    source: Source,
+    dims: Sequence[int],
+    compute: dtype,
+    outputs: Sequence[tuple[str, dtype]],
+    *,
+    scale: float | None = None,
+    schedule: str | None = None,
+    parts: int | None = None,
+) -> list[Operand]:
+    """Reduce `source` over `dims`: one dense operand over the kept dims for each named output.
+
+    `compute` is the accumulator's dtype. `scale` divides (mean, var). `schedule` and `parts` override the choice:
+    "row", "col", "gpu-group", "gpu-col".
+    """
+    shape = source.shape
+    dims = tuple(sorted(dims))
+    kept_shape = tuple([n for d, n in enumerate(shape) if d not in dims])
+    results = [Operand(backend.alloc(math.prod(kept_shape) * dt.itemsize), dt, kept_shape, dense(kept_shape), 0) for _, dt in outputs]
+    if math.prod(kept_shape) == 0:
+        return results
+    _require(backend, source, compute, outputs)
+    state = KINDS[kind](compute)
+    layouts = tuple([leaf[2] for leaf in source.leaves])
+    cut = split(shape, layouts, dims, ordered=state.needs_index)
+    gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
+    if schedule is None:
+        row = along_reduced(cut) if not gpu else _group_wins(cut)
+    else:
+        row = schedule in ("row", "gpu-group")
+    reader = Reader(source, cut, row=row, lanes=1 if gpu else backend.info.lanes, outputs=[dt for _, dt in outputs], wide=compute.itemsize > 4)
+    plan = _plan_gpu if gpu else _plan_cpu
+    unroll = _unroll(reader, state, row, gpu)
+    items, ochunk, parts, pchunk = plan(backend, cut, row, reader.lanes, unroll, parts)
+    if parts > 1:
+        targets: list[Buffer] = [backend.alloc(cut.nout * parts * np.dtype(_NUMPY[t]).itemsize) for t in _stored(state)]
+    else:
+        targets = [r.buffer for r in results]
+    args = [cut.nout, ochunk, cut.nred, parts, pchunk, *reader.arguments(source, cut)]
+    if state.scale and parts == 1:
+        args.append(float(scale))  # type: ignore[arg-type]
+    nbytes = sum(min(leaf[0].nbytes, math.prod(shape) * leaf[1].itemsize) for leaf in source.leaves)
+    kernel = _kernel(backend, state, reader, gpu, unroll, tuple(outputs), parts > 1)
+    local = (GROUP,) if gpu else (1,)
+    backend.launch(kernel, (items,), local, [*args, *targets], nbytes)
+    if parts > 1:
+        _merge(backend, kind, compute, tuple(outputs), targets, results, cut.nout, parts, scale, gpu)
+    return results
+
+
+def _require(backend: Backend, source: Source, compute: dtype, outputs: Sequence[tuple[str, dtype]]) -> None:
+    for dt in (compute, *(leaf[1] for leaf in source.leaves), *(node.compute for node in source.nodes), *(o[1] for o in outputs)):
+        backend.require(dt)
+
+
+def _stored(state: State) -> list[str]:
+    return [kind for _, kind in state.partial("", 1, "0")]
+
+
+def _unroll(reader: Reader, state: State, row: bool, gpu: bool) -> int:
+    if gpu:
+        return 1
+    weight = sum(8 if node.op.heavy else 1 for node in reader.program.nodes) + (0 if state.light else 8) + 2 * len(state.block)
+    if row:
+        return 4 if weight <= 8 else 2 if weight <= 16 else 1
+    return COL_VECTORS
+
+
+def _plan_cpu(backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, parts: int | None) -> tuple[int, int, int, int]:
+    """Work-items, outputs per item, parts per output, elements per part."""
+    total = cut.nout * max(cut.nred, 1)
+    items = max(1, min(backend.info.compute_units * 4, total // GRAIN))
+    width = unroll * lanes if row else lanes
+    if row:
+        ochunk = max(1, -(-cut.nout // items))
+        wanted = 1 if cut.nout >= items else -(-items // cut.nout)
+    else:
+        ochunk = -(-max(1, -(-cut.nout // items)) // width) * width
+        wanted = -(-items // -(-cut.nout // ochunk))
+    wanted = max(parts or wanted, -(-cut.nred // (1 << 30)))
+    pchunk = max(1, -(-cut.nred // wanted))
+    if row:
+        pchunk = -(-pchunk // width) * width
+    parts = max(1, -(-cut.nred // pchunk))
+    return -(-cut.nout // ochunk) * parts, ochunk, parts, pchunk
+
+
+def _plan_gpu(backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, parts: int | None) -> tuple[int, int, int, int]:
+    units = backend.info.compute_units * 8
+    if row:
+        groups = min(cut.nout, units * 16)
+        wanted = parts or max(1, min(units // groups, cut.nred // (GROUP * 16)))
+    else:
+        groups = min(-(-cut.nout // GROUP), units * 16)
+        wanted = parts or max(1, min(units // groups, cut.nred // 256))
+    wanted = max(wanted, -(-cut.nred // (1 << 30)))
+    pchunk = max(1, -(-cut.nred // wanted))
+    parts = max(1, -(-cut.nred // pchunk))
+    if not row:
+        groups = min(-(-cut.nout * parts // GROUP), units * 16)
+        return groups * GROUP, 1, parts, pchunk
+    return groups * parts * GROUP, 1, parts, pchunk
+
+
+def _group_wins(cut: Split) -> bool:
+    """On a GPU: neighbouring lanes along the reduced dims, unless outputs are many and lie side by side."""
+    return along_reduced(cut) or cut.nout < 64
+
+
+def _kernel(backend: Backend, state: State, reader: Reader, gpu: bool, unroll: int, outputs: tuple, partial: bool) -> Any:
+    key = (backend.device, state.name, state.dt, reader.key, reader.values, gpu, unroll, None if partial else outputs, partial)
+    kernel = _kernels.get(key)
+    if kernel is not None:
+        return kernel
+    schedule = "col" if not reader.row else "group" if gpu else "row"
+    i64 = np.int64
+    parameters = ["const long nout", "const long ochunk", "const long nred", "const long parts", "const long pchunk", *reader.parameters()]
+    types: list = [i64] * 5 + reader.argument_types()
+    if state.scale and not partial:
+        parameters.append(f"const {_real(state.dt).reg} scale")
+        types.append(scalar_type(state.dt))
+    targets = _stored(state) if partial else [dt.cl for _, dt in outputs]
+    parameters += [f"__global {t} *q{k}" for k, t in enumerate(targets)]
+    types += [None] * len(targets)
+    codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), state.dt, *(o[1] for o in outputs))))
+    ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
+    classes = "".join(c for _, c in reader.program.leaves)
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
+    text = render(
+        "reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll, block=BLOCK, state=state, reader=reader,
+        compute=(state.dt,), headers=_doubles(state.dt) + _headers(reader, state), memories=reader.memories, parameters=parameters, outputs=outputs,
+        partial=partial, converted=converted,
+    )  # fmt: skip
+    kernel = _kernels[key] = backend.kernel(name, text, types)
+    return kernel
+
+
+def _real(dt: dtype) -> dtype:
+    return dt.to_real() if dt.is_complex else dt
+
+
+def _doubles(dt: dtype) -> str:
+    return "#ifndef CLT_DOUBLE\n#define CLT_DOUBLE 1\n#endif\n" if dt.reg in ("double", "double2") else ""
+
+
+def _headers(reader: Reader, state: State) -> str:
+    text = reader.headers()
+    return text.replace("#define CLT_DOUBLE 1\n", "") if state.dt.reg in ("double", "double2") else text
+
+
+def _merge(backend: Backend, kind: str, compute: dtype, outputs: tuple, fields: list[Buffer], results: list[Operand], nout: int, parts: int, scale: float | None, gpu: bool) -> None:
+    grouped = gpu and parts > 16
+    key = (backend.device, "merge", kind, compute, outputs, grouped)
+    kernel = _kernels.get(key)
+    state = KINDS[kind](compute, merging=True)
+    if kernel is None:
+        parameters = ["const long nout", "const long ochunk", "const long parts"]
+        types: list = [np.int64] * 3
+        if state.scale:
+            parameters.append(f"const {_real(compute).reg} scale")
+            types.append(scalar_type(compute))
+        parameters += [f"__global const {t} *p{k}" for k, (_, t, _) in enumerate(state.fields)]
+        parameters += [f"__global {dt.cl} *q{k}" for k, (_, dt) in enumerate(outputs)]
+        types += [None] * (len(state.fields) + len(outputs))
+        name = f"{kind}__{compute.code}_{'_'.join(dict.fromkeys(dt.code for _, dt in outputs))}__merge{'_group' if grouped else ''}"
+        used = [compute, *(dt for _, dt in outputs)]
+        head = _doubles(compute) + "#define CLT_LANES 1\n"
+        head += include("half") if any(d.code in ("f16", "bf16") for d in used) else ""
+        head += include("complex") if any(d.is_complex for d in used) else ""
+        text = render(
+            "reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, state=state,
+            reader=None, compute=(compute,), headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
+            partial=False, converted=converted,
+        )  # fmt: skip
+        kernel = _kernels[key] = backend.kernel(name, text, types)
+    args: list = [nout, 1 if grouped else max(1, -(-nout // (backend.info.compute_units * 4)) if not gpu else 1), parts]
+    items = nout if grouped else -(-nout // args[1])
+    if state.scale:
+        args.append(float(scale))  # type: ignore[arg-type]
+    size, local = ((min(items, 4096) * GROUP,), (GROUP,)) if grouped else ((items,), (1,))
+    backend.launch(kernel, size, local, [*args, *fields, *[r.buffer for r in results]], 0)
+
+
+__all__ = ["Source", "dtypes", "reduce"]

@@ -1,0 +1,198 @@
+"""What the data-moving families (index, scan, sort, join) share: regions of memory, their walks and their kernels.
+
+Owns the collapse of dims into the fewest, the layout arguments every such kernel takes, the number of work-items, and
+the cache from a template's key to a kernel. Knows nothing of what a kernel does with its elements.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .operand import Operand
+from .source import render
+
+if TYPE_CHECKING:
+    from ..dtypes import dtype
+    from ..runtime import Backend, Buffer
+
+# Storage by element size: what only moves needs no arithmetic type.
+STORAGE = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "clt_b16"}
+# A CPU work-item below this many elements costs more to start than it computes.
+GRAIN = 8192
+GPU_GROUP = 64
+_GPU_LANES = 1 << 18
+_NUMPY = {"long": np.int64, "int": np.int32}
+
+
+class Dims:
+    """A collapsed iteration space: sizes, and for each operand its strides."""
+
+    __slots__ = ("n", "sizes", "strides")
+
+    def __init__(self, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> None:
+        self.sizes, self.strides = collapse(sizes, strides)
+        self.n = math.prod(self.sizes)
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    def args(self) -> list[int]:
+        """Return what a walk takes: every size, then the strides operand by operand."""
+        return [*self.sizes, *(s for strides in self.strides for s in strides)]
+
+    def units(self) -> tuple[bool, ...]:
+        """Tell for each operand whether its innermost stride is 1."""
+        return tuple(strides[-1] == 1 for strides in self.strides)
+
+
+def collapse(
+    sizes: Sequence[int], strides: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Drop dims of size 1 and merge neighbours that every operand allows; the result has at least one dim.
+
+    Strides may be zero or negative, so this is stricter about nothing and asks only for `outer == inner * size`.
+    """
+    out_sizes: list[int] = []
+    out: list[list[int]] = [[] for _ in strides]
+    for d, size in enumerate(sizes):
+        if size == 1:
+            continue
+        if out_sizes and all(o[-1] == s[d] * size for o, s in zip(out, strides, strict=True)):
+            out_sizes[-1] *= size
+            for o, s in zip(out, strides, strict=True):
+                o[-1] = s[d]
+        else:
+            out_sizes.append(size)
+            for o, s in zip(out, strides, strict=True):
+                o.append(s[d])
+    if not out_sizes:
+        return (1,), tuple((1,) for _ in strides)
+    return tuple(out_sizes), tuple(map(tuple, out))
+
+
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return row-major strides."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def is_dense(x: Operand) -> bool:
+    """Tell whether the elements lie in row-major order without gaps."""
+    step = 1
+    for size, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
+        if size != 1:
+            if stride != step and math.prod(x.shape):
+                return False
+            step *= size
+    return True
+
+
+def empty(backend: Backend, dt: dtype, shape: Sequence[int]) -> Operand:
+    """Allocate a dense operand with undefined contents."""
+    shape = tuple(shape)
+    return Operand(backend.alloc(math.prod(shape) * dt.itemsize), dt, shape, dense_strides(shape), 0)
+
+
+def from_host(backend: Backend, dt: dtype, array: np.ndarray[Any, Any]) -> Operand:
+    """Copy a small host array to the device as an operand of `dt` (same item size)."""
+    array = np.ascontiguousarray(array)
+    result = empty(backend, dt, array.shape)
+    if array.size:
+        backend.write(result.buffer, 0, array)
+    return result
+
+
+def as_dtype(x: Operand, dt: dtype) -> Operand:
+    """Read the same memory as another type of the same size."""
+    return x._replace(dtype=dt)
+
+
+def is_gpu(backend: Backend) -> bool:
+    """Tell whether work-items are lanes (GPU schedule) or threads (CPU schedule)."""
+    return backend.info.kind != "cpu"
+
+
+def storage(dt: dtype) -> str:
+    return STORAGE[dt.itemsize]
+
+
+def narrow(x: Operand, dim: int, start: int, length: int) -> Operand:
+    """View `length` positions of a dim from `start`."""
+    shape = x.shape[:dim] + (length,) + x.shape[dim + 1 :]
+    return x._replace(shape=shape, offset=x.offset + start * x.strides[dim])
+
+
+def moved_last(x: Operand, dim: int) -> Operand:
+    """View with `dim` as the last dim."""
+    order = [d for d in range(len(x.shape)) if d != dim] + [dim]
+    return x._replace(shape=tuple(x.shape[d] for d in order), strides=tuple(x.strides[d] for d in order))
+
+
+def index_type(backend: Backend, *operands: Operand) -> str:
+    """Return the C type of element offsets: 64 bits on a CPU, 32 on other devices where every offset fits."""
+    if not is_gpu(backend):
+        return "long"
+    for x in operands:
+        reach = abs(x.offset) + sum(abs(s) * max(n - 1, 0) for n, s in zip(x.shape, x.strides, strict=True))
+        if max(reach, math.prod(x.shape)) >= 2**31 - 2**24:
+            return "long"
+    return "int"
+
+
+def workers(backend: Backend, work: int) -> int:
+    """Return how many CPU work-items to give `work` elements: few, each with enough to do."""
+    return max(1, min(backend.info.compute_units * 4, work // GRAIN))
+
+
+def max_workers(backend: Backend) -> int:
+    """Return the largest result of `workers`."""
+    return max(1, backend.info.compute_units * 4)
+
+
+def lanes(work: int) -> int:
+    """Return the global size of a grid-stride GPU launch over `work` elements."""
+    return max(1, min(-(-work // GPU_GROUP), _GPU_LANES // GPU_GROUP)) * GPU_GROUP
+
+
+@functools.cache
+def _kernel(backend: Backend, template: str, name: str, types: str, key: tuple[tuple[str, Any], ...]) -> Any:
+    text = render(template, fn=name, **dict(key))
+    kinds = [None if t == "b" else _NUMPY["long" if t == "l" else "int"] for t in types]
+    return backend.kernel(name, text, kinds)
+
+
+def run(
+    backend: Backend,
+    template: str,
+    name: str,
+    buffers: Sequence[Buffer],
+    scalars: Sequence[int],
+    work: int | tuple[int, int],
+    nbytes: int = 0,
+    longs: Sequence[int] = (),
+    **key: Any,
+) -> None:
+    """Render (or find) a kernel and launch it: buffers first, then index-typed scalars, then 64-bit scalars.
+
+    `work` is the number of work-items of a CPU schedule (local size 1), or of elements of a grid-stride GPU
+    schedule; a pair gives global and local size as they are.
+    """
+    kind = "l" if key["I"] == "long" else "i"
+    types = "b" * len(buffers) + kind * len(scalars) + "l" * len(longs)
+    kernel = _kernel(backend, template, name, types, tuple(key.items()))
+    if isinstance(work, tuple):
+        size, local = work
+    elif key.get("gpu"):
+        size, local = lanes(work), GPU_GROUP
+    else:
+        size, local = work, 1
+    backend.launch(kernel, (size,), (local,), [*buffers, *scalars, *longs], nbytes)

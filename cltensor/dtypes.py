@@ -1,0 +1,418 @@
+"""Element types: what each is called, how it is stored and computed with, and how types promote.
+
+Owns the `dtype` records, the promotion rules, the default dtype, `finfo` and `iinfo`. Knows nothing
+of tensors, shapes or devices.
+"""
+
+from __future__ import annotations
+
+from builtins import bool as pybool
+from builtins import float as pyfloat
+from builtins import int as pyint
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+BOOL, INTEGRAL, FLOATING, COMPLEX = 0, 1, 2, 3
+
+
+class dtype:
+    """An element type. Only the module's singletons exist, so types compare by identity."""
+
+    __slots__ = (
+        "abbr",
+        "category",
+        "cl",
+        "code",
+        "index",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "name",
+        "np",
+        "reg",
+        "scalar_name",
+    )
+    __module__ = "torch"
+
+    name: str
+    scalar_name: str  # as error messages spell it: "Float", "ComplexHalf"
+    abbr: str
+    code: str
+    category: pyint
+    itemsize: pyint
+    is_floating_point: pybool
+    is_complex: pybool
+    is_signed: pybool
+    np: np.dtype[Any] | None
+    cl: str
+    reg: str
+    index: pyint
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> dtype:
+        raise TypeError("cannot create 'torch.dtype' instances")
+
+    def __repr__(self) -> str:
+        return "torch." + self.name
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _by_name, (self.name,)
+
+    def __copy__(self) -> dtype:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> dtype:
+        return self
+
+    def to_real(self) -> dtype:
+        """Return the type of one component: itself, or the matching real type of a complex one."""
+        return _REAL.get(self, self)
+
+    def to_complex(self) -> dtype:
+        """Return the complex type that holds this floating type.
+
+        RuntimeError for bool and integers.
+        """
+        found = _COMPLEX.get(self)
+        if found is None:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
+        return found
+
+
+ALL: list[dtype] = []
+
+
+def _new(
+    name: str,
+    scalar_name: str,
+    code: str,
+    category: pyint,
+    itemsize: pyint,
+    cl: str,
+    *,
+    reg: str = "",
+    numpy: pybool = True,
+    abbr: str = "",
+) -> dtype:
+    d = object.__new__(dtype)
+    d.name, d.scalar_name, d.code, d.category, d.itemsize = (
+        name,
+        scalar_name,
+        code,
+        category,
+        itemsize,
+    )
+    d.abbr = abbr or code
+    d.is_floating_point = category == FLOATING
+    d.is_complex = category == COMPLEX
+    d.is_signed = category >= FLOATING or name.startswith("int")
+    d.np = np.dtype(name) if numpy else None
+    d.cl, d.reg = cl, reg or cl
+    d.index = len(ALL)
+    ALL.append(d)
+    return d
+
+
+def _by_name(name: str) -> dtype:
+    return BY_NAME[name]
+
+
+# The names below shadow Python's own; this module uses pybool, pyint and pyfloat for those.
+bool = _new("bool", "Bool", "b8", BOOL, 1, "uchar")
+uint8 = _new("uint8", "Byte", "u8", INTEGRAL, 1, "uchar")
+int8 = _new("int8", "Char", "i8", INTEGRAL, 1, "char")
+int16 = _new("int16", "Short", "i16", INTEGRAL, 2, "short")
+int32 = _new("int32", "Int", "i32", INTEGRAL, 4, "int")
+int64 = _new("int64", "Long", "i64", INTEGRAL, 8, "long")
+uint16 = _new("uint16", "UInt16", "u16", INTEGRAL, 2, "ushort")
+uint32 = _new("uint32", "UInt32", "u32", INTEGRAL, 4, "uint")
+uint64 = _new("uint64", "UInt64", "u64", INTEGRAL, 8, "ulong")
+float16 = _new("float16", "Half", "f16", FLOATING, 2, "half", reg="float")
+bfloat16 = _new("bfloat16", "BFloat16", "bf16", FLOATING, 2, "ushort", reg="float", numpy=False)
+float32 = _new("float32", "Float", "f32", FLOATING, 4, "float")
+float64 = _new("float64", "Double", "f64", FLOATING, 8, "double")
+complex32 = _new("complex32", "ComplexHalf", "c32", COMPLEX, 4, "half2", reg="float2", numpy=False)
+complex64 = _new("complex64", "ComplexFloat", "c64", COMPLEX, 8, "float2")
+complex128 = _new("complex128", "ComplexDouble", "c128", COMPLEX, 16, "double2")
+
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
+chalf, cfloat, cdouble = complex32, complex64, complex128
+
+BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}
+_BY_NUMPY: dict[Any, dtype] = {d.np: d for d in ALL if d.np is not None}
+_REAL = {complex32: float16, complex64: float32, complex128: float64}
+_COMPLEX = {
+    float16: complex32,
+    bfloat16: complex64,
+    float32: complex64,
+    float64: complex128,
+    complex32: complex32,
+    complex64: complex64,
+    complex128: complex128,
+}
+_WIDE_UNSIGNED = (uint16, uint32, uint64)
+
+
+# -- promotion ------------------------------------------------------------------------------------
+
+
+def _promote(a: dtype, b: dtype) -> dtype | None:
+    if a is b:
+        return a
+    if a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED:
+        # These promote with floating types only.
+        other = b if a in _WIDE_UNSIGNED else a
+        return other if other.is_floating_point else None
+    low, high = (a, b) if a.category <= b.category else (b, a)
+    if high.is_complex and low.category >= FLOATING:
+        real = _promote(low.to_real(), high.to_real())
+        assert real is not None
+        return real.to_complex()
+    if low.category < high.category:
+        return high
+    if high.is_floating_point:
+        if low.itemsize == high.itemsize:
+            return float32  # float16 with bfloat16: neither holds the other
+        return low if low.itemsize > high.itemsize else high
+    if low.itemsize == high.itemsize:
+        return int16  # uint8 with int8
+    return low if low.itemsize > high.itemsize else high
+
+
+_TABLE: list[list[dtype | None]] = [[_promote(a, b) for b in ALL] for a in ALL]
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """Return the smallest type that holds both.
+
+    RuntimeError where uint16, uint32 or uint64 has no partner.
+    """
+    if a is b:
+        return a
+    found = _TABLE[a.index][b.index]
+    if found is None:
+        raise RuntimeError(
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+            f"{a.scalar_name} and {b.scalar_name}"
+        )
+    return found
+
+
+def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
+    """Let a lower rank (0-dim tensor, scalar) change only the category of a higher one."""
+    if higher is None:
+        return lower
+    if lower is None or higher.is_complex:
+        return higher
+    if higher.is_floating_point:
+        return higher.to_complex() if lower.is_complex else higher
+    if higher is bool:
+        return promote_types(higher, lower)
+    return lower if lower.category >= FLOATING else higher
+
+
+_RESULTS: dict[tuple[tuple[dtype, pyint], ...], dtype] = {}
+
+
+def result_type_of(items: Sequence[tuple[dtype, pyint]]) -> dtype:
+    """Return the result type of an operation on `(dtype, rank)` operands.
+
+    Rank 2 is a tensor with dimensions, 1 a 0-dim tensor, 0 a Python scalar. RuntimeError for types
+    that do not promote.
+    """
+    key = tuple(items)
+    found = _RESULTS.get(key)
+    if found is not None:
+        return found
+    by_rank: list[dtype | None] = [None, None, None]
+    for d, rank in key:
+        seen = by_rank[rank]
+        by_rank[rank] = d if seen is None else promote_types(seen, d)
+    result = _combine(by_rank[2], _combine(by_rank[1], by_rank[0]))
+    if result is None:
+        raise ValueError("result_type_of() needs at least one operand")
+    _RESULTS[key] = result
+    return result
+
+
+def can_cast(from_: dtype, to: dtype) -> pybool:
+    """Tell whether an in-place result or `out=` may be stored as `to`: no category is lost."""
+    if from_.category > to.category and from_.category >= FLOATING:
+        return False
+    return not (from_.category == INTEGRAL and to is bool)
+
+
+# -- Python scalars and the default type ----------------------------------------------------------
+
+_default: dtype = float32
+
+
+def get_default_dtype() -> dtype:
+    """Return the type of tensors made from Python floats."""
+    return _default
+
+
+def get_default_complex_dtype() -> dtype:
+    """Return the type of tensors made from Python complex numbers."""
+    return _COMPLEX[_default]
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the type of tensors made from Python floats; TypeError unless it is a floating type."""
+    global _default
+    if not isinstance(d, dtype):
+        raise TypeError(
+            "invalid dtype object: only floating-point types are supported as the default type"
+        )
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default = d
+
+
+def scalar_dtype(value: Any) -> dtype:
+    """Return the type a Python or numpy scalar takes part in promotion with.
+
+    TypeError for anything else.
+    """
+    kind = type(value)
+    if kind is pyfloat:
+        return _default
+    if kind is pyint:
+        return int64
+    if kind is pybool or isinstance(value, np.bool_):
+        return bool
+    if kind is complex:
+        return _COMPLEX[_default]
+    if isinstance(value, (pyint, np.integer)):
+        return int64
+    if isinstance(value, (pyfloat, np.floating)):
+        return _default
+    if isinstance(value, (complex, np.complexfloating)):
+        return _COMPLEX[_default]
+    raise TypeError(f"expected a number, got {kind.__name__}")
+
+
+def from_numpy(kind: Any) -> dtype:
+    """Return the type of a numpy dtype (either byte order); TypeError when there is none."""
+    found = _BY_NUMPY.get(kind)
+    if found is None:
+        kind = np.dtype(kind)
+        found = _BY_NUMPY.get(kind.newbyteorder("="))
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {kind.type.__module__}.{kind.type.__name__}. The "
+            "only supported types "
+            "are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+            "uint64, uint32, "
+            "uint16, uint8, and bool."
+        )
+    return found
+
+
+def to_real(d: dtype) -> dtype:
+    """Return the type of one component of `d`."""
+    return d.to_real()
+
+
+def to_complex(d: dtype) -> dtype:
+    """Return the complex type that holds the floating type `d`.
+
+    RuntimeError for bool and integers.
+    """
+    return d.to_complex()
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+# bits of exponent range are given as (largest exponent, mantissa bits, decimal digits)
+_FLOAT_SHAPE = {
+    float16: (15, 10, 3),
+    bfloat16: (127, 7, 2),
+    float32: (127, 23, 6),
+    float64: (1023, 52, 15),
+}
+
+
+def _type_argument(function: str, d: Any) -> dtype:
+    if not isinstance(d, dtype):
+        raise TypeError(
+            f"{function}(): argument 'type' (position 1) must be torch.dtype, not "
+            f"{type(d).__name__}"
+        )
+    return d
+
+
+class finfo:
+    """Limits of a floating type, or of the components of a complex one.
+
+    Default: the default dtype.
+    """
+
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
+    __module__ = "torch"
+
+    def __init__(self, type: dtype | None = None) -> None:
+        d = _default if type is None else _type_argument("finfo", type)
+        if d.category < FLOATING:
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                "'torch.finfo'"
+            )
+        d = d.to_real()
+        exponent, mantissa, digits = _FLOAT_SHAPE[d]
+        self.bits: pyint = d.itemsize * 8
+        self.dtype: str = d.name
+        self.eps: pyfloat = 2.0**-mantissa
+        self.max: pyfloat = (2.0 - self.eps) * 2.0**exponent
+        self.min: pyfloat = -self.max
+        self.tiny: pyfloat = 2.0 ** (1 - exponent)
+        self.smallest_normal: pyfloat = self.tiny
+        self.resolution: pyfloat = pyfloat(f"1e-{digits}")
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+    def __eq__(self, other: object) -> pybool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> pyint:
+        return hash(("finfo", self.dtype))
+
+
+class iinfo:
+    """Limits of an integer type."""
+
+    __slots__ = ("bits", "dtype", "max", "min")
+    __module__ = "torch"
+
+    def __init__(self, type: dtype) -> None:
+        d = _type_argument("iinfo", type)
+        if d is bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        if d.category != INTEGRAL:
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle "
+                "'torch.iinfo'"
+            )
+        self.bits: pyint = d.itemsize * 8
+        self.dtype: str = d.name
+        self.max: pyint = 2 ** (self.bits - d.is_signed) - 1
+        self.min: pyint = -self.max - 1 if d.is_signed else 0
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> pybool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> pyint:
+        return hash(("iinfo", self.dtype))

@@ -1,0 +1,40 @@
+"""Exceptions users may catch, and the debug line printer. Must not know devices, tensors or ops."""
+
+from __future__ import annotations
+
+import sys
+
+from .config import CONFIG
+
+
+class OutOfMemoryError(RuntimeError):
+    """Raised when a device or the host cannot give the memory asked for."""
+
+
+class BuildError(RuntimeError):
+    """Raised when a driver rejects a kernel; the message holds the numbered source and the log."""
+
+
+def debug_line(level: int, text: str, *args: object) -> None:
+    """Print `text % args` to stderr when CLTENSOR_DEBUG is `level` or more."""
+    if CONFIG.debug >= level:
+        print("cltensor:", text % args if args else text, file=sys.stderr, flush=True)
+
+
+def format_bytes(count: int) -> str:
+    """Return `count` bytes in words, as torch prints them: "2.00 GiB".
+
+    >>> format_bytes(3 << 19)
+    '1.50 MiB'
+    """
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count} bytes"
+
+
+def number_lines(text: str) -> str:
+    """Return `text` with each line numbered from 1."""
+    lines = text.splitlines()
+    width = len(str(len(lines)))
+    return "\n".join(f"{i:{width}d} | {line}" for i, line in enumerate(lines, 1))

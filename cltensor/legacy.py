@@ -1,0 +1,94 @@
+"""Constructors and checks by type name: FloatTensor, LongTensor, …, `Tensor.type`, set_default_tensor_type."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from . import cuda, dtypes
+from .creation import legacy_new
+from .tensor import Tensor
+
+_NAMES = {
+    "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8,
+    "Short": dtypes.int16, "Int": dtypes.int32, "Long": dtypes.int64, "Bool": dtypes.bool, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
+    "ComplexHalf": dtypes.complex32, "UInt16": dtypes.uint16, "UInt32": dtypes.uint32, "UInt64": dtypes.uint64,
+}  # fmt: skip
+
+
+class _TensorType(type):
+    """The type of FloatTensor and its kin: calling makes a Tensor, isinstance asks for dtype and device."""
+
+    _dtype: dtypes.dtype
+    _device: str | None
+
+    def __instancecheck__(cls, other: Any) -> bool:
+        return isinstance(other, Tensor) and other.dtype is cls._dtype and (other.device.type == "cuda") == (cls._device == "cuda")
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        return legacy_new(args, cls._dtype, cls._device or device or "cpu")
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+    @property
+    def dtype(cls) -> dtypes.dtype:
+        """The element type."""
+        return cls._dtype
+
+
+def _make(name: str, dt: dtypes.dtype, dev: str | None) -> _TensorType:
+    made = _TensorType(f"{name}Tensor", (), {"__doc__": f"Constructor and type check of {dt!r} tensors."})
+    made._dtype, made._device, made.__module__ = dt, dev, "torch.cuda" if dev else "torch"
+    return made
+
+
+_types: dict[str, _TensorType] = {}
+for _name, _dt in _NAMES.items():
+    globals()[f"{_name}Tensor"] = _types[f"torch.{_name}Tensor"] = _make(_name, _dt, None)
+    _types[f"torch.cuda.{_name}Tensor"] = _make(_name, _dt, "cuda")
+    setattr(cuda, f"{_name}Tensor", _types[f"torch.cuda.{_name}Tensor"])
+
+
+def type_name(t: Tensor) -> str:
+    """Return torch's name of a tensor's type: "torch.FloatTensor"."""
+    name = next(n for n, d in _NAMES.items() if d is t.dtype)
+    prefix = "" if t.device.type == "cpu" else f"{t.device.type}."
+    return f"torch.{prefix}{name}Tensor"
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """Return the type's name, or convert to a dtype, a type or its name."""
+    if dtype is None:
+        return type_name(self)
+    if isinstance(dtype, str):
+        if dtype not in _types:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = _types[dtype]
+    if isinstance(dtype, _TensorType):
+        return self.to(device=dtype._device or self.device, dtype=dtype._dtype)
+    if isinstance(dtype, dtypes.dtype):
+        return self.to(dtype)
+    if dtype is Tensor:
+        return self.to(dtypes.get_default_dtype())
+    raise RuntimeError(f"invalid type: {dtype!r}")
+
+
+Tensor.type = type_  # type: ignore[attr-defined]
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Set the default dtype by a tensor type or its name (deprecated in favour of set_default_dtype)."""
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as alternatives.",
+        UserWarning, stacklevel=2,
+    )  # fmt: skip
+    found = _types.get(t) if isinstance(t, str) else t if isinstance(t, _TensorType) else None
+    if found is None:
+        raise TypeError(f"invalid type object: {t!r}")
+    if found._dtype.category < 2:
+        raise TypeError("only floating-point types are supported as the default type")
+    dtypes.set_default_dtype(found._dtype)
+
+
+__all__ = ["set_default_tensor_type", *(f"{_name}Tensor" for _name in _NAMES)]

@@ -1,0 +1,37 @@
+"""Names of memory formats and layouts, as torch's programs spell them."""
+
+from __future__ import annotations
+
+
+class memory_format:  # noqa: N801 - torch's name
+    """How dense dimensions are ordered in memory."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+class layout:  # noqa: N801 - torch's name
+    """How a tensor is stored: strided is the only one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+strided = layout("strided")
+sparse_coo = layout("sparse_coo")

@@ -1,0 +1,5 @@
+"""`cltensor.nn`: the functions of networks."""
+
+from . import functional
+
+__all__ = ["functional"]

@@ -1,0 +1,94 @@
+"""`cltensor.opencl`: devices, memory and waiting, for any device (`None` is the default one)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import lazy
+from .runtime import Backend, DeviceInfo, default_device, device, device_list, get_backend
+from .runtime.backend import _backends
+
+
+def _backend(dev: Any) -> Backend:
+    if dev is None:
+        return get_backend(default_device())
+    return get_backend(device("opencl", dev) if isinstance(dev, int) else device(dev))
+
+
+def is_available() -> bool:
+    """Tell whether there is an OpenCL device."""
+    return device_count() > 0
+
+
+def device_count() -> int:
+    """Return the number of OpenCL devices of all platforms."""
+    return sum(d.type == "opencl" for d in device_list())
+
+
+def devices() -> list[device]:
+    """Return every device: "cpu" first, then "opencl:0" and on."""
+    return device_list()
+
+
+def get_device_properties(device: Any = None) -> DeviceInfo:
+    """Return the record of what a device can do."""
+    return _backend(device).info
+
+
+def get_device_name(device: Any = None) -> str:
+    """Return the device's name."""
+    return _backend(device).info.name
+
+
+def current_device() -> int:
+    """Return the default device's index."""
+    return default_device().index or 0
+
+
+def synchronize(device: Any = None) -> None:
+    """Run everything pending and wait for it; on every device in use when none is named."""
+    from .codegen import checks
+
+    backends = set(_backends.values()) if device is None else {_backend(device)}
+    for backend in backends:
+        lazy.flush(backend)
+        backend.finish()
+        checks.flush_checks(backend)
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Return the bytes that tensors hold."""
+    return _backend(device).pool.active
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """Return the most bytes that tensors held since the start or the last reset."""
+    return _backend(device).pool.peak
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Return the bytes the pool holds, those of tensors included."""
+    return _backend(device).pool.held
+
+
+max_memory_reserved = memory_reserved
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Start the peak anew."""
+    _backend(device).pool.reset_peak()
+
+
+reset_max_memory_allocated = reset_peak_memory_stats
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """Return active, held and peak bytes."""
+    pool = _backend(device).pool
+    return {"active_bytes.current": pool.active, "reserved_bytes.current": pool.held, "active_bytes.peak": pool.peak}
+
+
+def empty_cache(device: Any = None) -> None:
+    """Give unused memory of the pools back."""
+    for backend in set(_backends.values()) if device is None else {_backend(device)}:
+        backend.empty_cache()

@@ -1,0 +1,14 @@
+"""All operators: importing this package fills `row.ROWS`, `row.FUNCTIONS` and `row.METHODS`."""
+
+import importlib
+
+from . import activation, arithmetic, compare, convert, core, row, shape, unary
+
+for _name in ("index", "join", "matmul", "reduce", "scan", "sort", "softmax", "losses", "random", "linalg"):
+    try:
+        importlib.import_module(f"{__name__}.{_name}")
+    except ModuleNotFoundError as _error:
+        if _error.name != f"{__name__}.{_name}":
+            raise
+
+__all__ = ["activation", "arithmetic", "compare", "convert", "core", "row", "shape", "unary"]

@@ -1,0 +1,116 @@
+"""Rows of activations, and the functions of `nn.functional` that are rows."""
+
+from __future__ import annotations
+
+import math
+
+
+from .arithmetic import conj, where
+from .core import Tensor
+from .row import FLOAT, FUNCTIONS, METHODS, Row, public
+
+relu = Row("relu", {"if": "where(x < 0, 0, x)"}, grad={"x": lambda g, result: where(result > 0, g, 0.0)}, node="ReluBackward0")
+sigmoid = Row(
+    "sigmoid", {"f": "1 / (1 + exp(-x))", "c": "crecip(1 + cexp(-x))"}, promote=FLOAT,
+    grad={"x": lambda g, result: g * conj(result * (1 - result))},
+)  # fmt: skip
+silu = Row(
+    "silu", {"f": "x / (1 + exp(-x))"}, public=False, node="SiluBackward0",
+    grad={"x": lambda g, x: (lambda s: g * (s * (1 + x * (1 - s))))(x.sigmoid())},
+)  # fmt: skip
+_K = math.sqrt(2 / math.pi)
+gelu_erf = Row(
+    "gelu", {"f": "x * 0.5 * (1 + erf(x * 0.7071067811865476))"}, public=False, node="GeluBackward0",
+    grad={"x": lambda g, x: g * (0.5 * (1 + (x * math.sqrt(0.5)).erf()) + x * ((x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi))))},
+)  # fmt: skip
+gelu_tanh = Row(
+    "gelu_tanh", {"f": f"0.5 * x * (1 + tanh({_K!r} * (x + 0.044715 * x * x * x)))"}, public=False, node="GeluBackward0",
+    grad={"x": lambda g, x: _gelu_tanh_grad(g, x)},
+)  # fmt: skip
+
+
+def _gelu_tanh_grad(g: Tensor, x: Tensor) -> Tensor:
+    t = (_K * (x + 0.044715 * x * x * x)).tanh()
+    return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (_K * (1 + 3 * 0.044715 * x * x)))
+
+
+softplus_row = Row(
+    "softplus", {"f": "where(x * y > z, x, log1p(exp(x * y)) / y)"}, args=("input", "beta", "threshold"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y, z: where(x * y > z, g, g * (x * y).sigmoid())},
+)  # fmt: skip
+log_sigmoid = Row(
+    "log_sigmoid", {"f": "where(x < 0, x, 0) - log1p(exp(-abs(x)))"}, public=False, node="LogSigmoidBackward0",
+    grad={"x": lambda g, x: g * (-x).sigmoid()},
+)  # fmt: skip
+leaky_relu_row = Row(
+    "leaky_relu", {"f": "where(x > 0, x, x * y)"}, args=("input", "negative_slope"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y: where(x > 0, g, g * y)},
+)  # fmt: skip
+elu_row = Row(
+    "elu", {"f": "where(x > 0, x * z, y * z * expm1(x * w))"}, args=("input", "alpha", "scale", "input_scale"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y, z, w: where(x > 0, g * z, g * (y * z * w) * (x * w).exp())},
+)  # fmt: skip
+hardtanh_row = Row(
+    "hardtanh", {"if": "where(x < y, y, where(x > z, z, x))"}, args=("input", "min_val", "max_val"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y, z: where((x > y) & (x < z), g, 0.0)},
+)  # fmt: skip
+hardsigmoid = Row(
+    "hardsigmoid", {"f": "where(x <= -3, 0, where(x >= 3, 1, x / 6 + 0.5))"}, public=False,
+    grad={"x": lambda g, x: where((x > -3) & (x < 3), g / 6, 0.0)},
+)  # fmt: skip
+hardswish = Row(
+    "hardswish", {"f": "where(x <= -3, 0, where(x >= 3, x, x * (x + 3) / 6))"}, public=False,
+    grad={"x": lambda g, x: where(x <= -3, 0.0, where(x >= 3, g, g * (x / 3 + 0.5)))},
+)  # fmt: skip
+mish = Row(
+    "mish", {"f": "x * tanh(where(x > 20, x, log1p(exp(x))))"}, public=False,
+    grad={"x": lambda g, x: (lambda t: g * (t + x * x.sigmoid() * (1 - t * t)))(softplus(x).tanh())},
+)  # fmt: skip
+hardshrink_row = Row(
+    "hardshrink", {"f": "where(x >= -y and x <= y, 0, x)"}, args=("input", "lambd"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
+)  # fmt: skip
+softshrink_row = Row(
+    "softshrink", {"f": "where(x > y, x - y, where(x < -y, x + y, x * 0))"}, args=("input", "lambd"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
+)  # fmt: skip
+threshold_row = Row(
+    "threshold", {"if": "where(x <= y, z, x)"}, args=("input", "threshold", "value"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y: where(x <= y, 0.0, g)},
+)  # fmt: skip
+prelu_row = Row(
+    "prelu", {"f": "where(x > 0, x, x * y)"}, args=("input", "weight"), public=False, node="PreluKernelBackward0",
+    grad={"x": lambda g, x, y: where(x > 0, g, g * y), "y": lambda g, x: where(x > 0, 0.0, g * x)},
+)  # fmt: skip
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Smooth approximation of relu: log(1 + exp(beta * x)) / beta, linear above the threshold."""
+    return softplus_row(input, beta, threshold)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """Gaussian error linear unit, exact or by tanh (Hendrycks and Gimpel, arXiv 1606.08415)."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
+
+
+@public()
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """Zero within [-lambd, lambd], identity outside."""
+    return hardshrink_row(input, lambd)
+
+
+@public()
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Leaky relu with a learnt slope per channel (dimension 1) or one slope."""
+    if weight.numel() != 1:
+        if input.ndim < 1 or (input.shape[1] if input.ndim > 1 else 1) != weight.numel():
+            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {input.shape[1] if input.ndim > 1 else 1}.")
+        weight = weight.view(-1, *([1] * (input.ndim - 2))) if input.ndim > 1 else weight
+    return prelu_row(input, weight)
+
+
+FUNCTIONS["threshold"] = lambda input, threshold, value: threshold_row(input, threshold, value)
+FUNCTIONS["relu_"] = METHODS["relu_"]

@@ -1,0 +1,136 @@
+"""Rows of comparison, logic, tests of values, and bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from . import core
+from .core import NUMBERS, Tensor, is_tensor
+from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public
+
+BINARY = ("input", "other")
+
+eq = Row("eq", "x == y", promote=BOOL, args=BINARY, reference=np.equal)
+ne = Row("ne", "x != y", promote=BOOL, args=BINARY, aliases=("not_equal",), reference=np.not_equal)
+lt = Row("lt", {"bif": "x < y"}, promote=BOOL, args=BINARY, aliases=("less",), reference=np.less)
+le = Row("le", {"bif": "x <= y"}, promote=BOOL, args=BINARY, aliases=("less_equal",), reference=np.less_equal)
+gt = Row("gt", {"bif": "x > y"}, promote=BOOL, args=BINARY, aliases=("greater",), reference=np.greater)
+ge = Row("ge", {"bif": "x >= y"}, promote=BOOL, args=BINARY, aliases=("greater_equal",), reference=np.greater_equal)
+
+logical_and = Row("logical_and", "x != 0 and y != 0", promote=BOOL, args=BINARY, reference=np.logical_and)
+logical_or = Row("logical_or", "x != 0 or y != 0", promote=BOOL, args=BINARY, reference=np.logical_or)
+logical_xor = Row("logical_xor", "where(x != 0, 1, 0) != where(y != 0, 1, 0)", promote=BOOL, args=BINARY, reference=np.logical_xor)
+logical_not = Row("logical_not", "x == 0", promote=BOOL, reference=np.logical_not)
+
+isnan = Row("isnan", "x != x", promote=BOOL, inplace=False, reference=np.isnan)
+isinf = Row("isinf", {"bi": "x != x", "fc": "isinf(x)"}, promote=BOOL, inplace=False, reference=np.isinf)
+isfinite = Row("isfinite", {"bi": "x == x", "fc": "isfinite(x)"}, promote=BOOL, inplace=False, reference=np.isfinite)
+isposinf = Row("isposinf", {"bi": "x != x", "f": "x == inf"}, promote=BOOL, inplace=False, reference=np.isposinf)
+isneginf = Row("isneginf", {"bi": "x != x", "f": "x == -inf"}, promote=BOOL, inplace=False, reference=np.isneginf)
+signbit = Row("signbit", {"b": "x != x", "i": "x < 0", "f": "copysign(1, x) < 0"}, promote=BOOL, inplace=False, reference=np.signbit)
+isreal_row = Row("isreal", {"bif": "x == x or x != x", "c": "im(x) == 0"}, promote=BOOL, public=False)
+
+bitwise_and = Row("bitwise_and", {"b": "x and y", "i": "x & y"}, args=BINARY, reference=np.bitwise_and)
+bitwise_or = Row("bitwise_or", {"b": "x or y", "i": "x | y"}, args=BINARY, reference=np.bitwise_or)
+bitwise_xor = Row("bitwise_xor", {"b": "x != y", "i": "x ^ y"}, args=BINARY, reference=np.bitwise_xor)
+bitwise_not = Row("bitwise_not", {"b": "x == 0", "i": "~x"}, reference=np.invert)
+
+# A shift by the width or more, or by less than nothing, gives 0 (the sign for a right shift), as in torch.
+_BITS = {1: 8, 2: 16, 4: 32, 8: 64}
+_left: dict[int, Row] = {
+    size: Row(f"lshift{bits}", {"i": f"where(y < 0 or y >= {bits}, 0, x << where(y < 0 or y >= {bits}, 0, y))"}, args=BINARY, public=False)
+    for size, bits in _BITS.items()
+}
+_right: dict[int, Row] = {
+    size: Row(f"rshift{bits}", {"i": f"x >> where(y < 0 or y >= {bits}, {bits - 1}, y)"}, args=BINARY, public=False)
+    for size, bits in _BITS.items()
+}
+
+
+def _shift(name: str, rows: dict[int, Row], input: Any, other: Any) -> tuple[Row, tuple]:
+    xs = normal(name, BINARY, (input, other))
+    dt = core.result_type(xs)
+    if dt.category != 1:
+        raise RuntimeError(f"\"{'lshift' if rows is _left else 'rshift'}_cpu\" not implemented for '{dt.scalar_name}'")
+    return rows[dt.itemsize], xs
+
+
+@public(aliases=("__lshift__",))
+def bitwise_left_shift(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """Shift bits left; amounts outside the width give 0."""
+    row, xs = _shift("bitwise_left_shift", _left, input, other)
+    value = row(*xs)
+    return value if out is None else core.deliver(value, out, "bitwise_left_shift", xs)
+
+
+@public(aliases=("__rshift__",))
+def bitwise_right_shift(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """Shift bits right, arithmetically for signed types."""
+    row, xs = _shift("bitwise_right_shift", _right, input, other)
+    value = row(*xs)
+    return value if out is None else core.deliver(value, out, "bitwise_right_shift", xs)
+
+
+def _shift_inplace(rows: dict[int, Row], name: str) -> Any:
+    def method_(t: Tensor, other: Any) -> Tensor:
+        row, xs = _shift(name, rows, t, other)
+        return row.inplace(*xs)
+
+    return method_
+
+
+METHODS["bitwise_left_shift_"] = METHODS["__ilshift__"] = _shift_inplace(_left, "bitwise_left_shift_")
+METHODS["bitwise_right_shift_"] = METHODS["__irshift__"] = _shift_inplace(_right, "bitwise_right_shift_")
+
+
+@public()
+def isreal(input: Tensor) -> Tensor:
+    """Whether elements have no imaginary part."""
+    return isreal_row(input)
+
+
+@public()
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Whether |input - other| <= atol + rtol * |other|, elementwise; equal infinities are close."""
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    if rtol < 0:
+        raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol}")
+    if atol < 0:
+        raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol}")
+    close = input == other
+    if equal_nan and input.dtype.category > 1:
+        close = close | (input.isnan() & other.isnan())
+    if input.dtype.category < 2 and rtol == 0 and atol == 0:
+        return close
+    a, b = (v if v.dtype.category > 1 else v.double() if v._storage.backend.info.fp64 else v.float() for v in (input, other))
+    gap = (a - b).abs()
+    return close | (gap.isfinite() & (gap <= atol + (rtol * b).abs()))
+
+
+@public()
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close; see `isclose`."""
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
+@public()
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and elements."""
+    if not is_tensor(other):
+        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    core.common_device((input, other))
+    return input.shape == other.shape and (input.numel() == 0 or bool(eq(input, other).all()))
+
+
+@public(method=False)
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """Return the dtype that arithmetic on the two would have."""
+    return core.result_type(normal("result_type", ("tensor1", "tensor2"), (tensor1, tensor2)) if not (tensor1.__class__ in NUMBERS and tensor2.__class__ in NUMBERS) else (tensor1, tensor2))
+
+
+FUNCTIONS["can_cast"] = dtypes.can_cast
+FUNCTIONS["promote_types"] = dtypes.promote_types

@@ -1,0 +1,391 @@
+"""Copies: between dtypes, devices, layouts and into existing tensors; complex numbers and their parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..autograd import record as graph
+from ..autograd import views
+from ..codegen.pointwise import IDENTITY
+from ..dtypes import dtype
+from ..lazy import Expr, Scalar
+from ..runtime import device, get_backend
+from ..size import Size
+from ..storage import Storage
+from . import core
+from .core import NUMBERS, Tensor, is_tensor
+from .row import FUNCTIONS, METHODS, REAL, Row, public
+
+
+def canonical(dev: Any) -> device:
+    """Return the device tensors carry for a name: with its index, except for cpu. Raises for one that is not there."""
+    key = dev if dev.__class__ is device else device(dev)
+    found = _canonical.get(key)
+    if found is None:
+        if key.type == "meta":
+            raise NotImplementedError("cltensor has no meta device: tensors always have values")
+        backend = get_backend(key)
+        name = key if key.type == "cuda" and key.index is not None else device("cuda", 0) if key.type == "cuda" else backend.device
+        found = _canonical[key] = _canonical.setdefault(name, name)
+    return found
+
+
+_canonical: dict[device, device] = {}
+
+
+def _same_gradient(ctx: Any, g: Tensor) -> Tensor:
+    return g
+
+
+def cast(x: Tensor, dt: dtype) -> Tensor:
+    """Convert to another dtype, lazily."""
+    out = core.compute(IDENTITY, dt, dt, (x,), x.shape, x.device)
+    if graph.needs_grad(x):
+        graph.record("ToCopyBackward0", (x,), out, _same_gradient)
+    return out
+
+
+def transfer(x: Tensor, dev: device) -> Tensor:
+    """Copy to another device, without history; keeps the dense layout."""
+    source = x if x.is_contiguous() else x.detach().clone(memory_format="contiguous")
+    nbytes = source.numel() * x.dtype.itemsize
+    storage = Storage.empty(get_backend(dev), nbytes)
+    if nbytes:
+        src = source._storage
+        data = src.host(source._offset * x.dtype.itemsize, nbytes)
+        storage.backend.write(storage.value, 0, data)
+    return core.make(storage, x.shape, x.dtype, dev)
+
+
+def to_device(x: Tensor, dev: device) -> Tensor:
+    """Copy to another device; the gradient comes back."""
+    out = transfer(x, dev)
+    if graph.needs_grad(x):
+        home = x.device
+        graph.record("ToCopyBackward0", (x,), out, lambda ctx, g: to_device(g, home))
+    return out
+
+
+@public(function=False)
+def to(self: Tensor, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
+    """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (other)."""
+    flags = []
+    for a in args:
+        if isinstance(a, dtypes.dtype):
+            dtype = a
+        elif isinstance(a, bool):
+            flags.append(a)
+        elif is_tensor(a):
+            other = a
+        elif a is not None:
+            device = a
+    if len(flags) > 1:
+        copy = flags[1]
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    out = self
+    if device is not None:
+        dev = canonical(device)
+        if dev != self.device:
+            out = to_device(out, dev)
+    if dtype is not None and dtype is not out.dtype:
+        out = cast(out, dtype)
+    if copy and out is self:
+        out = clone(self)
+    if memory_format is not None and str(memory_format).endswith("contiguous_format"):
+        out = contiguous(out)
+    return out
+
+
+def _caster(name: str, dt: dtype) -> None:
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        return self if self.dtype is dt else cast(self, dt)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Convert to {dt!r}."
+    METHODS[name] = method
+
+
+for _name, _dt in {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
+    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+}.items():  # fmt: skip
+    _caster(_name, _dt)
+
+
+@public(function=False)
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """Convert to the other tensor's dtype and device."""
+    return to(self, other)
+
+
+@public()
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Copy; dense layouts are kept unless the contiguous format is asked for."""
+    if memory_format is not None and "contiguous" in str(memory_format):
+        out = core.pending(core.expression(IDENTITY, input.dtype, input.dtype, (input,), input.shape), input.device, input.shape)
+    else:
+        out = core.compute(IDENTITY, input.dtype, input.dtype, (input,), input.shape, input.device)
+    if graph.needs_grad(input):
+        graph.record("CloneBackward0", (input,), out, _same_gradient)
+    return out
+
+
+@public(function=False)
+def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
+    """Return the tensor itself if it is row-major, else a copy that is."""
+    return self if self.is_contiguous() else clone(self, memory_format="contiguous")
+
+
+# ------------------------------------------------------------------------------------------- writing
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Overwrite with `src`, broadcast and converted."""
+    if not is_tensor(src):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    if src is self:
+        return self
+    views.check_inplace(self, src)
+    moved = src if src.device == self.device else to_device(src, self.device)
+    if moved.shape != self.shape:
+        with core.no_grad():
+            moved = moved.detach().expand(self.shape)
+    core.check_overlap(self, (moved,))
+    core.overwrite(self, moved)
+    if graph.needs_grad(self, src):
+        graph.rebase(self, "CopyBackwards", (self, src), _copy_back, {"home": src.device})
+    return self
+
+
+def _copy_back(ctx: Any, g: Tensor) -> tuple:
+    return (g * 0 if ctx.needs[0] else None, (g if g.device == ctx.home else to_device(g, ctx.home)) if ctx.needs[1] else None)
+
+
+METHODS["copy_"] = copy_
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Set every element to a number or a 0-dim tensor's value."""
+    views.check_inplace(self)
+    if is_tensor(value):
+        if value.ndim:
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+        moved = value if value.device == self.device else to_device(value, self.device)
+        expr = core.expression(IDENTITY, self.dtype, self.dtype, (moved,), self.shape)
+    else:
+        if value.__class__ not in NUMBERS:
+            value = value.item() if hasattr(value, "item") else value
+        if not isinstance(value, NUMBERS):
+            raise TypeError(f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}")
+        check_value(value, self.dtype)
+        expr = Expr(IDENTITY, self.dtype, self.dtype, self.shape, (Scalar(value),))
+    core.check_overlap(self, ())
+    core.write(self, expr)
+    self._vc.value += 1
+    if graph.needs_grad(self, value if is_tensor(value) else None):
+        graph.rebase(self, "FillBackward0" if not is_tensor(value) else "FillBackward1", (self, value), lambda ctx, g: (g * 0, g.sum() if ctx.needs[1] else None))
+    return self
+
+
+def check_value(value: Any, dt: dtype) -> None:
+    """Raise RuntimeError for a number the dtype cannot take, in torch's words."""
+    from .arithmetic import C_NAMES
+
+    if value.__class__ is complex and not dt.is_complex and value.imag:
+        raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(dt.name, dt.name)} without overflow")
+    if dt.category == 1:
+        if value != value or value in (float("inf"), float("-inf")):
+            raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(dt.name, dt.name)} without overflow")
+        bits = dt.itemsize * 8
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dt.is_signed else (-(1 << bits) + 1, (1 << bits) - 1)
+        if not low <= int(value.real) <= high:
+            raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(dt.name, dt.name)} without overflow")
+
+
+METHODS["fill_"] = FUNCTIONS["fill_"] = fill_
+
+
+@public(function=False)
+def zero_(self: Tensor) -> Tensor:
+    """Set every element to zero."""
+    views.check_inplace(self)
+    core.check_overlap(self, ())
+    core.write(self, Expr(IDENTITY, self.dtype, self.dtype, self.shape, (Scalar(0),)))
+    self._vc.value += 1
+    if graph.needs_grad(self):
+        graph.rebase(self, "ZeroBackward0", (self,), lambda ctx, g: (g * 0,))
+    return self
+
+
+FUNCTIONS["zero_"] = zero_
+
+
+@public()
+def fill(input: Tensor, value: Any) -> Tensor:
+    """Return a copy with every element set to the value."""
+    return fill_(clone(input), value)
+
+
+@public(function=False)
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the main diagonal of a matrix (or of a cube of equal sides) to a value."""
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim == 2:
+        rows, cols = self.shape
+        step = cols + 1
+        count = min(rows, cols)
+        places = [(0, count)]
+        if wrap and rows > cols:
+            places = [(start, min(cols, rows - start)) for start in range(0, rows, cols + 1)]
+        for start, n in places:
+            self.as_strided((n,), (self._strides[0] + self._strides[1],), self._offset + start * self._strides[0]).fill_(fill_value)
+        return self
+    if len(set(self.shape)) != 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    self.as_strided((self.shape[0],), (sum(self._strides),), self._offset).fill_(fill_value)
+    return self
+
+
+# ------------------------------------------------------------------------------------------- storage size
+
+
+@public(function=False)
+def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+    """Change the shape in place; grows the storage when it is too small, keeping what it held."""
+    from .shape import sizes
+
+    shape = Size(layout.check_shape(sizes("resize_", size, "size")))
+    if graph.needs_grad(self):
+        raise RuntimeError("cannot resize variables that require grad")
+    if shape == self.shape:
+        return self
+    needed = (self._offset + layout.numel(shape)) * self.dtype.itemsize
+    if needed > self._storage.nbytes:
+        if self._storage.shared:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        self._storage.resize(needed)
+    self._set_layout(shape, layout.contiguous_strides(shape), self._offset)
+    return self
+
+
+@public(function=False)
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Change the shape to the other tensor's."""
+    return resize_(self, tuple(the_template.shape))
+
+
+# ------------------------------------------------------------------------------------------- complex numbers
+
+conj_row = Row("conj_physical", {"bif": "x", "c": "conj(x)"}, reference=np.conj, grad={"x": lambda g: g.conj()})
+angle_row = Row("angle", {"f": "where(x != x, x, where(x < 0, pi, 0))", "c": "cplx(carg(x), 0)"}, promote=REAL, public=False, grad={"x": lambda g, x: _angle_grad(g, x)})
+complex_row = Row("complex", {"c": "cplx(x, y)"}, args=("real", "imag"), public=False, node="ComplexBackward0", grad={"x": lambda g: real(g), "y": lambda g: imag(g)})
+
+
+def _angle_grad(g: Tensor, x: Tensor) -> Tensor:
+    if not x.dtype.is_complex:
+        return g * 0
+    size = (x * x.conj()).real
+    return FUNCTIONS["where"](size == 0, 0.0, complex(0.0, 1.0) * g * x / size)
+
+
+@public()
+def conj(input: Tensor) -> Tensor:
+    """Conjugate; real tensors are returned as they are."""
+    if not input.dtype.is_complex:
+        return input
+    out = conj_row.forward((input,))
+    if graph.needs_grad(input):
+        graph.record("ConjBackward0", (input,), out, lambda ctx, g: g.conj())
+    return out
+
+
+@public()
+def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle of complex numbers in radians; 0 or pi for real ones."""
+    value = angle_row(input if input.dtype.category > 1 else cast(input, dtypes.get_default_dtype()))
+    return value if out is None else core.deliver(value, out, "angle", (input,))
+
+
+@public()
+def resolve_conj(input: Tensor) -> Tensor:
+    """Return the tensor: conjugation is never left pending on a view."""
+    return input
+
+
+@public()
+def resolve_neg(input: Tensor) -> Tensor:
+    """Return the tensor: negation is never left pending on a view."""
+    return input
+
+
+@public("complex", method=False)
+def complex_(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Make complex numbers of two real tensors of one dtype."""
+    if real.dtype is not imag.dtype:
+        raise RuntimeError(f"Expected object of scalar type {real.dtype.scalar_name} but got scalar type {imag.dtype.scalar_name} for second argument")
+    if real.dtype.category != 2:
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype.scalar_name} and {imag.dtype.scalar_name}")
+    dt = real.dtype.to_complex()
+    shape = layout.broadcast_shapes(real.shape, imag.shape)
+    value = core.compute(complex_row.ops[3], dt, dt, (real, imag), Size(shape), real.device)
+    if graph.needs_grad(real, imag):
+        graph.record("ComplexBackward0", (real, imag), value, lambda ctx, g: (globals()["real"](g), globals()["imag"](g)))
+    return value if out is None else core.deliver(value, out, "complex", (real, imag))
+
+
+def view_as_real(input: Tensor) -> Tensor:
+    """View complex numbers as pairs of real ones in a new last dimension."""
+    from .shape import as_dtype
+
+    if not input.dtype.is_complex:
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    out = as_dtype(input, input.dtype.to_real(), (*input.shape, 2), (*[s * 2 for s in input._strides], 1), input._offset * 2)
+    if graph.needs_grad(input):
+        graph.record("ViewAsRealBackward0", (input,), out, lambda ctx, g: view_as_complex(g.contiguous()))
+    views.mark_view(out, input, view_as_real)
+    return out
+
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """View pairs of real numbers in the last dimension as complex ones."""
+    from .shape import as_dtype
+
+    if input.dtype.category != 2 or input.dtype.name == "bfloat16":
+        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {input.dtype.scalar_name}")
+    if not input.ndim or input.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if input._strides[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % 2 for s in input._strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if input._offset % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    out = as_dtype(input, input.dtype.to_complex(), tuple(input.shape[:-1]), tuple(s // 2 for s in input._strides[:-1]), input._offset // 2)
+    if graph.needs_grad(input):
+        graph.record("ViewAsComplexBackward0", (input,), out, lambda ctx, g: view_as_real(g.contiguous()))
+    views.mark_view(out, input, view_as_complex)
+    return out
+
+
+FUNCTIONS["view_as_real"] = view_as_real
+FUNCTIONS["view_as_complex"] = view_as_complex
+
+
+def real(self: Tensor) -> Tensor:
+    """The real part: a view of complex numbers, the tensor itself of real ones."""
+    return view_as_real(self).select(-1, 0) if self.dtype.is_complex else self
+
+
+def imag(self: Tensor) -> Tensor:
+    """The imaginary part, a view."""
+    if not self.dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return view_as_real(self).select(-1, 1)
+
+
+FUNCTIONS["real"], FUNCTIONS["imag"] = real, imag

@@ -1,0 +1,353 @@
+"""How an op reaches the graph: operands in, lazy storage out, gradient recorded.
+
+`pointwise` is the way of every elementwise op; `result` wraps what an immediate kernel computed; `view` makes another layout
+of the same storage; `write` puts values into an existing tensor (in-place and `out=` forms). Tensors are made by the
+class that tensor.py registers as `TENSOR`; this package never imports it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import config, dtypes, layout, lazy
+from ..autograd import record as graph
+from ..autograd import views
+from ..autograd.mode import no_grad
+from ..codegen.operand import Operand
+from ..codegen.pointwise import IDENTITY, PointOp
+from ..dtypes import dtype
+from ..lazy import HEAVY, MAX_RECOMPUTE, NON_DENSE, Expr, Leaf, Scalar, View
+from ..runtime import device, get_backend
+from ..size import Size
+from ..storage import Storage
+
+Tensor = Any
+Number = bool | int | float | complex
+NUMBERS = (int, float, bool, complex)
+
+
+class _Registry:
+    """The class of the user's object, set by tensor.py."""
+
+    tensor: type
+
+
+def is_tensor(x: Any) -> bool:
+    """Tell a tensor from numbers and everything else."""
+    return isinstance(x, _Registry.tensor)
+
+
+def make(storage: Storage, shape: tuple[int, ...], dt: dtype, dev: device, strides: tuple[int, ...] | None = None, offset: int = 0) -> Tensor:
+    """Make a tensor without history over a storage; `strides` None means contiguous."""
+    return _Registry.tensor._make(storage, shape, dt, dev, strides, offset)
+
+
+# ------------------------------------------------------------------------------------------- operands
+
+
+def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
+    """Read a tensor, expanded to the iteration's shape, without running anything if that can be helped."""
+    storage = x._storage
+    value = storage.value
+    if value.__class__ is Expr:
+        found = _pending_operand(x, value, shape)
+        if found is not None:
+            return found
+        lazy.split("view")
+        storage.buffer()
+        value = storage.value
+    storage.reads += 1
+    if x.shape == shape and x.is_contiguous():
+        return Leaf(value, x.dtype, None, x._offset)
+    strides = x._strides if x.shape == shape else layout.expand_strides(x.shape, x._strides, shape)
+    return Leaf(value, x.dtype, strides, x._offset)
+
+
+def _pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | View | None:
+    if x._offset or x.dtype is not value.dtype:
+        return None
+    if x.is_contiguous():
+        if x.shape == value.shape:
+            if x.shape == shape:
+                return value
+        elif x.shape == shape and layout.numel(shape) == layout.numel(value.shape):
+            return None if value.flags & NON_DENSE else View(value, None)
+    if value.size > MAX_RECOMPUTE or value.flags & HEAVY:
+        return None
+    if x.shape == value.shape and x.is_contiguous():
+        own: tuple[int, ...] = layout.contiguous_strides(value.shape)
+    else:
+        own = x._strides
+    dims = lazy.view_dims(value, shape, layout.expand_strides(x.shape, own, shape))
+    return None if dims is None else View(value, dims)
+
+
+def kernel_operand(x: Tensor) -> Operand:
+    """Describe a tensor's memory to an immediate kernel; runs what is pending for it."""
+    return Operand(x._storage.buffer(), x.dtype, x.shape, x._strides, x._offset)
+
+
+def result(op: Operand, dev: device) -> Tensor:
+    """Wrap what an immediate kernel computed into freshly allocated contiguous memory."""
+    backend = get_backend(dev)
+    return make(Storage(backend, op.buffer, layout.numel(op.shape) * op.dtype.itemsize), Size(op.shape), op.dtype, dev)
+
+
+# ------------------------------------------------------------------------------------------- pointwise
+
+
+def expression(op: PointOp, compute: dtype, out: dtype, args: Sequence[Tensor | Number], shape: tuple[int, ...]) -> Expr:
+    """Build the expression of one op; operands that would make it too big are run first."""
+    operands = tuple([Scalar(a) if a.__class__ in NUMBERS else operand(a, shape) for a in args])
+    expr = Expr(op, compute, out, shape, operands)
+    reason = lazy.too_big(expr)
+    if reason is not None:
+        lazy.split(reason)
+        backend = next(a._storage.backend for a in args if a.__class__ not in NUMBERS)
+        for a in operands:
+            inner = a.expr if a.__class__ is View else a
+            if inner.__class__ is Expr and inner.value is None:
+                lazy.force(inner, backend)
+        expr = Expr(op, compute, out, shape, operands)
+    return expr
+
+
+def pending(expr: Expr, dev: device, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Make the tensor of an expression; runs it at once in eager mode or when numpy sees an operand."""
+    backend = get_backend(dev)
+    storage = Storage.pending(backend, expr)
+    if config.CONFIG.eager or backend.exports and _sees_numpy(expr):
+        storage.buffer()
+    return make(storage, expr.shape if shape is None else shape, expr.dtype, dev)
+
+
+def _sees_numpy(expr: Expr) -> bool:
+    for a in expr.args:
+        if a.__class__ is Leaf:
+            if a.buffer.exported:
+                return True
+        elif a.__class__ is Expr:
+            if a.value is not None:
+                if a.value.exported:
+                    return True
+            elif _sees_numpy(a):
+                return True
+        elif a.__class__ is View and _sees_numpy(a.expr):
+            return True
+    return False
+
+
+def compute(op: PointOp, compute_dtype: dtype, out: dtype, args: Sequence[Tensor | Number], shape: tuple[int, ...], dev: device) -> Tensor:
+    """Apply one op lazily, without gradient; keeps a dense stride order that all tensor operands share."""
+    strides = None
+    for a in args:
+        if a.__class__ not in NUMBERS:
+            if a._contig or a.is_contiguous() or a.shape != shape:
+                strides = None
+                break
+            if strides is None:
+                strides = a._strides
+            elif strides != a._strides:
+                strides = None
+                break
+    if strides is None or not layout.is_non_overlapping_and_dense(shape, strides):
+        return pending(expression(op, compute_dtype, out, args, shape), dev)
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    inner = Size([shape[d] for d in order])
+    steps = tuple([strides[d] for d in order])
+    straight = [a if a.__class__ in NUMBERS else make(a._storage, inner, a.dtype, dev, steps, a._offset) for a in args]
+    t = pending(expression(op, compute_dtype, out, straight, inner), dev)
+    return make(t._storage, shape, out, dev, strides)
+
+
+def index_expression(shape: tuple[int, ...]) -> Expr:
+    """The linear index of every element, int64."""
+    return Expr(lazy.INDEX, dtypes.int64, dtypes.int64, Size(shape), ())
+
+
+# ------------------------------------------------------------------------------------------- devices and dtypes
+
+
+def common_device(tensors: Sequence[Tensor], function: str = "") -> device:
+    """Return the device all tensors are on; 0-dim cpu tensors may join any. Raises torch's RuntimeError."""
+    dev = None
+    for t in tensors:
+        if dev is None or (dev.type == "cpu" and dev is not t.device and not _free_rank(tensors, dev)):
+            dev = t.device
+    for t in tensors:
+        if t.device is not dev and t.device != dev and not (t.device.type == "cpu" and t.ndim == 0):
+            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!")
+    return dev
+
+
+def _free_rank(tensors: Sequence[Tensor], dev: device) -> bool:
+    return any(t.device == dev and t.ndim for t in tensors)
+
+
+def result_type(args: Sequence[Tensor | Number]) -> dtype:
+    """Promote operands as torch does."""
+    return dtypes.result_type_of([(dtypes.scalar_dtype(a), 0) if a.__class__ in NUMBERS else (a.dtype, 2 if a.shape else 1) for a in args])
+
+
+# ------------------------------------------------------------------------------------------- views and writes
+
+
+def view(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, name: str, backward: Callable, replay: Callable[[Tensor], Tensor], saved: dict[str, Any] | None = None) -> Tensor:
+    """Make another layout of the same storage, with its history."""
+    out = make(x._storage, shape if shape.__class__ is Size else Size(shape), x.dtype, x.device, strides, offset)
+    out._vc = x._vc
+    if graph.needs_grad(x):
+        graph.record(name, (x,), out, backward, saved or {})
+    views.mark_view(out, x, replay)
+    return out
+
+
+def write(t: Tensor, expr: Expr) -> None:
+    """Put an expression over the tensor's shape into its memory (see Note [In place])."""
+    storage = t._storage
+    backend = storage.backend
+    if expr.dtype is not t.dtype:
+        expr = Expr(IDENTITY, t.dtype, t.dtype, expr.shape, (expr,))
+    whole = not t._offset and t.is_contiguous() and layout.numel(t.shape) * t.dtype.itemsize == storage.nbytes
+    if whole and not storage.pinned and not storage.shared:
+        storage.replace(expr)
+        if config.CONFIG.eager or backend.exports and _sees_numpy(expr):
+            storage.buffer()
+        return
+    buffer = storage.for_write()
+    if _must_copy(expr, t, buffer):
+        lazy.force(expr, backend)
+    lazy.write_region(backend, expr, t.dtype, buffer, t._strides, t._offset)
+
+
+def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
+    """Whether the expression reads the buffer elsewhere than where it will write."""
+    todo = [(expr, False)]
+    while todo:
+        e, moved = todo.pop()
+        if e.value is not None:
+            if e.value is buffer:
+                return True
+            continue
+        for a in e.args:
+            if a.__class__ is Leaf:
+                if a.buffer is buffer:
+                    strides = layout.contiguous_strides(e.shape) if a.strides is None else a.strides
+                    same = not moved and a.offset == t._offset and a.dtype is t.dtype and _same_walk(strides, t._strides, t.shape)
+                    if not same:
+                        return True
+            elif a.__class__ is View:
+                todo.append((a.expr, True))
+            elif a.__class__ is Expr:
+                todo.append((a, moved))
+    return False
+
+
+def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all(p == q or n == 1 for p, q, n in zip(a, b, shape, strict=True))
+
+
+def check_overlap(t: Tensor, others: Sequence[Any]) -> None:
+    """Raise torch's errors for writing to memory that elements share or that an operand partly covers."""
+    if layout.internal_overlap(t.shape, t._strides) != layout.NO_OVERLAP:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    for o in others:
+        if o.__class__ not in NUMBERS and o is not t and o._storage is t._storage and o.numel() and t.numel():
+            state = layout.overlap((t.shape, t._strides, t._offset), (o.shape, o._strides, o._offset))
+            if state == layout.PARTIAL_OVERLAP:
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                    "location. Please clone() the tensor before performing the operation."
+                )
+
+
+def snapshot(t: Tensor) -> Tensor:
+    """The tensor's present value, safe from later in-place writes."""
+    return compute(IDENTITY, t.dtype, t.dtype, (t,), t.shape, t.device)
+
+
+def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
+    """Give an `out=` tensor its shape; warns as torch does when it had another."""
+    if out.shape == shape:
+        return
+    if out.numel():
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the required "
+            f"output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
+            "unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements "
+            "with t.resize_(0).",
+            UserWarning,
+            stacklevel=4,
+        )
+    out.resize_(shape)
+
+
+def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequence[Any]) -> None:
+    """Raise torch's errors for an `out=` tensor that cannot take the result."""
+    if not is_tensor(out):
+        raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if graph.needs_grad(*[x for x in (*inputs, out) if is_tensor(x)]):
+        raise RuntimeError(f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    if not dtypes.can_cast(dt, out.dtype):
+        raise RuntimeError(f"result type {dt.scalar_name} can't be cast to the desired output type {out.dtype.scalar_name}")
+    if out.device != dev:
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {out.device}!")
+
+
+def deliver(value: Tensor, out: Tensor | None, function: str, inputs: Sequence[Any] = ()) -> Tensor:
+    """Return a computed tensor, or write it into `out=`."""
+    if out is None:
+        return value
+    check_out(out, value.dtype, value.device, function, inputs)
+    resize_output(out, value.shape)
+    overwrite(out, value, fresh=True)
+    return out
+
+
+def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False) -> None:
+    """Write a computed tensor of the same shape into `t` and count the version; `fresh` says nobody else holds it."""
+    source = operand(value, t.shape)
+    if not (fresh and source.__class__ is Expr):
+        source = Expr(IDENTITY, value.dtype, value.dtype, t.shape, (source,))
+    write(t, source)
+    t._vc.value += 1
+
+
+def assign(t: Tensor, fn: Callable[[Tensor], Tensor]) -> Tensor:
+    """In-place form of any differentiable function: `t` takes the value and history of `fn(t's old value)`."""
+    views.check_inplace(t)
+    if not graph.needs_grad(t):
+        value = fn(t)
+        history = graph.needs_grad(value)
+    else:
+        old = snapshot(t)
+        old._node, old._nr, old._requires = t.grad_fn, t._nr, t._requires
+        value = fn(old)
+        history = True
+    if value.shape != t.shape:
+        raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}")
+    if not dtypes.can_cast(value.dtype, t.dtype):
+        raise RuntimeError(f"result type {value.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}")
+    check_overlap(t, ())
+    overwrite(t, value)
+    if history and graph.needs_grad(value):
+        if t._view is None:
+            views.set_node(t, value._node, value._nr)
+        else:
+            graph.rebase(t, "CopyBackwards", (t, value), lambda ctx, g: (g * 0, g))
+    return t
+
+
+def embed(g: Tensor, shape: tuple[int, ...], place: Callable[[Tensor], Tensor]) -> Tensor:
+    """Zeros of a shape with `g` written where `place` (a view function) says; its gradient reads the place back."""
+    with no_grad():
+        out = g.new_zeros(shape)
+        place(out).copy_(g)
+    if graph.needs_grad(g):
+        graph.record("EmbedBackward0", (g,), out, lambda ctx, gg: ctx.place(gg), {"place": place})
+    return out

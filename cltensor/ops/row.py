@@ -1,0 +1,273 @@
+"""A pointwise op is one `Row`: formula, gradient, dtype rule and names; function, method, in-place and `out=` forms follow.
+
+`GROUPS` collects what each public namespace gets: tensor.py attaches methods, `cltensor/__init__.py` exports functions, and the
+tests walk `ROWS`. Immediate ops (reductions, products, indexing) are plain functions exported with `@public`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..autograd import record as graph
+from ..autograd import views
+from ..codegen.pointwise import PointOp
+from ..dtypes import dtype
+from . import core
+from .core import NUMBERS, Tensor
+
+SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
+OPERANDS = "xyzw"
+_LETTERS = "bifc"
+
+ROWS: dict[str, Row] = {}
+FUNCTIONS: dict[str, Callable] = {}
+METHODS: dict[str, Callable] = {}
+
+
+class Row:
+    """One pointwise op.
+
+    formula: text for every dtype, or a dict from letters of "bifc" (bool, integer, floating, complex) to text.
+    grad: for operands x, y, z…: a function whose parameter names (g, x, y, z, result) say what is saved.
+    promote: SAME, FLOAT (integers compute in the default dtype), BOOL (compares, result is bool) or REAL.
+    args: torch's names of the operands. node: torch's name of the gradient node.
+    reference, domain: numpy's function and the interval its samples come from, for the tests.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        formula: str | dict[str, str],
+        *,
+        grad: dict[str, Callable] | None = None,
+        promote: str = SAME,
+        args: Sequence[str] = ("input",),
+        node: str | None = None,
+        masks: str = "",
+        reference: Callable | None = None,
+        domain: tuple[float, float] = (-2.0, 2.0),
+        aliases: Sequence[str] = (),
+        inplace: bool = True,
+        public: bool = True,
+        graph_inputs: int | None = None,
+        doc: str = "",
+    ) -> None:
+        self.name, self.args, self.promote, self.reference, self.domain = name, tuple(args), promote, reference, domain
+        self.node = node or name.title().replace("_", "") + "Backward0"
+        self.graph_inputs = len(self.args) if graph_inputs is None else graph_inputs
+        self.doc, self.masks, self.aliases, self.differentiable = doc, masks, tuple(aliases), bool(grad)
+        if isinstance(formula, str):
+            formula = dict.fromkeys(_LETTERS, formula)
+        self.ops: list[PointOp | None] = [None] * 4
+        made: dict[str, PointOp] = {}
+        for letters, text in formula.items():
+            for letter in letters:
+                if text not in made:
+                    made[text] = PointOp(name, text, masks)
+                self.ops[_LETTERS.index(letter)] = made[text]
+        self.grads: list[tuple[int, Callable, tuple[str, ...]]] = []
+        for key, fn in (grad or {}).items():
+            names = tuple(inspect.signature(fn).parameters)
+            self.grads.append((OPERANDS.index(key), fn, names[1:]))
+        ROWS[name] = self
+        if public:
+            self._publish(inplace)
+
+    # ---- calls
+    def __call__(self, *xs: Any) -> Tensor:
+        """Apply to tensors and numbers, lazily; records the gradient."""
+        out = self.forward(xs)
+        if self.grads and graph.needs_grad(*xs):
+            self._record(xs, out)
+        return out
+
+    def forward(self, xs: Sequence[Any]) -> Tensor:
+        """Apply without gradient."""
+        first = xs[0]
+        if len(xs) == 1 and first.__class__ not in NUMBERS:
+            shape, dt, dev = first.shape, first.dtype, first.device
+        else:
+            shape, dt, dev = self._unify(xs)
+        category = dt.category
+        promote = self.promote
+        if promote is FLOAT and category < 2:
+            dt = dtypes.get_default_dtype()
+            category = 2
+        op = self.ops[category]
+        if op is None:
+            raise self._refuse(dt)
+        out = dtypes.bool if promote is BOOL else dt.to_real() if promote is REAL and category == 3 else dt
+        return core.compute(op, dt, out, xs, shape, dev)
+
+    def _unify(self, xs: Sequence[Any]) -> tuple:
+        shape = dt = dev = None
+        simple = True
+        for i, x in enumerate(xs):
+            if x.__class__ in NUMBERS:
+                simple = simple and dt is not None and (x.__class__ is int and dt.category or (x.__class__ is float and dt.category > 1) or x.__class__ is bool)
+            elif OPERANDS[i] in self.masks:
+                simple = False
+            elif dt is None:
+                shape, dt, dev = x.shape, x.dtype, x.device
+            else:
+                simple = simple and x.shape == shape and x.dtype is dt and x.device is dev
+        if simple and dt is not None:
+            return shape, dt, dev
+        tensors = [x for x in xs if x.__class__ not in NUMBERS]
+        dev = core.common_device(tensors)
+        for t in tensors:
+            if t.device != dev:
+                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!")
+        numeric = [x for i, x in enumerate(xs) if OPERANDS[i] not in self.masks]
+        return layout.broadcast_shapes(*[t.shape for t in tensors]), core.result_type(numeric), dev
+
+    def _refuse(self, dt: dtype) -> Exception:
+        return RuntimeError(f"\"{self.name}\" not implemented for '{dt.scalar_name}'")
+
+    def _record(self, xs: Sequence[Any], out: Tensor) -> None:
+        if out.dtype.category < 2:
+            return
+        graph.record(self.node, xs[: self.graph_inputs], out, self.backward, self._saved(xs, out))
+
+    def _saved(self, xs: Sequence[Any], out: Tensor) -> dict[str, Any]:
+        saved: dict[str, Any] = {}
+        for index, _, names in self.grads:
+            if graph.needs_grad(xs[index]):
+                for name in names:
+                    saved[name] = out if name == "result" else xs[OPERANDS.index(name)]
+        return saved
+
+    def backward(self, ctx: Any, g: Tensor) -> tuple:
+        """Apply the row's gradient formulas to what was saved."""
+        grads: list[Any] = [None] * self.graph_inputs
+        for index, fn, names in self.grads:
+            if ctx.needs[index]:
+                grads[index] = fn(g, *[getattr(ctx, name) for name in names])
+        return tuple(grads)
+
+    def inplace(self, t: Tensor, *others: Any) -> Tensor:
+        """Apply with the result written into `t`; torch's errors for shapes, dtypes, overlaps and leaves."""
+        views.check_inplace(t)
+        xs = (t, *others)
+        record = bool(self.grads) and graph.needs_grad(*xs)
+        if record and any(name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names):
+            xs = (graph_alias(core.snapshot(t), t), *others)
+        value = self.forward(xs)
+        if value.shape != t.shape:
+            raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}")
+        if not dtypes.can_cast(value.dtype, t.dtype):
+            raise RuntimeError(f"result type {value.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}")
+        core.check_overlap(t, others)
+        core.overwrite(t, value, fresh=True)
+        if record and t.dtype.category >= 2:
+            graph.rebase(t, self.node, (t, *others)[: self.graph_inputs], self.backward, self._saved(xs, t))
+        return t
+
+    # ---- public forms
+    def _publish(self, inplace: bool) -> None:
+        arity, name, args = len(self.args), self.name, self.args
+
+        def function(*xs: Any, **kwargs: Any) -> Tensor:
+            if kwargs or len(xs) != arity or not _plain(xs):
+                xs, out = self.bind(xs, kwargs)
+                if out is not None:
+                    return core.deliver(self(*xs), out, name, xs)
+            return self(*xs)
+
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = self.doc or f"Compute {name} elementwise: {self.args} broadcast together."
+        function.__signature__ = _signature((*args,), out=True)  # type: ignore[attr-defined]
+        for alias in (name, *self.aliases):
+            FUNCTIONS[alias] = METHODS[alias] = function
+        if inplace and self.promote is not REAL:
+
+            def method_(t: Tensor, *xs: Any, **kwargs: Any) -> Tensor:
+                if kwargs or len(xs) != arity - 1 or not _plain(xs):
+                    xs = self.bind((t, *xs), kwargs)[0][1:]
+                return self.inplace(t, *xs)
+
+            method_.__name__ = method_.__qualname__ = name + "_"
+            method_.__doc__ = f"In-place form of `{name}`."
+            for alias in (name, *self.aliases):
+                METHODS[alias + "_"] = method_
+
+    def bind(self, xs: tuple, kwargs: dict[str, Any]) -> tuple[tuple, Any]:
+        """Match arguments to operands by torch's names; TypeError in torch's words."""
+        out = kwargs.pop("out", None)
+        values = list(xs)
+        if len(values) > len(self.args):
+            raise TypeError(f"{self.name}() takes {len(self.args)} positional argument{'s' * (len(self.args) != 1)} but {len(values)} were given")
+        for arg in self.args[len(values) :]:
+            if arg not in kwargs:
+                raise TypeError(f"{self.name}() missing 1 required positional arguments: \"{arg}\"")
+            values.append(kwargs.pop(arg))
+        if kwargs:
+            raise TypeError(f"{self.name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        return normal(self.name, self.args, values), out
+
+
+def graph_alias(value: Tensor, t: Tensor) -> Tensor:
+    """Give a snapshot the history of the tensor it was taken of."""
+    if graph.needs_grad(t):
+        value._node, value._nr, value._requires = t.grad_fn, t._nr, t._requires
+    return value
+
+
+def _plain(xs: Sequence[Any]) -> bool:
+    tensor = core._Registry.tensor
+    return all(x.__class__ is tensor or x.__class__ in NUMBERS for x in xs) and (xs == () or any(x.__class__ is tensor for x in xs))
+
+
+def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
+    """Accept tensors and numbers (numpy's too) as operands; anything else is torch's TypeError."""
+    out = []
+    for position, (arg, v) in enumerate(zip(names, values, strict=True)):
+        if core.is_tensor(v) or v.__class__ in NUMBERS:
+            out.append(v)
+        elif isinstance(v, np.generic | np.bool_):
+            out.append(v.item())
+        elif isinstance(v, NUMBERS):
+            out.append(next(k for k in (bool, int, float, complex) if isinstance(v, k))(v))
+        else:
+            raise TypeError(f"{function}(): argument '{arg}' (position {position + 1}) must be Tensor, not {type(v).__name__}")
+    if not any(core.is_tensor(v) for v in out):
+        out[0] = core._Registry.tensor._scalar(out[0])
+    return tuple(out)
+
+
+def _signature(names: Sequence[str], *, out: bool) -> inspect.Signature:
+    p = inspect.Parameter
+    parameters = [p(n, p.POSITIONAL_OR_KEYWORD) for n in names]
+    if out:
+        parameters.append(p("out", p.KEYWORD_ONLY, default=None))
+    return inspect.Signature(parameters)
+
+
+def public(name: str = "", *, function: bool = True, method: bool = True, aliases: Sequence[str] = ()) -> Callable:
+    """Export a function under torch's name as function and method."""
+
+    def register(fn: Callable) -> Callable:
+        for n in (name or fn.__name__, *aliases):
+            if function:
+                FUNCTIONS[n] = fn
+            if method:
+                METHODS[n] = fn
+        return fn
+
+    return register
+
+
+def with_inplace(name: str, fn: Callable) -> None:
+    """Add the method `<name>_` that overwrites self with what `fn(self, …)` computes, history included."""
+
+    def method_(t: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return core.assign(t, lambda x: fn(x, *args, **kwargs))
+
+    method_.__name__ = method_.__qualname__ = name + "_"
+    method_.__doc__ = f"In-place form of `{name}`."
+    METHODS[name + "_"] = method_

@@ -1,0 +1,455 @@
+"""Views: other layouts of the same storage, each with the gradient that lays the incoming one back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import dtypes, layout
+from ..autograd import record as graph
+from ..autograd import views
+from . import core
+from .core import Tensor, is_tensor
+from .row import FUNCTIONS, METHODS, public
+
+
+def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
+    """Accept sizes as separate ints or one sequence; TypeError names the function and what it got."""
+    if len(args) == 1 and isinstance(args[0], tuple | list):
+        args = tuple(args[0])
+    out = []
+    for position, a in enumerate(args):
+        if a.__class__ is not int:
+            if is_tensor(a) and a.numel() == 1 and a.dtype.category < 2:
+                a = int(a)
+            elif hasattr(a, "__index__") and not isinstance(a, bool):
+                a = a.__index__()
+            else:
+                raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type {type(a).__name__} at pos {position}")
+        out.append(a)
+    return tuple(out)
+
+
+def _view(x: Tensor, new: layout.Layout, name: str, backward: Callable, saved: dict[str, Any] | None = None, replay: Callable | None = None) -> Tensor:
+    return core.view(x, new[0], new[1], new[2], name, backward, replay, saved)
+
+
+# ------------------------------------------------------------------------------------------- reshaping
+
+
+def _view_back(ctx: Any, g: Tensor) -> Tensor:
+    return g.reshape(ctx.shapes[0])
+
+
+@public(function=False)
+def view(self: Tensor, *shape: Any) -> Tensor:
+    """Look at the same elements as another shape (one size may be -1) or, given a dtype, as other bits."""
+    if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
+        return view_dtype(self, shape[0])
+    wanted = sizes("view", shape)
+    return _view(self, layout.view(self.shape, self._strides, self._offset, wanted), "ViewBackward0", _view_back)
+
+
+@public()
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """Return the elements in another shape: a view where strides allow, else a copy."""
+    wanted = layout.infer_shape(sizes("reshape", shape), input.numel())
+    strides = layout.view_strides(input.shape, input._strides, wanted)
+    if strides is not None:
+        return _view(input, (wanted, strides, input._offset), "ViewBackward0", _view_back)
+    copy = input.clone(memory_format="contiguous")
+    out = _view(copy, (wanted, layout.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back)
+    out._view = None
+    return out
+
+
+@public(function=False)
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """View with the other tensor's shape."""
+    return self.view(other.shape)
+
+
+@public(function=False)
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """Reshape to the other tensor's shape."""
+    return reshape(self, other.shape)
+
+
+@public()
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Merge the dimensions from start_dim to end_dim into one."""
+    if input.ndim == 0:
+        return reshape(input, 1)
+    shape = layout.flatten_shape(input.shape, start_dim, end_dim)
+    return input if shape == input.shape else reshape(input, shape)
+
+
+@public()
+def ravel(input: Tensor) -> Tensor:
+    """Flatten to one dimension; contiguous."""
+    return reshape(input.contiguous(), -1)
+
+
+@public()
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:  # noqa: A002
+    """Split one dimension into several; one size may be -1."""
+    return input.view(layout.unflatten_shape(input.shape, dim, tuple(sizes)))
+
+
+def view_dtype(x: Tensor, dt: dtypes.dtype) -> Tensor:
+    """Look at the same bits as another dtype; sizes of the last dimension scale with the item sizes."""
+    old, new = x.dtype.itemsize, dt.itemsize
+    shape, strides, offset = x.shape, x._strides, x._offset
+    if old != new:
+        if x.ndim == 0:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes)")
+        if strides[-1] != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {strides[-1]}")
+        if old > new:
+            k = old // new
+            shape, strides, offset = (*shape[:-1], shape[-1] * k), (*[s * k for s in strides[:-1]], 1), offset * k
+        else:
+            k = new // old
+            if shape[-1] % k:
+                raise RuntimeError(f"self.size(-1) must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {shape[-1]}")
+            if offset % k:
+                raise RuntimeError(f"self.storage_offset() must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {offset}")
+            for d, s in enumerate(strides[:-1]):
+                if s % k:
+                    raise RuntimeError(f"self.stride({d}) must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {s}")
+            shape, strides, offset = (*shape[:-1], shape[-1] // k), (*[s // k for s in strides[:-1]], 1), offset // k
+    return as_dtype(x, dt, tuple(shape), tuple(strides), offset)
+
+
+def as_dtype(x: Tensor, dt: dtypes.dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Tensor:
+    """Make a view of another dtype, without history."""
+    x._storage.buffer()
+    out = core.make(x._storage, core.Size(shape), dt, x.device, strides, offset)
+    out._vc = x._vc
+    return out
+
+
+# ------------------------------------------------------------------------------------------- permuting
+
+
+@public()
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """Reorder the dimensions."""
+    order = layout.permutation(sizes("permute", dims, "dims"), input.ndim)
+    return _view(input, layout.permute(input.shape, input._strides, input._offset, order), "PermuteBackward0", _permute_back, {"order": order})
+
+
+def _permute_back(ctx: Any, g: Tensor) -> Tensor:
+    return g.permute(layout.permute_inverse(ctx.order))
+
+
+@public(aliases=("swapaxes", "swapdims"))
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions."""
+    new = layout.transpose(input.shape, input._strides, input._offset, dim0, dim1)
+    return _view(input, new, "TransposeBackward0", _transpose_back, {"dim0": dim0, "dim1": dim1})
+
+
+def _transpose_back(ctx: Any, g: Tensor) -> Tensor:
+    return g.transpose(ctx.dim0, ctx.dim1)
+
+
+@public()
+def t(input: Tensor) -> Tensor:
+    """Transpose a matrix; vectors and scalars stay as they are."""
+    if input.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
+    new = layout.transpose(input.shape, input._strides, input._offset, 0, 1) if input.ndim == 2 else (input.shape, input._strides, input._offset)
+    return _view(input, new, "TBackward0", _t_back)
+
+
+def _t_back(ctx: Any, g: Tensor) -> Tensor:
+    return g.t()
+
+
+def numpy_T(self: Tensor) -> Tensor:
+    """All dimensions reversed."""
+    if self.ndim not in (0, 2):
+        import warnings
+
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future "
+            "release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            UserWarning, stacklevel=3,
+        )  # fmt: skip
+    return permute(self, tuple(range(self.ndim - 1, -1, -1)))
+
+
+def matrix_T(self: Tensor) -> Tensor:
+    """The last two dimensions swapped."""
+    if self.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    return transpose(self, -2, -1)
+
+
+def matrix_H(self: Tensor) -> Tensor:
+    """Conjugate transpose of (batches of) matrices."""
+    if self.ndim < 2:
+        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    return transpose(self, -2, -1).conj()
+
+
+@public()
+def adjoint(input: Tensor) -> Tensor:
+    """Conjugate transpose of (batches of) matrices."""
+    if input.ndim < 2:
+        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
+    return matrix_H(input)
+
+
+@public(aliases=("moveaxis",))
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Move dimensions to new positions, keeping the order of the others."""
+    return permute(input, layout.movedim_order(input.ndim, source, destination))
+
+
+# ------------------------------------------------------------------------------------------- ones
+
+
+@public()
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """Insert a dimension of size 1."""
+    new = layout.unsqueeze(input.shape, input._strides, input._offset, dim)
+    at = dim if dim >= 0 else dim + input.ndim + 1
+    return _view(input, new, "UnsqueezeBackward0", lambda ctx, g: g.squeeze(ctx.dim), {"dim": at})
+
+
+@public()
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """Drop dimensions of size 1: all, one, or those of a tuple that are 1."""
+    new = layout.squeeze(input.shape, input._strides, input._offset, dim)
+    name = "SqueezeBackward0" if dim is None else "SqueezeBackward1" if isinstance(dim, int) else "SqueezeBackward2"
+    return _view(input, new, name, _view_back)
+
+
+# ------------------------------------------------------------------------------------------- broadcasting
+
+
+@public(function=False)
+def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
+    """Repeat dimensions of size 1 without copying; -1 keeps a size."""
+    new = layout.expand(self.shape, self._strides, self._offset, sizes("expand", size, "size"))
+    return _view(self, new, "ExpandBackward0", lambda ctx, g: g)
+
+
+@public(function=False)
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """Expand to the other tensor's shape."""
+    return expand(self, tuple(other.shape))
+
+
+@public("broadcast_to")
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """Expand to a shape."""
+    return expand(input, tuple(size))
+
+
+@public("broadcast_tensors", method=False)
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Expand tensors to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        tensors = tuple(tensors[0])
+    shape = layout.broadcast_shapes(*[x.shape for x in tensors])
+    return tuple(expand(x, shape) for x in tensors)
+
+
+# ------------------------------------------------------------------------------------------- parts
+
+
+def _into_zeros(place: Callable[[Tensor, Any], Tensor]) -> Callable:
+    """Gradient of a view of a part: zeros with the incoming gradient in its place, differentiable again."""
+
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return core.embed(g, ctx.shapes[0], lambda z: place(z, ctx))
+
+    return backward
+
+
+_select_back = _into_zeros(lambda z, ctx: select(z, ctx.dim, ctx.index))
+_slice_back = _into_zeros(lambda z, ctx: slice_dim(z, ctx.dim, ctx.start, ctx.end, ctx.step))
+_diagonal_back = _into_zeros(lambda z, ctx: diagonal(z, ctx.offset, ctx.dim1, ctx.dim2))
+
+
+@public()
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """Take one index of a dimension, which disappears."""
+    new = layout.select(input.shape, input._strides, input._offset, dim, int(index))
+    return _view(input, new, "SelectBackward0", _select_back, {"dim": dim, "index": int(index)})
+
+
+def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step: int = 1) -> Tensor:
+    """Take a range of a dimension, as Python slices do; steps are positive."""
+    new = layout.slice_(input.shape, input._strides, input._offset, dim, start, end, step)
+    return _view(input, new, "SliceBackward0", _slice_back, {"dim": dim, "start": start, "end": end, "step": step})
+
+
+@public()
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """Take `length` indices of a dimension from `start` on."""
+    start = int(start)
+    new = layout.narrow(input.shape, input._strides, input._offset, dim, start, length)
+    if start < 0:
+        start += input.shape[dim]
+    return _view(input, new, "SliceBackward0", _slice_back, {"dim": dim, "start": start, "end": start + length, "step": 1})
+
+
+@public()
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """View the diagonal of two dimensions; it becomes the last dimension."""
+    new = layout.diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
+    return _view(input, new, "DiagonalBackward0", _diagonal_back, {"offset": offset, "dim1": dim1, "dim2": dim2})
+
+
+@public(function=False)
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """View all windows of a dimension; the window becomes the last dimension."""
+    new = layout.unfold(self.shape, self._strides, self._offset, dimension, size, step)
+    return _view(self, new, "UnfoldBackward0", _unfold_back, {"dimension": dimension, "size": size, "step": step})
+
+
+def _unfold_back(ctx: Any, g: Tensor) -> Tensor:
+    shape = ctx.shapes[0]
+    if not shape:
+        return g.reshape(())
+    dim = layout.wrap_dim(ctx.dimension, len(shape))
+    n, size, step = shape[dim], ctx.size, ctx.step
+    # Element i of the dimension lies in window w at place i - w * step: gather the windows that cover it, place by place.
+    total = None
+    windows = g.shape[dim]
+    for place in range(size):
+        part = g.select(-1, place)
+        span = (windows - 1) * step + 1
+        wide = core.embed(part, (*shape[:dim], span, *shape[dim + 1 :]), lambda z: slice_dim(z, dim, 0, None, step)) if step > 1 else part
+        full = core.embed(wide, shape, lambda z, place=place, span=span: slice_dim(z, dim, place, place + span))
+        total = full if total is None else total + full
+    return g.new_zeros(shape) if total is None or n == 0 else total
+
+
+@public()
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """View the storage with any shape, strides and offset; RuntimeError beyond its end."""
+    offset = input._offset if storage_offset is None else storage_offset
+    new = layout.as_strided(sizes("as_strided", (tuple(size),), "size"), sizes("as_strided", (tuple(stride),), "stride"), offset, input.dtype.itemsize, input._storage.nbytes)
+    return _view(input, new, "AsStridedBackward0", _as_strided_back, {"size": new[0], "stride": new[1], "offset": offset, "base": (input._strides, input._offset)})
+
+
+def _as_strided_back(ctx: Any, g: Tensor) -> Tensor:
+    """Add the gradient up over storage positions, then read it with the input's own layout."""
+    strides, offset = ctx.base
+    shape = ctx.shapes[0]
+    extent = max(layout.storage_extent(ctx.size, ctx.stride, ctx.offset), layout.storage_extent(shape, strides, offset))
+    places = positions(ctx.size, ctx.stride, ctx.offset, g.device).reshape(-1)
+    flat = g.new_zeros(extent).index_add(0, places, g.reshape(-1))
+    if layout.internal_overlap(shape, strides) != layout.NO_OVERLAP:
+        own = positions(shape, strides, offset, g.device).reshape(-1)
+        count = flat.new_zeros(extent).index_add(0, own, flat.new_ones(own.numel()))
+        flat = flat / count.clamp(min=1)
+    return as_strided(flat, shape, strides, offset)
+
+
+def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dev: Any) -> Tensor:
+    """The storage position of every element of a layout, int64."""
+    out = FUNCTIONS["full"](shape, offset, dtype=dtypes.int64, device=dev)
+    for d, (n, s) in enumerate(zip(shape, strides, strict=True)):
+        if s and n > 1:
+            out = out + (FUNCTIONS["arange"](n, device=dev) * s).view(-1, *([1] * (len(shape) - d - 1)))
+    return out
+
+
+# ------------------------------------------------------------------------------------------- several parts
+
+
+def _several(input: Tensor, layouts: list[layout.Layout], name: str, backward: Callable, saved: dict[str, Any]) -> tuple[Tensor, ...]:
+    outs = []
+    for shape, strides, offset in layouts:
+        out = core.make(input._storage, core.Size(shape), input.dtype, input.device, strides, offset)
+        out._vc = input._vc
+        outs.append(out)
+    if graph.needs_grad(input):
+        graph.record(name, (input,), tuple(outs), backward, saved)
+    for out in outs:
+        views.mark_view(out, input, None, multi=True)
+    return tuple(outs)
+
+
+@public()
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Take every index of a dimension."""
+    if input.ndim == 0:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    dim = layout.wrap_dim(dim, input.ndim)
+    parts = [layout.select(input.shape, input._strides, input._offset, dim, i) for i in range(input.shape[dim])]
+    return _several(input, parts, "UnbindBackward0", lambda ctx, *gs: FUNCTIONS["stack"](gs, ctx.dim), {"dim": dim})
+
+
+def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layout.Layout]:
+    parts, start = [], 0
+    for n in lengths:
+        parts.append(layout.narrow(input.shape, input._strides, input._offset, dim, start, n))
+        start += n
+    return parts
+
+
+def _cat_back(ctx: Any, *gs: Tensor) -> Tensor:
+    return FUNCTIONS["cat"](gs, ctx.dim)
+
+
+@public("split")
+def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> tuple[Tensor, ...]:
+    """Cut a dimension into pieces of a size, or of the sizes of a list."""
+    how = split_size_or_sections if split_size is None else split_size
+    if tensor.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = layout.wrap_dim(dim, tensor.ndim)
+    whole = isinstance(how, int)
+    lengths = layout.split_sizes(tensor.shape[dim], how if whole else sizes("split", (tuple(how),), "split_size"), dim)
+    return _several(tensor, _split_layouts(tensor, dim, lengths), "SplitBackward0" if whole else "SplitWithSizesBackward0", _cat_back, {"dim": dim})
+
+
+@public()
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a dimension into pieces of the given sizes."""
+    return split(input, list(split_sizes), dim)
+
+
+@public()
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a dimension into about equal pieces."""
+    if input.ndim == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    dim = layout.wrap_dim(dim, input.ndim)
+    return _several(input, _split_layouts(input, dim, layout.chunk_sizes(input.shape[dim], chunks)), "SplitBackward0", _cat_back, {"dim": dim})
+
+
+@public()
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a dimension into a number of pieces, or at given indices."""
+    if is_tensor(indices_or_sections):
+        indices_or_sections = indices_or_sections.tolist()
+    dim = layout.wrap_dim(dim, input.ndim)
+    how = indices_or_sections if isinstance(indices_or_sections, int) else tuple(indices_or_sections)
+    return tuple(slice_dim(input, dim, a, b) for a, b in layout.tensor_split_bounds(input.shape[dim], how))
+
+
+# ------------------------------------------------------------------------------------------- in place
+
+
+def _inplace_view(name: str, fn: Callable) -> None:
+    def method_(self: Tensor, *args: Any) -> Tensor:
+        views.check_inplace(self)
+        return self._take_layout(fn(self, *args))
+
+    method_.__name__ = method_.__qualname__ = name
+    method_.__doc__ = f"In-place form of `{name[:-1]}`: the tensor object takes the new shape."
+    METHODS[name] = method_
+
+
+for _name, _fn in (("t_", t), ("transpose_", transpose), ("swapaxes_", transpose), ("swapdims_", transpose), ("squeeze_", squeeze), ("unsqueeze_", unsqueeze)):
+    _inplace_view(_name, _fn)

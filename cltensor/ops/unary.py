@@ -1,0 +1,214 @@
+"""Rows of one operand: signs, rounding, exponentials, logarithms, trigonometry, hyperbolics, special functions."""
+
+from __future__ import annotations
+
+import builtins
+import math
+
+import numpy as np
+
+from .. import dtypes
+from . import core
+from .arithmetic import conj, where
+from .core import Tensor
+from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public
+
+# ------------------------------------------------------------------------------------------- signs and parts
+
+neg = Row("neg", {"ifc": "-x"}, aliases=("negative",), reference=np.negative, grad={"x": lambda g: -g})
+abs_row = Row(
+    "abs", {"b": "x", "if": "abs(x)", "c": "cplx(cabs(x), 0)"}, promote=REAL, public=False, reference=np.abs,
+    grad={"x": lambda g, x: g * x.sgn()},
+)  # fmt: skip
+sign = Row("sign", {"b": "x", "i": "where(x > 0, 1, 0) - where(x < 0, 1, 0)", "f": "where(x > 0, 1, 0) - where(x < 0, 1, 0)"}, reference=np.sign, grad={"x": lambda g: g * 0})
+sgn = Row(
+    "sgn", {"b": "x", "if": "where(x > 0, 1, 0) - where(x < 0, 1, 0)", "c": "csgn(x)"}, reference=np.sign,
+    grad={"x": lambda g, x, result: _sgn_grad(g, x, result)},
+)  # fmt: skip
+positive_row = Row("positive", {"ifc": "x"}, public=False, inplace=False)
+real_row = Row("real", {"c": "x"}, promote=REAL, public=False)
+
+
+def _sgn_grad(g: Tensor, x: Tensor, result: Tensor) -> Tensor:
+    if not x.dtype.is_complex:
+        return g * 0
+    size = x.abs()
+    return where(size == 0, 0.0, (g - (result * conj(g)).real * result) / where(size == 0, 1.0, size))
+
+
+@public(aliases=("absolute",))
+def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A001 - torch's name
+    """Magnitude; real for complex input."""
+    value = abs_row(input)
+    return value if out is None else core.deliver(value, out, "abs", (input,))
+
+
+METHODS["abs_"] = METHODS["absolute_"] = lambda t: core.assign(t, abs_row)
+METHODS["neg_"] = METHODS["negative_"]
+
+
+@public()
+def positive(input: Tensor) -> Tensor:
+    """Return the input itself; bool tensors are refused."""
+    if input.dtype is dtypes.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+# ------------------------------------------------------------------------------------------- rounding
+
+_ZERO = {"x": lambda g: g * 0}
+ceil = Row("ceil", {"i": "x", "f": "ceil(x)"}, reference=np.ceil, grad=_ZERO)
+floor = Row("floor", {"i": "x", "f": "floor(x)"}, reference=np.floor, grad=_ZERO)
+trunc = Row("trunc", {"i": "x", "f": "trunc(x)"}, aliases=("fix",), reference=np.trunc, grad=_ZERO)
+round_row = Row("round", {"i": "x", "f": "rint(x)"}, public=False, reference=np.round, grad=_ZERO)
+frac = Row("frac", {"f": "x - trunc(x)"}, grad={"x": lambda g: g})
+
+
+@public()
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:  # noqa: A001 - torch's name
+    """Round half to even, optionally to a number of decimals."""
+    if decimals == 0 or input.dtype.category < 2:
+        value = round_row(input)
+    else:
+        scale = 10.0 ** builtins.abs(decimals)
+        value = round_row(input * scale) / scale if decimals > 0 else round_row(input / scale) * scale
+    return value if out is None else core.deliver(value, out, "round", (input,))
+
+
+METHODS["round_"] = lambda t, *, decimals=0: core.assign(t, lambda x: round(x, decimals=decimals))
+
+# ------------------------------------------------------------------------------------------- exponentials and logarithms
+
+exp = Row("exp", {"f": "exp(x)", "c": "cexp(x)"}, promote=FLOAT, reference=np.exp, grad={"x": lambda g, result: g * conj(result)})
+exp2 = Row("exp2", {"f": "exp2(x)"}, promote=FLOAT, reference=np.exp2, grad={"x": lambda g, result: g * result * math.log(2)})
+expm1 = Row("expm1", {"f": "expm1(x)", "c": "cexpm1(x)"}, promote=FLOAT, reference=np.expm1, grad={"x": lambda g, result: g * conj(result + 1)})
+log = Row("log", {"f": "log(x)", "c": "clog(x)"}, promote=FLOAT, reference=np.log, domain=(0.1, 3.0), grad={"x": lambda g, x: g / conj(x)})
+log2 = Row("log2", {"f": "log2(x)", "c": "clog2(x)"}, promote=FLOAT, reference=np.log2, domain=(0.1, 3.0), grad={"x": lambda g, x: g / (conj(x) * math.log(2))})
+log10 = Row("log10", {"f": "log10(x)", "c": "clog10(x)"}, promote=FLOAT, reference=np.log10, domain=(0.1, 3.0), grad={"x": lambda g, x: g / (conj(x) * math.log(10))})
+log1p = Row("log1p", {"f": "log1p(x)", "c": "clog1p(x)"}, promote=FLOAT, reference=np.log1p, domain=(-0.9, 3.0), grad={"x": lambda g, x: g / conj(x + 1)})
+sqrt = Row("sqrt", {"f": "sqrt(x)", "c": "csqrt(x)"}, promote=FLOAT, reference=np.sqrt, domain=(0.1, 3.0), grad={"x": lambda g, result: g / conj(2 * result)})
+rsqrt = Row("rsqrt", {"f": "1 / sqrt(x)", "c": "crsqrt(x)"}, promote=FLOAT, reference=lambda x: 1 / np.sqrt(x), domain=(0.1, 3.0), grad={"x": lambda g, result: g * conj(result * result * result) * -0.5})
+reciprocal = Row("reciprocal", {"f": "1 / x", "c": "crecip(x)"}, promote=FLOAT, reference=np.reciprocal, domain=(0.3, 3.0), grad={"x": lambda g, result: -g * conj(result * result)})
+square_row = Row("square", {"b": "x", "ifc": "x * x"}, public=False, reference=np.square, node="PowBackward0", grad={"x": lambda g, x: g * conj(x * 2)})
+
+
+@public()
+def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Multiply by itself; bool tensors give int64."""
+    value = square_row(input if input.dtype.category else input.to(dtypes.int64))
+    return value if out is None else core.deliver(value, out, "square", (input,))
+
+
+METHODS["square_"] = lambda t: core.assign(t, square)
+
+# ------------------------------------------------------------------------------------------- trigonometry and hyperbolics
+
+sin = Row("sin", {"f": "sin(x)", "c": "csin(x)"}, promote=FLOAT, reference=np.sin, grad={"x": lambda g, x: g * conj(x.cos())})
+cos = Row("cos", {"f": "cos(x)", "c": "ccos(x)"}, promote=FLOAT, reference=np.cos, grad={"x": lambda g, x: g * conj(-x.sin())})
+tan = Row("tan", {"f": "tan(x)", "c": "ctan(x)"}, promote=FLOAT, reference=np.tan, domain=(-1.2, 1.2), grad={"x": lambda g, result: g * conj(1 + result * result)})
+asin = Row("asin", {"f": "asin(x)", "c": "casin(x)"}, promote=FLOAT, aliases=("arcsin",), reference=np.arcsin, domain=(-0.9, 0.9), grad={"x": lambda g, x: g * conj((1 - x * x).rsqrt())})
+acos = Row("acos", {"f": "acos(x)", "c": "cacos(x)"}, promote=FLOAT, aliases=("arccos",), reference=np.arccos, domain=(-0.9, 0.9), grad={"x": lambda g, x: g * conj(-(1 - x * x).rsqrt())})
+atan = Row("atan", {"f": "atan(x)", "c": "catan(x)"}, promote=FLOAT, aliases=("arctan",), reference=np.arctan, grad={"x": lambda g, x: g / conj(x * x + 1)})
+sinh = Row("sinh", {"f": "sinh(x)", "c": "csinh(x)"}, promote=FLOAT, reference=np.sinh, grad={"x": lambda g, x: g * conj(x.cosh())})
+cosh = Row("cosh", {"f": "cosh(x)", "c": "ccosh(x)"}, promote=FLOAT, reference=np.cosh, grad={"x": lambda g, x: g * conj(x.sinh())})
+tanh = Row("tanh", {"f": "tanh(x)", "c": "ctanh(x)"}, promote=FLOAT, reference=np.tanh, grad={"x": lambda g, result: g * conj(1 - result * result)})
+asinh = Row("asinh", {"f": "asinh(x)", "c": "casinh(x)"}, promote=FLOAT, aliases=("arcsinh",), reference=np.arcsinh, grad={"x": lambda g, x: g * conj((x * x + 1).rsqrt())})
+acosh = Row("acosh", {"f": "acosh(x)", "c": "cacosh(x)"}, promote=FLOAT, aliases=("arccosh",), reference=np.arccosh, domain=(1.1, 3.0), grad={"x": lambda g, x: g * conj((x - 1).rsqrt() * (x + 1).rsqrt())})
+atanh = Row("atanh", {"f": "atanh(x)", "c": "catanh(x)"}, promote=FLOAT, aliases=("arctanh",), reference=np.arctanh, domain=(-0.9, 0.9), grad={"x": lambda g, x: g / conj(1 - x * x)})
+atan2 = Row(
+    "atan2", {"f": "atan2(x, y)"}, promote=FLOAT, args=("input", "other"), aliases=("arctan2",), reference=np.arctan2,
+    grad={"x": lambda g, x, y: g * y / (x * x + y * y), "y": lambda g, x, y: g * -x / (x * x + y * y)},
+)  # fmt: skip
+hypot = Row(
+    "hypot", {"f": "hypot(x, y)"}, args=("input", "other"), reference=np.hypot,
+    grad={"x": lambda g, x, result: g * (x / result), "y": lambda g, y, result: g * (y / result)},
+)  # fmt: skip
+deg2rad = Row("deg2rad", {"f": "x * (pi / 180)"}, promote=FLOAT, reference=np.deg2rad, grad={"x": lambda g: g * (math.pi / 180)})
+rad2deg = Row("rad2deg", {"f": "x * (180 / pi)"}, promote=FLOAT, reference=np.rad2deg, grad={"x": lambda g: g * (180 / math.pi)})
+_SINC = "where(x == 0, 1, sin(pi * x) / where(x == 0, 1, pi * x))"
+sinc = Row(
+    "sinc", {"f": _SINC, "c": "where(x == 0, 1, csin(pi * x) / where(x == 0, 1, pi * x))"}, promote=FLOAT, reference=np.sinc,
+    grad={"x": lambda g, x: where(x == 0, 0.0, g * conj(((math.pi * x).cos() * (math.pi * x) - (math.pi * x).sin()) / (math.pi * x * x)))},
+)  # fmt: skip
+
+# ------------------------------------------------------------------------------------------- special functions
+
+erf = Row("erf", {"f": "erf(x)"}, promote=FLOAT, grad={"x": lambda g, x: g * (2 / math.sqrt(math.pi)) * (-(x * x)).exp()})
+erfc = Row("erfc", {"f": "erfc(x)"}, promote=FLOAT, grad={"x": lambda g, x: g * (-2 / math.sqrt(math.pi)) * (-(x * x)).exp()})
+erfinv = Row("erfinv", {"f": "erfinv(x)"}, promote=FLOAT, domain=(-0.9, 0.9), grad={"x": lambda g, result: g * (math.sqrt(math.pi) / 2) * (result * result).exp()})
+lgamma = Row("lgamma", {"f": "lgamma(x)"}, promote=FLOAT, domain=(0.3, 5.0), grad={"x": lambda g, x: g * x.digamma()})
+digamma = Row("digamma", {"f": "digamma(x)"}, promote=FLOAT, domain=(0.3, 5.0), grad={"x": lambda g, x: g * trigamma(x)})
+trigamma = Row("trigamma", {"f": "trigamma(x)"}, promote=FLOAT, domain=(0.3, 5.0), public=False, node="PolygammaBackward0", grad={"x": lambda g, x: g * FUNCTIONS["polygamma"](2, x)})
+i0 = Row("i0", {"f": "i0(x)"}, promote=FLOAT, reference=np.i0, grad={"x": lambda g, x: g * i1(x)})
+i1 = Row("i1", {"f": "i1(x)"}, promote=FLOAT, public=False, node="SpecialI1Backward0", grad={"x": lambda g, x, result: g * where(x == 0, 0.5, i0(x) - result / where(x == 0, 1.0, x))})
+logit_row = Row("logit", {"f": "log(x / (1 - x))"}, promote=FLOAT, public=False, domain=(0.1, 0.9), grad={"x": lambda g, x: where((x < 0) | (x > 1), math.nan, g / (x * (1 - x)))})
+
+
+@public()
+def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Log of the odds x / (1 - x); `eps` clamps the input to [eps, 1 - eps]."""
+    value = logit_row(input if eps is None else input.clamp(eps, 1 - eps))
+    return value if out is None else core.deliver(value, out, "logit", (input,))
+
+
+METHODS["logit_"] = lambda t, eps=None: core.assign(t, lambda x: logit(x, eps))
+
+
+@public(method=False)
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The n-th derivative of digamma."""
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    if n == 0:
+        value = digamma(input)
+    elif n == 1:
+        value = trigamma(input)
+    else:
+        value = polygamma_row(input, float(n))
+    return value if out is None else core.deliver(value, out, "polygamma", (input,))
+
+
+polygamma_row = Row(
+    "polygamma", {"f": "polygamma(y, x)"}, promote=FLOAT, args=("input", "n"), public=False, node="PolygammaBackward0", graph_inputs=1,
+    grad={"x": lambda g, x, y: g * polygamma(int(y) + 1, x)},
+)  # fmt: skip
+METHODS["polygamma"] = lambda self, n: polygamma(n, self)
+
+xlogy = Row(
+    "xlogy", {"f": "where(y != y, y, where(x == 0, 0, x * log(y)))"}, promote=FLOAT, args=("input", "other"), domain=(0.1, 3.0),
+    grad={"x": lambda g, x, y: where((x == 0) & (y <= 0), 0.0, g * y.log()) if not isinstance(y, float | int) else g * math.log(y), "y": lambda g, x, y: g * x / y},
+)  # fmt: skip
+logaddexp = Row(
+    "logaddexp", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 0.6931471805599453, log1p(exp(-abs(x - y))))"}, args=("input", "other"),
+    reference=np.logaddexp, inplace=False, grad={"x": lambda g, x, y: g / (1 + (y - x).exp()), "y": lambda g, x, y: g / (1 + (x - y).exp())},
+)  # fmt: skip
+logaddexp2 = Row(
+    "logaddexp2", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 1, log2(1 + exp2(-abs(x - y))))"}, args=("input", "other"),
+    reference=np.logaddexp2, inplace=False, grad={"x": lambda g, x, y: g / (1 + (y - x).exp2()), "y": lambda g, x, y: g / (1 + (x - y).exp2())},
+)  # fmt: skip
+copysign = Row(
+    "copysign", {"f": "copysign(x, y)"}, promote=FLOAT, args=("input", "other"), reference=np.copysign,
+    grad={"x": lambda g, x, result: where(x == 0, 0.0, g * (result / x)), "y": lambda g: g * 0},
+)  # fmt: skip
+nextafter = Row("nextafter", {"f": "nextafter(x, y)"}, args=("input", "other"), reference=np.nextafter)
+heaviside = Row("heaviside", {"bif": "where(x == 0, y, where(x < 0, 0, 1))"}, args=("input", "values"), reference=np.heaviside)
+
+
+@public()
+def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Replace NaN and infinities by numbers (zero and the dtype's extremes by default)."""
+    if input.dtype.category < 2:
+        value = input.clone()
+    else:
+        info = dtypes.finfo(input.dtype)
+        value = nan_row(input, 0.0 if nan is None else nan, info.max if posinf is None else posinf, info.min if neginf is None else neginf)
+    return value if out is None else core.deliver(value, out, "nan_to_num", (input,))
+
+
+nan_row = Row(
+    "nan_to_num", {"f": "where(x != x, y, where(x == inf, z, where(x == -inf, w, x)))"}, args=("input", "nan", "posinf", "neginf"), public=False,
+    graph_inputs=1, grad={"x": lambda g, x: where(x.isfinite(), g, 0.0)},
+)  # fmt: skip
+METHODS["nan_to_num_"] = lambda t, *a, **k: core.assign(t, lambda x: nan_to_num(x, *a, **k))
+

@@ -1,0 +1,29 @@
+"""OpenCL underneath: devices, memory, programs, launches. Knows nothing of tensors, dtypes or ops."""
+
+from .backend import Backend, device_info, device_list, get_backend, synchronize
+from .device import (
+    DeviceInfo,
+    default_device,
+    device,
+    get_default_device,
+    set_default_device,
+)
+from .memory import Buffer
+from .program import Kernel
+from .stats import STATS
+
+__all__ = [
+    "STATS",
+    "Backend",
+    "Buffer",
+    "DeviceInfo",
+    "Kernel",
+    "default_device",
+    "device",
+    "device_info",
+    "device_list",
+    "get_backend",
+    "get_default_device",
+    "set_default_device",
+    "synchronize",
+]

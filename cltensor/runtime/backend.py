@@ -1,0 +1,476 @@
+"""`Backend`: one context and one in-order queue per device; launches and transfers.
+
+Owns when the host waits for the device. Must not know dtypes beyond sizes, tensors or templates.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cltensor.errors import OutOfMemoryError, debug_line
+
+from . import loader
+from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platforms
+from .memory import Block, Buffer, Pool
+from .program import Kernel, ProgramCache
+from .stats import STATS
+
+_FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
+_SMALL = 64 << 10  # host data up to here is copied aside rather than waited for
+_MAX_STAGED = 256
+_WRAPPED = -1  # size of a block that is not the pool's
+
+_PROBE = """
+__kernel void cltensor_probe_shared(__global int *memory) { memory[0] += 41; }
+"""
+
+
+class Backend:
+    """A device in use. Made by `get_backend` only; safe to use from several threads."""
+
+    def __init__(self, dev: device, cl_device: Any, shared: bool) -> None:
+        if lacks_linker(cl_device):
+            raise RuntimeError(loader.linker_error())
+        cl = self.module = loader.load()
+        self.device = dev
+        self.cl_device = cl_device
+        self.lock = threading.RLock()
+        self.context = cl.Context([cl_device])
+        self.queue = cl.CommandQueue(self.context)
+        # Never released: drivers abort or hang when contexts go while the interpreter closes.
+        _keep_forever(self.context, self.queue)
+        self.read_write = cl.mem_flags.READ_WRITE
+        self.seq = 0  # commands enqueued
+        self.finished = 0  # commands known to be done
+        self.pending: list[Any] = []  # for lazy.py: cells with an unevaluated expression
+        self.exports = False  # whether numpy ever saw memory of this device
+        self._staged: list[Any] = []  # host copies that queued transfers still read
+        self._debug = _debug_launches()
+        self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
+        self.programs = ProgramCache(self)
+        if shared and self._probe_shared():
+            self.info = replace(self.info, host_shared=True)
+        self.pool = Pool(self)
+        debug_line(
+            1, "%s is %s (%s, %s)", dev, self.info.name, self.info.platform_version,
+            "memory shared with the host" if self.info.host_shared else "memory of its own",
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<Backend {self.device}: {self.info.name}>"
+
+    # --- memory
+
+    def alloc(self, nbytes: int) -> Buffer:
+        """Return a Buffer of `nbytes` bytes, contents undefined; OutOfMemoryError if it cannot be."""
+        with self.lock:
+            return Buffer(self, nbytes, self.pool.take(nbytes), True)
+
+    def wrap(self, array: np.ndarray) -> Buffer:
+        """Return a Buffer that is the memory of a contiguous numpy array; host-shared devices only."""
+        if not self.info.host_shared:
+            raise RuntimeError(f"{self.device} cannot use memory of the host in place")
+        if not array.flags.forc:
+            raise ValueError("wrap: the array must be contiguous")
+        if array.nbytes == 0:
+            return self.alloc(0)
+        flat = (array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
+        flags = self.module.mem_flags
+        access = self.read_write if flat.flags.writeable else flags.READ_ONLY
+        with self.lock:
+            made = self.module.Buffer(self.context, access | flags.USE_HOST_PTR, hostbuf=flat)
+            return Buffer(self, flat.nbytes, Block(_WRAPPED, made, flat), False)
+
+    def empty_cache(self) -> None:
+        """Give the memory that no Buffer holds back to the device."""
+        with self.lock:
+            self.pool.release()
+
+    def require(self, dtype: Any) -> None:
+        """Raise RuntimeError when the device cannot compute with `dtype`."""
+        if not self.info.fp64 and dtype.name in ("float64", "complex128"):
+            raise RuntimeError(
+                f"{self.device} ({self.info.name}) has no float64: use float32 there, or the cpu "
+                f"device for {dtype.name}"
+            )
+
+    # --- kernels
+
+    def kernel(
+        self, name: str, source: str, arg_types: Sequence[Any], options: Sequence[str] = ()
+    ) -> Kernel:
+        """Return the kernel `name` of `source`, from memory, from disk, or built now.
+
+        `arg_types` has None for a Buffer and a numpy scalar type for a number. Raises BuildError.
+        """
+        with self.lock:
+            return self.programs.kernel(name, source, arg_types, options)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        args: Sequence[Any],
+        nbytes: int = 0,
+    ) -> None:
+        """Enqueue `kernel`; no size may be 0. Waits for it when numpy can see one of its buffers.
+
+        `nbytes` is the memory traffic, for the debug line.
+        """
+        assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"
+        with self.lock:
+            if self._debug:
+                self._launch_and_report(kernel, global_size, local_size, args, nbytes)
+                return
+            self.seq = seq = self.seq + 1
+            try:
+                exported = kernel.run(kernel.cl, self.queue, global_size, local_size, args, seq)
+            except Exception as error:
+                exported = self._launch_again(kernel, global_size, local_size, args, error)
+            STATS.launches += 1
+            if kernel.fresh:
+                self.programs.first_launch(kernel)
+            if exported:
+                self.finish()
+            elif not seq % _FLUSH_EVERY:
+                self.queue.flush()
+
+    def _launch_again(
+        self,
+        kernel: Kernel,
+        global_size: Any,
+        local_size: Any,
+        args: Sequence[Any],
+        error: Exception,
+    ) -> bool:
+        if isinstance(error, self.module.Error):
+            if not isinstance(error, self.module.MemoryError):
+                raise _launch_error(kernel, global_size, local_size, error) from error
+            self.pool.release()  # the driver allocates at first use
+            try:
+                return kernel.run(kernel.cl, self.queue, global_size, local_size, args, self.seq)
+            except self.module.MemoryError:
+                wanted = sum(a.nbytes for a in args if isinstance(a, Buffer))
+                raise self.pool.out_of_memory(wanted) from error
+        if len(args) != len(kernel.arg_types):
+            raise TypeError(
+                f"{kernel.name} takes {len(kernel.arg_types)} arguments, got {len(args)}"
+            ) from error
+        plain = [
+            a if t is None else (float(a) if np.dtype(t).kind == "f" else int(a))
+            for a, t in zip(args, kernel.arg_types, strict=True)
+        ]
+        if all(type(a) is type(b) for a, b in zip(plain, args, strict=True)):
+            raise error
+        return kernel.run(kernel.cl, self.queue, global_size, local_size, plain, self.seq)
+
+    def _launch_and_report(
+        self, kernel: Kernel, global_size: Any, local_size: Any, args: Sequence[Any], nbytes: int
+    ) -> None:
+        built = "built" if kernel.fresh else "hit"
+        self._debug = False
+        try:
+            self.finish()
+            start = time.perf_counter()
+            self.launch(kernel, global_size, local_size, args)
+            self.queue.finish()
+            seconds = time.perf_counter() - start
+            self.finish()
+        finally:
+            self._debug = True
+        rate = f" {nbytes / seconds / 1e9:.1f} GB/s" if nbytes else ""
+        debug_line(
+            2, "%s %s %s %.1f us%s %s", kernel.name, "x".join(map(str, global_size)),
+            "" if local_size is None else "x".join(map(str, local_size)), seconds * 1e6, rate, built,
+        )  # fmt: skip
+
+    def finish(self) -> None:
+        """Wait until everything enqueued so far is done."""
+        with self.lock:
+            seq = self.seq
+            if self.finished != seq:
+                self.queue.finish()
+                self.finished = seq
+            if self._staged:
+                self._staged.clear()
+            if self.programs.save_due:
+                self.programs.save()
+
+    # --- moving data
+
+    def write(self, buffer: Buffer, offset_bytes: int, array: np.ndarray) -> None:
+        """Copy a contiguous array into the buffer; the array may be changed when this returns."""
+        nbytes = array.nbytes
+        _check_range(buffer, offset_bytes, nbytes)
+        if nbytes == 0:
+            return
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        with self.lock:
+            STATS.copies += 1
+            STATS.bytes_moved += nbytes
+            host = buffer.host
+            if host is not None:
+                if buffer.seq > self.finished and nbytes > _SMALL:
+                    self.finish()
+                if buffer.seq <= self.finished:
+                    host[offset_bytes : offset_bytes + nbytes] = data
+                    return
+            small = nbytes <= _SMALL
+            if small:
+                data = data.copy()
+            self.seq = buffer.seq = self.seq + 1
+            event = self._enqueue_copy(
+                buffer.cl, data, dst_offset=offset_bytes, is_blocking=not small
+            )
+            if small:
+                self._staged.append((event, data))
+            if buffer.exported or len(self._staged) >= _MAX_STAGED:
+                self.finish()
+
+    def read(self, buffer: Buffer, offset_bytes: int, nbytes: int) -> np.ndarray:
+        """Return a copy of `nbytes` bytes of the buffer, when all that writes to it is done."""
+        _check_range(buffer, offset_bytes, nbytes)
+        if nbytes == 0:
+            return np.empty(0, np.uint8)
+        with self.lock:
+            STATS.copies += 1
+            STATS.bytes_moved += nbytes
+            if buffer.seq > self.finished:
+                self.finish()
+            host = buffer.host
+            if host is not None:
+                return host[offset_bytes : offset_bytes + nbytes].copy()
+            out = _aligned_empty(nbytes)
+            self._enqueue_copy(out, buffer.cl, src_offset=offset_bytes, is_blocking=True)
+            return out
+
+    def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
+        """Copy between buffers of this device, in queue order; the ranges may overlap."""
+        _check_range(src, src_off, nbytes)
+        _check_range(dst, dst_off, nbytes)
+        if nbytes == 0:
+            return
+        with self.lock:
+            if src is dst and abs(src_off - dst_off) < nbytes:
+                if src_off == dst_off:
+                    return
+                between = self.alloc(nbytes)
+                self.copy(src, src_off, between, 0, nbytes)
+                self.copy(between, 0, dst, dst_off, nbytes)
+                return
+            STATS.copies += 1
+            STATS.bytes_moved += nbytes
+            self.seq = src.seq = dst.seq = self.seq + 1
+            self._enqueue_copy(
+                dst.cl, src.cl, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off
+            )
+            if src.exported or dst.exported:
+                self.finish()
+
+    def host_view(self, buffer: Buffer) -> np.ndarray:
+        """Return the buffer's memory itself as bytes, after waiting for its users.
+
+        The view does not keep the buffer alive. Raises RuntimeError on a device with memory of its own.
+        """
+        host = buffer.host
+        if host is None:
+            raise RuntimeError(f"the memory of {self.device} is not visible to the host")
+        if buffer.seq > self.finished:
+            self.finish()
+        return host
+
+    def _enqueue_copy(self, dst: Any, src: Any, **how: Any) -> Any:
+        try:
+            return self.module.enqueue_copy(self.queue, dst, src, **how)
+        except self.module.MemoryError:
+            self.pool.release()
+            try:
+                return self.module.enqueue_copy(self.queue, dst, src, **how)
+            except self.module.MemoryError as error:
+                raise OutOfMemoryError(
+                    f"{self.device} out of memory while copying: {error}"
+                ) from None
+
+    # --- probing
+
+    def _probe_shared(self) -> bool:
+        """Say whether a kernel's write through USE_HOST_PTR reaches the host without a map call."""
+        cl = self.module
+        memory = np.zeros(64, np.int32)
+        memory[0] = 1
+        flags = self.read_write | cl.mem_flags.USE_HOST_PTR
+        try:
+            made = cl.Buffer(self.context, flags, hostbuf=memory)
+            buffer = Buffer.__new__(Buffer)
+            buffer.cl, buffer.seq, buffer.exported = made, 0, True
+            kernel = self.kernel("cltensor_probe_shared", _PROBE, (None,))
+            memory[0] = 2
+            self.launch(kernel, (1,), (1,), (buffer,))
+            made.release()
+        except cl.Error as error:
+            debug_line(1, "%s does not share memory with the host: %s", self.device, error)
+            return False
+        return bool(memory[0] == 43)
+
+
+class _ForkedBackend(Backend):
+    """What every backend becomes in a forked child: the driver's threads do not exist there."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__"):
+            return object.__getattribute__(self, name)
+        if name in ("device", "info"):
+            return object.__getattribute__(self, name)
+        raise RuntimeError(loader.FORK_ERROR)
+
+
+def _debug_launches() -> bool:
+    from cltensor.config import CONFIG
+
+    return CONFIG.debug >= 2
+
+
+def _check_range(buffer: Buffer, offset: int, nbytes: int) -> None:
+    if offset < 0 or nbytes < 0 or offset + nbytes > buffer.nbytes:
+        raise ValueError(f"bytes {offset} to {offset + nbytes} are outside of {buffer}")
+
+
+def _aligned_empty(nbytes: int) -> np.ndarray:
+    raw = np.empty(nbytes + 64, np.uint8)  # some drivers mangle transfers to unaligned memory
+    start = -raw.ctypes.data % 64
+    return raw[start : start + nbytes]
+
+
+def _launch_error(
+    kernel: Kernel, global_size: Any, local_size: Any, error: Exception
+) -> RuntimeError:
+    return RuntimeError(
+        f"{kernel.name}, launched with {global_size} in groups of {local_size}: {error}"
+    )
+
+
+def _keep_forever(*objects: Any) -> None:
+    for item in objects:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
+
+
+# --- the backends in use ------------------------------------------------------------------------
+
+_backends: dict[device, Backend] = {}
+_lock = threading.RLock()
+
+
+def get_backend(dev: device) -> Backend:
+    """Return the backend of `dev`, made at first use.
+
+    Raises AssertionError, in torch's words, for "cuda" without a GPU; RuntimeError for a device that
+    does not exist or cannot run.
+    """
+    try:
+        return _backends[dev]
+    except KeyError:
+        return _make_backend(dev)
+
+
+def _make_backend(dev: device) -> Backend:
+    with _lock:
+        if loader.forked():
+            raise RuntimeError(loader.FORK_ERROR)
+        name, cl_device, shared = _resolve(dev)
+        backend = _backends.get(name)
+        if backend is None:
+            backend = _backends[name] = Backend(name, cl_device, shared)
+        _backends[dev] = backend
+        return backend
+
+
+def _resolve(dev: device) -> tuple[device, Any, bool]:
+    """Return the canonical name, the pyopencl device and whether to share memory with the host."""
+    if dev.type == "cpu":
+        cpu = platforms().cpu
+        if cpu is None:
+            _no_cpu()
+        return device("cpu"), cpu, True
+    if dev.type == "opencl":
+        return _nth(dev, platforms().all, "OpenCL device")
+    if dev.type == "cuda":
+        gpus = platforms().gpus
+        if not gpus:
+            raise AssertionError(
+                "Torch not compiled with CUDA enabled: there is no OpenCL GPU either "
+                "(`python -m cltensor` lists what there is)"
+            )
+        return _nth(dev, gpus, "GPU")
+    raise RuntimeError(f"there is no backend for device type '{dev.type}': use cpu, opencl or cuda")
+
+
+def _nth(dev: device, devices: tuple[Any, ...], what: str) -> tuple[device, Any, bool]:
+    index = dev.index or 0
+    if index >= len(devices):
+        raise RuntimeError(
+            f"{dev}: invalid device ordinal, there {'is' if len(devices) == 1 else 'are'} "
+            f"{len(devices)} {what}{'' if len(devices) == 1 else 's'}"
+        )
+    return device("opencl", platforms().all.index(devices[index])), devices[index], False
+
+
+def _no_cpu() -> NoReturn:
+    raise RuntimeError(
+        "there is no OpenCL CPU device: pip install pocl-binary-distribution (Linux, x86-64) or "
+        'pip install "cltensor[intel]"; `python -m cltensor` says what was found'
+    )
+
+
+def device_list() -> list[device]:
+    """Return the devices there are: "cpu" first, then every OpenCL device as "opencl:N"."""
+    found = platforms()
+    names = [] if found.cpu is None else [device("cpu")]
+    return names + [device("opencl", n) for n in range(len(found.all))]
+
+
+def device_info(dev: device) -> DeviceInfo:
+    """Return what is known of `dev` without taking it into use."""
+    backend = _backends.get(dev)
+    if backend is not None:
+        return backend.info
+    _, cl_device, shared = _resolve(dev)
+    return describe(loader.load(), cl_device, host_shared=shared and is_pocl(cl_device))
+
+
+def synchronize() -> None:
+    """Wait for every device in use."""
+    for backend in set(_backends.values()):
+        backend.finish()
+
+
+def _at_exit() -> None:
+    if loader.forked():
+        return
+    for backend in set(_backends.values()):
+        try:
+            backend.finish()
+            backend.programs.save()
+        except Exception as error:  # the process ends anyway; a traceback here hides the real one
+            debug_line(1, "%s at exit: %s", backend.device, error)
+
+
+def _after_fork() -> None:
+    for backend in set(_backends.values()):
+        _keep_forever(backend)  # releasing what it owns would ask the driver too
+        backend.__class__ = _ForkedBackend
+    _backends.clear()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

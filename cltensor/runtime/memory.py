@@ -1,0 +1,324 @@
+"""Device memory: `Buffer`, and the pool that gives out and takes back its blocks.
+
+Owns size classes, limits and the counters. Must not know kernels, programs or tensors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cltensor.config import CONFIG
+from cltensor.errors import OutOfMemoryError, format_bytes
+
+if TYPE_CHECKING:
+    from .backend import Backend
+
+ALIGN = 128
+_MIN = 256
+_FINE = 1 << 20  # blocks from here on come in eight steps an octave, smaller ones in four
+_PROMPT = 32 << 20  # requests from here on are compared with the host's available memory
+
+
+def block_size(nbytes: int) -> int:
+    """Return the size of the block that holds `nbytes`: at most 25 % of it is waste."""
+    if nbytes <= _MIN:
+        return _MIN
+    shift = nbytes.bit_length() - (4 if nbytes > _FINE else 3)
+    step = 1 << (shift if nbytes & (nbytes - 1) else shift - 1)
+    return (nbytes + step - 1) // step * step
+
+
+class Block:
+    """A piece of device memory, in use by one Buffer or waiting in the pool."""
+
+    __slots__ = ("__weakref__", "address", "cl", "host", "seq", "size")
+
+    def __init__(self, size: int, cl: Any, host: np.ndarray | None) -> None:
+        self.size = size
+        self.cl = cl
+        self.host = host  # the memory itself, host-shared devices only
+        self.address: int = host.ctypes.data if host is not None else cl.int_ptr
+        self.seq = 0  # the last launch that used it
+
+
+class Buffer:
+    """Device memory of `nbytes` bytes; its block goes back to the pool when the object dies."""
+
+    __slots__ = (
+        "__weakref__",
+        "_block",
+        "_exporters",
+        "address",
+        "backend",
+        "cl",
+        "exported",
+        "nbytes",
+        "seq",
+    )
+
+    def __init__(self, backend: Backend, nbytes: int, block: Block, pooled: bool) -> None:
+        self.backend = backend
+        self.nbytes = nbytes
+        self.cl = block.cl
+        self.address = block.address
+        self.seq = block.seq  # the last launch that used the memory
+        self.exported = not pooled
+        self._exporters = 0 if pooled else 1
+        self._block = block
+
+    def export(self, exporter: Any) -> None:
+        """Mark the memory as visible to numpy for as long as `exporter` lives."""
+        self._exporters += 1
+        self.exported = True
+        weakref.finalize(exporter, _unexport, weakref.ref(self)).atexit = False
+
+    @property
+    def host(self) -> np.ndarray | None:
+        """The memory itself as bytes, without waiting for kernels; None on a discrete device."""
+        host = self._block.host
+        return None if host is None else host[: self.nbytes]
+
+    def __del__(self) -> None:
+        # May run inside the pool itself, when the collector does: only append, which is atomic.
+        try:
+            block = self._block
+            block.seq = self.seq
+            if block.size > 0:  # wrapped memory is idle, for launches that touch it are waited for
+                self.backend.pool.dead.append(block)
+        except AttributeError:  # __init__ failed, or the interpreter is closing
+            pass
+        except RuntimeError:  # a forked child: the driver must not be asked to release it
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(block))
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.nbytes} bytes on {self.backend.device})"
+
+
+def _unexport(ref: weakref.ref[Buffer]) -> None:
+    buffer = ref()
+    if buffer is not None:
+        buffer._exporters -= 1
+        buffer.exported = buffer._exporters > 0
+
+
+class Pool:
+    """Blocks of one device by size class. The backend's lock guards all but `dead`."""
+
+    def __init__(self, backend: Backend) -> None:
+        # Blocks whose Buffer died, not yet counted.
+        self.dead: deque[Block] = deque()
+        self._backend = weakref.ref(backend)
+        self._free: dict[int, list[Block]] = {}
+        self._large: set[Block] = set()  # active blocks worth naming when memory runs out
+        self._active = 0
+        self._held = 0
+        self.peak = 0  # most bytes active at once
+        self.peak_held = 0
+        self.allocations = 0  # buffers given out
+        self.created = 0  # blocks the driver made
+        info = backend.info
+        memory = min(info.global_mem, physical_memory()) if info.host_shared else info.global_mem
+        self.cap = CONFIG.pool_cap if CONFIG.pool_cap is not None else memory // 4
+
+    @property
+    def active(self) -> int:
+        """Bytes of the blocks that live Buffers hold."""
+        self.drain()
+        return self._active
+
+    @property
+    def held(self) -> int:
+        """Bytes taken from the device: active blocks and those waiting for reuse."""
+        self.drain()
+        return self._held
+
+    def take(self, nbytes: int) -> Block:
+        """Return a block of `nbytes` or a little more; OutOfMemoryError when there is none."""
+        if self.dead:
+            self.drain()
+        size = block_size(nbytes)
+        blocks = self._free.get(size)
+        if blocks:
+            block = blocks.pop()
+        else:
+            block = self._create(size, nbytes)
+            self._held += size
+            if self._held > self.peak_held:
+                self.peak_held = self._held
+        self.allocations += 1
+        self._active = active = self._active + size
+        if active > self.peak:
+            self.peak = active
+        if size >= _FINE:
+            self._large.add(block)
+        return block
+
+    def drain(self) -> None:
+        """Count the blocks whose Buffers died and make them available."""
+        dead = self.dead
+        while True:
+            try:
+                block = dead.popleft()
+            except IndexError:
+                break
+            self._active -= block.size
+            self._large.discard(block)
+            self._free.setdefault(block.size, []).append(block)
+        if self._held - self._active > self.cap:
+            self.release(self.cap // 2)
+
+    def release(self, keep: int = 0) -> None:
+        """Give free blocks back to the device, largest first, until at most `keep` bytes are free."""
+        backend = self._backend()
+        if self.dead and keep == 0:
+            self.drain()
+        if backend is None or self._held == self._active:
+            return
+        backend.finish()  # the driver may still be writing to host memory that numpy is to free
+        for size in sorted(self._free, reverse=True):
+            blocks = self._free[size]
+            while blocks and self._held - self._active > keep:
+                blocks.pop().cl.release()
+                self._held -= size
+            if not blocks:
+                del self._free[size]
+
+    def reset_peak(self) -> None:
+        """Start the peak counters anew from what is in use now."""
+        self.drain()
+        self.peak = self._active
+        self.peak_held = self._held
+
+    def _create(self, size: int, nbytes: int) -> Block:
+        backend = self._backend()
+        assert backend is not None
+        for attempt in range(2):
+            try:
+                if backend.info.host_shared:
+                    block = self._create_host(backend, size)
+                else:
+                    if size > backend.info.global_mem:
+                        raise MemoryError
+                    cl = backend.module
+                    block = Block(size, cl.Buffer(backend.context, backend.read_write, size), None)
+                self.created += 1
+                return block
+            except (MemoryError, ValueError, OverflowError, backend.module.Error):
+                if attempt == 0 and self._held > self._active:
+                    self.release()
+                else:
+                    break
+        raise self.out_of_memory(nbytes) from None
+
+    def _create_host(self, backend: Backend, size: int) -> Block:
+        if size >= _PROMPT and size > available_memory():
+            raise MemoryError
+        raw = np.empty(size + ALIGN, np.uint8)
+        start = -raw.ctypes.data % ALIGN
+        host = raw[start : start + size]
+        flags = backend.read_write | backend.module.mem_flags.USE_HOST_PTR
+        return Block(size, backend.module.Buffer(backend.context, flags, hostbuf=host), host)
+
+    def out_of_memory(self, nbytes: int) -> OutOfMemoryError:
+        """Return the error that says what was asked for and where the memory is."""
+        backend = self._backend()
+        assert backend is not None
+        info = backend.info
+        if info.host_shared:
+            text = (
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+                f"{nbytes} bytes. The host has {format_bytes(available_memory())} available"
+            )
+        else:
+            text = (
+                f"{backend.device} out of memory. Tried to allocate {format_bytes(nbytes)}. The "
+                f"device ({info.name}) has a total capacity of {format_bytes(info.global_mem)}"
+            )
+        if nbytes > info.max_alloc:
+            text += f"; one buffer may have at most {format_bytes(info.max_alloc)} on it"
+        text += (
+            f". Of {format_bytes(self._held)} held, {format_bytes(self._active)} is in use by "
+            "tensors."
+        )
+        largest = sorted((block.size for block in self._large), reverse=True)[:5]
+        if largest:
+            text += " Largest blocks in use: " + ", ".join(map(format_bytes, largest)) + "."
+        return OutOfMemoryError(text)
+
+
+def physical_memory() -> int:
+    """Return the bytes of memory this process may use at most."""
+    limit = _cgroup_number("memory.max", "memory/memory.limit_in_bytes")
+    if sys.platform == "win32":
+        total = _windows_memory()[0]
+    else:
+        try:
+            total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (ValueError, OSError):
+            total = 1 << 62
+    return min(total, limit)
+
+
+def available_memory() -> int:
+    """Return the bytes the host could give now without swapping, as far as it tells."""
+    if sys.platform == "win32":
+        return _windows_memory()[1]
+    free = physical_memory()
+    try:
+        with open("/proc/meminfo") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    free = min(free, int(line.split()[1]) * 1024)
+                    break
+    except (OSError, ValueError):
+        pass
+    limit = _cgroup_number("memory.max", "memory/memory.limit_in_bytes")
+    if limit < 1 << 60:
+        used = _cgroup_number("memory.current", "memory/memory.usage_in_bytes")
+        cached = _cgroup_cache()
+        free = min(free, max(limit - used + cached, 0))
+    return free
+
+
+def _cgroup_number(*names: str) -> int:
+    for name in names:
+        try:
+            with open(f"/sys/fs/cgroup/{name}") as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            continue
+    return 1 << 62
+
+
+def _cgroup_cache() -> int:
+    """Return the bytes of page cache that the control group counts as used but would give up."""
+    for name in ("memory.stat", "memory/memory.stat"):
+        try:
+            with open(f"/sys/fs/cgroup/{name}") as file:
+                for line in file:
+                    key, _, value = line.partition(" ")
+                    if key in ("inactive_file", "total_inactive_file"):
+                        return int(value)
+        except (OSError, ValueError):
+            continue
+    return 0
+
+
+def _windows_memory() -> tuple[int, int]:
+    class Status(ctypes.Structure):
+        _fields_ = [
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            *((name, ctypes.c_ulonglong) for name in ("total", "free", "a", "b", "c", "d", "e")),
+        ]
+
+    status = Status(length=ctypes.sizeof(Status))
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
+    return status.total, status.free

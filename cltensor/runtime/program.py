@@ -1,0 +1,379 @@
+"""Kernels: built from source once, kept in memory and on disk, called with arguments set in one go.
+
+Owns builds, the disk cache and argument passing. Must not know tensors, templates or when to launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cltensor.config import CONFIG
+from cltensor.errors import BuildError, debug_line, number_lines
+
+from . import loader
+from .stats import STATS
+
+if TYPE_CHECKING:
+    from .backend import Backend
+
+_MAGIC = b"cltensor kernel 1\n"
+_FORMAT = 1  # part of every key: raise it when the meaning of an entry changes
+_SAVE_AT_ONCE = 16  # launched programs not yet on disk
+_SAVE_AFTER = 2.0  # seconds
+_PRUNE_EVERY = 64  # saves between two looks at the size of the cache
+
+Launcher = Callable[[Any, Any, tuple[int, ...], "tuple[int, ...] | None", Sequence[Any], int], bool]
+
+
+class Program:
+    """A built program and whether the disk cache still lacks it."""
+
+    __slots__ = ("cl", "key", "unsaved")
+
+    def __init__(self, cl: Any, key: str, unsaved: bool) -> None:
+        self.cl = cl
+        self.key = key
+        self.unsaved = unsaved
+
+
+class Kernel:
+    """A function of a built program, with fixed argument types; launched by its backend only."""
+
+    __slots__ = ("arg_types", "cl", "fresh", "name", "program", "run")
+
+    def __init__(self, name: str, cl: Any, program: Program, arg_types: tuple[Any, ...]) -> None:
+        self.name = name
+        self.cl = cl
+        self.program = program
+        self.arg_types = arg_types
+        self.run = _launcher(tuple(None if t is None else np.dtype(t).str for t in arg_types))
+        self.fresh = program.unsaved
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name!r})"
+
+
+# --- passing arguments --------------------------------------------------------------------------
+
+_CODES = {
+    "b1": "b", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "l", "u8": "L",
+    "f4": "f", "f8": "d",
+}  # fmt: skip
+
+
+@functools.cache
+def _launcher(kinds: tuple[str | None, ...]) -> Launcher:
+    """Return `run(kernel, queue, global, local, args, seq)`: set the arguments and enqueue.
+
+    It marks the buffers as used by launch `seq` and says whether numpy sees one of them. The text is
+    generated because a loop over the arguments costs as much as the driver does.
+    """
+    from pyopencl import _cl, enqueue_nd_range_kernel
+
+    count = len(kinds)
+    buffers = [i for i, kind in enumerate(kinds) if kind is None]
+    packed = [i for i, kind in enumerate(kinds) if kind is not None and kind[1:] in _CODES]
+    others = [i for i in range(count) if i not in buffers and i not in packed]
+    body = []
+    if count:
+        body.append(f"{', '.join(f'a{i}' for i in range(count))}, = args")
+    if hasattr(_cl.Kernel, "_set_arg_multi") and hasattr(_cl.Kernel, "_set_arg_buf_pack_multi"):
+        if buffers:
+            pairs = ", ".join(f"{i}, a{i}.cl" for i in buffers)
+            body.append(f"k._set_arg_multi(({pairs},))")
+        if packed:
+            codes = {i: _CODES[str(kinds[i])[1:]].encode() for i in packed}
+            triples = ", ".join(f"{i}, {codes[i]!r}, a{i}" for i in packed)
+            body.append(f"k._set_arg_buf_pack_multi(({triples},))")
+    else:
+        body += [f"k.set_arg({i}, a{i}.cl)" for i in buffers]
+        others = sorted(packed + others)
+    body += [f"k.set_arg({i}, t{i}(a{i}))" for i in others]
+    body.append("enqueue(queue, k, global_size, local_size)")
+    if buffers:
+        body.append(" = ".join(f"a{i}.seq" for i in buffers) + " = seq")
+    body.append("return " + (" or ".join(f"a{i}.exported" for i in buffers) or "False"))
+    text = "def run(k, queue, global_size, local_size, args, seq):\n    " + "\n    ".join(body)
+    names: dict[str, Any] = {"enqueue": enqueue_nd_range_kernel}
+    names.update({f"t{i}": np.dtype(kinds[i]).type for i in others})
+    exec(text, names)
+    return names["run"]
+
+
+# --- building -----------------------------------------------------------------------------------
+
+
+class ProgramCache:
+    """The kernels of one backend. The backend's lock guards it."""
+
+    def __init__(self, backend: Backend) -> None:
+        import pyopencl
+
+        info = backend.info
+        self._module = backend.module
+        self._context = backend.context
+        self._device = backend.cl_device
+        self._identity = "\0".join(
+            (
+                str(_FORMAT),
+                str(getattr(sys.modules.get("cltensor"), "__version__", "")),
+                pyopencl.VERSION_TEXT,
+                info.platform,
+                info.platform_version,
+                info.name,
+                info.device_version,
+                info.driver_version,
+                os.environ.get("POCL_WORK_GROUP_SPECIALIZATION", "") if info.is_pocl else "",
+            )
+        )
+        self._pocl = info.is_pocl
+        self._base_options = info.build_options
+        self._kernels: dict[Any, Kernel] = {}
+        self._programs: dict[tuple[str, tuple[str, ...]], Program] = {}
+        self._failed: dict[tuple[str, tuple[str, ...]], BuildError] = {}
+        self._unsaved: list[Program] = []
+        self._unsaved_since = 0.0
+
+    def kernel(
+        self, name: str, source: str, arg_types: Sequence[Any], options: Sequence[str] = ()
+    ) -> Kernel:
+        """Return the kernel `name` of `source`; BuildError when the driver rejects it."""
+        key = (name, source, tuple(arg_types), tuple(options))
+        found = self._kernels.get(key)
+        if found is None:
+            found = self._kernels[key] = self._make(name, source, key[2], key[3])
+        return found
+
+    def first_launch(self, kernel: Kernel) -> None:
+        """Note that `kernel` runs now, so that its program's binary becomes worth saving."""
+        kernel.fresh = False
+        if kernel.program.unsaved:
+            kernel.program.unsaved = False
+            if not self._unsaved:
+                self._unsaved_since = time.monotonic()
+            self._unsaved.append(kernel.program)
+
+    def save(self) -> None:
+        """Write the programs launched since the last call; the queue must be finished."""
+        programs, self._unsaved = self._unsaved, []
+        for program in programs:
+            try:
+                binary = program.cl.get_info(self._module.program_info.BINARIES)[0]
+            except self._module.Error:
+                continue
+            # Without machine code (its files were deleted under it) PoCL's binary crashes the loader.
+            if binary and not (self._pocl and b".so" not in binary):
+                disk_write(program.key, bytes(binary))
+
+    @property
+    def save_due(self) -> bool:
+        """Say whether it is time to `save`.
+
+        Asked for a binary, PoCL compiles a version for any work-group size first (50 ms), so that
+        waits for a few programs or seconds: a first result comes sooner, and a crash loses little.
+        """
+        unsaved = self._unsaved
+        return bool(unsaved) and (
+            not self._pocl
+            or len(unsaved) >= _SAVE_AT_ONCE
+            or time.monotonic() - self._unsaved_since > _SAVE_AFTER
+        )
+
+    def _make(
+        self, name: str, source: str, arg_types: tuple[Any, ...], options: tuple[str, ...]
+    ) -> Kernel:
+        options += tuple(o for o in self._base_options if o not in options)
+        if "-w" not in options and CONFIG.debug < 4:
+            options += ("-w",)  # clang prints its warnings past Python, straight to stderr
+        program = self._program(name, source, options)
+        try:
+            made = self._module.Kernel(program.cl, name)
+        except self._module.Error as error:
+            # PoCL's own cache keeps the remains of a build that was killed; other text, other entry.
+            if not self._pocl or "INVALID_KERNEL_NAME" not in str(error) or name not in source:
+                raise _build_error(name, source, options, str(error)) from None
+            program = self._program(name, f"{source}\n// {os.getpid()}\n", options)
+            made = self._module.Kernel(program.cl, name)
+        if made.num_args != len(arg_types):
+            raise TypeError(
+                f"kernel {name} has {made.num_args} arguments, {len(arg_types)} types were given"
+            )
+        return Kernel(name, made, program, arg_types)
+
+    def _program(self, name: str, source: str, options: tuple[str, ...]) -> Program:
+        found = self._programs.get((source, options))
+        if found is None:
+            if failed := self._failed.get((source, options)):
+                raise BuildError(*failed.args)
+            found = self._programs[source, options] = self._load_or_build(name, source, options)
+        return found
+
+    def _load_or_build(self, name: str, source: str, options: tuple[str, ...]) -> Program:
+        text = "\0".join((self._identity, source, *options))
+        key = hashlib.sha256(text.encode()).hexdigest()
+        flags = " ".join(options).encode()
+        raw_program = self._module._cl._Program
+        binary = disk_read(key)
+        if binary is not None:
+            try:
+                program = raw_program(self._context, [self._device], [binary])
+                self._build(program, flags)
+                STATS.disk_hits += 1
+                return Program(program, key, unsaved=False)
+            except (self._module.Error, RuntimeError):
+                debug_line(1, "the driver rejects the cached binary of %s: rebuilding it", name)
+        debug_line(4, "source of %s:\n%s", name, number_lines(source))
+        start = time.perf_counter()
+        try:
+            program = raw_program(self._context, source)
+            self._build(program, flags)
+        except (self._module.Error, RuntimeError) as error:
+            failed = _build_error(name, source, options, str(error))
+            self._failed[source, options] = failed
+            raise failed from None
+        seconds = time.perf_counter() - start
+        STATS.builds += 1
+        STATS.build_seconds += seconds
+        debug_line(1, "built %s in %.0f ms", name, seconds * 1e3)
+        return Program(program, key, unsaved=True)
+
+    def _build(self, program: Any, flags: bytes) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the compiler said something
+            program.build(flags, [self._device])
+
+
+def _build_error(name: str, source: str, options: tuple[str, ...], log: str) -> BuildError:
+    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    file = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)[:60]}-{digest}.cl"
+    folder = loader.cache_dir() / "failed"
+    if not loader.writable(folder):
+        folder = Path(tempfile.gettempdir())
+    path = folder / file
+    try:
+        path.write_text(source)
+        saved = f"source saved as {path}"
+    except OSError as error:
+        saved = f"the source could not be saved: {error}"
+    return BuildError(
+        f"the OpenCL driver rejects kernel {name} (options: {' '.join(options) or 'none'})\n"
+        f"{log.strip()}\n{number_lines(source)}\n{saved}"
+    )
+
+
+# --- the disk cache -----------------------------------------------------------------------------
+
+_saves = 0
+_disk_trouble = False
+
+
+def disk_folder() -> Path:
+    """Return the folder of the compiled kernels."""
+    return loader.cache_dir() / "kernels"
+
+
+def _entry(key: str) -> Path:
+    return disk_folder() / f"{key}.bin"
+
+
+def disk_read(key: str) -> bytes | None:
+    """Return the binary saved under `key`; None if there is none or it is damaged."""
+    if CONFIG.cache_size == 0:
+        return None
+    path = _entry(key)
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    head = len(_MAGIC) + 32
+    payload = data[head:]
+    if not data.startswith(_MAGIC) or data[len(_MAGIC) : head] != _checksum(key, payload):
+        debug_line(1, "damaged entry in the kernel cache, rebuilding it: %s", path)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the cache drops what was used least recently
+    return payload
+
+
+def disk_write(key: str, binary: bytes) -> None:
+    """Save `binary` under `key`, atomically; a disk that refuses is reported once and survived."""
+    global _saves, _disk_trouble
+    if CONFIG.cache_size == 0 or _disk_trouble:
+        return
+    path = _entry(key)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + _checksum(key, binary) + binary)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        _disk_trouble = True
+        warnings.warn(
+            f"cltensor cannot save compiled kernels in {path.parent} ({error}): they will be "
+            "compiled again in every process. Set CLTENSOR_CACHE_DIR to a folder that is writable "
+            "and has room.",
+            stacklevel=2,
+        )
+        return
+    if _saves % _PRUNE_EVERY == 0:
+        disk_prune(CONFIG.cache_size)
+    _saves += 1
+
+
+def disk_prune(limit: int) -> None:
+    """Delete the least recently used entries until at most `limit` bytes are left."""
+    entries = []
+    now = time.time()
+    try:
+        with os.scandir(disk_folder()) as scan:
+            for item in scan:
+                with contextlib.suppress(OSError):
+                    stat = item.stat()
+                    if item.name.endswith(".tmp") and now - stat.st_mtime > 3600:
+                        os.unlink(item.path)  # left by a killed process
+                    elif item.name.endswith(".bin"):
+                        entries.append((stat.st_mtime, stat.st_size, item.path))
+    except OSError:
+        return
+    total = sum(size for _, size, _ in entries)
+    if total <= limit:
+        return
+    for _, size, path in sorted(entries):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        total -= size
+        if total <= limit * 4 // 5:
+            break
+
+
+def disk_usage() -> tuple[int, int]:
+    """Return how many kernels the disk cache holds and their bytes."""
+    sizes = []
+    with contextlib.suppress(OSError), os.scandir(disk_folder()) as scan:
+        for item in scan:
+            if item.name.endswith(".bin"):
+                with contextlib.suppress(OSError):
+                    sizes.append(item.stat().st_size)
+    return len(sizes), sum(sizes)
+
+
+def _checksum(key: str, payload: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + payload).digest()

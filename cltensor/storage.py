@@ -1,0 +1,110 @@
+"""Storage: the cell that tensors share. It holds a buffer or a pending expression, and knows who may see its memory.
+
+Note [In place]. A write that covers the whole storage replaces the cell's value by a new expression; the old buffer stays as
+`home` and is written over when nothing outside the new value's own kernel can still read it. A write that covers a part
+realises the cell, runs the pending readers of its buffer, then writes the region at once. A storage whose address somebody
+has seen (`pinned`) is always written where it lies; one that numpy sees runs everything that touches it at once.
+
+Versions are not kept here but in a counter that a tensor shares with its views, because `.data` shares memory without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import lazy
+from .lazy import Expr
+from .runtime import Backend, Buffer
+
+
+class Storage:
+    """Memory of `nbytes` bytes on one device, shared by all tensors that are views of it."""
+
+    __slots__ = ("__weakref__", "backend", "home", "nbytes", "pinned", "reads", "value")
+
+    def __init__(self, backend: Backend, value: Buffer | Expr, nbytes: int) -> None:
+        self.backend, self.value, self.nbytes = backend, value, nbytes
+        self.home: Buffer | None = None
+        self.reads = 0  # leaves made of the current buffer, see Fusion.only_reader
+        self.pinned = False
+
+    @classmethod
+    def empty(cls, backend: Backend, nbytes: int) -> Storage:
+        """Allocate memory of undefined content."""
+        return cls(backend, backend.alloc(nbytes), nbytes)
+
+    @classmethod
+    def pending(cls, backend: Backend, expr: Expr, nbytes: int = -1) -> Storage:
+        """Hold an expression until somebody needs its values."""
+        if nbytes < 0:
+            nbytes = expr.dtype.itemsize
+            for n in expr.shape:
+                nbytes *= n
+        storage = cls(backend, expr, nbytes)
+        lazy.register(backend, storage, expr)
+        return storage
+
+    @classmethod
+    def from_host(cls, backend: Backend, array: np.ndarray) -> Storage:
+        """Copy a contiguous numpy array's memory to the device."""
+        storage = cls.empty(backend, array.nbytes)
+        if array.nbytes:
+            backend.write(storage.value, 0, array)
+        return storage
+
+    @property
+    def shared(self) -> bool:
+        """Whether numpy can see the memory now."""
+        value = self.value
+        return value.__class__ is not Expr and value.exported
+
+    def buffer(self) -> Buffer:
+        """The memory, after running what is pending for it."""
+        if self.value.__class__ is Expr:
+            lazy.realise(self)
+        return self.value
+
+    def replace(self, expr: Expr) -> None:
+        """Give the whole storage a new pending value (see Note [In place])."""
+        if self.value.__class__ is not Expr:
+            self.home = self.value
+        self.value = expr
+        lazy.register(self.backend, self, expr)
+
+    def for_write(self) -> Buffer:
+        """The memory, ready to be written in part: nothing pending reads its old content."""
+        buffer = self.buffer()
+        lazy.run_readers(self.backend, buffer)
+        return buffer
+
+    def host(self, offset: int = 0, nbytes: int | None = None) -> np.ndarray:
+        """Bytes as the host sees them: the memory itself where it is shared, else a copy."""
+        buffer = self.buffer()
+        nbytes = self.nbytes - offset if nbytes is None else nbytes
+        if self.backend.info.host_shared:
+            return self.backend.host_view(buffer)[offset : offset + nbytes]
+        return self.backend.read(buffer, offset, nbytes)
+
+    def resize(self, nbytes: int) -> None:
+        """Grow or shrink, keeping the content that fits; views see the new memory."""
+        old = self.buffer()
+        fresh = self.backend.alloc(nbytes)
+        if min(nbytes, self.nbytes):
+            self.backend.copy(old, 0, fresh, 0, min(nbytes, self.nbytes))
+        self.value, self.nbytes, self.reads = fresh, nbytes, 0
+
+    def data_ptr(self) -> int:
+        """The address, which is kept from now on."""
+        self.pinned = True
+        return self.buffer().address
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
+        copy = memo.get(id(self))
+        if copy is None:
+            fresh = self.backend.alloc(self.nbytes)
+            if self.nbytes:
+                self.backend.copy(self.buffer(), 0, fresh, 0, self.nbytes)
+            copy = memo[id(self)] = Storage(self.backend, fresh, self.nbytes)
+        return copy

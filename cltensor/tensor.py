@@ -1,0 +1,557 @@
+"""`Tensor`: a storage, a layout and maybe a grad node. Operators, conversions to Python, and the methods of all rows.
+
+What an op does is in `ops/`; what a gradient is in `autograd/`. This module only gives them the user's object.
+"""
+
+from __future__ import annotations
+
+import copy as copying
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import dtypes, layout, printing
+from .autograd import AutogradMixin
+from .autograd.mode import GRAD
+from .autograd.version import InferenceVersion, VersionCounter
+from .dtypes import dtype
+from .ops import arithmetic, compare, convert, core, shape, unary
+from .ops import row as rows
+from .ops.core import NUMBERS
+from .runtime import Buffer, device, get_backend
+from .size import Size
+from .storage import Storage
+
+
+class UntypedStorage:
+    """The memory behind a tensor, as torch's programs look at it."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self._storage.nbytes
+
+    size = __len__ = nbytes
+
+    def data_ptr(self) -> int:
+        """Address of the first byte."""
+        return self._storage.data_ptr()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other._storage is self._storage
+
+    def __hash__(self) -> int:
+        return id(self._storage)
+
+    @property
+    def _cdata(self) -> int:
+        return id(self._storage)
+
+
+class _Export:
+    """Keeps a buffer alive, and known as visible, while numpy looks at it."""
+
+    def __init__(self, buffer: Buffer, interface: dict[str, Any]) -> None:
+        self.buffer, self.__array_interface__ = buffer, interface
+        buffer.export(self)
+
+
+class Tensor(AutogradMixin):
+    """An n-dimensional array on an OpenCL device.
+
+    Attributes: `shape` (Size), `dtype`, `device`. Strides and offsets count elements. Results of pointwise operations are lazy:
+    they run, fused, when somebody needs their values.
+
+    >>> import cltensor as torch
+    >>> torch.Tensor([[1, 2], [3, 4]]).sum(0)
+    tensor([4., 6.])
+    """
+
+    shape: Size
+    dtype: dtype
+    device: device
+    _contig: bool | None = None
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, device: Any = None) -> Tensor:
+        """Make a tensor of the default dtype from sizes, a Size, a sequence, an array or another tensor."""
+        from .creation import legacy_new
+
+        made = legacy_new(args, None, device)
+        if cls is not Tensor:
+            made.__class__ = cls
+        return made
+
+    @classmethod
+    def _make(cls, storage: Storage, shape: tuple[int, ...], dt: dtype, dev: device, strides: tuple[int, ...] | None, offset: int) -> Tensor:
+        t = object.__new__(cls)
+        t._storage = storage
+        t.shape = shape if shape.__class__ is Size else Size(shape)
+        t.dtype = dt
+        t.device = dev
+        if strides is None:
+            t._contig = True
+            t._lazy_strides = None
+        else:
+            t._lazy_strides = strides
+        t._offset = offset
+        t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
+        return t
+
+    @staticmethod
+    def _scalar(value: Any) -> Tensor:
+        from .creation import tensor
+
+        return tensor(value)
+
+    # ------------------------------------------------------------------------------------- layout
+
+    @property
+    def _strides(self) -> tuple[int, ...]:
+        strides = self._lazy_strides
+        if strides is None:
+            strides = self._lazy_strides = layout.contiguous_strides(tuple(self.shape))
+        return strides
+
+    def _set_layout(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
+        self.shape, self._lazy_strides, self._offset, self._contig = Size(shape), strides, offset, None
+
+    def _take_layout(self, other: Tensor) -> Tensor:
+        """Become what a view of this tensor is (in-place view methods); returns self."""
+        self._set_layout(other.shape, other._strides, other._offset)
+        if other._node is not None:
+            self._node, self._nr = other._node, other._nr
+        return self
+
+    def size(self, dim: int | None = None) -> Any:
+        """Return the shape, or the size of one dimension."""
+        return self.shape if dim is None else self.shape[layout.wrap_dim(dim, len(self.shape))]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Return the strides in elements, or that of one dimension."""
+        return self._strides if dim is None else self._strides[layout.wrap_dim(dim, len(self.shape))]
+
+    def storage_offset(self) -> int:
+        """Return the first element's place in the storage, in elements."""
+        return self._offset
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return len(self.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return layout.numel(self.shape)
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Tell whether elements lie in row-major order without gaps."""
+        if memory_format is not None and "channels_last" in str(memory_format):
+            return layout.is_channels_last(tuple(self.shape), self._strides)
+        contig = self._contig
+        if contig is None:
+            contig = self._contig = layout.is_contiguous(tuple(self.shape), self._strides)
+        return contig
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element; stays valid while the storage lives."""
+        if not self.numel():
+            return 0
+        return self._storage.data_ptr() + self._offset * self.dtype.itemsize
+
+    def untyped_storage(self) -> UntypedStorage:
+        """Return the memory this tensor shares with its views."""
+        return UntypedStorage(self._storage)
+
+    storage = untyped_storage
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the device is a GPU named as `cuda`."""
+        return self.device.type == "cuda"
+
+    is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the device is the host's.")
+    is_meta = is_sparse = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = is_sparse_csr = property(lambda self: False)
+
+    def is_floating_point(self) -> bool:
+        """Tell whether the dtype is a real floating type."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Tell whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Tell whether the dtype has a sign."""
+        return self.dtype.is_signed
+
+    def is_conj(self) -> bool:
+        """Tell whether a conjugation is pending: never."""
+        return False
+
+    is_neg = is_conj
+
+    def is_nonzero(self) -> bool:
+        """Tell whether the only element is not zero."""
+        return bool(self)
+
+    def get_device(self) -> int:
+        """Return the device index, -1 on cpu."""
+        return -1 if self.device.type == "cpu" else self.device.index or 0
+
+    def is_same_size(self, other: Tensor) -> bool:
+        """Tell whether shapes agree."""
+        return self.shape == other.shape
+
+    def is_set_to(self, tensor: Tensor) -> bool:
+        """Tell whether the other tensor has the same storage and layout."""
+        return self._storage is tensor._storage and self.shape == tensor.shape and self._strides == tensor._strides and self._offset == tensor._offset
+
+    # ------------------------------------------------------------------------------------- history
+
+    def alias(self) -> Tensor:
+        """Return a new tensor object with the same storage, layout and version, without history."""
+        t = object.__new__(Tensor)
+        t._storage, t.shape, t.dtype, t.device = self._storage, self.shape, self.dtype, self.device
+        t._lazy_strides, t._offset, t._contig, t._vc = self._lazy_strides, self._offset, self._contig, self._vc
+        return t
+
+    def detach(self) -> Tensor:
+        """Return the same memory without history."""
+        return self.alias()
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history and with its own version counter."""
+        t = self.alias()
+        t._vc = VersionCounter()
+        return t
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        self._storage, self.dtype, self.device = value._storage, value.dtype, value.device
+        self._set_layout(value.shape, value._strides, value._offset)
+
+    def set_(self, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+        """Share another tensor's memory."""
+        if source is None:
+            self._storage = Storage.empty(get_backend(self.device), 0)
+            self._set_layout((0,), (1,), 0)
+            return self
+        self._storage = source._storage
+        if isinstance(source, Tensor):
+            self._set_layout(source.shape, source._strides, source._offset)
+        if size is not None:
+            self._set_layout(tuple(size), layout.contiguous_strides(tuple(size)) if stride is None else tuple(stride), storage_offset)
+        return self
+
+    # ------------------------------------------------------------------------------------- to Python
+
+    def _host(self) -> np.ndarray:
+        """The elements as the host sees them, strided; bits for bfloat16, pairs of halves for complex32. Not an export."""
+        return host_array(self)
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        size = self.dtype.itemsize
+        raw = self._storage.host(self._offset * size, size)
+        if self.dtype.np is not None:
+            return raw.view(self.dtype.np)[0].item()
+        return _widen(raw.view(np.uint16), self.dtype).reshape(-1)[0].item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers, a 0-dim tensor as a number."""
+        array = host_array(self)
+        return (array if self.dtype.np is not None else _widen(array, self.dtype)).tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """Return a numpy array on the same memory; cpu only, unless `force` allows a copy."""
+        if force:
+            return self.detach().cpu().numpy()
+        if self.device.type != "cpu":
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self.dtype.np is None:
+            raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
+        storage = self._storage
+        buffer = storage.buffer()
+        size = self.dtype.itemsize
+        if not self.numel() or not storage.backend.info.host_shared:
+            return host_array(self).copy()
+        storage.backend.host_view(buffer)
+        storage.pinned = storage.backend.exports = True
+        interface = {
+            "data": (buffer.address + self._offset * size, False),
+            "shape": tuple(self.shape),
+            "strides": tuple(s * size for s in self._strides),
+            "typestr": self.dtype.np.str,
+            "version": 3,
+        }
+        return np.asarray(_Export(buffer, interface))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            array = array.astype(dtype, copy=True)
+        return array.copy() if copy else array
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+        from .creation import from_numpy
+
+        return from_numpy(np.atleast_1d(array) if array.ndim == 0 else array).reshape(array.shape)
+
+    def _number(self, kind: type, what: str) -> Any:
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        value = self.item()
+        if isinstance(value, complex) and kind is not complex and value.imag:
+            raise RuntimeError(f"value cannot be converted to type {what} without overflow")
+        return kind(value.real if isinstance(value, complex) and kind is not complex else value)
+
+    def __float__(self) -> float:
+        return self._number(float, "double")
+
+    def __int__(self) -> int:
+        return self._number(int, "int64_t")
+
+    def __complex__(self) -> complex:
+        return self._number(complex, "c10::complex<double>")
+
+    def __index__(self) -> int:
+        if self.numel() != 1 or self.dtype.category > 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            if not self.numel():
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (Tensor, *NUMBERS)):
+            return bool((element == self).any())
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        return printing.tensor_str(self, tensor_contents)
+
+    def __format__(self, spec: str) -> str:
+        if not self.shape and type(self) is Tensor and spec:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self)})
+
+    # ------------------------------------------------------------------------------------- copies
+
+    def __copy__(self) -> Tensor:
+        t = self.alias()
+        t.__class__ = type(self)
+        t._requires, t._node, t._nr = self._requires, self._node, self._nr
+        return t
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were attempting to "
+                "deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        t = Tensor._make(copying.deepcopy(self._storage, memo), self.shape, self.dtype, self.device, self._strides, self._offset)
+        t.__class__ = type(self)
+        t._requires = self._requires
+        if self._grad is not None:
+            t._grad = copying.deepcopy(self._grad, memo)
+        memo[id(self)] = t
+        return t
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled")
+        extent = layout.storage_extent(tuple(self.shape), self._strides, self._offset) if self.numel() else 0
+        data = self._storage.host(0, extent * self.dtype.itemsize).tobytes() if extent else b""
+        return _rebuild, (type(self), data, tuple(self.shape), self._strides, self._offset, self.dtype, str(self.device), self._requires)
+
+    def cpu(self, memory_format: Any = None) -> Tensor:
+        """Copy to the host's device; the tensor itself if it is there."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+        """Copy to a GPU."""
+        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+
+    # ------------------------------------------------------------------------------------- operators
+
+    def __getitem__(self, index: Any) -> Tensor:
+        from .ops.index import getitem
+
+        return getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from .ops.index import setitem
+
+        setitem(self, index, value)
+
+    T = property(shape.numpy_T)
+    mT = property(shape.matrix_T)
+    mH = property(shape.matrix_H)
+    real = property(convert.real)
+    imag = property(convert.imag)
+
+    @property
+    def H(self) -> Tensor:
+        """Conjugate transpose of a matrix."""
+        if self.ndim not in (0, 2):
+            raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
+        return self if not self.ndim else shape.matrix_H(self)
+
+    def __neg__(self) -> Tensor:
+        return unary.neg(self) if self.dtype is not dtypes.bool else _refuse_neg()
+
+    def __pos__(self) -> Tensor:
+        return unary.positive(self)
+
+    def __abs__(self) -> Tensor:
+        return unary.abs(self)
+
+    def __invert__(self) -> Tensor:
+        if self.dtype.category > 1:
+            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+        return compare.bitwise_not(self)
+
+
+def _refuse_neg() -> Any:
+    raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.")
+
+
+def host_array(t: Tensor) -> np.ndarray:
+    """The elements of a tensor on the host, with its strides; a snapshot or the memory itself, never kept."""
+    size = t.dtype.itemsize
+    kind = t.dtype.np
+    pair = kind is None and size == 4
+    base = np.dtype(np.uint16) if kind is None else kind
+    full = (*t.shape, 2) if pair else tuple(t.shape)
+    if not t.numel():
+        return np.empty(full, base)
+    extent = layout.storage_extent(tuple(t.shape), t._strides, t._offset)
+    start = t._offset * size
+    raw = t._storage.host(start, extent * size - start)
+    strides = tuple(s * size for s in t._strides)
+    return np.lib.stride_tricks.as_strided(raw.view(base), full, (*strides, 2) if pair else strides)
+
+
+def _widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
+    """Values of dtypes numpy does not have."""
+    if dt is dtypes.bfloat16:
+        return (np.ascontiguousarray(bits).astype(np.uint32) << 16).view(np.float32)
+    halves = np.ascontiguousarray(bits).view(np.float16).astype(np.float32)
+    return np.ascontiguousarray(halves).view(np.complex64)[..., 0]
+
+
+def _rebuild(cls: type, data: bytes, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dt: dtype, dev: str, requires: bool) -> Tensor:
+    place = convert.canonical(dev)
+    t = Tensor._make(Storage.from_host(get_backend(place), np.frombuffer(data, np.uint8)), shape, dt, place, strides, offset)
+    t.__class__ = cls
+    t._requires = requires
+    return t
+
+
+# ------------------------------------------------------------------------------------------- operators of rows
+
+_accepts = (Tensor, *NUMBERS, np.generic)
+
+
+def _operator(name: str, fn: Any, *, reflected: bool = False) -> None:
+    def forward(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, _accepts):
+            return NotImplemented
+        return fn(self, other)
+
+    def backward(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, _accepts):
+            return NotImplemented
+        return fn(other if isinstance(other, Tensor) else rows.normal(name, ("other", "self"), (other, self))[0], self)
+
+    method = backward if reflected else forward
+    method.__name__ = method.__qualname__ = name
+    setattr(Tensor, name, method)
+
+
+for _name, _fn in {
+    "__add__": arithmetic.add, "__sub__": arithmetic.sub, "__mul__": rows.FUNCTIONS["mul"], "__truediv__": arithmetic.div, "__floordiv__": arithmetic.floor_divide,
+    "__mod__": arithmetic.remainder, "__pow__": arithmetic.pow, "__and__": rows.FUNCTIONS["bitwise_and"], "__or__": rows.FUNCTIONS["bitwise_or"],
+    "__xor__": rows.FUNCTIONS["bitwise_xor"], "__lshift__": compare.bitwise_left_shift, "__rshift__": compare.bitwise_right_shift,
+    "__eq__": rows.FUNCTIONS["eq"], "__ne__": rows.FUNCTIONS["ne"], "__lt__": rows.FUNCTIONS["lt"], "__le__": rows.FUNCTIONS["le"],
+    "__gt__": rows.FUNCTIONS["gt"], "__ge__": rows.FUNCTIONS["ge"],
+}.items():  # fmt: skip
+    _operator(_name, _fn)
+for _name, _fn in {
+    "__radd__": lambda a, b: arithmetic.add(b, a), "__rsub__": lambda a, b: arithmetic.rsub(b, a), "__rmul__": lambda a, b: rows.FUNCTIONS["mul"](b, a),
+    "__rtruediv__": lambda a, b: b.reciprocal() * a, "__rfloordiv__": arithmetic.floor_divide, "__rmod__": arithmetic.remainder, "__rpow__": arithmetic.pow,
+    "__rand__": lambda a, b: rows.FUNCTIONS["bitwise_and"](b, a), "__ror__": lambda a, b: rows.FUNCTIONS["bitwise_or"](b, a),
+    "__rxor__": lambda a, b: rows.FUNCTIONS["bitwise_xor"](b, a), "__rlshift__": compare.bitwise_left_shift, "__rrshift__": compare.bitwise_right_shift,
+}.items():  # fmt: skip
+    _operator(_name, _fn, reflected=True)
+
+for _name, _fn in {
+    "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_", "__ifloordiv__": "floor_divide_", "__imod__": "remainder_",
+    "__ipow__": "pow_", "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
+}.items():  # fmt: skip
+    setattr(Tensor, _name, rows.METHODS[_fn])
+
+for _name, _fn in rows.METHODS.items():
+    if _name not in Tensor.__dict__:
+        setattr(Tensor, _name, _fn)
+
+if "matmul" in rows.FUNCTIONS:
+    _operator("__matmul__", rows.FUNCTIONS["matmul"])
+    _operator("__rmatmul__", rows.FUNCTIONS["matmul"], reflected=True)
+
+core._Registry.tensor = Tensor

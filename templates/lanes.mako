@@ -1,0 +1,30 @@
+## Vectors of L lanes in memory, shared by the families that compute: full, partial (first m lanes) and strided accesses.
+## A partial load repeats element 0 in the lanes it does not read, so that every lane holds data of the operand.
+<%def name="helpers(memories, L)">\
+% for code, mem in memories.items():
+% if L > 1:
+static inline ${mem.reg} load_${code}(__global const ${mem.cl} *p, const int m) {
+  if (m == ${L}) return ${mem.vector_load('p')};
+  ${mem.dt.reg} t[${L}];
+  for (int k = 0; k < ${L}; k++) t[k] = ${mem.scalar_load('p + (k < m ? k : 0)')};
+  return vload${L}(0, t);
+}
+static inline ${mem.reg} gather_${code}(__global const ${mem.cl} *p, const long stride, const int m) {
+  ${mem.dt.reg} t[${L}];
+  for (int k = 0; k < ${L}; k++) t[k] = ${mem.scalar_load('p + (k < m ? k : 0) * stride')};
+  return vload${L}(0, t);
+}
+static inline void store_${code}(__global ${mem.cl} *p, const ${mem.reg} v, const int m) {
+  if (m == ${L}) { ${mem.vector_store('p', 'v')}; return; }
+  ${mem.dt.reg} t[${L}];
+  vstore${L}(v, 0, t);
+  for (int k = 0; k < m; k++) ${mem.scalar_store('p + k', 't[k]')};
+}
+static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, const ${mem.reg} v, const int m) {
+  ${mem.dt.reg} t[${L}];
+  vstore${L}(v, 0, t);
+  for (int k = 0; k < m; k++) ${mem.scalar_store('p + k * stride', 't[k]')};
+}
+% endif
+% endfor
+</%def>\

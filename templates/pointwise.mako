@@ -1,0 +1,133 @@
+<%doc>
+One fused chain over n elements.
+CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ.
+GPU: a work-item is a lane; consecutive work-items touch consecutive elements.
+Access order is the row-major order of the result, which for dense operands is the order of memory.
+</%doc>\
+<%namespace name="lane_memory" file="lanes.mako"/>\
+<%
+strided = program.rank > 0
+L = lanes
+def reg(dt): return dt.reg if L == 1 else f"{dt.reg}{L}"
+%>\
+#pragma OPENCL FP_CONTRACT OFF
+${headers}
+${lane_memory.helpers(memories, L)}\
+<%
+def strides(prefix, cls):
+    n = {'d': 0, 'c': 0, 'v': program.rank - 1, 's': program.rank - 1, 'g': program.rank}[cls]
+    return ''.join(f', const long {prefix}{d}' for d in range(n))
+def outer(prefix, cls):
+    return ''.join(f' + x{d} * {prefix}{d}' for d in range(program.rank - 1)) if cls in 'vsg' else ''
+def load(k, dt, cls, pos):
+    mem = memories[dt.code]
+    if L == 1:
+        at = {'d': f'p{k} + o{k} + {pos[0]}', 'c': f'p{k} + o{k}', 'v': f'b{k} + {pos[1]}', 's': f'b{k}', 'g': f'b{k} + {pos[1]} * s{k}_{program.rank - 1}'}[cls]
+        return mem.scalar_load(at)
+    if cls in 'cs':
+        return f"({mem.reg})({mem.scalar_load(f'p{k} + o{k}' if cls == 'c' else f'b{k}')})"
+    if cls == 'g':
+        return f'gather_{dt.code}(b{k} + {pos[1]} * s{k}_{program.rank - 1}, s{k}_{program.rank - 1}, m)'
+    at = f'p{k} + o{k} + {pos[0]}' if cls == 'd' else f'b{k} + {pos[1]}'
+    return f'load_{dt.code}({at}, m)'
+def store(k, dt, cls, value, pos):
+    mem = memories[dt.code]
+    r = program.rank - 1
+    if L == 1:
+        at = {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{r}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[cls]
+        return mem.scalar_store(at, value)
+    if cls == 'd': return f'store_{dt.code}(q{k} + f{k} + {pos[0]}, {value}, m)'
+    if cls == 'v': return f'store_{dt.code}(c{k} + {pos[1]}, {value}, m)'
+    if cls == 'g': return f'scatter_{dt.code}(c{k} + {pos[1]} * z{k}_{r}, z{k}_{r}, {value}, m)'
+    return f'store_{dt.code}(q{k} + f{k}, {value}, 1)' if cls == 'c' else f'store_{dt.code}(c{k}, {value}, 1)'
+%>\
+% if not lane_schedule:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% endif
+__kernel void ${name}(const long n, const long chunk\
+% if strided:
+${''.join(f', const long n{d}' for d in range(program.rank))}\
+% endif
+% for k, (dt, cls) in enumerate(program.leaves):
+, __global const ${dt.cl} *p${k}, const long o${k}${strides(f's{k}_', cls)}\
+% endfor
+% for k, dt in enumerate(program.scalars):
+% if dt.is_complex:
+, const ${dt.reg[:-1]} k${k}_re, const ${dt.reg[:-1]} k${k}_im\
+% else:
+, const ${dt.reg} k${k}_\
+% endif
+% endfor
+% for k, (ref, dt, cls) in enumerate(program.outputs):
+, __global ${dt.cl} *q${k}, const long f${k}${strides(f'z{k}_', cls)}\
+% endfor
+) {
+% for k, dt in enumerate(program.scalars):
+% if dt.is_complex:
+  const ${dt.reg} k${k} = (${dt.reg})(k${k}_re, k${k}_im);
+% else:
+  const ${reg(dt)} k${k} = (${reg(dt)})(k${k}_);
+% endif
+% endfor
+<%def name="element(pos)">\
+% for k, (dt, cls) in enumerate(program.leaves):
+      const ${reg(dt)} a${k} = ${load(k, dt, cls, pos)};
+% endfor
+% for line in body:
+      ${line}
+% endfor
+% for k, dt, cls, value in stores:
+      ${store(k, dt, cls, value, pos)};
+% endfor
+</%def>\
+<%def name="bases()">\
+% for k, (dt, cls) in enumerate(program.leaves):
+% if cls in 'vsg':
+    __global const ${dt.cl} *b${k} = p${k} + o${k}${outer(f's{k}_', cls)};
+% endif
+% endfor
+% for k, (ref, dt, cls) in enumerate(program.outputs):
+% if cls in 'vsg':
+    __global ${dt.cl} *c${k} = q${k} + f${k}${outer(f'z{k}_', cls)};
+% endif
+% endfor
+</%def>\
+<%def name="decode()">\
+% for d in range(program.rank - 2, 0, -1):
+    const long x${d} = r % n${d}; r /= n${d};
+% endfor
+% if program.rank > 1:
+    const long x0 = r;
+% endif
+</%def>\
+% if lane_schedule:
+  for (long i = get_global_id(0); i < n; i += get_global_size(0)) {
+% if strided:
+    long r = i / n${program.rank - 1};
+    const long j = i - r * n${program.rank - 1};
+${decode()}${bases()}\
+% endif
+${element(('i', 'j'))}\
+  }
+% elif not strided:
+  const long lo = get_global_id(0) * chunk, hi = min(lo + chunk, n);
+  for (long i = lo; i < hi; i += ${L}) {
+    const int m = (int)min((long)${L}, hi - i);
+${element(('i', 'i'))}\
+  }
+% else:
+  const long lo = get_global_id(0) * chunk, hi = min(lo + chunk, n), inner = n${program.rank - 1};
+  long start = lo, row = lo / inner, col = lo - row * inner;
+  while (start < hi) {
+    const long run = min(inner - col, hi - start);
+    long r = row;
+${decode()}${bases()}\
+    for (long j = col; j < col + run; j += ${L}) {
+      const long i = start + (j - col);
+      const int m = (int)min((long)${L}, col + run - j);
+${element(('i', 'j'))}\
+    }
+    start += run; row++; col = 0;
+  }
+% endif
+}

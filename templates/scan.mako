@@ -1,0 +1,221 @@
+<%doc>
+Scans along one dim of rows: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the end of
+a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
+CPU rows: a work-item walks whole pieces. CPU columns (the dim is not the last): a work-item carries ${block} neighbouring rows
+at once, so memory is read in order. GPU: a work-group scans a piece in tiles of ${lanes}, a lane an element.
+float32 sums carry a second float with what rounding lost.
+</%doc>\
+<%namespace name="w" file="walk.mako"/>\
+<%
+R = dt.reg
+ranked = kind in ('cummax', 'cummin')
+pair = kind == 'cumsum' and dt.reg in ('float', 'float2')
+fields = ([('v', R), ('lo', R)] if pair else [('v', R), ('at', 'long')] if ranked else [('v', R)])
+names = ['s', 'd'] + (['x'] if ranked else [])
+better = '>=' if kind == 'cummax' else '<='
+%>\
+${w.prelude()}
+typedef ${I} I;
+typedef ${R} R;
+${w.element(src_dt, 'src')}
+${w.element(dt, 'dst')}
+typedef struct {\
+% for f, t in fields:
+ ${t} ${f};\
+% endfor
+ } S;
+static inline R clt_read(__global const ${src_dt.cl} *p) {
+% if dt.is_complex and not src_dt.is_complex:
+    return (R)((${R[:-1]})clt_ld_src(p), 0);
+% elif dt.is_complex:
+    return convert_${R}(clt_ld_src(p));
+% elif src_dt.is_complex:
+    return (R)clt_ld_src(p).x;
+% elif dt.code == 'b8':
+    return (R)(clt_ld_src(p) != 0);
+% else:
+    return (R)clt_ld_src(p);
+% endif
+}
+static inline S clt_lift(const R v, const I i) {
+    S s;
+    s.v = v;
+% if pair:
+    s.lo = (R)0;
+% elif ranked:
+    s.at = (long)i;
+% endif
+    return s;
+}
+% if kind == 'logcumsumexp' and dt.is_complex:
+<% F = R[:-1] %>
+static inline R clt_cexp(const R z) {
+    const ${F} e = exp(z.x);
+    return z.y == 0 ? (R)(e, 0) : (R)(e * cos(z.y), e * sin(z.y));
+}
+% endif
+/* a comes before b */
+static inline S clt_join(const S a, const S b) {
+    S r;
+% if pair:
+    r.v = a.v + b.v;
+    const R t = r.v - a.v;
+    r.lo = a.lo + (b.lo + ((a.v - (r.v - t)) + (b.v - t)));
+% elif kind == 'cumsum':
+    r.v = a.v + b.v;
+% elif kind == 'cumprod' and dt.is_complex:
+    r.v = (R)(a.v.x * b.v.x - a.v.y * b.v.y, a.v.x * b.v.y + a.v.y * b.v.x);
+% elif kind == 'cumprod':
+    r.v = a.v * b.v;
+% elif ranked and dt.is_floating_point:
+    r = (b.v != b.v || (a.v == a.v && b.v ${better} a.v)) ? b : a;
+% elif ranked:
+    r = b.v ${better} a.v ? b : a;
+% elif dt.is_complex:
+    const int first = a.v.x < b.v.x;
+    const R lo = first ? a.v : b.v, hi = first ? b.v : a.v;
+    if (isnan(a.v.x) || isnan(a.v.y) || isnan(b.v.x) || isnan(b.v.y)) r.v = (R)(NAN, NAN);
+    else if (!isfinite(lo.x) && lo.x == hi.x) {
+        if (lo.x < 0) r.v = lo;
+        else { const R e = clt_cexp(lo) + clt_cexp(hi); r.v = (R)(log(hypot(e.x, e.y)), atan2(e.y, e.x)); }
+    } else {
+        const R e = clt_cexp(lo - hi);
+        r.v = hi + (R)((${R[:-1]})0.5 * log1p(e.x * (2 + e.x) + e.y * e.y), atan2(e.y, 1 + e.x));
+    }
+% else:
+    const R lo = a.v != a.v || b.v != b.v ? a.v + b.v : min(a.v, b.v), hi = lo != lo ? lo : max(a.v, b.v);
+    r.v = lo != hi || isfinite(lo) ? hi + log1p(exp(lo - hi)) : a.v;
+% endif
+    return r;
+}
+static inline R clt_value(const S s) {
+% if pair and dt.is_complex:
+    return (R)(isfinite(s.v.x) ? s.v.x + s.lo.x : s.v.x, isfinite(s.v.y) ? s.v.y + s.lo.y : s.v.y);
+% elif pair:
+    return isfinite(s.v) ? s.v + s.lo : s.v;
+% else:
+    return s.v;
+% endif
+}
+<%def name="put(s, at_d, at_x)">
+            clt_st_dst(dst + ${at_d}, clt_value(${s}));
+% if ranked:
+            indices[${at_x}] = ${s}.at;
+% endif
+</%def>\
+% if not gpu:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% endif
+__kernel void ${fn}(__global const ${src_dt.cl} *src, __global ${dt.cl} *dst\
+% if ranked:
+, __global long *indices\
+% endif
+, __global S *states, const I length, const I rows, const I chunks, const I os, const I od, const I sl, const I dl\
+% if ranked:
+, const I ox, const I xl\
+% endif
+% if columns:
+, const I width, const I ss, const I ds\
+% if ranked:
+, const I xs\
+% endif
+% endif
+${w.params('p', rank, names)}\
+) {
+% if columns:
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), blocks = (width + ${block - 1}) / ${block}, n = rows * blocks;
+    const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
+    for (I piece = first; piece < last; ++piece) {
+        const I row = piece / blocks, begin = piece % blocks * ${block}, count = min((I)${block}, (I)(width - begin));
+        ${w.decode('p', rank, names, 'row')}
+        __global const ${src_dt.cl} *from = src + os + p_s_at + begin * ss;
+        const I to = od + p_d_at + begin * ds${", xo = ox + p_x_at + begin * xs" if ranked else ""};
+        S s[${block}];
+        for (I j = 0; j < count; ++j) {
+            s[j] = clt_lift(clt_read(from + j * ss), 0);
+            ${put('s[j]', 'to + j * ds', 'xo + j * xs')}
+        }
+        for (I i = 1; i < length; ++i)
+            for (I j = 0; j < count; ++j) {
+                s[j] = clt_join(s[j], clt_lift(clt_read(from + i * sl + j * ss), i));
+                ${put('s[j]', 'to + i * dl + j * ds', 'xo + i * xl + j * xs')}
+            }
+    }
+% else:
+    const I step = (length + chunks - 1) / chunks;
+% if gpu:
+    const int lane = (int)get_local_id(0);
+    __local S shared_state[${lanes}];
+    for (I piece = (I)get_group_id(0); piece < rows * chunks; piece += (I)get_num_groups(0)) {
+% else:
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * chunks;
+    const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
+    for (I piece = first; piece < last; ++piece) {
+% endif
+        const I row = piece / chunks, chunk = piece % chunks, begin = min(length, (I)(chunk * step));
+        const I end = min(length, (I)(begin + step));
+        ${w.decode('p', rank, names, 'row')}
+        __global const ${src_dt.cl} *from = src + os + p_s_at;
+        const I to = od + p_d_at${", xo = ox + p_x_at" if ranked else ""};
+        if (begin >= end) continue;
+        S carry = clt_lift((R)0, 0);
+        int carried = 0;
+% if not totals:
+        if (chunk > 0) {
+            carry = states[row * chunks];
+            for (I c = 1; c < chunk; ++c) carry = clt_join(carry, states[row * chunks + c]);
+            carried = 1;
+        }
+% endif
+% if gpu:
+        for (I tile = begin; tile < end; tile += ${lanes}) {
+            const I i = tile + lane;
+            const int live = (int)min((I)${lanes}, (I)(end - tile));
+            S mine = clt_lift((R)0, 0);
+            if (lane < live) mine = clt_lift(clt_read(from + i * sl), i);
+            shared_state[lane] = mine;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int gap = 1; gap < ${lanes}; gap <<= 1) {
+                S before = mine;
+                if (lane >= gap) before = shared_state[lane - gap];
+                barrier(CLK_LOCAL_MEM_FENCE);
+                if (lane >= gap) mine = clt_join(before, mine);
+                shared_state[lane] = mine;
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            const S whole = shared_state[live - 1];
+            barrier(CLK_LOCAL_MEM_FENCE);
+% if not totals:
+            if (lane < live) {
+                if (carried) mine = clt_join(carry, mine);
+                ${put('mine', 'to + i * dl', 'xo + i * xl')}
+            }
+% endif
+            carry = carried ? clt_join(carry, whole) : whole;
+            carried = 1;
+        }
+% if totals:
+        if (lane == 0) states[piece] = carry;
+% endif
+% else:
+        I i = begin;
+        if (!carried) {
+            carry = clt_lift(clt_read(from + i * sl), i);
+% if not totals:
+            ${put('carry', 'to + i * dl', 'xo + i * xl')}
+% endif
+            ++i;
+        }
+        for (; i < end; ++i) {
+            carry = clt_join(carry, clt_lift(clt_read(from + i * sl), i));
+% if not totals:
+            ${put('carry', 'to + i * dl', 'xo + i * xl')}
+% endif
+        }
+% if totals:
+        states[piece] = carry;
+% endif
+% endif
+    }
+% endif
+}

@@ -1,0 +1,40 @@
+## Order-preserving unsigned keys of storage bits, made with integer arithmetic alone. All NaNs share the largest key and
+## both zeros one key, so that equal values keep their order; for those two the bits come from the source, not the key.
+<%def name="keys(dt, descending)">
+<%
+size = dt.itemsize
+U = {1: 'uchar', 2: 'ushort', 4: 'uint', 8: 'ulong'}[size]
+suffix = 'UL' if size == 8 else 'u'
+sign = f'0x{1 << (8 * size - 1):x}{suffix}'
+full = f'0x{(1 << (8 * size)) - 1:x}{suffix}'
+infinity = {'f16': 0x7c00, 'bf16': 0x7f80, 'f32': 0x7f800000, 'f64': 0x7ff0000000000000}.get(dt.code)
+flip = '~' if descending else ''
+%>
+typedef ${U} K;
+#define CLT_TOP ((K)${full})
+static inline K clt_key(const K u) {
+% if infinity is not None:
+    const K a = u & (K)~${sign};
+    K k = (u & (K)${sign}) ? (K)~u : (K)(u | (K)${sign});
+    k = a > (K)0x${f'{infinity:x}'}${suffix} ? (K)${full} : a == 0 ? (K)${sign} : k;
+    return (K)${flip}k;
+% elif dt.is_signed:
+    return (K)${flip}(u ^ (K)${sign});
+% else:
+    return (K)${flip}u;
+% endif
+}
+% if infinity is not None:
+static inline int clt_is_nan_key(const K key) { return (K)(${flip}key) == (K)${full}; }
+static inline K clt_bits(const K key, const K original) {
+    const K k = (K)(${flip}key);
+    return k == (K)${full} || k == (K)${sign} ? original : (k & (K)${sign}) ? (K)(k ^ (K)${sign}) : (K)~k;
+}
+% elif dt.is_signed:
+static inline int clt_is_nan_key(const K key) { return 0; }
+static inline K clt_bits(const K key, const K original) { return (K)(${flip}key ^ (K)${sign}); }
+% else:
+static inline int clt_is_nan_key(const K key) { return 0; }
+static inline K clt_bits(const K key, const K original) { return (K)${flip}key; }
+% endif
+</%def>

@@ -1,0 +1,35 @@
+<%doc>
+The first k of each row in order, CPU schedule, k at most ${most}: a work-item takes whole rows and keeps the best so far sorted, so that
+nearly all elements cost one comparison. Equal values come in order of position.
+</%doc>\
+<%namespace name="w" file="walk.mako"/>\
+<%namespace name="s" file="sort_keys.mako"/>\
+${w.prelude()}
+typedef ${I} I;
+${s.keys(dt, largest)}
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void ${fn}(__global const K *src, __global K *values, __global long *indices
+, const I length, const I rows, const I k, const I os, const I ov, const I ox
+, const I sl, const I vl, const I xl${w.params('p', rank, ['s', 'v', 'x'])}\
+) {
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
+    const I first = rows / parts * part + min(part, (I)(rows % parts)), last = first + rows / parts + (part < rows % parts);
+    K key[${most}];
+    uint place[${most}];
+    for (I row = first; row < last; ++row) {
+        ${w.decode('p', rank, ['s', 'v', 'x'], 'row')}
+        __global const K *from = src + os + p_s_at;
+        int held = 0;
+        for (I i = 0; i < length; ++i) {
+            const K c = clt_key(from[i * sl]);
+            if (held == (int)k && c >= key[held - 1]) continue;
+            int j = held < (int)k ? held++ : held - 1;
+            for (; j > 0 && key[j - 1] > c; --j) { key[j] = key[j - 1]; place[j] = place[j - 1]; }
+            key[j] = c; place[j] = (uint)i;
+        }
+        for (int i = 0; i < held; ++i) {
+            values[ov + p_v_at + i * vl] = from[(I)place[i] * sl];
+            indices[ox + p_x_at + i * xl] = (long)place[i];
+        }
+    }
+}

@@ -1,0 +1,251 @@
+"""What only a fresh process shows: lazy import, cold and warm cache, fork, no `ld`, exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+import json, sys
+import numpy as np
+from cltensor.runtime import STATS, device, get_backend
+
+SOURCE = '''
+__kernel void twice(__global float *a, long n) {
+  for (long i = get_global_id(0); i < n; i += get_global_size(0)) a[i] *= 2.0f;
+}
+__kernel void thrice(__global float *a, long n) {
+  for (long i = get_global_id(0); i < n; i += get_global_size(0)) a[i] *= 3.0f;
+}
+'''
+def result(name="cpu"):
+    backend = get_backend(device(name))
+    a = backend.alloc(40)
+    backend.write(a, 0, np.ones(10, np.float32))
+    for kernel, size, group in (("twice", 2, 1), ("thrice", 8, 4)):
+        kernel = backend.kernel(kernel, SOURCE, (None, np.int64))
+        backend.launch(kernel, (size,), (group,), (a, 10))
+    return backend.read(a, 0, 40).view(np.float32).tolist()
+def report(**more):
+    print(json.dumps({"builds": STATS.builds, "disk_hits": STATS.disk_hits, **more}))
+"""
+
+
+def run(
+    code: str, cache: Path, check: bool = True, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("CLTENSOR_", "POCL_"))}
+    env.update(CLTENSOR_CACHE_DIR=str(cache), PYTHONPATH=str(ROOT), **environ)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def answer(code: str, cache: Path, **environ: str) -> Any:
+    return json.loads(run(PROGRAM + code, cache, **environ).stdout.splitlines()[-1])
+
+
+def entries(cache: Path) -> list[Path]:
+    return sorted((cache / "kernels").glob("*.bin"))
+
+
+def test_import_touches_no_opencl(tmp_path: Path) -> None:
+    run("import cltensor.runtime, sys; assert 'pyopencl' not in sys.modules", tmp_path)
+
+
+def test_second_process_builds_nothing(tmp_path: Path) -> None:
+    cold = answer("report(result=result())", tmp_path)
+    assert cold["result"] == [6.0] * 10
+    assert cold["builds"] == 2  # the probe and one program of two kernels
+    assert cold["disk_hits"] == 0
+    assert len(entries(tmp_path)) == 2
+    warm = answer("report(result=result())", tmp_path)
+    assert warm == {"result": [6.0] * 10, "builds": 0, "disk_hits": 2}
+    assert not list((tmp_path / "pocl").glob("*"))  # the driver's files went with the process
+
+
+def test_damaged_entries_are_replaced(tmp_path: Path) -> None:
+    answer("report(result=result())", tmp_path)
+    whole = {path: path.read_bytes() for path in entries(tmp_path)}
+    first, second = whole
+    first.write_bytes(whole[first][:-100])
+    second.write_bytes(whole[first])  # another key's entry, itself sound
+    again = answer("report(result=result())", tmp_path)
+    assert again == {"result": [6.0] * 10, "builds": 2, "disk_hits": 0}
+    assert answer("report()\nresult()\nreport()", tmp_path)["disk_hits"] == 2
+
+
+def test_binary_that_the_driver_rejects(tmp_path: Path) -> None:
+    answer("report(result=result())", tmp_path)
+    code = """
+from cltensor.runtime import program
+program.disk_write(sys.argv[0] or KEY, b"not a binary")
+"""
+    for path in entries(tmp_path):
+        run(PROGRAM + f"KEY = {path.stem!r}\n" + code.replace("sys.argv[0] or ", ""), tmp_path)
+    again = answer("report(result=result())", tmp_path)
+    assert again == {"result": [6.0] * 10, "builds": 2, "disk_hits": 0}
+    assert answer("result()\nreport()", tmp_path)["builds"] == 0
+
+
+def test_cache_off_and_size_cap(tmp_path: Path) -> None:
+    answer("result()\nreport()", tmp_path, CLTENSOR_CACHE_SIZE="0")
+    assert not entries(tmp_path)
+    code = """
+import os
+from cltensor.runtime.program import disk_folder, disk_prune, disk_read, disk_write
+for i in range(10):
+    disk_write(f"{i:064d}", bytes(1000))
+    os.utime(disk_folder() / f"{i:064d}.bin", (i, i))
+disk_read(f"{0:064d}")  # now the most recently used
+disk_prune(5000)
+print(json.dumps(sorted(int(p.stem) for p in disk_folder().glob("*.bin"))))
+"""
+    assert answer(code, tmp_path) == [0, 8, 9]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a folder in the way")
+def test_unwritable_cache_is_survived_with_one_warning(tmp_path: Path) -> None:
+    tmp_path.joinpath("kernels").write_text("a file where the folder should be")
+    done = run(PROGRAM + "result()\nreport(result=result())", tmp_path)
+    assert json.loads(done.stdout)["result"] == [6.0] * 10
+    assert done.stderr.count("cltensor cannot save compiled kernels") == 1
+    blocked = tmp_path / "kernels" / "below"  # the whole folder cannot be made
+    assert answer("report(result=result())", blocked)["result"] == [6.0] * 10
+
+
+def test_two_processes_at_once(tmp_path: Path) -> None:
+    env = {**os.environ, "CLTENSOR_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    code = PROGRAM + "report(result=result())"
+    both = [
+        subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE)
+        for _ in "ab"
+    ]
+    for process in both:
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        assert json.loads(out)["result"] == [6.0] * 10
+    assert answer("result()\nreport()", tmp_path)["builds"] == 0
+
+
+FORK = """
+import os
+def in_child(f):
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            text = repr(f())
+        except BaseException as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(write, text.encode())
+        sys.exit(0)
+    status = os.waitpid(pid, 0)[1]
+    return os.read(read, 4000).decode(), status
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork(tmp_path: Path) -> None:
+    code = FORK + "text, status = in_child(result)\nreport(text=text, status=status)"
+    found = answer(code, tmp_path)
+    assert found["text"] == repr([6.0] * 10)  # the parent had used nothing
+    assert found["status"] == 0
+    code = FORK + (
+        "result()\nkeep = get_backend(device('cpu')); buffer = keep.alloc(10)\n"
+        "texts = [in_child(f) for f in (result, keep.finish, lambda: keep.read(buffer, 0, 10), "
+        "lambda: globals().pop('buffer') and 1, lambda: get_backend(device('opencl:0')))]\n"
+        "report(texts=texts, still=result())"
+    )
+    found = answer(code, tmp_path)
+    assert found["still"] == [6.0] * 10
+    for index, (text, status) in enumerate(found["texts"]):
+        assert status == 0
+        if index != 3:
+            assert text.startswith("RuntimeError: Cannot re-initialize OpenCL in forked subprocess")
+            assert "'spawn' start method" in text
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="PoCL's wheel is for Linux")
+def test_no_linker(tmp_path: Path) -> None:
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    code = """
+from cltensor.runtime.device import is_pocl, platforms
+if not is_pocl(platforms().cpu): report(text="another driver", result=result()); sys.exit()
+try:
+    result()
+except RuntimeError as error:
+    report(text=str(error))
+"""
+    text = answer(code, tmp_path, PATH=str(empty))["text"]
+    if text != "another driver":
+        assert "`ld`, which is not on PATH" in text
+        assert "apt install binutils" in text
+        assert "cltensor[intel]" in text
+
+
+def test_exit_with_work_queued_and_an_exception(tmp_path: Path) -> None:
+    code = """
+backend = get_backend(device("cpu"))
+kernel = backend.kernel("twice", SOURCE, (None, np.int64))
+a = backend.alloc(40 << 20)
+for _ in range(20): backend.launch(kernel, (2,), (1,), (a, 10 << 20))
+raise ValueError("as a user's program would")
+"""
+    done = run(PROGRAM + code, tmp_path, check=False)
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("ValueError: as a user's program would")
+    assert len(entries(tmp_path)) == 2  # saved on the way out
+
+
+def test_debug_lines(tmp_path: Path) -> None:
+    done = run(PROGRAM + "result()", tmp_path, CLTENSOR_DEBUG="2")
+    assert "cltensor: cpu is " in done.stderr
+    assert "cltensor: built twice in " in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("cltensor: thrice 8 4 ")]
+    assert len(lines) == 1
+    assert "source of" not in done.stderr
+    done = run(PROGRAM + "result()", tmp_path / "other", CLTENSOR_DEBUG="4")
+    assert "source of twice" in done.stderr
+
+
+def test_environment_chooses_devices(tmp_path: Path) -> None:
+    code = "from cltensor.runtime import default_device\nprint(json.dumps(str(default_device())))"
+    assert answer(code, tmp_path, CLTENSOR_DEVICE="opencl:0") == "opencl:0"
+    done = run(PROGRAM + "result()", tmp_path, check=False, CLTENSOR_CPU="nonesuch")
+    assert "CLTENSOR_CPU=nonesuch matches no OpenCL platform" in done.stderr
+
+
+def test_doctor(tmp_path: Path) -> None:
+    env = {**os.environ, "CLTENSOR_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+
+    def doctor() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "cltensor"]
+        return subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=300, check=False
+        )
+
+    done = doctor()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "self-test     ok" in done.stdout
+    assert "Ready: " in done.stdout
+    if sys.platform.startswith("linux"):
+        env["PATH"] = str(tmp_path)
+        done = doctor()
+        assert done.returncode == 0 or "needs the program `ld`" in done.stdout

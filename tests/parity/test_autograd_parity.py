@@ -1,0 +1,271 @@
+"""Random small graphs, in-place operations on views among them: the same gradients as torch.
+
+A graph is a list of lines that torch draws once and both libraries run. `CLTENSOR_GRAPHS=500` tries more of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import textwrap
+from typing import Any
+
+import pytest
+from parity.oracle import Ran, assert_same_error, assert_same_value, tensor, th
+from support import ct, data
+
+GRAPHS = int(os.environ.get("CLTENSOR_GRAPHS", "60"))
+
+# {x}, {y}: tensors so far; what has no fitting shape is an error in torch and is drawn again.
+UNARY = """
+{x}.sin()
+{x}.tanh()
+{x}.sigmoid()
+{x}.relu()
+{x}.abs()
+{x}.square()
+({x} * 0.3).exp()
+({x}.abs() + 1).log()
+({x}.square() + 1).sqrt()
+{x} * 2 - 1
+1 / ({x}.square() + 1)
+{x}.clamp(-0.5, 0.5)
+{x}.t()
+{x}.reshape(-1)
+{x}.unsqueeze(0)
+{x}.expand(2, *{x}.shape)
+{x}[0]
+{x}[..., 1:]
+{x}[::2]
+{x}[[1, 0, 1]]
+{x}[{x} > 0]
+{x}.narrow(0, 1, 2)
+{x}.flip(0)
+{x}.sum(0)
+{x}.sum(-1, keepdim=True)
+{x}.mean(-1)
+{x}.amax(0)
+{x}.max(0).values
+{x}.prod(-1)
+{x}.var(-1)
+{x}.logsumexp(-1)
+{x}.softmax(-1)
+{x}.log_softmax(0)
+{x}.cumsum(0)
+{x}.sort(-1).values
+{x}.masked_fill({x} < -0.3, 0.5)
+{x}.index_select(0, torch.tensor([1, 1]))
+{x}.gather(0, torch.zeros_like({x}, dtype=torch.int64))
+{x}.contiguous().view(-1)
+{x}.unbind(0)[1]
+{x}.chunk(2, -1)[0]
+""".strip().splitlines()
+BINARY = """
+{x} + {y}
+{x} - 2 * {y}
+{x} * {y}
+{x} / ({y}.square() + 1)
+torch.maximum({x}, {y})
+torch.where({x} > {y}, {x}, {y})
+torch.atan2({x}, {y}.square() + 1)
+{x} @ {y}.mT
+{x} @ {y}
+torch.cat(({x}, {y}))
+torch.stack(({x}, {y}))
+torch.lerp({x}, {y}, 0.3)
+torch.addcmul({x}, {x}, {y})
+""".strip().splitlines()
+INPLACE = """
+{z}.mul_(2)
+{z}.add_({y})
+{z}.mul_({y})
+{z}[0] = 0.5
+{z}[0] = {y}[1]
+{z}[1:] *= 3
+{z}[..., 0] = {y}[..., 1]
+{z}[{z} > 0] = 0.1
+{z}[..., 1:].sin_()
+{z}.t().add_({y}.t())
+{z}.narrow(0, 0, 1).mul_({y})
+{z}.select(0, 1).copy_({y}[0])
+{z}.view(-1)[1:3].zero_()
+{z}.unsqueeze(0).sub_({y})
+{z}.clamp_(-0.4, 0.4)
+{z}.relu_()
+{z}.tanh_()
+{z}.masked_fill_({y} > 0, 0.2)
+{z}.index_fill_(0, torch.tensor([0]), 0.3)
+{z}.index_add_(0, torch.tensor([0, 0, 1]), {y})
+""".strip().splitlines()
+LEAVES = {"a": (3, 4), "b": (3, 4), "c": (4,), "d": (3, 1), "e": (4, 4)}
+
+
+def run_line(line: str, names: dict[str, Any], module: Any) -> None:
+    exec(line, {"torch": module}, names)
+
+
+def leaves(module: Any) -> dict[str, Any]:
+    return {
+        name: tensor(module, data(*shape, seed=n), requires_grad=True)
+        for n, (name, shape) in enumerate(LEAVES.items())
+    }
+
+
+def draw(seed: int) -> list[str]:
+    """Return the lines of a graph that torch can run."""
+    r = random.Random(seed)
+    names, program = leaves(th), []
+    while len(program) < 6:
+        known = list(names)
+        x, y = r.choice(known[-2:] if r.random() < 0.6 else known), r.choice(known)
+        new = f"t{len(program)}"
+        kind = r.random()
+        if kind < 0.4:
+            line = f"{new} = {r.choice(UNARY).format(x=x)}"
+        elif kind < 0.7:
+            line = f"{new} = {r.choice(BINARY).format(x=x, y=y)}"
+        else:
+            copy = "" if x[0] == "t" and r.random() < 0.4 else ".clone()"
+            line = f"{new} = {x}{copy}; " + r.choice(INPLACE).format(z=new, y=y)
+        trial = dict(names)
+        if Ran(th, lambda m, line=line, trial=trial: run_line(line, trial, m)).error:
+            continue
+        made = trial[new]
+        if not made.numel() or made.numel() > 200 or not bool(th.isfinite(made).all()):
+            continue
+        if float(made.detach().abs().max()) > 50:
+            continue
+        names, program = trial, [*program, line]
+    used = [f"t{i}" for i in range(len(program))][-3:]
+    program.append("loss = " + " + ".join(f"{t}.square().mean()" for t in used))
+    return program
+
+
+def gradients(module: Any, program: list[str]) -> Any:
+    names = leaves(module)
+    for line in program:
+        run_line(line, names, module)
+    loss = names["loss"]
+    if not loss.requires_grad:
+        return None
+    loss.backward()
+    return [loss.detach(), *(names[n].grad for n in LEAVES)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(GRAPHS))
+def test_random_graph(seed: int) -> None:
+    program = draw(seed)
+    told = "\n".join(program)
+    found, expected = (Ran(m, lambda m: gradients(m, program)) for m in (ct, th))
+    if expected.error is not None:
+        assert_same_error(found, expected)
+        return
+    assert found.error is None, f"{told}\n{type(found.error).__name__}: {found.error}"
+    assert_same_value(found.value, expected.value, tol=3e-4, where=told + "\n")
+
+
+# Whole programs on x, y (3, 4) and v (4,), which require grad, and c, which does not; `out` is compared.
+PROGRAMS = {
+    "base changed after a view was taken": """
+        b = x.clone(); v0 = b[0]; b.mul_(2); out = (v0 * y[0]).sum(); out.backward()""",
+    "view changed, base read": """
+        b = x * 1; b[0].mul_(3); out = b.sin().sum(); out.backward()""",
+    "view of a view changed": """
+        b = x * 1; b.t()[1:3].view(2, 3)[0].exp_(); out = (b * y).sum(); out.backward()""",
+    "overwritten part gives no gradient": """
+        b = x * 2; b[1] = v; out = (b * b).sum(); out.backward()""",
+    "constant base takes a tracked value": """
+        b = torch.zeros(3, 4); b[0] = v; b[1:] = y[1:]; out = b.square().sum(); out.backward()""",
+    "in place on an expanded operand's base": """
+        b = v.clone(); e = b.expand(3, 4); b.mul_(2); out = (e * x).sum(); out.backward()""",
+    "saved output changed": """
+        b = x.exp(); b.add_(1); out = b.sum(); out.backward()""",
+    "saved input changed": """
+        b = x * 1; z = b * y; b.add_(1); out = z.sum(); out.backward()""",
+    "saved through a view": """
+        b = x * 1; z = b[0] * v; b[1].add_(1); out = z.sum(); out.backward()""",
+    "not saved, so changing it is fine": """
+        b = x * 1; z = b + y; b.mul_(0); out = z.sum(); out.backward()""",
+    "detached then changed": """
+        b = x * 1; z = b * b; b.detach().zero_(); out = z.sum(); out.backward()""",
+    "no_grad view changed": """
+        b = x * 1
+        with torch.no_grad(): w = b[0]
+        w.mul_(2); out = b.sum(); out.backward()""",
+    "unbind view changed": """
+        b = x * 1; p, q, r = b.unbind(0); p.mul_(2); out = b.sum(); out.backward()""",
+    "retain_grad": """
+        b = x * y; b.retain_grad(); b.sin().sum().backward(); out = b.grad""",
+    "hook changes the gradient": """
+        b = x * 2; b.register_hook(lambda g: g * 10); b.sum().backward(); out = x.grad""",
+    "second order": """
+        (g,) = torch.autograd.grad((x ** 3 * y.tanh()).sum(), x, create_graph=True)
+        out = g.square().sum(); out.backward()""",
+    "third order": """
+        f = (x.sin() * y).sum()
+        for _ in range(3): (f,) = torch.autograd.grad(f.sum(), x, create_graph=True)
+        out = f""",
+    "second order of softmax": """
+        (g,) = torch.autograd.grad((x.softmax(1) * c).sum(), x, create_graph=True)
+        out = g.square().sum(); out.backward()""",
+    "second order of a matrix product": """
+        (g,) = torch.autograd.grad((x @ y.t()).square().sum(), x, create_graph=True)
+        out = (g * c).sum(); out.backward()""",
+    "cross entropy": """
+        out = torch.nn.functional.cross_entropy(x, torch.tensor([1, 0, 3])); out.backward()""",
+    "gradients accumulate": """
+        (x * 2).sum().backward(); (x * y).sum().backward(); out = x.grad""",
+    "unused input": """
+        out = torch.autograd.grad(x.sum(), (x, y), allow_unused=True)""",
+    "materialised": """
+        out = torch.autograd.grad(x.sum(), (x, y), allow_unused=True, materialize_grads=True)""",
+    "grad of several outputs": """
+        out = torch.autograd.grad((x * 2, y * x), (x, y), (c, c))""",
+    "ties share": """
+        b = (x > 0) * 1.0 * x / x.detach(); out = b.amax(); out.backward()""",
+    "gradient of abs, sign, clamp at the edges": """
+        z = torch.tensor([-1.0, 0.0, 1.0], requires_grad=True)
+        (z.abs() + z.clamp(-1, 1) + z.relu() + z.sign()).sum().backward(); out = z.grad""",
+    "sqrt at zero": """
+        z = torch.zeros(3, requires_grad=True); z.sqrt().sum().backward(); out = z.grad""",
+    "norm at zero": """
+        z = torch.zeros(3, requires_grad=True); z.norm().backward(); out = z.grad""",
+    "prod with zeros": """
+        z = torch.tensor([0.0, 2.0, 3.0], requires_grad=True); z.prod().backward(); out = z.grad""",
+    "pow at zero": """
+        z = torch.tensor([0.0, 1.0], requires_grad=True); (z ** 2 + z ** 0).sum().backward(); out = z.grad""",
+    "where hides nothing": """
+        z = torch.tensor([0.0, 4.0], requires_grad=True)
+        torch.where(z > 0, z.sqrt(), torch.zeros(2)).sum().backward(); out = z.grad""",
+    "dtype of a gradient": """
+        (x.double() * 2).sum().backward(); out = x.grad""",
+    "set_grad_enabled": """
+        torch.set_grad_enabled(False); b = x * 2; torch.set_grad_enabled(True); out = b, x * 2""",
+    "inference result saved": """
+        with torch.inference_mode(): b = x * 2
+        out = (b * x).sum(); out.backward()""",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("title", PROGRAMS)
+def test_program(title: str) -> None:
+    source = textwrap.dedent(PROGRAMS[title]).strip()
+
+    def program(module: Any) -> Any:
+        names: dict[str, Any] = {"torch": module}
+        for n, (name, shape) in enumerate((("x", (3, 4)), ("y", (3, 4)), ("v", (4,)))):
+            names[name] = tensor(module, data(*shape, seed=n), requires_grad=True)
+        names["c"] = tensor(module, data(3, 4, seed=9))
+        exec(source, names)
+        return names["out"], names["x"].grad, names["y"].grad, names["v"].grad
+
+    found, expected = (Ran(m, program) for m in (ct, th))
+    if expected.error is not None:
+        assert_same_error(found, expected)
+        words = str(expected.error).split(".")[0].split(":")[0]
+        assert words in str(found.error)
+        return
+    assert found.error is None, f"{type(found.error).__name__}: {found.error}"
+    assert_same_value(found.value, expected.value, tol=1e-4)

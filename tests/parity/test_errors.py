@@ -1,0 +1,222 @@
+"""Bad inputs: the same class of error as torch, and the words that tell a user what to do.
+
+Each line is a program, and after `##` the words of torch's message that must be in ours. Torch is
+asked too, so that the words stay true.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from parity.oracle import assert_same_error, evaluate
+from support import data
+
+TABLE = """
+a + torch.ones(2, 5)                            ## The size of tensor a (4) must match the size of tensor b (5) at non-singleton dimension 1
+a * torch.ones(2, 4)                            ## The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0
+torch.where(m, a, torch.ones(5))                ## must match the size of tensor b (5) at non-singleton dimension
+a.add_(torch.ones(2, 3, 4))                     ## output with shape [3, 4] doesn't match the broadcast shape [2, 3, 4]
+k.add_(1.5)                                     ## result type Float can't be cast to the desired output type Long
+k.mul_(a)                                       ## result type Float can't be cast to the desired output type Long
+k.div_(2)                                       ## result type Float can't be cast to the desired output type Long
+torch.add(a, a, out=torch.empty(3, 4, dtype=torch.int32))  ## can't be cast to the desired output type Int
+torch.add(k, 1, alpha=0.5)                      ## For integral input tensors, argument alpha must not be a floating point number
+torch.add(m, m, alpha=1.5)                      ## For integral input tensors, argument alpha must not be a floating point number.
+m - m                                           ## Subtraction, the `-` operator, with two bool tensors is not supported
+-m                                              ## Negation, the `-` operator, on a bool tensor is not supported
+~a                                              ## ~ (operator.invert) is only implemented on integer and Boolean-type tensors
+a & a                                           ## bitwise_and
+k // 0                                          ## ZeroDivisionError
+k % 0                                           ## ZeroDivisionError
+k ** -1                                         ## Integers to negative integer powers are not allowed
+torch.div(a, a, rounding_mode='up')             ## div expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'up'
+torch.clamp(a)                                  ## At least one of 'min' or 'max' must not be None
+torch.mm(a, a)                                  ## mat1 and mat2 shapes cannot be multiplied (3x4 and 3x4)
+torch.mm(a, v)                                  ## mat2 must be a matrix
+torch.mm(a, k.t())                              ## expected m1 and m2 to have the same dtype
+a @ torch.ones(3)                               ## size mismatch, got input (3), mat (3x4), vec (3)
+torch.bmm(a, a)                                 ## batch1 must be a 3D tensor
+torch.bmm(h, h)                                 ## Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 3]
+torch.matmul(h, torch.ones(3, 4, 2))            ## The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0
+torch.matmul(v, torch.tensor(1.0))              ## both arguments to matmul need to be at least 1D
+torch.dot(a, a)                                 ## 1D tensors expected, but got 2D and 2D tensors
+torch.dot(v, torch.ones(3))                     ## inconsistent tensor size, expected tensor [4] and src [3] to have the same number of elements
+torch.mv(a, torch.ones(3))                      ## size mismatch
+torch.addmm(torch.ones(5, 5), a, a.t())         ## must match the existing size
+torch.outer(a, v)                               ## outer: Expected 1-D argument self, but got 2-D
+torch.t(h)                                      ## t() expects a tensor with <= 2 dimensions, but self is 3D
+a.view(5)                                       ## shape '[5]' is invalid for input of size 12
+a.view(-1, 5)                                   ## shape '[-1, 5]' is invalid for input of size 12
+a.view(-1, -1)                                  ## only one dimension can be inferred
+a.view(-2, 6)                                   ## invalid shape dimension -2
+a.t().view(12)                                  ## view size is not compatible with input tensor's size and stride
+a.reshape(5, 2)                                 ## shape '[5, 2]' is invalid for input of size 12
+torch.empty(0).view(-1, 0)                      ## cannot reshape tensor of 0 elements into shape [-1, 0]
+a.expand(2, 4)                                  ## The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 0
+a.expand(4)                                     ## the number of sizes provided (1) must be greater or equal to the number of dimensions in the tensor (2)
+a.transpose(0, 2)                               ## Dimension out of range (expected to be in range of [-2, 1], but got 2)
+a.permute(0, 0)                                 ## permute(): duplicate dims are not allowed.
+a.permute(0)                                    ## number of dimensions in the tensor input does not match the length of the desired ordering of dimensions
+a.unsqueeze(4)                                  ## Dimension out of range (expected to be in range of [-3, 2], but got 4)
+a.squeeze(2)                                    ## Dimension out of range
+a.narrow(0, 2, 2)                               ## start (2) + length (2) exceeds dimension size (3).
+a.narrow(0, 0, -1)                              ## narrow(): length must be non-negative.
+a.select(0, 3)                                  ## select(): index 3 out of range for tensor of size [3, 4] at dimension 0
+a.unfold(0, 5, 1)                               ## maximum size for tensor at dimension 0 is 3 but size is 5
+a.diagonal(0, 0, 0)                             ## diagonal dimensions cannot be identical 0, 0
+a.chunk(0)                                      ## chunk expects `chunks` to be greater than 0, got: 0
+a.split([1, 1])                                 ## split_with_sizes expects split_sizes to sum exactly to 3
+a.split(-1)                                     ## split expects split_size be non-negative, but got split_size=-1
+a.flatten(1, 0)                                 ## flatten() has invalid args: start_dim cannot come after end_dim
+a.unflatten(0, (2, 2))                          ## Provided sizes [2, 2] don't multiply up to the size of dim 0 (3)
+a.movedim((0, 1), (0,))                         ## movedim: Invalid source or destination dims
+a.repeat(2)                                     ## Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor
+a.roll((1, 2), 0)                               ## shifts and dimensions must align. shifts: 2, dims:1
+a.flip(0, 0)                                    ## dim 0 appears multiple times in the list of dims
+torch.diag(h)                                   ## Supports 1D or 2D tensors. Got 3D
+torch.tril(v)                                   ## input tensor must have at least 2 dimensions
+a.sum(2)                                        ## Dimension out of range (expected to be in range of [-2, 1], but got 2)
+a.sum((0, 0))                                   ## dim 0 appears multiple times in the list of dims
+k.mean()                                        ## could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long
+k.std()                                         ## std and var only support
+torch.empty(0).max()                            ## Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.
+torch.empty(0).argmax()                         ## argmax(): Expected reduction dim to be specified for input.numel() == 0.
+torch.empty(2, 0).amax(1)                       ## Expected reduction dim 1 to have non-zero size.
+a.kthvalue(9, 1)                                ## selected number k out of range for dimension 1
+a.topk(9)                                       ## selected index k out of range
+a.cumsum(3)                                     ## Dimension out of range
+torch.softmax(k, 1)                             ## not implemented for 'Long'
+torch.cat(())                                   ## expected a non-empty list of Tensors
+torch.cat((a, v))                               ## Tensors must have same number of dimensions: got 2 and 1
+torch.cat((a, torch.ones(3, 5)))                ## Sizes of tensors must match except in dimension 0. Expected size 4 but got size 5 for tensor number 1 in the list.
+torch.stack((a, v))                             ## stack expects each tensor to be equal size, but got [3, 4] at entry 0 and [4] at entry 1
+torch.stack(())                                 ## stack expects a non-empty TensorList
+a[3]                                            ## index 3 is out of bounds for dimension 0 with size 3
+a[0, -5]                                        ## index -5 is out of bounds for dimension 1 with size 4
+a[0, 0, 0]                                      ## too many indices for tensor of dimension 2
+a[torch.tensor([3])]                            ## index 3 is out of bounds for dimension 0 with size 3
+a[torch.tensor([0.5])]                          ## tensors used as indices must be long, int, byte or bool tensors
+a[torch.tensor([True, False])]                  ## The shape of the mask [2] at index 0 does not match the shape of the indexed tensor [3, 4] at index 0
+a[torch.tensor([0, 1]), torch.tensor([0, 1, 2])]  ## shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]
+a[::-1]                                         ## step must be greater than zero
+a['x']                                          ## new(): invalid data type 'str'
+torch.tensor(1.0)[0]                            ## invalid index of a 0-dim tensor. Use `tensor.item()`
+put(a, 0, torch.ones(3))                        ## The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 0
+put(a, (0, 0), torch.ones(2))                   ## expand
+a.index_select(0, torch.tensor([3]))            ## out of range
+a.index_select(0, torch.tensor([0.0]))          ## index_select(): Expected dtype int32 or int64 for index
+a.gather(1, torch.tensor([[4]]))                ## index 4 is out of bounds for dimension 1 with size 4
+a.gather(1, torch.tensor([0]))                  ## Index tensor must have the same number of dimensions as input tensor
+a.gather(1, torch.tensor([[0.0]]))              ## gather(): Expected dtype int32/int64 for index
+a.scatter(1, torch.tensor([[5]]), 1.0)          ## index 5 is out of bounds for dimension 1 with size 4
+a.scatter(1, torch.tensor([[0]]), k)            ## scatter(): Expected self.dtype to be equal to src.dtype
+a.take(torch.tensor([12]))                      ## out of range
+a.masked_select(torch.ones(3, 4))               ## masked_select: expected BoolTensor for mask
+a.masked_fill(torch.ones(3, 4), 0)              ## only supports boolean masks
+a.index_add(0, torch.tensor([0]), a)            ## index_add_(): Number of indices (1) should be equal to source.size(dim)
+torch.bincount(torch.tensor([-1]))              ## bincount only supports 1-d non-negative integral inputs.
+a.item()                                        ## a Tensor with 12 elements cannot be converted to Scalar
+bool(a)                                         ## Boolean value of Tensor with more than one value is ambiguous
+bool(torch.empty(0))                            ## Boolean value of Tensor with no values is ambiguous
+int(a)                                          ## only one element tensors can be converted to Python scalars
+len(torch.tensor(1))                            ## len() of a 0-d tensor
+list(torch.tensor(1))                           ## iteration over a 0-d tensor
+range(3)[torch.tensor(1.5)]                     ## only integer tensors of a single element can be converted to an index
+torch.tensor([[1], [1, 2]])                     ## expected sequence of length 1 at dim 1 (got 2)
+torch.tensor('x')                               ## new(): invalid data type 'str'
+torch.tensor([1, 'x'])                          ## invalid data type 'str'
+torch.tensor(object())                          ## Could not infer dtype of object
+torch.tensor(300, dtype=torch.uint8)            ## value cannot be converted to type uint8 without overflow
+torch.zeros(-1)                                 ## zeros: Dimension size must be non-negative.
+torch.zeros('x')                                ## zeros()
+torch.arange(0, 5, 0)                           ## step must be nonzero
+torch.arange(5, 0)                              ## upper bound and lower bound inconsistent with step sign
+torch.linspace(0, 1, -1)                        ## number of steps must be non-negative
+torch.eye(-1)                                   ## n must be greater or equal to 0, got -1
+torch.randint(5, 2, (1,))                       ## random_ expects 'from' to be less than 'to', but got from=5 >= to=2
+torch.randperm(-1)                              ## negative dimension -1
+torch.normal(0.0, -1.0, (2,))                   ## normal expects std >= 0.0, but found std -1
+torch.bernoulli(a + 9)                          ## Expected p_in >= 0 && p_in <= 1 to be true
+torch.multinomial(-p[0], 1)                     ## probability tensor contains either `inf`, `nan` or element < 0
+torch.from_numpy([1])                           ## expected np.ndarray (got list)
+torch.from_numpy(np.array(['x']))               ## can't convert np.ndarray of type numpy.str_.
+torch.device('nope')                            ## nope
+torch.device('cpu:x')                           ## cpu:x
+a.to('nope')                                    ## nope
+torch.ones(2, dtype='float32')                  ## ones()
+torch.inverse(torch.zeros(2, 2))                ## singular
+torch.linalg.cholesky(-torch.eye(2))            ## The factorization could not be completed because the input is not positive-definite
+torch.linalg.inv(a)                             ## A must be batches of square matrices, but they are 3 by 4 matrices
+torch.det(a)                                    ## must be batches of square matrices
+torch.einsum('ij,jk->ik', a, a)                 ## subscript j has size 3 for operand 1 which does not broadcast with previously seen size 4
+torch.einsum('ijk', a)                          ## the number of subscripts in the equation (3) does not match the number of dimensions (2) for operand 0
+a.requires_grad_().numpy()                      ## Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.
+k.requires_grad_()                              ## only Tensors of floating point
+a.backward()                                    ## element 0 of tensors does not require grad and does not have a grad_fn
+(a.requires_grad_() * 2).backward()             ## grad can be implicitly created only for scalar outputs
+(a.requires_grad_() * 2).backward(v)            ## Mismatch in shape: grad_output[0] has a shape of torch.Size([4]) and output[0] has a shape of torch.Size([3, 4]).
+a.requires_grad_().add_(1)                      ## a leaf Variable that requires grad is being used in an in-place operation.
+a.requires_grad_()[0].zero_()                   ## a view of a leaf Variable that requires grad is being used in an in-place operation.
+twice((a.requires_grad_() * a).sum())           ## Trying to backward through the graph a second time
+torch.autograd.grad(v.sum(), a)                 ## does not require grad
+torch.autograd.grad(v.requires_grad_().sum(), a.requires_grad_()) ## appears to not have been used in the graph
+copy.deepcopy(a.requires_grad_() * 2)           ## Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol
+torch.nn.functional.cross_entropy(a, torch.tensor([0, 1, 9]))  ## Target 9 is out of bounds.
+torch.nn.functional.cross_entropy(a, torch.tensor([0, 1]))     ## Expected input batch_size (3) to match target batch_size (2).
+torch.nn.functional.nll_loss(a, torch.zeros(3)) ## expected target dtype to be Long or Byte, but got Float
+torch.nn.functional.embedding(torch.tensor([5]), a)            ## index out of range in self
+torch.nn.functional.linear(a, torch.ones(2, 3))                ## mat1 and mat2 shapes cannot be multiplied (3x4 and 3x2)
+torch.nn.functional.layer_norm(a, (3,))         ## Given normalized_shape=[3], expected input with shape [*, 3], but got input of size[3, 4]
+torch.nn.functional.dropout(a, 2.0)             ## dropout probability has to be between 0 and 1, but got 2.0
+torch.nn.functional.softmax(a, 5)               ## Dimension out of range
+torch.nn.functional.one_hot(torch.tensor([3]), 2)  ## Class values must be smaller than num_classes.
+torch.nn.functional.pad(v, (1, 1, 1, 1))        ## Padding length should be less than or equal to two times the input dimension
+torch.nn.functional.mse_loss(a, a, reduction='x')  ## x is not a valid value for reduction
+a.foo                                           ## 'Tensor' object has no attribute 'foo'
+a.sum(axes=0)                                   ## sum()
+torch.add(a)                                    ## add()
+torch.sum()                                     ## sum()
+a + 'x'                                         ## unsupported operand type(s) for +
+a + None                                        ## unsupported operand type(s) for +
+torch.exp(1.0)                                  ## exp(): argument 'input' (position 1) must be Tensor, not float
+torch.exp([1.0])                                ## exp(): argument 'input' (position 1) must be Tensor, not list
+torch.cat(a)                                    ## cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor
+"""
+
+
+def cases() -> list[object]:
+    made = []
+    for line in TABLE.strip().splitlines():
+        program, _, words = (part.strip() for part in line.partition("##"))
+        made.append(pytest.param(program, words, id=program))
+    return made
+
+
+def put(t: object, index: object, value: object) -> None:
+    t[index] = value  # type: ignore[index]
+
+
+def twice(t: object) -> None:
+    t.backward()  # type: ignore[attr-defined]
+    t.backward()  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("program", "words"), cases())
+def test_error(program: str, words: str) -> None:
+    import copy
+
+    arrays = {
+        "a": data(3, 4),
+        "p": abs(data(3, 4)) + 0.1,
+        "v": data(4),
+        "h": data(2, 3, 4),
+        "k": data(3, 4, dtype="int64"),
+        "m": data(3, 4, dtype="bool"),
+        "i": np.array([0, 2]),
+    }
+    found, expected = evaluate(program, arrays, put=put, twice=twice, copy=copy)
+    assert expected.error is not None, f"torch returns {expected.value!r}"
+    assert words in str(expected.error), f"torch says: {expected.error}"
+    assert_same_error(found, expected)
+    assert words in str(found.error)

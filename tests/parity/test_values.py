@@ -1,0 +1,524 @@
+"""Values, dtypes and shapes of a table of calls, over dtypes; where torch raises, the same class of error.
+
+A table's line runs once for each dtype of its section. Shapes are few and shared, so that kernels are few.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from parity.oracle import assert_same_outcome, evaluate, lines
+from support import data
+
+# a, b (3, 4); p positive; u (4,); w (4, 3); h (2, 3, 4); i an index (3,), j (3, 2); m a mask (3, 4); d float64 (3, 4)
+POINTWISE = """
+a + b
+a - b
+a * b
+a / b
+a // p
+a % p
+a ** 2
+p ** b.abs().clamp(max=3)
+-a
+abs(a)
+a + 1
+a + 1.5
+2 - a
+a * True
+1 / p
+a + u
+a * h
+a + d
+a + i[:, None]
+a < b
+a <= 0
+a > b
+a >= 0.5
+a == b
+a != 0
+~m
+a & b
+a | 3
+a ^ b
+i << 1
+i >> 1
+torch.add(a, b, alpha=2)
+torch.sub(a, b, alpha=2)
+torch.rsub(a, b)
+torch.div(a, p, rounding_mode='floor')
+torch.div(a, p, rounding_mode='trunc')
+torch.fmod(a, p)
+torch.remainder(a, p)
+torch.remainder(a, -3)
+torch.addcmul(a, b, p, value=2)
+torch.addcdiv(a, b, p)
+torch.lerp(a, b, 0.25)
+torch.maximum(a, b)
+torch.minimum(a, b)
+torch.fmax(a, b)
+torch.clamp(a, -1, 1)
+torch.clamp(a, min=0.5)
+torch.clamp(a, max=b)
+torch.where(m, a, b)
+torch.where(m, a, 0)
+torch.where(a > 0, a, 1.5)
+torch.masked_fill(a, m, 7)
+torch.exp(a)
+torch.exp2(a)
+torch.expm1(a)
+torch.log(p)
+torch.log2(p)
+torch.log10(p)
+torch.log1p(p)
+torch.sqrt(p)
+torch.rsqrt(p)
+torch.reciprocal(p)
+torch.square(a)
+torch.sin(a)
+torch.cos(a)
+torch.tan(a)
+torch.asin(a / 10)
+torch.acos(a / 10)
+torch.atan(a)
+torch.sinh(a / 2)
+torch.cosh(a / 2)
+torch.tanh(a)
+torch.asinh(a)
+torch.acosh(p)
+torch.atanh(a / 10)
+torch.atan2(a, b)
+torch.hypot(a, b)
+torch.sigmoid(a)
+torch.relu(a)
+torch.erf(a)
+torch.erfc(a)
+torch.erfinv(a / 10)
+torch.lgamma(p)
+torch.digamma(p)
+torch.logit(torch.sigmoid(a))
+torch.sinc(a)
+torch.sign(a)
+torch.sgn(a)
+torch.signbit(a)
+torch.floor(a)
+torch.ceil(a)
+torch.round(a)
+torch.trunc(a)
+torch.frac(a)
+torch.heaviside(a, b)
+torch.copysign(a, b)
+torch.nextafter(a, b)
+torch.ldexp(a, i[:, None])
+torch.logaddexp(a, b)
+torch.logaddexp2(a, b)
+torch.xlogy(a, p)
+torch.gcd(a, b)
+torch.lcm(a, b)
+torch.logical_and(a, b)
+torch.logical_or(a, b)
+torch.logical_xor(a, b)
+torch.logical_not(a)
+torch.bitwise_and(a, b)
+torch.bitwise_not(a)
+torch.isnan(a / (a - a))
+torch.isinf(a / 0)
+torch.isfinite(a / 0)
+torch.isclose(a, b, atol=1.0)
+torch.nan_to_num(a / 0)
+torch.deg2rad(a)
+torch.float_power(p, 2)
+torch.positive(a)
+a.to(torch.float16)
+a.to(torch.int32)
+a.to(torch.bool)
+a.double()
+a.long()
+torch.result_type(a, 1.5)
+torch.result_type(a, i)
+torch.can_cast(a.dtype, torch.int64)
+"""
+
+REDUCTIONS = """
+a.sum()
+a.sum(0)
+a.sum((0, 1))
+a.sum(-1, keepdim=True)
+a.sum(1, dtype=torch.float64)
+h.sum((0, 2))
+h.sum(1)
+a.mean()
+a.mean(1)
+a.prod()
+a.prod(0)
+a.max()
+a.min()
+a.max(0)
+a.min(1, keepdim=True)
+a.amax(1)
+a.amin((0, 1))
+a.aminmax()
+a.argmax()
+a.argmin(0)
+a.argmax(1, keepdim=True)
+a.all()
+a.any()
+a.all(0)
+a.any(1, keepdim=True)
+a.var()
+a.std(0)
+a.var(1, correction=0)
+torch.std_mean(a, 1)
+torch.var_mean(a)
+a.norm()
+a.norm(1, dim=1)
+a.norm(inf)
+torch.logsumexp(a, 1)
+torch.count_nonzero(a)
+torch.count_nonzero(a, 0)
+a.median()
+a.median(1)
+a.nanmedian()
+a.mode(1)
+a.kthvalue(2, 1)
+a.nansum()
+a.nanmean()
+torch.quantile(a, 0.3)
+torch.quantile(a, u.abs().clamp(max=1), dim=1)
+a.cumsum(0)
+a.cumsum(1)
+a.cumprod(1)
+a.cummax(1)
+a.cummin(0)
+torch.logcumsumexp(a, 1)
+torch.diff(a)
+torch.trace(a)
+torch.dist(a, b)
+torch.sort(a, 1)
+torch.sort(a, 0, descending=True)
+torch.argsort(a, dim=1, stable=True)
+torch.topk(a, 2)
+torch.topk(a, 2, 0, largest=False)
+torch.msort(a)
+torch.unique(a)
+torch.unique(a, return_inverse=True, return_counts=True)
+torch.unique_consecutive(a)
+torch.bincount(i)
+torch.histc(a, 4, -2, 2)
+torch.searchsorted(torch.sort(u).values, a)
+torch.bucketize(a, torch.sort(u).values, right=True)
+torch.equal(a, b)
+torch.allclose(a, a)
+torch.softmax(a, 1)
+torch.log_softmax(a, 0)
+"""
+
+SHAPES = """
+a.t()
+a.reshape(2, 6)
+a.flatten()
+a.t().reshape(-1)
+a.unsqueeze(1)
+h.permute(2, 0, 1).contiguous()
+h.transpose(0, 2)
+a.expand(2, 3, 4)
+a.repeat(2, 1)
+a.tile((1, 2))
+a.repeat_interleave(2)
+a.repeat_interleave(i, 0)
+a.roll(1)
+a.roll((1, 2), (0, 1))
+a.flip(0, 1)
+a.fliplr()
+a.rot90()
+a.triu()
+a.tril(-1)
+a.diag()
+u.diag(1)
+a.diagonal(1)
+torch.diag_embed(a)
+a.unfold(1, 2, 1)
+a.split(2)
+a.split([1, 3], 1)
+a.chunk(2, 1)
+a.unbind(1)
+a.tensor_split(3, 1)
+torch.cat((a, b))
+torch.cat((a, d), 1)
+torch.cat((a, b[:0], a[:1]))
+torch.stack((a, b), 1)
+torch.stack((a, b), -1)
+torch.hstack((a, b))
+torch.vstack((a, u))
+torch.dstack((a, b))
+torch.column_stack((a, b))
+torch.block_diag(a, b)
+torch.cartesian_prod(u, u)
+torch.combinations(u, 2)
+torch.meshgrid(u, i, indexing='ij')
+torch.meshgrid(u, u, indexing='xy')
+torch.broadcast_to(u, (3, 4))
+torch.atleast_2d(u)
+torch.movedim(h, 0, -1)
+torch.narrow(a, 1, 1, 2)
+torch.select(a, 0, -1)
+torch.squeeze(a[None], 0)
+torch.vander(u, 3)
+a[1]
+a[:, 1]
+a[1:, ::2]
+a[..., -1]
+a[None, 0]
+a[i]
+a[:, j]
+a[i, i]
+a[i[:, None], j]
+a[m]
+a[[0, 2]]
+a[0, i]
+a[i, :, None]
+h[:, i]
+h[0, ..., i]
+h[:, i, i]
+a[m.any(1)]
+a[a > 0]
+a.index_select(1, i)
+a.gather(1, j)
+a.gather(0, j)
+a.take(i)
+a.take_along_dim(j, 1)
+a.masked_select(m)
+a.nonzero()
+torch.nonzero(a, as_tuple=True)
+torch.argwhere(m)
+a.scatter(1, j, b)
+a.scatter(1, j, 3)
+a.scatter_add(1, j, b)
+a.scatter_reduce(1, j, b, 'amax')
+a.scatter_reduce(1, j, b, 'sum', include_self=False)
+a.index_add(0, i, b)
+a.index_copy(0, i, b)
+a.index_fill(1, i, 2)
+a.index_put((i, i), u[:3])
+a.index_put((i, i), u[:3], accumulate=True)
+a.masked_scatter(m, b)
+torch.isin(a, u)
+a.tolist()
+a[0, 0].item()
+a.size(), a.stride(), a.numel(), a.dim(), a.element_size(), a.nbytes
+a.dtype, a.device, a.shape, a.is_floating_point(), a.is_contiguous()
+len(a), list(a)[1], u[0] in u
+"""
+
+CREATION = """
+torch.arange(5)
+torch.arange(1, 6, 2)
+torch.arange(0, 1, 0.25)
+torch.arange(5, 0, -2)
+torch.linspace(0, 1, 5)
+torch.linspace(3, 10, 4, dtype=torch.int64)
+torch.logspace(0, 2, 3)
+torch.zeros(2, 3)
+torch.ones((2,), dtype=torch.int32)
+torch.full((2, 2), 7)
+torch.full((2,), 1.5)
+torch.full((2,), True)
+torch.eye(2, 3)
+torch.zeros_like(a)
+torch.ones_like(i)
+torch.full_like(a, 3)
+torch.empty(0)
+torch.tensor([1, 2])
+torch.tensor([1, 2.5])
+torch.tensor([[True], [False]])
+torch.tensor(3)
+torch.tensor([])
+torch.tensor(np.ones(2))
+torch.as_tensor([1.0, 2.0])
+torch.from_numpy(np.arange(3, dtype=np.int16))
+torch.Tensor([1, 2])
+torch.Tensor(2, 0)
+torch.LongTensor([3])
+torch.tril_indices(3, 3)
+torch.triu_indices(2, 3)
+torch.hann_window(5)
+torch.hamming_window(4, periodic=False)
+torch.one_hot(i) if hasattr(torch, 'one_hot') else torch.nn.functional.one_hot(i)
+a.new_zeros(2)
+a.new_tensor([1])
+a.new_full((2,), 3)
+torch.promote_types(torch.int32, torch.float16)
+torch.finfo(torch.float32).eps, torch.iinfo(torch.int8).max
+torch.get_default_dtype()
+torch.complex(a, b)
+torch.polar(p, b)
+torch.view_as_real(torch.complex(a, b))
+torch.complex(a, b).abs()
+torch.complex(a, b) * torch.complex(b, a)
+torch.complex(a, b).conj().real
+torch.tensor([1 + 2j, 3])
+torch.broadcast_shapes((3, 1), (1, 4))
+"""
+
+MATRICES = """
+a @ w
+a.mm(w)
+torch.matmul(a, u)
+torch.matmul(u, w)
+torch.matmul(u, u)
+torch.matmul(h, w)
+torch.matmul(h, h.mT)
+torch.bmm(h, h.mT)
+a.mv(u)
+u.dot(u)
+torch.inner(a, b)
+torch.outer(u, u)
+torch.addmm(s, a, w)
+torch.addmm(s, a, w, beta=0.5, alpha=2)
+torch.addmv(u[:3], a, u)
+torch.addr(a, u[:3], u)
+torch.baddbmm(h @ h.mT, h, h.mT)
+torch.addbmm(s, h, h.mT)
+torch.chain_matmul(a, w, a)
+torch.linalg.multi_dot((a, w, a))
+torch.einsum('ij,kj->ik', a, b)
+torch.einsum('bij,bkj->bik', h, h)
+torch.einsum('ii', s)
+torch.tensordot(a, b, 2)
+torch.tensordot(h, w, ([2], [0]))
+torch.kron(a, s)
+torch.cross(w, w.flip(0), dim=1)
+torch.cdist(a, b)
+torch.cdist(a, b, p=1.0)
+torch.matrix_power(s, 3)
+torch.cov(a)
+torch.corrcoef(a)
+"""
+
+FLOATS = """
+F.relu(a)
+F.leaky_relu(a)
+F.elu(a)
+F.selu(a)
+F.gelu(a)
+F.gelu(a, approximate='tanh')
+F.silu(a)
+F.mish(a)
+F.softplus(a)
+F.softsign(a)
+F.hardtanh(a)
+F.hardswish(a)
+F.hardsigmoid(a)
+F.relu6(a)
+F.logsigmoid(a)
+F.glu(a)
+F.softmax(a, 1)
+F.softmin(a, 0)
+F.linear(a, b)
+F.linear(a, b, u[:3])
+F.mse_loss(a, b)
+F.l1_loss(a, b, reduction='sum')
+F.smooth_l1_loss(a, b)
+F.huber_loss(a, b, reduction='none')
+F.cross_entropy(a, i)
+F.cross_entropy(a, i, label_smoothing=0.1)
+F.cross_entropy(a, i, weight=p[0], reduction='none')
+F.cross_entropy(a, i, ignore_index=0)
+F.cross_entropy(a, b.softmax(1))
+F.nll_loss(a.log_softmax(1), i)
+F.kl_div(a.log_softmax(1), b.softmax(1), reduction='batchmean')
+F.binary_cross_entropy(a.sigmoid(), b.sigmoid())
+F.binary_cross_entropy_with_logits(a, b.sigmoid())
+F.hinge_embedding_loss(a, b.sign())
+F.margin_ranking_loss(a, b, b.sign())
+F.cosine_similarity(a, b)
+F.pairwise_distance(a, b)
+F.normalize(a)
+F.layer_norm(a, (4,))
+F.layer_norm(a, (4,), u, u)
+F.batch_norm(a, None, None, training=True)
+F.group_norm(h, 3)
+F.embedding(i, a)
+F.pad(a, (1, 2))
+F.pad(a, (1, 1), mode='reflect')
+F.one_hot(i, 4)
+F.conv1d(h, h[:, :, :2])
+F.conv2d(h[None], h[None, :, :2, :2], padding=1, stride=2)
+F.max_pool1d(h, 2)
+F.avg_pool1d(h, 2)
+F.max_pool2d(h, 2)
+F.avg_pool2d(h, 2, padding=1)
+F.interpolate(h[None], scale_factor=2)
+torch.linalg.inv(s)
+torch.linalg.det(s)
+torch.linalg.slogdet(s)
+torch.linalg.solve(s, w[:3])
+torch.linalg.cholesky(s @ s.t() + torch.eye(3))
+torch.linalg.svdvals(a)
+torch.linalg.eigvalsh(s + s.t())
+torch.linalg.matrix_norm(a)
+torch.linalg.vector_norm(a, 3)
+torch.linalg.pinv(a)
+torch.linalg.matrix_rank(a)
+torch.special.entr(p)
+torch.special.expit(a)
+torch.special.i0(a)
+torch.special.ndtr(a)
+torch.fft.fft(u)
+torch.fft.rfft(a)
+torch.frexp(a)
+torch.trapezoid(a)
+torch.cumulative_trapezoid(a)
+torch.renorm(a, 2, 0, 1.0)
+torch.clip(a, 0, 1), torch.absolute(a), torch.negative(a), torch.multiply(a, b)
+"""
+
+ALL = ("float32", "float64", "int64", "bool")
+SECTIONS = (
+    (POINTWISE, ALL),
+    (REDUCTIONS, ("float32", "float64", "int64")),
+    (SHAPES, ("float32", "bool")),
+    (CREATION, ("float32",)),
+    (MATRICES, ("float32", "float64", "int64")),
+    (FLOATS, ("float32",)),
+)
+LOOSE = ("linalg", "kthvalue", "erfinv", "digamma", "lgamma", "acosh", "tan(", "pow", "**")
+
+
+def arrays(dtype: str) -> dict[str, np.ndarray]:
+    """Return the inputs of a dtype. Integers are small, so that sums and powers stay exact."""
+    p = data(3, 4, seed=2, dtype=dtype)
+    p = ~(p & False) if dtype == "bool" else (abs(p) % 5 + 1).astype(dtype)
+    s = data(3, 3, seed=5, dtype=dtype)
+    return {
+        "a": data(3, 4, dtype=dtype),
+        "b": data(3, 4, seed=1, dtype=dtype),
+        "p": p,
+        "u": data(4, dtype=dtype),
+        "w": data(4, 3, dtype=dtype),
+        "h": data(2, 3, 4, dtype=dtype),
+        "s": s if dtype == "bool" else s + 4 * np.eye(3, dtype=dtype),
+        "i": np.array([2, 0, 1]),
+        "j": np.array([[0, 2], [1, 0], [2, 1]]),
+        "m": data(3, 4, seed=3, dtype="bool"),
+        "d": data(3, 4, seed=4, dtype="float64"),
+    }
+
+
+CASES = [
+    pytest.param(line, dtype, id=f"{line}-{dtype}")
+    for table, dtypes in SECTIONS
+    for dtype in dtypes
+    for line in lines(table)
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("line", "dtype"), CASES)
+def test_call(line: str, dtype: str) -> None:
+    program = line.replace("F.", "torch.nn.functional.")
+    found, expected = evaluate(program, arrays(dtype))
+    tol = None
+    if dtype != "int64" and any(word in line for word in LOOSE):
+        tol = 2e-4 if dtype != "float64" else 1e-8
+    assert_same_outcome(found, expected, tol)

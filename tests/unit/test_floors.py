@@ -1,0 +1,105 @@
+"""Imports only go down: the floors of ARCHITECTURE.md, read from its text, hold everywhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "cltensor"
+
+
+def floors() -> dict[str, int]:
+    """Return module or folder name -> floor, from the numbered lines of the document."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    block = text.partition("## Floors")[2].partition("```")[2].partition("```")[0]
+    made: dict[str, int] = {}
+    for line in block.splitlines():
+        if match := re.match(r"\s*(\d+)\s+(.*)", line):
+            for name in re.findall(r"(\w+)(?:\.py|/)", match[2]):
+                made[name] = int(match[1])
+    return made
+
+
+FLOORS = floors()
+# Above everything: what assembles the package, and the command line.
+TOP = {"__init__", "__main__"}
+
+
+def owner(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Return the cltensor modules or folders that a file imports when it is loaded.
+
+    What stands in a function or under TYPE_CHECKING does not count as loading, but may not climb
+    either, save for annotations.
+    """
+    tree = ast.parse(path.read_text(), str(path))
+    typing_only: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for inner in node.body:
+                typing_only.update(ast.walk(inner))
+    package = ("cltensor", *path.relative_to(PACKAGE).parts[:-1])
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            names = [module, *(f"{module}.{a.name}" for a in node.names)]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "cltensor" and len(parts) > 1:
+                found.add(parts[1])
+    return found
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_the_document_names_the_floors() -> None:
+    assert {"config", "errors", "dtypes", "layout", "runtime", "codegen", "storage", "lazy"} <= set(
+        FLOORS
+    )
+    assert {"autograd", "ops", "tensor", "creation", "nn"} <= set(FLOORS)
+    assert FLOORS["errors"] == 1
+    assert FLOORS["tensor"] == 9
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_down(path: Path) -> None:
+    me = owner(path)
+    if me in TOP:
+        return
+    assert me in FLOORS, f"{me} has no floor in ARCHITECTURE.md"
+    above = {
+        name: FLOORS[name]
+        for name in imported(path)
+        if name in FLOORS and name != me and FLOORS[name] > FLOORS[me]
+    }
+    assert not above, f"floor {FLOORS[me]} imports from above: {above}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_torch(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            assert all(a.name.split(".")[0] != "torch" for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            assert (node.module or "").split(".")[0] != "torch"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_module_says_what_it_owns(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text())), "a module opens with a short paragraph"
