@@ -1,6 +1,6 @@
 """The environment variables `CLTENSOR_*`, read once into one frozen record.
 
-Owns their names, defaults and validation. Must not import anything of the package: every floor reads it.
+Owns their names, defaults and validation. Imports nothing of the package: every floor reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Config:
     """What the environment asks for. Field `x` is the variable `CLTENSOR_X`."""
 
     device: str | None = None
-    """The default device, e.g. "cpu", "opencl:1". Unset: "cpu" where an OpenCL CPU device exists."""
+    """The default device, e.g. "opencl:1". Unset: "cpu" where an OpenCL CPU device exists."""
     eager: bool = False
     """Run every op at once instead of fusing pointwise chains."""
     debug: int = 0
@@ -30,7 +30,7 @@ class Config:
     cache_size: int = 512 << 20
     """Bytes of compiled kernels kept on disk; 0 turns the disk cache off."""
     cpu: str | None = None
-    """Which runtime "cpu" is when there are several: "pocl", "intel" or a part of a platform's name."""
+    """Which runtime "cpu" is if there are several: "pocl", "intel", part of a platform's name."""
     pool_cap: int | None = None
     """Bytes of free device memory kept for reuse. Unset: a quarter of the device's memory."""
 

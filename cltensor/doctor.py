@@ -39,9 +39,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     if arguments:
         print("usage: python -m cltensor    (no arguments)")
         return 2
-    print(
-        f"cltensor {_version('cltensor')}, Python {platform.python_version()}, {platform.platform()}"
-    )
+    print(f"cltensor {_version('cltensor')}")
+    print(f"  {'Python':26} {platform.python_version()} on {platform.platform()}")
     for name in ("pyopencl", "numpy", "pocl-binary-distribution", "intel-opencl-rt"):
         print(f"  {name:26} {_version(name)}")
     _report_cache()
@@ -83,18 +82,17 @@ def _report_devices(found: dict[str, Any], fixes: list[str]) -> int:
     usable = 0
     for name, info in found["devices"].items():
         print(f"\n{name}: {info['name']} ({info['vendor']})")
+        print(f"  driver        {info['platform']} {info['driver_version']}")
+        print(f"  version       {info['device_version']}")
         print(
-            f"  driver        {info['platform']}, {info['driver_version']} ({info['device_version']})"
-        )
-        print(
-            f"  size          {info['compute_units']} compute units, {format_bytes(info['global_mem'])}, "
-            f"one buffer up to {format_bytes(info['max_alloc'])}, local {format_bytes(info['local_mem'])}, "
+            f"  size          {info['compute_units']} compute units, "
+            f"{format_bytes(info['global_mem'])}, one buffer up to "
+            f"{format_bytes(info['max_alloc'])}, local {format_bytes(info['local_mem'])}, "
             f"groups up to {info['max_group']}, arguments up to {info['arg_bytes']} bytes"
         )
-        features = [n for n in ("fp64", "fp16", "subgroups", "int64_atomics") if info[n]]
-        print(
-            f"  has           {', '.join(features) or 'none of fp64, fp16, subgroups, int64_atomics'}"
-        )
+        features = ("fp64", "fp16", "subgroups", "int64_atomics")
+        print(f"  has           {', '.join(n for n in features if info[n]) or 'no extras'}")
+        print(f"  has not       {', '.join(n for n in features if not info[n]) or 'nothing'}")
         if info["missing_linker"]:
             print("  self-test     not run: `ld` is missing")
             fixes.append(str(info["missing_linker"]))
@@ -156,7 +154,8 @@ def _missing(found: dict[str, Any] | None) -> list[str]:
             fixes.append(f"this machine's {vendor[0]} GPU has no OpenCL driver: {vendor[1]}")
     if not loader.writable(loader.cache_dir()):
         fixes.append(
-            f"{loader.cache_dir()} is not writable, so every process compiles anew: set CLTENSOR_CACHE_DIR"
+            f"{loader.cache_dir()} is not writable, so every process compiles anew: set "
+            "CLTENSOR_CACHE_DIR"
         )
     return fixes
 

@@ -408,6 +408,21 @@ def force(expr: Expr, backend: Backend) -> None:
     realise(storage)
 
 
+def run_held(expr: Expr) -> None:
+    """Run what an expression reads and somebody holds: a kernel that keeps no intermediate must not leave it pending."""
+    todo, seen = [expr], {id(expr)}
+    while todo:
+        for a in todo.pop().args:
+            inner = a.expr if a.__class__ is View else a
+            if inner.__class__ is Expr and inner.value is None and id(inner) not in seen:
+                seen.add(id(inner))
+                storage = inner.live()
+                if storage is not None:
+                    realise(storage)
+                else:
+                    todo.append(inner)
+
+
 def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
     """Take in other pending results of the same shape that need nodes this kernel computes anyway."""
     pending = backend.pending
@@ -530,11 +545,11 @@ def register(backend: Backend, storage: Storage, expr: Expr) -> None:
 def flush(backend: Backend) -> None:
     """Run everything pending on a device."""
     with backend.lock:
-        pending, backend.pending = backend.pending, []
-        for cell in pending:
+        for cell in list(backend.pending):
             storage = cell()
             if storage is not None and storage.value.__class__ is Expr:
                 realise(storage)
+        backend.pending = []
 
 
 __all__ = ["INDEX", "Expr", "Fusion", "Leaf", "Scalar", "View", "dtypes", "flush", "force", "realise", "register", "run_readers", "stride_count", "write_region"]

@@ -17,6 +17,10 @@ stages = int(math.log2(V))
 % for h in headers:
 ${h}
 % endfor
+// vload and vstore of many lanes make some compilers explode; an under-aligned vector type is one instruction.
+% for t, size in unaligned:
+typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
+% endfor
 % if pack_b:
 // The V x V block at p (rows of `step` elements, columns adjacent) goes transposed to q (rows of NR elements).
 static void transpose_block(__global const ${ta} *p, long step, __local ${acc} *q)
@@ -32,7 +36,7 @@ static void transpose_block(__global const ${ta} *p, long step, __local ${acc} *
 % endfor
 % endfor
 % for i in range(V):
-    vstore${V}(r${stages}_${i}, 0, q + ${i * NR});
+    *(__local ${av}_u *)(q + ${i * NR}) = r${stages}_${i};
 % endfor
 }
 
@@ -45,7 +49,7 @@ static void pack_columns(__global const ${ta} *p, long sk, long sn, long kc, lon
         if (cols == ${NR} && sn == 1) {
             for (k = 0; k < kc; k++) {
 % for v in range(NV):
-                vstore${V}(${loadv(f"pj + k * sk + {v * V}")}, 0, q + k * ${NR} + ${v * V});
+                *(__local ${av}_u *)(q + k * ${NR} + ${v * V}) = ${loadv(f"pj + k * sk + {v * V}")};
 % endfor
             }
             continue;
@@ -82,6 +86,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % if pack_a:
     __local ${acc} ap[${k_room * MR}] __attribute__((aligned(64)));
 % endif
+    __local ${acc} tile[${MR * NR}] __attribute__((aligned(64)));
     const long jb = get_global_id(0) * BN, ib = get_global_id(1) * BM;
     const long je = min(jb + BN, N), ie = min(ib + BM, M);
     const long zb = get_global_id(2) * per, ze = min(zb + per, batches);
@@ -136,7 +141,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                     for (long k = 0; k < kc; k++) {
 % for v in range(NV):
 % if pack_b:
-                        const ${av} b${v}_ = vload${V}(0, b + ${v * V});
+                        const ${av} b${v}_ = *(__local const ${av}_u *)(b + ${v * V});
 % else:
                         const ${av} b${v}_ = ${loadv(f"b + {v * V}")};
 % endif
@@ -156,21 +161,20 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         a += ${MR if pack_a else "sak"};
                         b += ${NR if pack_b else "sbk"};
                     }
-                    ${acc} tile[${MR * NR}] __attribute__((aligned(64)));
 % for r in range(MR):
 % for v in range(NV):
-                    vstore${V}(t${r}_${v}, ${r * NV + v}, tile);
+                    *(__local ${av}_u *)(tile + ${(r * NV + v) * V}) = t${r}_${v};
 % endfor
 % endfor
                     // Columns j - j0 .. cols-1 of the tile are this panel's own.
                     const long first = j - j0, cols = min(je - j0, (long)${NR});
                     for (long r = 0; r < rows; r++) {
-                        const ${acc} *t = tile + ${'r' if pack_a else '(r + above)'} * ${NR};
+                        __local const ${acc} *t = tile + ${'r' if pack_a else '(r + above)'} * ${NR};
                         __global ${to} *c = Cz + (i0 + r) * scm + j0 * scn;
                         __global const ${to} *d = Dz + (i0 + r) * sdm + j0 * sdn;
                         if (first == 0 && cols == ${NR} && scn == 1 && (kb || !has_bias || sdn == 1)) {
 % for v in range(NV):
-                            ${av} y${v} = vload${V}(${v}, t) * alpha;
+                            ${av} y${v} = *(__local const ${av}_u *)(t + ${v * V}) * alpha;
                             if (kb) y${v} += ${loadv(f"c + {v * V}", "to")};
                             else if (has_bias) y${v} += beta * ${loadv(f"d + {v * V}", "to")};
                             ${storev(f"y{v}", f"c + {v * V}")};

@@ -1,8 +1,8 @@
 <%doc>
 Combines values into positions that index operands choose, where several may choose the same: dst[...] = dst[...] op src.
 The space is split in dims c (positions along them may collide) and s (they never do). A CPU work-item owns one chunk of s
-and one range of the first index's values, and walks all of c in order, so contributions to an element always arrive in
-index order and never from two work-items. GPU: a work-item owns one position of s at a time.
+and walks all of c in order, so contributions to an element always arrive in index order and never from two work-items.
+GPU: a work-item owns one position of s at a time.
 `outer`: which of the two walks is the outer loop.
 </%doc>\
 <%namespace name="w" file="walk.mako"/>\
@@ -36,7 +36,7 @@ __kernel void ${fn}(__global T *dst, __global const T *src\
 % for j, t in enumerate(index):
 , __global const ${t} *i${j}\
 % endfor
-, __global long *status, const I slot, const I nc, const I ns, const I owners, const I od, const I os\
+, __global long *status, const I slot, const I nc, const I ns, const I od, const I os\
 % for j in range(k):
 , const I oi${j}, const I t${j}_size, const I t${j}_step\
 % endfor
@@ -51,10 +51,9 @@ ${w.params('c', rank_c, names)}${w.params('s', rank_s, names)}\
     const I first_s = piece, last_s = piece + 1;
 % else:
     {
-    const I id = (I)get_global_id(0), parts = (I)get_global_size(0) / owners, part = id / owners, owner = id % owners;
+    const I part = (I)get_global_id(0), parts = (I)get_global_size(0);
     const I first_s = ns / parts * part + min(part, (I)(ns % parts)), last_s = first_s + ns / parts + (part < ns % parts);
-    const I edge = (t0_size + owners - 1) / owners, low = edge * owner, high = owner == owners - 1 ? t0_size : low + edge;
-    status += slot + 4 * id;
+    status += slot + 4 * part;
 % endif
 <%
 first = {'c': '0', 's': 'first_s'}
@@ -63,13 +62,6 @@ last = {'c': 'nc', 's': 'last_s'}
 <%w:each p="${outer}" rank="${rank_c if outer == 'c' else rank_s}" names="${names}" first="${first[outer]}" last="${last[outer]}">
 % if hoist:
         I lift = 0;
-% if not gpu:
-        if (owners > 1) {
-            long clt_o = (long)i0[oi0 + ${outer}_i0];
-            clt_o += ${"clt_o < 0 ? (long)t0_size : 0" if wrap else "0"};
-            if ((clt_o < low || clt_o >= high) && clt_o >= 0 && clt_o < t0_size) continue;
-        }
-% endif
         ${w.lookup(k, outer, 'lift', wrap, gpu, 'continue;', outer + '_i')}
 % endif
 <%w:each p="${inner}" rank="${rank_s if outer == 'c' else rank_c}" names="${names}" first="${first[inner]}" last="${last[inner]}" units="${units}">
@@ -77,13 +69,6 @@ last = {'c': 'nc', 's': 'last_s'}
             const I xd = od + lift + ${outer}_d + ${inner}_d;
 % else:
             I xd = od + ${outer}_d + ${inner}_d;
-% if not gpu:
-        if (owners > 1) {
-            long clt_o = (long)i0[oi0 + ${outer}_i0 + ${inner}_i0];
-            clt_o += ${"clt_o < 0 ? (long)t0_size : 0" if wrap else "0"};
-            if ((clt_o < low || clt_o >= high) && clt_o >= 0 && clt_o < t0_size) continue;
-        }
-% endif
             ${w.lookup(k, outer, 'xd', wrap, gpu, 'continue;', outer + '_i', f' + {inner}_i{{k}}')}
 % endif
             R v = clt_ld_e(src + os + ${outer}_s + ${inner}_s);

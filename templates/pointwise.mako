@@ -8,11 +8,13 @@ Access order is the row-major order of the result, which for dense operands is t
 <%
 strided = program.rank > 0
 L = lanes
+needed = {(dt.code, 'gather' if cls == 'g' else 'load') for dt, cls in program.leaves if cls in 'dvg'}
+needed |= {(dt.code, 'scatter' if cls == 'g' else 'store') for _, dt, cls in program.outputs}
 def reg(dt): return dt.reg if L == 1 else f"{dt.reg}{L}"
 %>\
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
-${lane_memory.helpers(memories, L)}\
+${lane_memory.helpers(memories, L, needed)}\
 <%
 def strides(prefix, cls):
     n = {'d': 0, 'c': 0, 'v': program.rank - 1, 's': program.rank - 1, 'g': program.rank}[cls]

@@ -68,9 +68,13 @@ static inline S clt_join(const S a, const S b) {
 % elif kind == 'cumprod':
     r.v = a.v * b.v;
 % elif ranked and dt.is_floating_point:
-    r = (b.v != b.v || (a.v == a.v && b.v ${better} a.v)) ? b : a;
+    const int take = (b.v != b.v) | ((a.v == a.v) & (b.v ${better} a.v));
+    r.v = take ? b.v : a.v;
+    r.at = take ? b.at : a.at;
 % elif ranked:
-    r = b.v ${better} a.v ? b : a;
+    const int take = b.v ${better} a.v;
+    r.v = take ? b.v : a.v;
+    r.at = take ? b.at : a.at;
 % elif dt.is_complex:
     const int first = a.v.x < b.v.x;
     const R lo = first ? a.v : b.v, hi = first ? b.v : a.v;
@@ -97,6 +101,16 @@ static inline R clt_value(const S s) {
     return s.v;
 % endif
 }
+% if pair and not gpu and not dt.is_complex:
+/* inclusive prefix of 16 lanes */
+static inline float16 clt_prefix16(float16 v) {
+<% lane = '0123456789abcdef' %>
+% for gap in (1, 2, 4, 8):
+    v += (float16)(${", ".join(["0.0f"] * gap + [f"v.s{lane[i]}" for i in range(16 - gap)])});
+% endfor
+    return v;
+}
+% endif
 <%def name="put(s, at_d, at_x)">
             clt_st_dst(dst + ${at_d}, clt_value(${s}));
 % if ranked:
@@ -206,6 +220,18 @@ ${w.params('p', rank, names)}\
 % endif
             ++i;
         }
+% if pair and not dt.is_complex:
+        for (; i + 16 <= end; i += 16) {
+            float t[16];
+            for (int j = 0; j < 16; ++j) t[j] = clt_read(from + (i + j) * sl);
+            const float16 sums = clt_prefix16(vload16(0, t));
+% if not totals:
+            vstore16(carry.v + (isfinite(carry.v) ? carry.lo + sums : sums), 0, t);
+            for (int j = 0; j < 16; ++j) clt_st_dst(dst + to + (i + j) * dl, t[j]);
+% endif
+            carry = clt_join(carry, clt_lift(sums.sf, i));
+        }
+% endif
         for (; i < end; ++i) {
             carry = clt_join(carry, clt_lift(clt_read(from + i * sl), i));
 % if not totals:

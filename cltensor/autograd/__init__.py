@@ -1,7 +1,7 @@
 """Automatic differentiation: torch.autograd's names.
 
-Owns the package's public face. Ops use `record`, `rebase`, `needs_grad`, `check_inplace`, `mark_view`; users use the rest.
-Tensors are made elsewhere and inherit `AutogradMixin`.
+Owns the package's public face. Ops use `record`, `rebase`, `needs_grad`, `check_inplace`,
+`mark_view`; users use the rest. Tensors are made elsewhere and inherit `AutogradMixin`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Variable(metaclass=_VariableMeta):
                 "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
                 stacklevel=2,
             )
-        t = data.detach()
+        t = AutogradMixin.__subclasses__()[0]() if data is None else data.detach()  # type: ignore
         if requires_grad:
             t.requires_grad = True
         return t

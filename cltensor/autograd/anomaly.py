@@ -1,6 +1,7 @@
 """Anomaly detection: which forward op is to blame for a backward pass that fails or gives NaN.
 
-Owns the switch, the traceback stored with a node and the report made from it. Knows nothing of the engine.
+Owns the switch, the traceback stored with a node and the report made from it. Knows nothing of the
+engine.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def is_anomaly_check_nan_enabled() -> bool:
     return STATE.check_nan
 
 
-class set_detect_anomaly:  # noqa: N801 - torch's name
+class set_detect_anomaly:
     """Switch anomaly detection on or off, at once; undone at the end when used as a context."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -46,8 +47,10 @@ class set_detect_anomaly:  # noqa: N801 - torch's name
         STATE.enabled, STATE.check_nan = self.prev
 
 
-class detect_anomaly:  # noqa: N801 - torch's name
-    """Name the forward op behind a failing backward pass, and fail on NaN gradients, inside the block."""
+class detect_anomaly:
+    """Name the forward op behind a failing backward pass, and fail on NaN gradients, inside the
+    block.
+    """
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
@@ -68,7 +71,9 @@ class detect_anomaly:  # noqa: N801 - torch's name
 
 
 def remember(extra: Any, parent: Any) -> None:
-    """Store the current call stack, without this library's own frames at its end, in a node's extras."""
+    """Store the current call stack, without this library's own frames at its end, in a node's
+    extras.
+    """
     frames = traceback.extract_stack()
     while frames and "/cltensor/" in frames[-1].filename.replace("\\", "/"):
         frames.pop()
@@ -77,18 +82,22 @@ def remember(extra: Any, parent: Any) -> None:
 
 
 def report(node: Any) -> None:
-    """Warn with the forward traceback of `node`, and of the nodes during whose backward it was made."""
+    """Warn with the forward traceback of `node`, and of the nodes during whose backward it was
+    made.
+    """
     extra = node._extra
     trace = None if extra is None or extra.metadata is None else extra.metadata.get("traceback_")
     if trace is None:
         warnings.warn(
             f"Error detected in {node.name()}. "
-            "No forward pass information available. Enable detect anomaly during forward pass for more information.",
+            "No forward pass information available. Enable detect anomaly during forward pass for "
+            "more information.",
             stacklevel=2,
         )
         return
     warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(trace)}",
+        f"Error detected in {node.name()}. Traceback of forward call that caused the "
+        f"error:\n{''.join(trace)}",
         stacklevel=2,
     )
     parent = extra.parent

@@ -1,4 +1,5 @@
-"""`torch.autograd.forward_ad`: the names of forward-mode differentiation, which this library does not have.
+"""`torch.autograd.forward_ad`: the names of forward-mode differentiation, which this library does
+not have.
 
 Owns the error that says so, and what to use in its place.
 """
@@ -7,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-_TEXT = "forward-mode AD is not available; torch.autograd.functional.jvp gives the same product by double backward"
+_TEXT = (
+    "forward-mode AD is not available; torch.autograd.functional.jvp gives the same product by "
+    "double backward"
+)
 
 
-class dual_level:  # noqa: N801 - torch's name
+class dual_level:
     """Refuse to open a level."""
 
     def __enter__(self) -> int:

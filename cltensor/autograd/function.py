@@ -21,7 +21,7 @@ from .views import CUSTOM_FUNCTION, MULTI_OUTPUT, attach, gradient_edge, require
 
 
 class FunctionCtx:
-    """What `forward` and `backward` share: saved tensors, flags, and any attribute the user sets."""
+    """What `forward` and `backward` share: saved tensors, flags, whatever the user sets."""
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep inputs or outputs (or None) for backward, found there as `ctx.saved_tensors`."""
@@ -52,7 +52,8 @@ class FunctionCtx:
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Do nothing, with a warning: sharing is tracked by itself."""
         warnings.warn(
-            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls "
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically "
+            "tracked. Note that calls "
             "to `set_()` are not tracked",
             FutureWarning,
             stacklevel=2,
@@ -110,7 +111,8 @@ class BackwardCFunction(Node, FunctionCtx):
                 items.append(None)
             elif not isinstance(t, TensorBase):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}"
+                    f"save_for_backward can only save variables, but argument {i} is of type "
+                    f"{type(t).__name__}"
                 )
             else:
                 items.append(save(t, t._node is self or any(t is out for out in outputs)))
@@ -152,7 +154,8 @@ class BackwardCFunction(Node, FunctionCtx):
                 kept.append(g)
             elif g is not None:
                 raise RuntimeError(
-                    f"function {self.name()} returned a gradient different from None at position {i + 1}, but the "
+                    f"function {self.name()} returned a gradient different from None at position "
+                    f"{i + 1}, but the "
                     "corresponding forward input was not a Variable"
                 )
         return tuple(kept)
@@ -162,7 +165,8 @@ class BackwardCFunction(Node, FunctionCtx):
         backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only "
                 "implement one of them."
             )
         return (vjp if vjp is not Function.vjp else backward)(self, *grads)
@@ -183,18 +187,21 @@ class FunctionMeta(type):
 
 
 class Function(metaclass=FunctionMeta):
-    """Base of custom differentiable functions: subclass it with static `forward` and `backward`, call `apply`.
+    """Base of custom differentiable functions: subclass it with static `forward` and `backward`,
+    call `apply`.
 
-    `forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`; `backward(ctx, *grads)` returns
-    one gradient or None for every argument of forward.
+    `forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`;
+    `backward(ctx, *grads)` returns one gradient or None for every argument of forward.
     """
 
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
-            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an "
+            "error in a future "
             "version of PyTorch.",
             DeprecationWarning,
             stacklevel=2,
@@ -202,8 +209,10 @@ class Function(metaclass=FunctionMeta):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
-            "function with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html"
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd "
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html"
             "#torch.autograd.Function)"
         )
 
@@ -223,7 +232,8 @@ class Function(metaclass=FunctionMeta):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return the gradients of forward's arguments."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with "
             "backward mode AD."
         )
 
@@ -233,7 +243,8 @@ class Function(metaclass=FunctionMeta):
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangents of forward's results."""
         raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
         )
 
     @staticmethod
@@ -294,14 +305,15 @@ def _wrap_outputs(
 ) -> tuple[Any, ...]:
     """Give every output its place in the graph, by what forward said of it."""
     dirty = ctx.dirty_tensors
-    for t in dirty or ():
-        if not _contains(outputs, t):
+    for item in dirty or ():
+        if not _contains(outputs, item):
             raise RuntimeError(
-                "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
-                "are modified inplace must all be outputs of the Function."
+                "Some elements marked as dirty during the forward method were not returned as "
+                "output. The inputs that are modified inplace must all be outputs of the Function."
             )
-    metas = []
-    wrapped = []
+        item._vc.value += 1
+    metas: list[Any] = []
+    wrapped: list[Any] = []
     several = sum(1 for out in outputs if isinstance(out, TensorBase)) > 1
     for nr, out in enumerate(outputs):
         if not isinstance(out, TensorBase):
@@ -316,14 +328,13 @@ def _wrap_outputs(
         )
         metas.append((t.shape, t.dtype, t.device))
         if not differentiable:
-            if is_input and not modified:
-                t = t.detach()
-            elif requires(t) and not is_input:
+            if (is_input and not modified) or (requires(t) and not is_input):
                 t = t.detach()
         elif modified:
             if not is_input:
                 warnings.warn(
-                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
+                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an "
+                    "input, there is no "
                     "need to pass it to mark_dirty().",
                     stacklevel=4,
                 )
@@ -377,10 +388,11 @@ def _rebase_dirty(
         )
     if several:
         raise RuntimeError(
-            "If your Function modifies in-place an input that is a view of another Tensor, it must have exactly one "
+            "If your Function modifies in-place an input that is a view of another Tensor, it must "
+            "have exactly one "
             "Tensor output."
         )
-    index = [i for i, a in enumerate(a for a in args if isinstance(a, TensorBase)) if a is t][0]
+    index = next(i for i, a in enumerate(a for a in args if isinstance(a, TensorBase)) if a is t)
     ctx._meta = tuple(metas)
     attach(t, ctx, index)
 

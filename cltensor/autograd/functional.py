@@ -1,7 +1,7 @@
 """`torch.autograd.functional`: whole derivatives of a Python function of tensors.
 
-Owns vjp, jvp, jacobian, hessian, vhp and hvp, all by reverse mode (jvp and hvp by differentiating a vjp with respect to
-its weights). Knows only `grad` and the tensors' methods.
+Owns vjp, jvp, jacobian, hessian, vhp and hvp, all by reverse mode (jvp and hvp by differentiating a
+vjp with respect to its weights). Knows only `grad` and the tensors' methods.
 """
 
 from __future__ import annotations
@@ -26,20 +26,24 @@ def _as_tuple(
         for i, item in enumerate(value):
             if not isinstance(item, TensorBase):
                 raise TypeError(
-                    f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the value at index {i} "
+                    f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but "
+                    f"the value at index {i} "
                     f"has type {type(item)}."
                 )
         return True, value
     if not isinstance(value, TensorBase):
         raise TypeError(
-            f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the given {arg} has type "
+            f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the given "
+            f"{arg} has type "
             f"{type(value)}."
         )
     return False, (value,)
 
 
 def _prepare(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool) -> tuple[Any, ...]:
-    """Give the inputs fresh identities, so that only what the function does with them is differentiated."""
+    """Give the inputs fresh identities, so that only what the function does with them is
+    differentiated.
+    """
     fresh = []
     for t in inputs:
         if create_graph and requires(t):
@@ -74,22 +78,29 @@ def _check_weights(v: tuple[Any, ...], like: tuple[Any, ...], is_tuple: bool) ->
 
 _INDEPENDENT = {
     "hessian": (
-        "The hessian of the user-provided function with respect to input {i} is independent of the input. This is not "
-        "allowed in strict mode. You should ensure that your function is thrice differentiable and that the hessian "
+        "The hessian of the user-provided function with respect to input {i} is independent of the "
+        "input. This is not "
+        "allowed in strict mode. You should ensure that your function is thrice differentiable and "
+        "that the hessian "
         "depends on the inputs."
     ),
     "jacobian": (
-        "While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} "
-        "is independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
-        "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for "
+        "While computing the hessian, found that the jacobian of the user-provided function with "
+        "respect to input {i} "
+        "is independent of the input. This is not allowed in strict mode. You should ensure that "
+        "your function is twice "
+        "differentiable and that the jacobian depends on the inputs (this would be violated by a "
+        "linear function for "
         "example)."
     ),
     "grad_inputs": (
-        "The gradient with respect to input {i} is independent of the inputs of the user-provided function. This is not "
+        "The gradient with respect to input {i} is independent of the inputs of the user-provided "
+        "function. This is not "
         "allowed in strict mode."
     ),
     "outputs": (
-        "Output {i} of the user-provided function does not require gradients. The outputs must be computed in a "
+        "Output {i} of the user-provided function does not require gradients. The outputs must be "
+        "computed in a "
         "differentiable manner from the input when running in strict mode."
     ),
 }
@@ -101,7 +112,8 @@ def _check_depends(items: Sequence[Any], what: str, strict: bool) -> None:
     for i, t in enumerate(items):
         if t is None:
             raise RuntimeError(
-                f"The output of the user-provided function is independent of input {i}. This is not allowed in strict "
+                f"The output of the user-provided function is independent of input {i}. This is "
+                "not allowed in strict "
                 "mode."
             )
         if not requires(t):
@@ -132,17 +144,22 @@ def _grads(
 
 
 _MISSING = {
-    "back": "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
+    "back": "The output of the user-provided function is independent of input {i}. This is not "
+    "allowed in strict mode.",
     "back_trick": (
-        "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double "
+        "The gradient with respect to the input is independent of entry {i} in the grad_outputs "
+        "when using the double "
         "backward trick to compute forward mode gradients. This is not allowed in strict mode."
     ),
     "double_back": (
-        "The jacobian of the user-provided function is independent of input {i}. This is not allowed in strict mode."
+        "The jacobian of the user-provided function is independent of input {i}. This is not "
+        "allowed in strict mode."
     ),
     "double_back_trick": (
-        "The hessian of the user-provided function is independent of entry {i} in the grad_jacobian. This is not allowed "
-        "in strict mode as it prevents from using the double backward trick to replace forward mode AD."
+        "The hessian of the user-provided function is independent of entry {i} in the "
+        "grad_jacobian. This is not allowed "
+        "in strict mode as it prevents from using the double backward trick to replace forward "
+        "mode AD."
     ),
 }
 
@@ -160,7 +177,8 @@ def _fill(
         elif strict and create_graph and not requires(g):
             what = "hessian" if "double" in stage else "jacobian"
             raise RuntimeError(
-                f"The {what} of the user-provided function is independent of input {i}. This is not allowed in strict "
+                f"The {what} of the user-provided function is independent of input {i}. This is "
+                "not allowed in strict "
                 "mode when create_graph=True."
             )
         filled.append(g)
@@ -187,7 +205,8 @@ def vjp(
             _check_weights(weights, outs, v_tuple)
         elif len(outs) != 1 or outs[0].numel() != 1:
             raise RuntimeError(
-                "The vector v can only be None if the user-provided function returns a single Tensor with a single "
+                "The vector v can only be None if the user-provided function returns a single "
+                "Tensor with a single "
                 "element."
             )
         products = _grads(outs, ins, weights, create_graph=create_graph)
@@ -216,7 +235,8 @@ def jvp(
             _check_weights(weights, ins, v_tuple)
         elif len(ins) != 1 or ins[0].numel() != 1:
             raise RuntimeError(
-                "The vector v can only be None if the input to the user-provided function is a single Tensor with a "
+                "The vector v can only be None if the input to the user-provided function is a "
+                "single Tensor with a "
                 "single element."
             )
         out_tuple, outs = _as_tuple(func(*ins), "outputs of the user-provided function", "jvp")
@@ -245,29 +265,35 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the Jacobian: for output shape S and input shape T a tensor of shape S + T, nested in tuples as they are.
+    """Return the Jacobian: for output shape S and input shape T a tensor of shape S + T, nested in
+    tuples as they are.
 
-    `vectorize` and `strategy` choose torch's ways of computing it; here the rows are computed one by one.
+    `vectorize` and `strategy` choose torch's ways of computing it; here the rows are computed one
+    by one.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
-            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
-            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
+            'function has more outputs than inputs, "forward-mode" tends to be more performant. '
+            'Otherwise, prefer to use "reverse-mode".'
         )
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
-                'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not '
-                'supported together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
+                "torch.autograd.functional.jacobian: `create_graph=True` and "
+                '`strategy="forward-mode"` are not supported together (yet). Please either set '
+                '`create_graph=False` or `strategy="reverse-mode"`.'
             )
         if strict:
             raise RuntimeError(
-                'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported '
-                'together (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
+                "torch.autograd.functional.jacobian: `strict=True` and "
+                '`strategy="forward-mode"` are not supported together (yet). Please either set '
+                '`strict=False` or `strategy="reverse-mode"`.'
             )
         if not vectorize:
             raise NotImplementedError(
-                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
+                "implemented for "
                 "`vectorize=True`."
             )
     with enable_grad():
@@ -277,7 +303,8 @@ def jacobian(
         _check_depends(outs, "outputs", strict)
         if vectorize and strict:
             raise RuntimeError(
-                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                "supported together. "
                 "Please either set `strict=False` or `vectorize=False`."
             )
         table = []
@@ -290,13 +317,15 @@ def jacobian(
                     if g is None:
                         if strict:
                             raise RuntimeError(
-                                f"Output {i} of the user-provided function is independent of input {k}. This is not "
+                                f"Output {i} of the user-provided function is independent of input "
+                                f"{k}. This is not "
                                 "allowed in strict mode."
                             )
                         g = t.new_zeros(t.shape)
                     elif strict and create_graph and not requires(g):
                         raise RuntimeError(
-                            f"The jacobian of the user-provided function is independent of input {i}. This is not "
+                            "The jacobian of the user-provided function is independent of input "
+                            f"{i}. This is not "
                             "allowed in strict mode when create_graph=True."
                         )
                     columns[k].append(g)
@@ -328,7 +357,9 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the Hessian of a scalar function: for input shapes S, T tensors of shape S + T, nested as the inputs."""
+    """Return the Hessian of a scalar function: for input shapes S, T tensors of shape S + T, nested
+    as the inputs.
+    """
     in_tuple, ins = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
@@ -365,7 +396,8 @@ def _weights(v: Any, ins: tuple[Any, ...], create_graph: bool, fn: str) -> tuple
         return weights
     if len(ins) != 1 or ins[0].numel() != 1:
         raise RuntimeError(
-            "The vector v can only be None if the input to the user-provided function is a single Tensor with a single "
+            "The vector v can only be None if the input to the user-provided function is a single "
+            "Tensor with a single "
             "element."
         )
     return None
@@ -378,7 +410,9 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a scalar function's value and the product of `v` with its Hessian, shaped as the inputs."""
+    """Return a scalar function's value and the product of `v` with its Hessian, shaped as the
+    inputs.
+    """
     with enable_grad():
         in_tuple, ins = _as_tuple(inputs, "inputs", "vhp")
         ins = _prepare(ins, create_graph, True)
@@ -401,7 +435,9 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a scalar function's value and the product of its Hessian with `v`, shaped as the inputs."""
+    """Return a scalar function's value and the product of its Hessian with `v`, shaped as the
+    inputs.
+    """
     with enable_grad():
         in_tuple, ins = _as_tuple(inputs, "inputs", "hvp")
         ins = _prepare(ins, create_graph, True)

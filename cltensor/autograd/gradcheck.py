@@ -1,10 +1,11 @@
 """`gradcheck` and `gradgradcheck`: gradients against finite differences.
 
-Owns the comparison. Numbers are compared on the host, in numpy; the functions under test run on their device.
+Owns the comparison. Numbers are compared on the host, in numpy; the functions under test run on
+their device.
 
 Note [Complex gradients]
-    The gradient of a real L at z = x + iy is dL/dx + i dL/dy. So for a complex output o the weights 1 and 1j give the
-    gradients of Re(o) and Im(o), and a step h changes L by Re(sum(conj(g) * h)).
+    The gradient of a real L at z = x + iy is dL/dx + i dL/dy. So for a complex output o the weights
+    1 and 1j give the gradients of Re(o) and Im(o), and a step h changes L by Re(sum(conj(g) * h)).
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ Array = np.ndarray[Any, Any]
 _NONDET = (
     "\n\nNOTE: If your op relies on non-deterministic operations i.e., it is listed here:\n"
     "https://pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html\n"
-    "this failure might be expected.\n\nIf you are adding a new operator, please file an issue and then use one of the\n"
+    "this failure might be expected.\n\nIf you are adding a new operator, please file an issue and "
+    "then use one of the\n"
     "workarounds. The workaround depends on how your test invokes gradcheck/gradgradcheck.\n"
 )
 _BC_TEXT = (
-    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by "
+    "default, but it may break "
     "existing callers of this function. If this is true for you, you can call this function with "
     '"check_undefined_grad=False" to disable the feature'
 )
@@ -67,25 +70,32 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
         x: Any = t
         if x.dtype.name not in ("float64", "complex128"):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
-                "likely fail if all the inputs are not of double precision floating point or complex. ",
+                f"Input #{i} requires gradient and is not a double precision floating point or "
+                "complex. This check will "
+                "likely fail if all the inputs are not of double precision floating point or "
+                "complex. ",
                 stacklevel=4,
             )
         if not all(st > 0 or n <= 1 for st, n in zip(x.stride(), x.shape)):
             raise RuntimeError(
-                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs "
+                "that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You "
+                "should call .contiguous "
                 "on the input before passing it to gradcheck."
             )
         found = True
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them "
+            "have requires_grad=True."
         )
 
 
 class _Steps:
-    """Evaluates a function with one input moved; the input's memory is written and put back, its version untouched."""
+    """Evaluates a function with one input moved; the input's memory is written and put back, its
+    version untouched.
+    """
 
     def __init__(
         self,
@@ -112,9 +122,11 @@ class _Steps:
 
 
 def _numerical(steps: _Steps, t: Any, sizes: Sequence[tuple[int, bool]], eps: float) -> list[Array]:
-    """For every output its Jacobian with respect to `t`, (parts, elements of t, elements of output).
+    """For every output its Jacobian with respect to `t`, (parts, elements of t, elements of
+    output).
 
-    Parts are the real and, for complex outputs, the imaginary one. `sizes`: elements and complexity of the outputs.
+    Parts are the real and, for complex outputs, the imaginary one. `sizes`: elements and complexity
+    of the outputs.
     """
     base = _host(t)
     complex_in = base.dtype.kind == "c"
@@ -133,7 +145,9 @@ def _numerical(steps: _Steps, t: Any, sizes: Sequence[tuple[int, bool]], eps: fl
 
 
 def _analytical(out: Any, tested: list[Any], parts: int) -> tuple[list[Array], bool]:
-    """The Jacobians of one output with respect to all inputs, from its rows; and whether dtypes matched."""
+    """The Jacobians of one output with respect to all inputs, from its rows; and whether dtypes
+    matched.
+    """
     made = [
         np.zeros((parts, t.numel(), out.numel()), complex if t.dtype.is_complex else float)
         for t in tested
@@ -163,11 +177,10 @@ def _host_dtype(t: Any) -> Any:
 def _mismatch(
     analytical: Array, numerical: Array, out: int, inp: int, t: Any, imag: bool | None
 ) -> GradcheckError:
-    prefix = (
-        ""
-        if imag is None
-        else f"While considering the {'imaginary' if imag else 'real'} part of complex outputs only, "
-    )
+    prefix = ""
+    if imag is not None:
+        part = "imaginary" if imag else "real"
+        prefix = f"While considering the {part} part of complex outputs only, "
     show = t.detach().new_tensor
     return GradcheckError(
         f"{prefix}Jacobian mismatch for output {out} with respect to input {inp},\n"
@@ -204,8 +217,10 @@ def _check_slow(
         for first, second in zip(analytical, again):
             if first.size and not (abs(first - second).max() <= nondet_tol):
                 raise GradcheckError(
-                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
-                    "gives different values, although analytical gradient matches numerical gradient."
+                    "Backward is not reentrant, i.e., running backward with same input and "
+                    "grad_output multiple times "
+                    "gives different values, although analytical gradient matches numerical "
+                    "gradient."
                     f"The tolerance for nondeterminism was {nondet_tol}.{_NONDET}"
                 )
 
@@ -305,7 +320,8 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], tested: 
             if g is not None and (_host(g) != 0).any():
                 warnings.warn(_BC_TEXT, stacklevel=4)
                 raise GradcheckError(
-                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
+                    "Expected all input grads to be undefined or zero when all output grads are "
+                    "undefined or zero. "
                     f"{_UNDEFINED_NOTES}"
                 )
 
@@ -344,10 +360,11 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Return True if the gradients of `func` match finite differences at `inputs` (which should be float64).
+    """Return True if the gradients of `func` match finite differences at `inputs` (which should be
+    float64).
 
-    Every input that requires grad is moved by `eps` element by element (in a random direction with `fast_mode`).
-    GradcheckError, or False without `raise_exception`, where something differs.
+    Every input that requires grad is moved by `eps` element by element (in a random direction with
+    `fast_mode`). GradcheckError, or False without `raise_exception`, where something differs.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError(

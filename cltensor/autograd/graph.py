@@ -32,7 +32,8 @@ __all__ = [
 
 def increment_version(tensor: Any) -> None:
     """Count a write to a tensor (or several) that autograd did not see."""
-    for t in (tensor,) if isinstance(tensor, TensorBase) else tensor:
+    tensors: Any = (tensor,) if isinstance(tensor, TensorBase) else tensor
+    for t in tensors:
         t._vc.value += 1
 
 
@@ -60,7 +61,8 @@ def register_multi_grad_hook(
 ) -> RemovableHandle:
     """Call `fn` in a backward pass once the gradients of all `tensors` are known, or of `any` one.
 
-    With "all" it gets a list of gradients, None for tensors that the pass does not reach; with "any" the first gradient.
+    With "all" it gets a list of gradients, None for tensors that the pass does not reach; with
+    "any" the first gradient.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")

@@ -66,7 +66,9 @@ def _hook_name(hook: Any) -> str:
 
 
 def type_string(t: Any) -> str:
-    """Return torch's legacy type name of a tensor: "torch.FloatTensor", on a GPU "torch.opencl.FloatTensor"."""
+    """Return torch's legacy type name of a tensor: "torch.FloatTensor", on a GPU
+    "torch.opencl.FloatTensor".
+    """
     kind = t.device.type
     return f"torch.{'' if kind == 'cpu' else kind + '.'}{t.dtype.scalar_name}Tensor"
 
@@ -80,7 +82,8 @@ def check_result(before: Any, after: Any, hook: Any) -> None:
     name = _hook_name(hook)
     if after.dtype is not before.dtype or after.device != before.device:
         raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was {type_string(before)} got {type_string(after)})"
+            f"hook '{name}' has changed the type of value (was {type_string(before)} got "
+            f"{type_string(after)})"
         )
     if tuple(after.shape) != tuple(before.shape):
         raise RuntimeError(f"hook '{name}' has changed the size of value")
@@ -100,14 +103,7 @@ def run_tensor_hooks(hooks: dict[int, Any], grad: Any) -> Any:
 
 def _replace(hook: Any, before: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
     if not isinstance(result, tuple):
-        if hasattr(result, "_vc") and len(before) == 1:
-            result = (result,)
-        elif isinstance(result, list):
-            result = tuple(result)
-        else:
-            raise TypeError(
-                f"hook returned '{type(result).__name__}', expected a tuple of gradients"
-            )
+        raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
     if len(result) != len(before):
         raise RuntimeError(
             f"hook '{_hook_name(hook)}' has returned an incorrect number of values "

@@ -1,9 +1,10 @@
 """What a tensor can do with gradients: `requires_grad`, `grad`, `backward`, hooks.
 
-Owns `AutogradMixin`, from which the Tensor class inherits. It uses of a tensor only `shape`, `dtype`, `device`, layout
-and methods. Attributes of a tensor that autograd keeps: `_requires` (a leaf that wants gradients), `_node` and `_nr`
-(the node that made it, and as which output), `_grad`, `_acc` (weak reference to the leaf's AccumulateGrad), `_vc`
-(version counter, shared with views), `_view` (ViewMeta or None), `_hooks`, `_post_hooks`, `_retain`.
+Owns `AutogradMixin`, from which the Tensor class inherits. It uses of a tensor only `shape`,
+`dtype`, `device`, layout and methods. Attributes of a tensor that autograd keeps: `_requires` (a
+leaf that wants gradients), `_node` and `_nr` (the node that made it, and as which output), `_grad`,
+`_acc` (weak reference to the leaf's AccumulateGrad), `_vc` (version counter, shared with views),
+`_view` (ViewMeta or None), `_hooks`, `_post_hooks`, `_retain`.
 """
 
 from __future__ import annotations
@@ -22,19 +23,26 @@ from .version import InferenceVersion
 from .views import _retain_on, grad_node, requires
 
 _NON_LEAF_GRAD = (
-    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-    "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
-    "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the "
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+    "attribute won't be "
+    "populated during autograd.backward(). If you indeed want the .grad field to be populated for "
+    "a non-leaf Tensor, "
+    "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make "
+    "sure you access the "
     "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information."
 )
 _NOT_LEAF = (
-    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
+    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+    "variable in a subgraph "
     "that doesn't require differentiation use var_no_grad = var.detach()."
 )
 _DETACH_VIEW = (
-    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
-    "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
-    "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
+    "(DDP) for training, "
+    "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+    "detach_() cannot be "
+    "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+    "function in "
     "torch/optim/optimizer.py as the solution."
 )
 _C_NAMES = {
@@ -56,13 +64,13 @@ _C_NAMES = {
 class AutogradMixin(TensorBase):
     """The part of a tensor that belongs to autograd."""
 
-    __slots__ = ()
-
     _vc: Any
 
     @property
     def requires_grad(self) -> bool:
-        """True if gradients flow into this tensor: a leaf that asked for them, or computed from one."""
+        """True if gradients flow into this tensor: a leaf that asked for them, or computed from
+        one.
+        """
         if self._requires or self._node is not None:
             return True
         return self._view is not None and requires(self)
@@ -77,8 +85,13 @@ class AutogradMixin(TensorBase):
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Ask for gradients of this leaf, or stop doing so; return it."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                f"{type(requires_grad).__name__}"
+            )
         self._set_requires(
-            bool(requires_grad), "only Tensors of floating point dtype can require gradients"
+            requires_grad, "only Tensors of floating point dtype can require gradients"
         )
         return self
 
@@ -90,7 +103,8 @@ class AutogradMixin(TensorBase):
         if value:
             if type(self._vc) is InferenceVersion and not GRAD.inference:
                 raise RuntimeError(
-                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                    "allowed."
                 )
             if self.dtype.category < 2:  # type: ignore[attr-defined]
                 raise RuntimeError(dtype_text)
@@ -135,7 +149,8 @@ class AutogradMixin(TensorBase):
     def _check_grad(self, g: Any) -> None:
         if not isinstance(g, TensorBase):
             raise TypeError(
-                f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}"
+                "assigned grad expected to be a Tensor or None but got grad of type "
+                f"{type(g).__name__}"
             )
         if g is self:
             raise RuntimeError("can't assign Variable as its own grad")
@@ -143,27 +158,36 @@ class AutogradMixin(TensorBase):
         mine: Any = self
         if have.dtype is not mine.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{_C_NAMES.get(have.dtype.name, have.dtype.name)}' to a "
-                f"tensor with grad_dtype '{mine.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype "
-                "(defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, "
-                "or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
+                "attempting to assign a gradient with dtype "
+                f"'{_C_NAMES.get(have.dtype.name, have.dtype.name)}' to a "
+                f"tensor with grad_dtype '{mine.dtype.scalar_name}'. The gradient must match the "
+                "tensor's grad_dtype "
+                "(defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute "
+                "with a specific dtype, "
+                "or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of "
+                "a tensor and its "
                 "gradient may break downstream systems that assume they match."
             )
         if have.device.type != mine.device.type:
             raise RuntimeError(
-                f"attempting to assign a gradient with device type '{have.device.type}' to a tensor with device type "
-                f"'{mine.device.type}'. Please ensure that the gradient and the tensor are on the same device"
+                f"attempting to assign a gradient with device type '{have.device.type}' to a "
+                "tensor with device type "
+                f"'{mine.device.type}'. Please ensure that the gradient and the tensor are on the "
+                "same device"
             )
         if have.device != mine.device:
             raise RuntimeError(
-                f"attempting to assign a gradient located on device with index '{have.device.index}' to a tensor "
-                f"located on device with index '{mine.device.index}'. Please ensure that the gradient and the tensor "
+                "attempting to assign a gradient located on device with index "
+                f"'{have.device.index}' to a tensor "
+                f"located on device with index '{mine.device.index}'. Please ensure that the "
+                "gradient and the tensor "
                 "are on the same device"
             )
         if have.shape != mine.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(have.shape)}' to a tensor of size "
-                f"'{list(mine.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                f"'{list(mine.shape)}'. Please ensure that the gradient and the tensor are the "
+                "same size"
             )
 
     def backward(
@@ -173,9 +197,11 @@ class AutogradMixin(TensorBase):
         create_graph: bool = False,
         inputs: Any = None,
     ) -> None:
-        """Add the gradient of this tensor, weighted by `gradient`, to the `.grad` of every leaf it was made from.
+        """Add the gradient of this tensor, weighted by `gradient`, to the `.grad` of every leaf it
+        was made from.
 
-        A one-element tensor needs no `gradient`. RuntimeError if the graph was freed by an earlier pass.
+        A one-element tensor needs no `gradient`. RuntimeError if the graph was freed by an earlier
+        pass.
         """
         engine.backward(self, gradient, retain_graph, create_graph, None, inputs)
 
@@ -195,7 +221,9 @@ class AutogradMixin(TensorBase):
         return self._retain and not self.is_leaf
 
     def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
-        """Call `hook(grad)` when this tensor's gradient is known; a tensor it returns takes the gradient's place."""
+        """Call `hook(grad)` when this tensor's gradient is known; a tensor it returns takes the
+        gradient's place.
+        """
         if not requires(self):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         node = grad_node(self)
@@ -206,7 +234,7 @@ class AutogradMixin(TensorBase):
                 extra = node._extras()
                 if extra.tensor_hooks is None:
                     extra.tensor_hooks = {}
-                hooks = extra.tensor_hooks.setdefault(self._nr, hooks)  # type: ignore[assignment]
+                hooks = extra.tensor_hooks.setdefault(self._nr, hooks)
             self._hooks = hooks
         handle = RemovableHandle(hooks)
         hooks[handle.id] = hook
@@ -243,7 +271,9 @@ class AutogradMixin(TensorBase):
         self._post_hooks = value
 
     def detach_(self) -> Any:
-        """Cut this tensor off its graph and make it a leaf that needs no gradient. RuntimeError for a view."""
+        """Cut this tensor off its graph and make it a leaf that needs no gradient. RuntimeError for
+        a view.
+        """
         if self._view is not None:
             raise RuntimeError(_DETACH_VIEW)
         self._node = None

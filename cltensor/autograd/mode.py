@@ -1,7 +1,8 @@
 """Grad modes: whether ops record a graph, per thread.
 
-Owns the thread-local flags and the context managers that set them (`no_grad`, `enable_grad`, `set_grad_enabled`,
-`inference_mode`), which also decorate functions and generators. Knows nothing of tensors or nodes.
+Owns the thread-local flags and the context managers that set them (`no_grad`, `enable_grad`,
+`set_grad_enabled`, `inference_mode`), which also decorate functions and generators. Knows nothing
+of tensors or nodes.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from .version import InferenceVersion, VersionCounter
 class _Flags(threading.local):
     """What autograd asks about the current thread, read on every op.
 
-    `enabled`: ops record nodes. `inference`: inside inference mode (then `enabled` is False). `counter`: the class of
-    version counter a new tensor takes. `pack`: the innermost pair of saved-tensor hooks, or None. `pack_off`: why such
-    hooks are forbidden, or None. `task`: the backward pass running in this thread, or None.
+    `enabled`: ops record nodes. `inference`: inside inference mode (then `enabled` is False).
+    `counter`: the class of version counter a new tensor takes. `pack`: the innermost pair of
+    saved-tensor hooks, or None. `pack_off`: why such hooks are forbidden, or None. `task`: the
+    backward pass running in this thread, or None.
     """
 
     enabled: bool = True
@@ -64,7 +66,7 @@ def _wrap_generator(make: Callable[[], Any], func: Callable[..., Any]) -> Callab
                     raise
                 except BaseException:
                     with make():
-                        response = gen.throw(*sys.exc_info()[1:2])  # type: ignore[arg-type]
+                        response = gen.throw(*sys.exc_info()[1:2])
                 else:
                     with make():
                         response = gen.send(request)
@@ -118,7 +120,7 @@ class _Mode:
         return wrapper
 
 
-class no_grad(_Mode):  # noqa: N801 - torch's name
+class no_grad(_Mode):
     """Record no graph inside the block or the decorated function."""
 
     __slots__ = ()
@@ -135,7 +137,7 @@ class no_grad(_Mode):  # noqa: N801 - torch's name
         GRAD.enabled = self.prev
 
 
-class enable_grad(_Mode):  # noqa: N801 - torch's name
+class enable_grad(_Mode):
     """Record a graph inside the block or the decorated function, also within `no_grad()`."""
 
     __slots__ = ()
@@ -152,7 +154,7 @@ class enable_grad(_Mode):  # noqa: N801 - torch's name
         GRAD.enabled = self.prev
 
 
-class set_grad_enabled(_Mode):  # noqa: N801 - torch's name
+class set_grad_enabled(_Mode):
     """Switch recording on or off: at once when called, undone at the end when used as a context."""
 
     __slots__ = ("mode",)
@@ -160,7 +162,8 @@ class set_grad_enabled(_Mode):  # noqa: N801 - torch's name
     def __init__(self, mode: bool) -> None:
         if type(mode) is not bool:
             raise TypeError(
-                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
             )
         self.prev = GRAD.enabled
         self.mode = mode
@@ -183,7 +186,7 @@ class set_grad_enabled(_Mode):  # noqa: N801 - torch's name
         return f"torch.set_grad_enabled(mode={self.mode})"
 
 
-class inference_mode(_Mode):  # noqa: N801 - torch's name
+class inference_mode(_Mode):
     """Record no graph and count no versions: tensors made inside may never take part in one."""
 
     __slots__ = ("mode",)
@@ -215,7 +218,7 @@ class inference_mode(_Mode):  # noqa: N801 - torch's name
 _multithreading = True
 
 
-class set_multithreading_enabled(_Mode):  # noqa: N801 - torch's name
+class set_multithreading_enabled(_Mode):
     """Accepted for torch's sake: a backward pass always runs in the thread that called it."""
 
     __slots__ = ("mode",)

@@ -1,12 +1,13 @@
 """Graph nodes: what a recorded op leaves behind.
 
-Owns the node classes, their edges, extras (hooks, metadata) and how saved values are read back. Knows nothing of the
-engine that walks the graph, nor of how tensors are made.
+Owns the node classes, their edges, extras (hooks, metadata) and how saved values are read back.
+Knows nothing of the engine that walks the graph, nor of how tensors are made.
 
-A node's `_edges` are `(node, output number)` pairs, one for every input of the op, `(None, 0)` where no gradient goes.
-`_meta` says for every output what its gradient must look like: `(shape, dtype, device)`, or None where the output is
-not differentiable. `_key` orders the backward pass, smallest first: minus the sequence number, so the op recorded last
-runs first, and leaves before everything.
+A node's `_edges` are `(node, output number)` pairs, one for every input of the op, `(None, 0)`
+where no gradient goes. `_meta` says for every output what its gradient must look like: `(shape,
+dtype, device)`, or None where the output is not differentiable. `_key` orders the backward pass,
+smallest first: minus the sequence number, so the op recorded last runs first, and leaves before
+everything.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _leaf_keys = itertools.count(-(1 << 62))
 
 
 class Extra:
-    """What few nodes have: hooks, a retained gradient, metadata, the traceback of anomaly detection."""
+    """What few nodes have: hooks, a retained gradient, metadata, the traceback of anomaly
+    detection.
+    """
 
     __slots__ = ("metadata", "parent", "post", "pre", "retain", "tensor_hooks")
 
@@ -111,7 +114,9 @@ class Node:
         return extra
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after this node ran; a tuple it returns replaces grad_inputs."""
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; a tuple it returns replaces
+        grad_inputs.
+        """
         extra = self._extras()
         if extra.post is None:
             extra.post = OrderedDict()
@@ -153,7 +158,9 @@ class Node:
 
 
 def read_saved(node: Node, name: str) -> Any:
-    """Return one saved value of `node`, unpacking tensors. AttributeError if there is none of that name."""
+    """Return one saved value of `node`, unpacking tensors. AttributeError if there is none of that
+    name.
+    """
     saved = node._saved
     if not saved or name not in saved:
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
@@ -171,7 +178,8 @@ def read_saved(node: Node, name: str) -> Any:
 class OpNode(Node):
     """A node made by `record`: one subclass for each of torch's node names, its formula in `_fn`.
 
-    A saved value called `x` reads as `node.x` (what formulas use) and `node._saved_x` (torch's public name).
+    A saved value called `x` reads as `node.x` (what formulas use) and `node._saved_x` (torch's
+    public name).
     """
 
     __slots__ = ()
@@ -181,7 +189,8 @@ class OpNode(Node):
             return self._saved[name[11:]]
         key = name[7:] if name.startswith("_saved_") else name
         value = read_saved(self, key)
-        # The next reading of this name, on any node of this class, finds a property and skips the failed lookup.
+        # The next reading of this name, on any node of this class, finds a property and skips the
+        # failed lookup.
         setattr(type(self), name, property(lambda node: read_saved(node, key)))
         return value
 
@@ -221,11 +230,14 @@ class AccumulateGrad(Node):
         self._shapes = ()
 
     def _apply(self, grads: list[Any]) -> tuple[Any, ...]:
-        from .engine import accumulate
+        from .loop import accumulate
 
         if grads[0] is not None:
             accumulate(self.variable, grads, GRAD.enabled)
         return ()
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
 
     def _sequence_nr(self) -> int:
         return (1 << 64) - 1

@@ -1,7 +1,8 @@
 """Recording: the one way an op leaves a node in the graph.
 
-Owns `needs_grad` and `record`, for ops that return new tensors; for those that write in place see views.py. Knows no
-formula and nothing of the engine. This runs on every op, so it is written for speed.
+Owns `needs_grad` and `record`, for ops that return new tensors; for those that write in place see
+views.py. Knows no formula and nothing of the engine. This runs on every op, so it is written for
+speed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Formula = Callable[..., Any]
 
 
 def needs_grad(*tensors: Any) -> bool:
-    """Return True if an op on these inputs (None and non-tensors are let pass) is to be recorded."""
+    """Return True if an op on these inputs is to be recorded; non-tensors are let pass."""
     if not GRAD.enabled:
         return False
     for t in tensors:
@@ -45,13 +46,15 @@ def record(
     backward: Formula,
     saved: dict[str, Any] | None = None,
 ) -> OpNode | None:
-    """Make `outputs` (a tensor, or a tuple) the results of a node called `name` (torch's: "MulBackward0").
+    """Make `outputs` (a tensor, or a tuple) the results of a node called `name` (torch's:
+    "MulBackward0").
 
-    Does nothing and returns None where no input requires grad or grad mode is off. `backward(ctx, *grads)` returns one
-    gradient (or None) for every input; a lone input's may come bare. There `ctx.x` is the saved value called x (for
-    tensors checked to be unchanged), `ctx.needs[i]` says whether input i's gradient is wanted, `ctx.shapes[i]` is its
-    shape. Gradients need not be summed back to the inputs' shapes or cast to their dtypes: the engine does that. With
-    several differentiable outputs, the missing gradients arrive as zeros; those of integer outputs as None.
+    Does nothing and returns None where no input requires grad or grad mode is off. `backward(ctx,
+    *grads)` returns one gradient (or None) for every input; a lone input's may come bare. There
+    `ctx.x` is the saved value called x (for tensors checked to be unchanged), `ctx.needs[i]` says
+    whether input i's gradient is wanted, `ctx.shapes[i]` is its shape. Gradients need not be summed
+    back to the inputs' shapes or cast to their dtypes: the engine does that. With several
+    differentiable outputs, the missing gradients arrive as zeros; those of integer outputs as None.
     The dict `saved` is taken over, not copied.
     """
     if not GRAD.enabled:

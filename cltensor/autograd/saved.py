@@ -1,7 +1,7 @@
 """Saved tensors: what a node keeps for its backward formula.
 
-Owns the version check, how a saved value finds its place in the graph again, and the hooks that pack and unpack
-(`saved_tensors_hooks`). Knows nothing of nodes' formulas or of the engine.
+Owns the version check, how a saved value finds its place in the graph again, and the hooks that
+pack and unpack (`saved_tensors_hooks`). Knows nothing of nodes' formulas or of the engine.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ class TensorBase:
     These are class-wide defaults: a new tensor stores only what differs.
     """
 
-    __slots__ = ()
-
     _requires = False
     _node: Any = None
     _nr = 0
@@ -37,14 +35,19 @@ class TensorBase:
 
 
 FREED_TEXT = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+    "autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you "
+    "need to access saved "
     "tensors after calling backward."
 )
 _INFERENCE_TEXT = (
-    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+    "inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal "
+    "tensor and use it in "
     "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
 )
 
@@ -230,8 +233,10 @@ def save_dict(saved: dict[str, Any], outputs: Any) -> None:
                     break
 
 
-class saved_tensors_hooks:  # noqa: N801 - torch's name
-    """Within the block, keep `pack_hook(t)` for every tensor saved for backward; `unpack_hook` gives it back."""
+class saved_tensors_hooks:
+    """Within the block, keep `pack_hook(t)` for every tensor saved for backward; `unpack_hook`
+    gives it back.
+    """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook = pack_hook
@@ -247,7 +252,7 @@ class saved_tensors_hooks:  # noqa: N801 - torch's name
         GRAD.pack = self.prev
 
 
-class disable_saved_tensors_hooks:  # noqa: N801 - torch's name
+class disable_saved_tensors_hooks:
     """Within the block, `saved_tensors_hooks` raises RuntimeError with this message."""
 
     def __init__(self, error_message: str) -> None:
@@ -272,8 +277,10 @@ class disable_saved_tensors_hooks:  # noqa: N801 - torch's name
         return wrapper
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - torch's name
-    """Within the block, keep saved tensors in host memory; they move back to their device for backward."""
+class save_on_cpu(saved_tensors_hooks):
+    """Within the block, keep saved tensors in host memory; they move back to their device for
+    backward.
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda t: (t.device, t.to("cpu")), lambda packed: packed[1].to(packed[0]))

@@ -1,7 +1,7 @@
 """Version counters: how often a storage was written, so that stale saved tensors are found.
 
-Owns the two counter classes. A tensor, its views and `detach()` share one counter; every in-place write adds one.
-Knows nothing of tensors or graphs.
+Owns the two counter classes. A tensor, its views and `detach()` share one counter; every in-place
+write adds one. Knows nothing of tensors or graphs.
 """
 
 from __future__ import annotations

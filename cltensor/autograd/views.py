@@ -1,14 +1,16 @@
 """Views: how a view follows its base through in-place writes.
 
-Owns `ViewMeta`, the gradient edge of any tensor, the checks before an in-place write and the rebasing of history after
-it. Knows nothing of the engine.
+Owns `ViewMeta`, the gradient edge of any tensor, the checks before an in-place write and the
+rebasing of history after it. Knows nothing of the engine.
 
 Note [Views and in-place writes]
-    A view remembers its root base and the version at which its own grad node was right. A differentiable write into a
-    view replaces the history of the *base* by a `CopySlices` node, which runs the write's formula on the slice of the
-    gradient that the view covers. Any other view of that base then has an outdated node, noticed by its version, and
-    gets a new one by being derived from the base again when somebody asks. In-place ops call three functions:
-    `check_inplace(t, *others)` before the write, then `t._vc.value += 1`, then `rebase(t, name, inputs, backward, saved)`.
+    A view remembers its root base and the version at which its own grad node was right. A
+    differentiable write into a view replaces the history of the *base* by a `CopySlices` node,
+    which runs the write's formula on the slice of the gradient that the view covers. Any other view
+    of that base then has an outdated node, noticed by its version, and gets a new one by being
+    derived from the base again when somebody asks. In-place ops call three functions:
+    `check_inplace(t, *others)` before the write, then `t._vc.value += 1`, then `rebase(t, name,
+    inputs, backward, saved)`.
 """
 
 from __future__ import annotations
@@ -32,25 +34,33 @@ _VIEW_OF_LEAF = (
     "a view of a leaf Variable that requires grad is being used in an in-place operation."
 )
 _INFERENCE_WRITE = (
-    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
-    "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone "
+    "to get a normal "
+    "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
+    "details."
 )
 _WHY = {
     CUSTOM_FUNCTION: (
-        " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
-        "logic to handle view+inplace would override the custom backward associated with the custom Function, leading "
-        "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+        " This view was created inside a custom Function (or because an input was returned as-is) "
+        "and the autograd "
+        "logic to handle view+inplace would override the custom backward associated with the "
+        "custom Function, leading "
+        "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+        "output of the custom "
         "Function."
     ),
     MULTI_OUTPUT: (
-        " This view is the output of a function that returns multiple views. Such functions do not allow the output "
-        "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+        " This view is the output of a function that returns multiple views. Such functions do not "
+        "allow the output "
+        "views to be modified inplace. You should replace the inplace operation by an out-of-place "
+        "one."
     ),
 }
 
 
 class ViewMeta:
-    """What makes a tensor a view: its root base, how to derive it again, and the version its node belongs to.
+    """What makes a tensor a view: its root base, how to derive it again, and the version its node
+    belongs to.
 
     `replay(base)` gives the view anew; None where strides and offset say it all.
     """
@@ -71,8 +81,9 @@ def mark_view(
 ) -> None:
     """Say that `view` looks into `parent` (which may be a view itself).
 
-    `replay(parent)` derives the view again; used only where shape, strides and offset in the parent's elements do not
-    describe it (a change of dtype). `multi`: it is one of several views that one op returned.
+    `replay(parent)` derives the view again; used only where shape, strides and offset in the
+    parent's elements do not describe it (a change of dtype). `multi`: it is one of several views
+    that one op returned.
     """
     vc = view._vc
     meta = parent._view
@@ -154,7 +165,7 @@ def _refresh(t: Any, meta: ViewMeta) -> Node | None:
 
 
 def set_node(t: Any, node: Node | None, nr: int) -> None:
-    """Give `t` another history: a retained gradient moves along, its hooks stay with the old one."""
+    """Give `t` another history: a retained gradient moves along, hooks stay with the old one."""
     old = t._node
     if old is not None and t._retain and old._extra is not None and old._extra.retain is not None:
         old._extra.retain.pop(t._nr, None)
@@ -175,7 +186,9 @@ def _retain_on(t: Any, node: Node, nr: int) -> None:
 
 
 def gradient_edge(t: Any) -> tuple[Any, int]:
-    """Return the `(node, output number)` that `t`'s gradient flows to; `(None, 0)` if it needs none."""
+    """Return the `(node, output number)` that `t`'s gradient flows to; `(None, 0)` if it needs
+    none.
+    """
     node = t._node if t._view is None else grad_node(t)
     if node is not None:
         return node, t._nr
@@ -197,14 +210,18 @@ def _check_kind(t: Any, meta: ViewMeta, indirect: bool) -> None:
             else ("no_grad mode", "with grad mode enabled", "no_grad")
         )
         raise RuntimeError(
-            f"A view was created in {where} and {what} modified inplace {other}. Given that this use case is ambiguous "
-            "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
-            f"either both inside the {block} block (if you don't want the inplace to be tracked) or both outside (if "
+            f"A view was created in {where} and {what} modified inplace {other}. Given that this "
+            "use case is ambiguous "
+            "and error-prone, it is forbidden. You can clarify your code by moving both the view "
+            "and the inplace "
+            f"either both inside the {block} block (if you don't want the inplace to be tracked) "
+            "or both outside (if "
             "you want the inplace to be tracked)."
         )
     verb = f"and {what}" if indirect else "and is being"
     raise RuntimeError(
-        f"Output {t._nr} of {short_name(node.name())} is a view {verb} modified inplace.{_WHY[kind]}"
+        f"Output {t._nr} of {short_name(node.name())} is a view {verb} modified "
+        f"inplace.{_WHY[kind]}"
     )
 
 
@@ -266,7 +283,9 @@ def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any]
 
 
 class CopySlices(Node):
-    """A write into part of a base: the write's own formula, applied to the part of the gradient it covers."""
+    """A write into part of a base: the write's own formula, applied to the part of the gradient it
+    covers.
+    """
 
     __slots__ = ("_index", "_inner", "_layout", "_replay", "_strides")
 
@@ -285,6 +304,9 @@ class CopySlices(Node):
         self._meta = ((base.shape, base.dtype, base.device),)
         self._saved = inner._saved
         self._shapes = inner._shapes
+
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
 
     def slice_of(self, base: Any) -> Any:
         """Return the part of `base` (or of a tensor laid out like it) that the write covered."""
@@ -320,7 +342,9 @@ class CopySlices(Node):
 
 
 def attach(t: Any, inner: Node, index: int) -> None:
-    """Make `inner`, just recorded for a write into `t` (its input number `index`), the history of `t` or its base."""
+    """Make `inner`, just recorded for a write into `t` (its input number `index`), the history of
+    `t` or its base.
+    """
     meta = t._view
     if meta is None:
         set_node(t, inner, 0)
@@ -332,7 +356,7 @@ def attach(t: Any, inner: Node, index: int) -> None:
 
     def locate(part: Any) -> Any:
         """Place the saved result in the base with its new history, for higher derivatives."""
-        node = ref()
+        node: Any = ref()
         whole = part.alias().as_strided(shape, strides, offset)
         whole._node = node
         whole._nr = 0
@@ -353,10 +377,10 @@ def rebase(
 ) -> None:
     """Record a write into `t`, after it was made and `t._vc.value` was raised by one.
 
-    As `record`, with `t` itself among the inputs. What is saved under the name "result" is `t` as it is now; every
-    other saved tensor is taken as it was before the write, so one that shares `t`'s storage is found changed when
-    backward reads it. Save a `SavedTensor` made beforehand, or a clone, to be exact. Does nothing where no input
-    requires grad or grad mode is off.
+    As `record`, with `t` itself among the inputs. What is saved under the name "result" is `t` as
+    it is now; every other saved tensor is taken as it was before the write, so one that shares
+    `t`'s storage is found changed when backward reads it. Save a `SavedTensor` made beforehand, or
+    a clone, to be exact. Does nothing where no input requires grad or grad mode is off.
     """
     if not GRAD.enabled:
         return
@@ -390,11 +414,7 @@ def rebase(
         saved["result"] = item  # type: ignore[index]
     if ANOMALY.enabled:
         anomaly.remember(node._extras(), GRAD.task.node if GRAD.task is not None else None)
-    for index, item in enumerate(inputs):
-        if item is t:
-            break
-    else:
-        raise ValueError("the tensor written in place must be among the inputs of its op")
+    index = next(i for i, item in enumerate(inputs) if item is t)
     attach(t, node, index)
 
 
@@ -409,7 +429,8 @@ def _copy_formula(ctx: Any, g: Any) -> tuple[Any, Any]:
 
 
 def rebase_to(t: Any, value: Any) -> None:
-    """Give `t` the history of `value`, whose elements were just written into it (`t._vc.value` raised by one).
+    """Give `t` the history of `value`, whose elements were just written into it (`t._vc.value`
+    raised by one).
 
     For in-place forms made of several ops: `value` was computed from what `t` was before.
     """

@@ -1,246 +1,340 @@
 """The dense-product family: matrix-matrix, matrix-vector and dot products of strided operands.
 
-Owns the choice of schedule, of the register tile and of the blocking, and the launches. A kernel's key is dtypes and how
-its operands are read (directly or packed), never a shape or a stride. Knows nothing of tensors, broadcasting rules or
+Owns the public entries, the choice of schedule and blocking, and the matrix-matrix launches. A kernel's key is dtypes and
+how its operands are read (in place or packed), never a shape or a stride. Knows nothing of tensors, broadcasting rules or
 gradients: batch dims arrive already equal (stride 0 where broadcast).
 
 Schedules: "cpu" (templates/gemm_cpu.mako: a work-item is a thread), "gpu" (templates/gemm_gpu.mako: a work-item is a
-lane). Products with one row or one column go to codegen.gemv.
+lane). Products with one row or one column go to gemv.py when the matrix has an adjacent dim.
 """
 
 from __future__ import annotations
 
 import itertools
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import dtypes
 from ..layout import collapse, contiguous_strides, numel
+from . import gemv
 from .operand import Operand
-from .source import include, render
+from .product import (
+    LONG, SCALARS, Product, Side, access_variables, accumulator, built, ceil_div, in_pieces, number,
+    spread_args, tile,
+)  # fmt: skip
+from .source import render
 
 if TYPE_CHECKING:
     from ..dtypes import dtype
     from ..runtime import Backend, Kernel
 
-MR = 8  # rows of the register tile
 PACK_BYTES = 256 * 1024  # local memory for packed columns, at most: a share of a core's second-level cache
 K_ROOM = 512  # the longest block of K while rows are packed
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
+PIECE = 1024  # the shortest piece of K worth a second pass
 
-_kernels: dict[tuple[Any, ...], Kernel] = {}
-
-
-class Access(NamedTuple):
-    """How elements of a storage type become numbers of the accumulating type, and back."""
-
-    cl: str
-    acc: str
-    code: str
-
-    def load(self, place: str) -> str:
-        if self.code == "f16":
-            return f"vload_half(0, &{place})"
-        if self.code == "bf16":
-            return f"as_float((uint){place} << 16)"
-        return place if self.cl == self.acc else f"({self.acc}){place}"
-
-    def loadv(self, pointer: str, lanes: int) -> str:
-        if self.code == "f16":
-            return f"vload_half{lanes}(0, {pointer})"
-        text = f"vload{lanes}(0, {pointer})"
-        if self.code == "bf16":
-            return f"as_float{lanes}(convert_uint{lanes}({text}) << 16)"
-        if self.cl == self.acc:
-            return text
-        if self.cl in ("char", "short"):
-            return f"as_uint{lanes}(convert_int{lanes}({text}))"
-        return f"as_{self.acc}{lanes}({text})" if self.cl in ("int", "long") else f"convert_{self.acc}{lanes}({text})"
-
-    def store(self, value: str, pointer: str, index: str) -> str:
-        if self.code == "f16":
-            return f"vstore_half_rte({value}, {index}, {pointer})"
-        if self.code == "bf16":
-            return f"({pointer})[{index}] = clt_to_bf16_float({value})"
-        return f"({pointer})[{index}] = ({self.cl})({value})"
-
-    def storev(self, value: str, pointer: str, lanes: int) -> str:
-        if self.code == "f16":
-            return f"vstore_half{lanes}_rte({value}, 0, {pointer})"
-        if self.code == "bf16":
-            return f"vstore{lanes}(clt_to_bf16_float{lanes}({value}), 0, {pointer})"
-        if self.cl in ("int", "long"):
-            value = f"as_{self.cl}{lanes}({value})"
-        elif self.cl != self.acc:
-            value = f"convert_{self.cl}{lanes}({value})"
-        return f"vstore{lanes}({value}, 0, {pointer})"
+_SIDES = [None, LONG, LONG, LONG] * 4
 
 
-def accumulator(dt: dtype) -> str:
-    """Name the type in which sums of products of `dt` are kept; integers wrap, so unsigned ones serve them all."""
-    if dt.category == 1:
-        return "ulong" if dt.itemsize == 8 else "uint"
-    return dt.reg
+def matmul(
+    backend: Backend,
+    a: Operand,
+    b: Operand,
+    out: Operand | None = None,
+    *,
+    alpha: float = 1,
+    beta: float = 0,
+    bias: Operand | None = None,
+    schedule: str | None = None,
+) -> Operand:
+    """Compute beta * bias + alpha * (a @ b) and return where it lies.
+
+    a is [..., M, K], b [..., K, N], bias and out [..., M, N] with equal batch dims, any strides, one dtype (not bool).
+    Without `out` the result is dense and new; `out` may be `bias` but must not overlap a or b. beta == 0 ignores
+    bias, nan and all. K == 0 gives beta * bias. For complex types alpha and beta are real (ValueError).
+    `schedule` is "cpu" or "gpu"; by default the device decides.
+    """
+    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+    batch = a.shape[:-2]
+    assert b.shape == (*batch, k, n), f"matmul: {a.shape} @ {b.shape}"
+    assert a.dtype is b.dtype and a.dtype is not dtypes.bool
+    if out is None:
+        shape = (*batch, m, n)
+        out = Operand(backend.alloc(numel(shape) * a.dtype.itemsize), a.dtype, shape, contiguous_strides(shape))
+    if not numel(out.shape):
+        return out
+    if beta == 0:
+        bias = None
+    if a.dtype.is_complex:
+        _complex(backend, a, b, out, alpha, beta, bias, schedule)
+        return out
+    sides = [a, b, out] if bias is None else [a, b, out, bias]
+    if not batch:
+        _run(backend, a.dtype, _product(sides, [0] * 4, (), [()] * 4, m, n, k, alpha, beta), schedule)
+        return out
+    dims, strides = collapse(batch, [s.strides[:-2] for s in sides])
+    # Two batch dims go into one launch; what is left over (rare) is a launch each.
+    for index in itertools.product(*map(range, dims[:-2])):
+        moved = [sum(i * s for i, s in zip(index, strides[n], strict=False)) for n in range(len(sides))]
+        _run(backend, a.dtype, _product(sides, moved, dims[-2:], [s[-2:] for s in strides], m, n, k, alpha, beta), schedule)
+    return out
 
 
-_SCALARS: dict[str, Any] = {"float": np.float32, "double": np.float64, "uint": np.uint32, "ulong": np.uint64}
+def matvec(
+    backend: Backend,
+    a: Operand,
+    x: Operand,
+    out: Operand | None = None,
+    *,
+    alpha: float = 1,
+    beta: float = 0,
+    bias: Operand | None = None,
+    schedule: str | None = None,
+) -> Operand:
+    """Compute beta * bias + alpha * (a @ x) for a [..., M, K] and x [..., K]; otherwise as `matmul`."""
+    if out is None:
+        shape = a.shape[:-1]
+        out = Operand(backend.alloc(numel(shape) * a.dtype.itemsize), a.dtype, shape, contiguous_strides(shape))
+
+    def column(v: Operand) -> Operand:
+        return v._replace(shape=(*v.shape, 1), strides=(*v.strides, 1))
+
+    matmul(
+        backend, a, column(x), column(out), alpha=alpha, beta=beta, schedule=schedule,
+        bias=None if bias is None else column(bias),
+    )  # fmt: skip
+    return out
 
 
-def number(acc: str, value: float) -> float | int:
-    """Convert a Python scalar to what a kernel argument of type `acc` takes."""
-    if acc == "uint":
-        return int(value) & 0xFFFFFFFF
-    return int(value) & 0xFFFFFFFFFFFFFFFF if acc == "ulong" else value
+def dot(backend: Backend, a: Operand, b: Operand, out: Operand | None = None, *, schedule: str | None = None) -> Operand:
+    """Compute the sum of a * b over the last dim of a and b [..., K], without conjugation."""
+    row = a._replace(shape=(*a.shape[:-1], 1, a.shape[-1]), strides=(*a.strides[:-1], 0, a.strides[-1]))
+    if out is not None:
+        out = out._replace(shape=(*out.shape, 1), strides=(*out.strides, 1))
+    done = matvec(backend, row, b, out, schedule=schedule)
+    return done._replace(shape=done.shape[:-1], strides=done.strides[:-1])
 
 
-@cache
-def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
-    """Return the texts a kernel over these storage types needs."""
-    if "bf16" not in codes:
-        return ()
-    return (f"#define CLT_LANES {lanes}", include("half"))
+def _product(
+    sides: list[Operand], moved: list[int], dims: tuple[int, ...], strides: list[tuple[int, ...]],
+    m: int, n: int, k: int, alpha: float, beta: float,
+) -> Product:  # fmt: skip
+    made = [
+        Side(s.buffer, s.offset + add, s.strides[-2], s.strides[-1], *((0, 0)[: 2 - len(dims)] + tuple(st)))
+        for s, add, st in zip(sides, moved, strides, strict=False)
+    ]
+    outer, inner = (1, 1)[: 2 - len(dims)] + tuple(dims)
+    return Product(made[0], made[1], made[2], made[3] if len(made) > 3 else None, m, n, k, outer, inner, alpha, beta)
 
 
-def access_variables(dt: dtype, out: dtype, lanes: int) -> dict[str, Any]:
-    """Return the template variables that read `dt` and read or write `out`."""
+def _complex(
+    backend: Backend, a: Operand, b: Operand, out: Operand, alpha: float, beta: float, bias: Operand | None,
+    schedule: str | None,
+) -> None:  # fmt: skip
+    """Four real products over the components, which lie at twice the stride."""
+    if isinstance(alpha, complex) or isinstance(beta, complex):
+        if complex(alpha).imag or complex(beta).imag:
+            raise ValueError("matmul: alpha and beta of a complex product must be real")
+        alpha, beta = complex(alpha).real, complex(beta).real
+    real = a.dtype.to_real()
+
+    def part(v: Operand, which: int) -> Operand:
+        return Operand(v.buffer, real, v.shape, tuple(2 * s for s in v.strides), 2 * v.offset + which)
+
+    for which, (first, second, sign) in enumerate((((0, 0), (1, 1), -1), ((0, 1), (1, 0), 1))):
+        c = part(out, which)
+        d = part(bias, which) if bias is not None else None
+        (i, j), (k, m) = first, second
+        matmul(backend, part(a, i), part(b, j), c, alpha=alpha, beta=beta, bias=d, schedule=schedule)
+        matmul(backend, part(a, k), part(b, m), c, alpha=sign * alpha, beta=1, bias=c, schedule=schedule)
+
+
+def _run(backend: Backend, dt: dtype, p: Product, schedule: str | None) -> None:
+    if p.k == 0:
+        p = p._replace(alpha=0)
+    cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
+    if p.m == 1 or p.n == 1:
+        q = p if p.n == 1 else p.transposed()
+        if gemv.takes(q, cpu):
+            gemv.run(backend, dt, q, cpu)
+            return
+    (_run_cpu if cpu else _run_gpu)(backend, dt, dt, p)
+
+
+# ---- work-items as lanes
+
+
+def _gpu_kernel(backend: Backend, dt: dtype, out: dtype) -> tuple[Kernel, int]:
+    group = 16 if backend.info.max_group >= 256 else 8
     acc = accumulator(dt)
-    ta, to = Access(dt.cl, acc, dt.code), Access(out.cl, acc, out.code)
-    return {
-        "ta": dt.cl, "to": out.cl, "acc": acc, "V": lanes, "headers": headers((dt.code, out.code), lanes),
-        "load": lambda place, which="ta": (ta if which == "ta" else to).load(place),
-        "loadv": lambda p, which="ta": (ta if which == "ta" else to).loadv(p, lanes),
-        "store": to.store, "storev": lambda v, p: to.storev(v, p, lanes),
-    }  # fmt: skip
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"gemm_gpu_{dt.code}_{out.code}"
+        source = render("gemm_gpu", fn=name, G=group, W=4, BK=16, **access_variables(dt, out, 8))
+        return name, source, [*_SIDES, np.int32, SCALARS[acc], SCALARS[acc], *[LONG] * 14]
+
+    return built(backend, ("gpu", dt, out), make), group
 
 
-_LONG = np.int64
-_CPU_ARGS = [None, _LONG, _LONG, _LONG] * 2 + [None, _LONG, _LONG, _LONG] * 2 + [np.int32]
+def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> None:
+    kernel, group = _gpu_kernel(backend, dt, out_dt)
+    rows, cols = ceil_div(p.m, 4 * group), ceil_div(p.n, 4 * group)
+    batches = p.outer * p.inner
+    # Too few groups to fill the device over a long K: cut K.
+    room = 2 * backend.info.compute_units // (rows * cols * batches)
+    if p.kstep == 0 and p.inner == 1 and room > 1 and p.k >= 2 * PIECE:
+        pieces = min(room, p.k // PIECE)
+        in_pieces(backend, dt, out_dt, p, ceil_div(p.k, pieces), lambda wide, q: _run_gpu(backend, dt, wide, q))
+        return
+    acc = accumulator(dt)
+    args = (*_side_args(p, acc), p.m, p.n, p.k, batches, p.inner, p.kstep, *spread_args(p))
+    # Some devices allow 65535 groups in the second and third dim; kernels walk on through the third.
+    backend.launch(kernel, (rows * group, cols * group, min(batches, 65535)), (group, group, 1), args)
 
 
-def vector_lanes(backend: Backend, acc: str) -> int:
-    """Return the vector width of the register tile: a cache line of the accumulating type."""
-    return max(backend.info.lanes // (2 if acc in ("double", "ulong") else 1), 2)
+def _side_args(p: Product, acc: str) -> tuple[Any, ...]:
+    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
+    return (
+        a.buffer, a.offset, a.row, a.col, b.buffer, b.offset, b.row, b.col, c.buffer, c.offset, c.row, c.col,
+        d.buffer, d.offset, d.row, d.col, int(p.bias is not None), number(acc, p.alpha), number(acc, p.beta),
+    )  # fmt: skip
+
+
+# ---- work-items as threads
+
+
+class _Plan(NamedTuple):
+    """How one product runs on a CPU; a function of sizes and strides only."""
+
+    transposed: bool
+    pack_a: bool
+    pack_b: bool
+    grid: tuple[int, int, int]
+    bm: int
+    bn: int
+    kc: int
+    per: int
+
+
+_plans: dict[tuple[Any, ...], tuple[_Plan, Kernel]] = {}
 
 
 def _pack_room(backend: Backend, acc: str) -> int:
+    """Return how many numbers of packed columns local memory takes beside packed rows and the tile."""
     size = 8 if acc in ("double", "ulong") else 4
-    return min(PACK_BYTES, max(backend.info.local_mem - 32768, 8192) // 2) // size
+    return min(PACK_BYTES, max(backend.info.local_mem // 2, 8192)) // size
+
+
+def _k_room(backend: Backend) -> int:
+    return K_ROOM if backend.info.local_mem >= 1 << 16 else 64
 
 
 def _cpu_kernel(backend: Backend, dt: dtype, out: dtype, pack_a: bool, pack_b: bool) -> Kernel:
-    key = (backend, "cpu", dt, out, pack_a, pack_b)
-    found = _kernels.get(key)
-    if found is None:
+    def make() -> tuple[str, str, list[Any]]:
         acc = accumulator(dt)
         name = f"gemm_{dt.code}_{out.code}_{'p' if pack_a else 'd'}{'p' if pack_b else 'd'}"
+        rows, lanes = tile(backend, acc)
         source = render(
-            "gemm_cpu", fn=name, pack_a=pack_a, pack_b=pack_b, MR=MR, NV=2, b_room=_pack_room(backend, acc),
-            k_room=K_ROOM, **access_variables(dt, out, vector_lanes(backend, acc)),
+            "gemm_cpu", fn=name, pack_a=pack_a, pack_b=pack_b, MR=rows, NV=2, b_room=_pack_room(backend, acc),
+            k_room=_k_room(backend), **access_variables(dt, out, lanes),
         )  # fmt: skip
-        scalar = _SCALARS[acc]
-        types = [*_CPU_ARGS, scalar, scalar, *[_LONG] * 18]
-        found = _kernels[key] = backend.kernel(name, source, types)
-    return found
+        return name, source, [*_SIDES, np.int32, SCALARS[acc], SCALARS[acc], *[LONG] * 18]
+
+    return built(backend, ("cpu", dt, out, pack_a, pack_b), make)
 
 
-class Side(NamedTuple):
-    """One operand of one product: buffer, offset, strides of its two matrix dims and of two batch dims."""
-
-    buffer: Any
-    offset: int
-    row: int
-    col: int
-    outer: int
-    inner: int
-
-    def transposed(self) -> Side:
-        return self._replace(row=self.col, col=self.row)
-
-
-class Product(NamedTuple):
-    """out[z] = beta * bias[z] + alpha * (a[z] @ b[z]) over two batch dims, numbers only."""
-
-    a: Side
-    b: Side
-    out: Side
-    bias: Side | None
-    m: int
-    n: int
-    k: int
-    outer: int
-    inner: int
-    alpha: float
-    beta: float
-    kstep: int = 0  # not 0: the inner batch dim walks pieces of K of this length
-
-    def transposed(self) -> Product:
-        """Return the same product written out^T = b^T a^T."""
-        bias = self.bias.transposed() if self.bias is not None else None
-        return self._replace(
-            a=self.b.transposed(), b=self.a.transposed(), out=self.out.transposed(), bias=bias, m=self.n, n=self.m
-        )  # fmt: skip
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
-
-
-def _cost(p: Product, nr: int, lanes: int, narrow: bool) -> tuple[float, bool, bool]:
+def _cost(p: Product, mr: int, lanes: int, narrow: bool) -> tuple[float, bool, bool]:
     """Estimate the vector instructions of a product as it is written, and whether to pack a and b."""
-    rows, cols = _ceil(p.m, MR), _ceil(p.n, nr)
-    work = rows * MR * cols * 2 * p.k
-    store = p.m * p.n * (0.25 if p.out.col == 1 else 2)
-    elems = p.k * cols * nr
-    pack_b_cost = elems / (lanes if p.b.col == 1 else 4 if p.b.row == 1 else 0.7)
-    pack_b = narrow or p.b.col != 1 or p.n < nr or (p.m > 8 * MR and p.k * p.n > 1 << 14)
-    pack_a = narrow or p.m < MR or (p.a.col != 1 and p.k > 128)
-    return work + store + pack_b * pack_b_cost, pack_a, pack_b
+    nr = 2 * lanes
+    rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
+    work = rows * mr * cols * 2 * p.k
+    store = p.m * p.n * (2 / lanes if p.out.col == 1 else 2)
+    pack_b = narrow or p.b.col != 1 or p.n < nr or (p.m > 8 * mr and p.k * p.n > 1 << 14)
+    pack_a = narrow or p.m < mr or (p.a.col != 1 and p.k > 128)
+    if pack_b:
+        work += p.k * cols * nr / (lanes if p.b.col == 1 else 4 if p.b.row == 1 else 0.7)
+    return work + store, pack_a, pack_b
+
+
+def _plan(backend: Backend, dt: dtype, p: Product) -> _Plan:
+    acc = accumulator(dt)
+    mr, lanes = tile(backend, acc)
+    nr = 2 * lanes
+    narrow = dt.itemsize < 4  # converted once, while packing, rather than at every use
+    cost, pack_a, pack_b = _cost(p, mr, lanes, narrow)
+    turned = p.transposed()
+    other = _cost(turned, mr, lanes, narrow)
+    transposed = other[0] < 0.9 * cost
+    if transposed:
+        p, (cost, pack_a, pack_b) = turned, other
+    rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
+    batches = p.outer * p.inner
+    # Enough work-items to keep every core busy, none too small to be worth its start.
+    room = _pack_room(backend, acc)
+    length = max(p.kstep or p.k, 1)
+    wanted = min(max(p.m * p.n * length * batches // TASK_WORK, 1), 4 * backend.info.compute_units)
+    kc = length
+    if pack_a:
+        kc = ceil_div(kc, ceil_div(kc, _k_room(backend)))
+    bn, bm = min(cols, max(256 // nr, 1)), min(rows, 512 // mr)
+
+    def tasks() -> int:
+        return ceil_div(cols, bn) * ceil_div(rows, bm) * batches
+
+    if pack_b:  # columns are packed once per block of rows: rather cut columns
+        while bn > 1 and bn * nr * min(kc, 256) > room:
+            bn = (bn + 1) // 2
+        while bn > 2 and tasks() < wanted:
+            bn = (bn + 1) // 2
+        kc = ceil_div(kc, ceil_div(kc, room // (bn * nr)))
+    while tasks() < wanted and (bn > 1 or bm > 1):
+        if bm > 1 and (pack_b or bm > bn):
+            bm = (bm + 1) // 2
+        elif bn > 1:
+            bn = (bn + 1) // 2
+        else:
+            bm = (bm + 1) // 2
+    per = max(1, batches // max(wanted, 1)) if tasks() == batches else 1
+    grid = (ceil_div(cols, bn), ceil_div(rows, bm), ceil_div(batches, per))
+    return _Plan(transposed, pack_a, pack_b, grid, bm * mr, bn * nr, kc, per)
 
 
 def _run_cpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> None:
-    acc = accumulator(dt)
-    lanes = vector_lanes(backend, acc)
-    nr = 2 * lanes
-    narrow = dt.cl != acc and acc not in ("uint", "ulong") or dt.itemsize < 4
-    cost, pack_a, pack_b = _cost(p, nr, lanes, narrow)
-    t = p.transposed()
-    other = _cost(t, nr, lanes, narrow)
-    if other[0] < 0.9 * cost:
-        p, (cost, pack_a, pack_b) = t, other
-    rows, cols = _ceil(p.m, MR), _ceil(p.n, nr)
-    batches = p.outer * p.inner
-    # Blocks: enough work-items to keep every core busy, none too small to be worth its start.
-    room = _pack_room(backend, acc)
-    units = backend.info.compute_units
-    wanted = min(max(p.m * p.n * max(p.k, 1) * batches // TASK_WORK, 1), 4 * units)
-    kc = max(p.k if p.kstep == 0 else p.kstep, 1)
-    if pack_a and kc > K_ROOM:
-        kc = _ceil(kc, _ceil(kc, K_ROOM))
-    bn, bm = min(cols, max(256 // nr, 1)), min(rows, 512 // MR)
-    if pack_b:
-        while bn > 1 and bn * nr * min(kc, 256) > room:
-            bn = (bn + 1) // 2
-        while bn > 2 and _ceil(cols, bn) * _ceil(rows, bm) * batches < wanted:
-            bn = (bn + 1) // 2
-        if bn * nr * kc > room:
-            kc = _ceil(kc, _ceil(kc, room // (bn * nr)))
-    while _ceil(cols, bn) * _ceil(rows, bm) * batches < wanted and (bn > 1 or bm > 1):
-        if bn > 1 and (not pack_b or bn >= bm):
-            bn = (bn + 1) // 2
-        elif bm > 1:
-            bm = (bm + 1) // 2
-        else:
-            bn = (bn + 1) // 2
-    tiles = _ceil(cols, bn) * _ceil(rows, bm)
-    per = max(1, batches * tiles // max(wanted, 1) // tiles) if tiles * batches > wanted else 1
-    kernel = _cpu_kernel(backend, dt, out_dt, pack_a, pack_b)
-    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
+    a, b, c = p.a, p.b, p.out
+    key = (backend, dt, out_dt, p.m, p.n, p.k, p.outer, p.inner, p.kstep, a.row, a.col, b.row, b.col, c.row, c.col)
+    found = _plans.get(key)
+    if found is None:
+        plan = _plan(backend, dt, p)
+        found = plan, _cpu_kernel(backend, dt, out_dt, plan.pack_a, plan.pack_b)
+        if len(_plans) > 8192:
+            _plans.clear()
+        _plans[key] = found
+    plan, kernel = found
+    if p.kstep == 0:
+        run = _Again(backend, dt)
+        if p.inner == 1 and p.k >= 2 * PIECE:
+            missing = backend.info.compute_units // (plan.grid[0] * plan.grid[1] * plan.grid[2])
+            if missing > 1:
+                in_pieces(backend, dt, out_dt, p, ceil_div(p.k, min(missing * 2, p.k // PIECE)), run)
+                return
+        if plan.kc < p.k and out_dt.itemsize == 2 and out_dt.is_floating_point:
+            in_pieces(backend, dt, out_dt, p, p.k, run)  # sums between blocks of K must not be rounded to 16 bits
+            return
+    if plan.transposed:
+        p = p.transposed()
     args = (
-        a.buffer, a.offset, a.row, a.col, b.buffer, b.offset, b.row, b.col, c.buffer, c.offset, c.row, c.col,
-        d.buffer, d.offset, d.row, d.col, int(p.bias is not None), number(acc, p.alpha), number(acc, p.beta),
-        p.m, p.n, p.k, bm * MR, bn * nr, kc, batches, per, p.inner, p.kstep,
-        a.outer, a.inner, b.outer, b.inner, c.outer, c.inner, d.outer, d.inner,
+        *_side_args(p, accumulator(dt)), p.m, p.n, p.k, plan.bm, plan.bn, plan.kc, p.outer * p.inner, plan.per,
+        p.inner, p.kstep, *spread_args(p),
     )  # fmt: skip
-    backend.launch(kernel, (_ceil(cols, bn), _ceil(rows, bm), _ceil(batches, per)), (1, 1, 1), args)
+    backend.launch(kernel, plan.grid, (1, 1, 1), args)
+
+
+class _Again(NamedTuple):
+    """Runs a product of `dt` into a wider type."""
+
+    backend: Backend
+    dt: dtype
+
+    def __call__(self, wide: dtype, p: Product) -> None:
+        _run_cpu(self.backend, self.dt, wide, p)

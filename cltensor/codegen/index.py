@@ -30,7 +30,6 @@ from .region import (
     index_type,
     is_dense,
     is_gpu,
-    max_workers,
     narrow,
     run,
     storage,
@@ -145,18 +144,16 @@ def _write(
     # The walk with the shorter steps in memory goes inside.
     near_c = min((abs(x) for x, n in zip(c.strides[1], c.sizes, strict=True) if n > 1), default=1 << 62)
     near_s = min((abs(x) for x, n in zip(s.strides[1], s.sizes, strict=True) if n > 1), default=1 << 62)
-    outer = "c" if hoist or near_s <= near_c else "s"
+    # A loop over few positions of s inside would cost more than looking every index up in the loop over c.
+    outer = "c" if s.n >= 8 and (hoist or near_s <= near_c) else "s"
+    hoist = hoist and outer == "c"
     inner = s if outer == "c" else c
     units = () if gpu or inner.n == 1 else inner.units()[:2]
     work: int | tuple[int, int] = s.n
-    owners = 1
     if not gpu:
         wanted = workers(backend, c.n * s.n)
-        parts = min(wanted, max(1, s.n // 16) if outer == "c" else s.n)
-        if parts < backend.info.compute_units and wanted > parts:
-            owners = min(backend.info.compute_units, through[0].size) or 1
-            parts = 1
-        work = min(parts * owners, max_workers(backend)) // owners * owners
+        # With c outside every work-item reads all indices: no more of them than cores.
+        work = min(wanted, backend.info.compute_units, max(1, s.n // 16)) if outer == "c" else min(wanted, s.n)
     key = dict(
         T=storage(dst.dtype), dt=dst.dtype if action != "move" else None, I=kind, rank_c=c.rank, rank_s=s.rank,
         action=action, index=tuple(t.index.dtype.cl for t in through), wrap=wrap, hoist=hoist, outer=outer,
@@ -168,7 +165,7 @@ def _write(
     nbytes = c.n * s.n * (3 * dst.dtype.itemsize + 8)
     with checking(backend, describe) as status:
         scalars = [
-            status.offset, c.n, s.n, owners, dst.offset, src.offset, *_targets(through), *c.args(), *s.args()
+            status.offset, c.n, s.n, dst.offset, src.offset, *_targets(through), *c.args(), *s.args()
         ]  # fmt: skip
         run(backend, "index_write", name, [*buffers, status.buffer], scalars, work, nbytes, **key)
 
@@ -247,7 +244,34 @@ def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
     if is_dense(src) and is_dense(dst):
         backend.copy(src.buffer, src.offset * size, dst.buffer, dst.offset * size, math.prod(src.shape) * size)
         return
-    _move(backend, "set", dst, src, dst.shape, dst.strides, src.strides)
+    if not _copy_tiled(backend, src, dst):
+        _move(backend, "set", dst, src, dst.shape, dst.strides, src.strides)
+
+
+def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
+    """Copy by tiles where the two sides run along different dims and it pays; tell whether that was so."""
+    dims = Dims(dst.shape, [dst.strides, src.strides])
+    to, of = ([abs(s) for s in strides] for strides in dims.strides)
+    a = min(range(dims.rank), key=lambda d: to[d])
+    b = min((d for d in range(dims.rank) if of[d]), key=lambda d: of[d], default=a)
+    na, nb = dims.sizes[a], dims.sizes[b]
+    if a == b or min(na, nb) < 8 or dims.n < 4096 or of[a] < 4 * of[b] or to[b] < 4 * to[a]:
+        return False
+    rest = [d for d in range(dims.rank) if d not in (a, b)]
+    outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
+    gpu = is_gpu(backend)
+    size = dst.dtype.itemsize
+    tile, lanes = (16, 64) if gpu else (64 if size == 1 else 32 if size <= 4 else 16, 1)
+    tiles = outer.n * -(-na // tile) * -(-nb // tile)
+    work = (min(tiles, 1 << 16) * lanes, lanes) if gpu else min(tiles, workers(backend, dims.n))
+    d, s = dims.strides
+    scalars = [outer.n, dst.offset, src.offset, na, nb, d[a], d[b], s[a], s[b], *outer.args()]
+    run(
+        backend, "copy_tile", f"copy_tile_b{size}_r{outer.rank}", [dst.buffer, src.buffer], scalars, work,
+        2 * dims.n * size, T=storage(dst.dtype), I=index_type(backend, dst, src), rank=outer.rank, gpu=gpu, tile=tile,
+        lanes=lanes, unit_d=d[a] == 1, unit_s=s[b] == 1,
+    )  # fmt: skip
+    return True
 
 
 def fill_strided(backend: Backend, dst: Operand, value: Scalar) -> None:

@@ -48,7 +48,8 @@ def library(header: str, names: str, *, vector: bool = False) -> None:
 
 library("complex", "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt")
 library("special", "lgamma digamma trigamma polygamma zeta erfinv igamma igammac i0 i0e i1 i1e ndtri log_ndtr erfcx j0 j1 y0 y1 k0 k0e k1 k1e sj0 airy")
-library("philox", "philox_uniform philox_normal philox_bits", vector=True)
+library("philox", "philox_bits philox_more philox_below", vector=True)
+library("poisson", "poisson poisson_double")
 
 
 @dataclass(frozen=True)

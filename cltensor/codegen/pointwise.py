@@ -188,7 +188,7 @@ class Memory:
             return f"vload_half{n}(0, {pointer})"
         if self.code == "bf16":
             return f"as_float{n}(convert_uint{n}(vload{n}(0, {pointer})) << 16)"
-        return f"vload{n}(0, {pointer})"
+        return f"*(__global const u_{self.code} *)({pointer})"
 
     def vector_store(self, pointer: str, value: str) -> str:
         n = self.lanes
@@ -196,7 +196,7 @@ class Memory:
             return f"vstore_half{n}_rte({value}, 0, {pointer})"
         if self.code == "bf16":
             return f"vstore{n}(clt_to_bf16_float{n}({value}), 0, {pointer})"
-        return f"vstore{n}({value}, 0, {pointer})"
+        return f"*(__global u_{self.code} *)({pointer}) = {value}"
 
 
 def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str, list]:

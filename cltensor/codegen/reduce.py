@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GRAIN = 16384  # elements that are worth a CPU work-item
 GROUP = 128
-COL_VECTORS = 64  # vectors of outputs a work-item goes along before it takes the next reduced row
+COL_VECTORS = 256  # vectors of outputs a work-item goes along before it takes the next reduced row
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
 
 _kernels: dict[tuple, Any] = {}
@@ -111,7 +111,10 @@ def _plan_cpu(backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, 
         ochunk = max(1, -(-cut.nout // items))
         wanted = 1 if cut.nout >= items else -(-items // cut.nout)
     else:
+        # Long runs of outputs before more parts: rows are then read a page at a time.
         ochunk = -(-max(1, -(-cut.nout // items)) // width) * width
+        if cut.nred >= 512:
+            ochunk = max(ochunk, min(-(-cut.nout // width) * width, COL_VECTORS * width))
         wanted = -(-items // -(-cut.nout // ochunk))
     wanted = max(parts or wanted, -(-cut.nred // (1 << 30)))
     pchunk = max(1, -(-cut.nred // wanted))

@@ -251,7 +251,7 @@ def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -
 
 def check_overlap(t: Tensor, others: Sequence[Any]) -> None:
     """Raise torch's errors for writing to memory that elements share or that an operand partly covers."""
-    if layout.internal_overlap(t.shape, t._strides) != layout.NO_OVERLAP:
+    if layout.internal_overlap(t.shape, t._strides) == layout.FULL_OVERLAP:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

@@ -1,4 +1,4 @@
-"""OpenCL underneath: devices, memory, programs, launches. Knows nothing of tensors, dtypes or ops."""
+"""OpenCL underneath: devices, memory, programs, launches. Knows no tensors, dtypes or ops."""
 
 from .backend import Backend, device_info, device_list, get_backend, synchronize
 from .device import (

@@ -71,12 +71,12 @@ class Backend:
     # --- memory
 
     def alloc(self, nbytes: int) -> Buffer:
-        """Return a Buffer of `nbytes` bytes, contents undefined; OutOfMemoryError if it cannot be."""
+        """Return a Buffer of `nbytes` bytes, contents undefined; may raise OutOfMemoryError."""
         with self.lock:
             return Buffer(self, nbytes, self.pool.take(nbytes), True)
 
     def wrap(self, array: np.ndarray) -> Buffer:
-        """Return a Buffer that is the memory of a contiguous numpy array; host-shared devices only."""
+        """Return a Buffer over a contiguous array's own memory; host-shared devices only."""
         if not self.info.host_shared:
             raise RuntimeError(f"{self.device} cannot use memory of the host in place")
         if not array.flags.forc:
@@ -191,7 +191,7 @@ class Backend:
         rate = f" {nbytes / seconds / 1e9:.1f} GB/s" if nbytes else ""
         debug_line(
             2, "%s %s %s %.1f us%s %s", kernel.name, "x".join(map(str, global_size)),
-            "" if local_size is None else "x".join(map(str, local_size)), seconds * 1e6, rate, built,
+            "x".join(map(str, local_size or ())), seconds * 1e6, rate, built,
         )  # fmt: skip
 
     def finish(self) -> None:
@@ -280,7 +280,7 @@ class Backend:
     def host_view(self, buffer: Buffer) -> np.ndarray:
         """Return the buffer's memory itself as bytes, after waiting for its users.
 
-        The view does not keep the buffer alive. Raises RuntimeError on a device with memory of its own.
+        The view does not keep the buffer alive. RuntimeError on a device with its own memory.
         """
         host = buffer.host
         if host is None:
@@ -373,8 +373,8 @@ _lock = threading.RLock()
 def get_backend(dev: device) -> Backend:
     """Return the backend of `dev`, made at first use.
 
-    Raises AssertionError, in torch's words, for "cuda" without a GPU; RuntimeError for a device that
-    does not exist or cannot run.
+    Raises AssertionError, in torch's words, for "cuda" without a GPU; RuntimeError for a device
+    that does not exist or cannot run.
     """
     try:
         return _backends[dev]

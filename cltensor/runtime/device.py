@@ -1,6 +1,6 @@
 """`device` (this is `torch.device`), the default device, and the record of what a device can do.
 
-Owns names of devices and the list of OpenCL devices behind them. Must not know queues, memory or kernels.
+Owns names of devices and the OpenCL devices behind them. Must not know queues or kernels.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def _parse(text: str) -> tuple[str, int | None]:
 def _bad_arguments(*values: object) -> TypeError:
     got = ", ".join(type(value).__name__ for value in values)
     return TypeError(
-        f"device() received an invalid combination of arguments - got ({got}), but expected one of:\n"
-        " * (torch.device device)\n * (str type, int index = -1)\n"
+        f"device() received an invalid combination of arguments - got ({got}), but expected one "
+        "of:\n * (torch.device device)\n * (str type, int index = -1)\n"
     )
 
 
@@ -173,7 +173,7 @@ get_default_device = default_device
 
 
 def set_default_device(value: Any) -> None:
-    """Make `value` (a device or what names one) the default device; None restores the start value."""
+    """Make `value` (a device or its name) the default device; None restores the start value."""
     global _default
     _default = None if value is None else device(value)
 
@@ -336,7 +336,8 @@ def _choose_cpu(cpus: list[Any]) -> Any:
         if not matching:
             names = ", ".join(sorted({repr(clean(dev.platform.name)) for dev in cpus})) or "none"
             raise RuntimeError(
-                f"CLTENSOR_CPU={wanted} matches no OpenCL platform with a CPU device; there are: {names}"
+                f"CLTENSOR_CPU={wanted} matches no OpenCL platform with a CPU device; "
+                f"there are: {names}"
             )
         return matching[0]
     # rusticl's and Oclgrind's CPU devices are for tests: last.

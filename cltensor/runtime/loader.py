@@ -1,6 +1,6 @@
-"""Brings pyopencl in once, with every OpenCL runtime that pip installed findable and its environment sane.
+"""Brings pyopencl in once, with every OpenCL runtime that pip installed findable.
 
-Owns the process environment of the drivers: ICD folders, preloaded libraries, PoCL's variables, `ld`.
+Owns the drivers' environment: ICD folders, preloaded libraries, PoCL's variables, `ld`.
 Must not know devices as users see them, contexts or kernels.
 """
 
@@ -95,9 +95,9 @@ def linker_error() -> str | None:
     if shutil.which("ld"):
         return None
     return (
-        "PoCL, the OpenCL driver for the CPU, needs the program `ld`, which is not on PATH. Install "
-        "it (Debian, Ubuntu: apt install binutils; Fedora: dnf install binutils), or install "
-        'Intel\'s driver, which needs none: pip install "cltensor[intel]"'
+        "PoCL, the OpenCL driver for the CPU, needs the program `ld`, which is not on PATH. "
+        "Install it (Debian, Ubuntu: apt install binutils; Fedora: dnf install binutils), or "
+        'install Intel\'s driver, which needs none: pip install "cltensor[intel]"'
     )
 
 
@@ -173,7 +173,9 @@ def _fix_zen4_builtins() -> None:
     driver = next(libraries.glob("libpocl*.so*"), None)
     if not (avx2 and avx512 and driver):
         return
-    root = Path(tempfile.mkdtemp(prefix="cltensor-zen4-"))
+    if not _scratch:  # the user chose PoCL's folder
+        _scratch.append((Path(tempfile.mkdtemp(prefix="cltensor-pocl-")), os.getpid()))
+    root = _scratch[0][0] / "links"
     try:
         new_share = root / "pocl_binary_distribution" / ".libs" / "share" / "pocl"
         new_share.mkdir(parents=True)
@@ -185,7 +187,6 @@ def _fix_zen4_builtins() -> None:
         link = root / "pyopencl" / ".libs" / driver.name
         link.symlink_to(driver)
         ctypes.CDLL(str(link))
-        _scratch.append((root, os.getpid()))
     except OSError as error:
         debug_line(1, "could not work around PoCL's builtins on this CPU: %s", error)
         shutil.rmtree(root, ignore_errors=True)

@@ -175,7 +175,7 @@ class Pool:
             self.release(self.cap // 2)
 
     def release(self, keep: int = 0) -> None:
-        """Give free blocks back to the device, largest first, until at most `keep` bytes are free."""
+        """Give free blocks back to the device, largest first; at most `keep` bytes stay."""
         backend = self._backend()
         if self.dead and keep == 0:
             self.drain()

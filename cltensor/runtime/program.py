@@ -1,6 +1,6 @@
-"""Kernels: built from source once, kept in memory and on disk, called with arguments set in one go.
+"""Kernels: built from source once, kept in memory and on disk, arguments set in one go.
 
-Owns builds, the disk cache and argument passing. Must not know tensors, templates or when to launch.
+Owns builds, the disk cache and argument passing. Must not know tensors or templates.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Kernel:
 # --- passing arguments --------------------------------------------------------------------------
 
 _CODES = {
-    "b1": "b", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "l", "u8": "L",
-    "f4": "f", "f8": "d",
+    "b1": "b", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I",
+    "i8": "l", "u8": "L", "f4": "f", "f8": "d",
 }  # fmt: skip
 
 
@@ -78,8 +78,8 @@ _CODES = {
 def _launcher(kinds: tuple[str | None, ...]) -> Launcher:
     """Return `run(kernel, queue, global, local, args, seq)`: set the arguments and enqueue.
 
-    It marks the buffers as used by launch `seq` and says whether numpy sees one of them. The text is
-    generated because a loop over the arguments costs as much as the driver does.
+    It marks the buffers as used by launch `seq` and says whether numpy sees one of them. The text
+    is generated because a loop over the arguments costs as much as the driver does.
     """
     from pyopencl import _cl, enqueue_nd_range_kernel
 
@@ -174,7 +174,7 @@ class ProgramCache:
                 binary = program.cl.get_info(self._module.program_info.BINARIES)[0]
             except self._module.Error:
                 continue
-            # Without machine code (its files were deleted under it) PoCL's binary crashes the loader.
+            # Without machine code (its files were deleted under it) loading it would crash PoCL.
             if binary and not (self._pocl and b".so" not in binary):
                 disk_write(program.key, bytes(binary))
 
@@ -202,7 +202,7 @@ class ProgramCache:
         try:
             made = self._module.Kernel(program.cl, name)
         except self._module.Error as error:
-            # PoCL's own cache keeps the remains of a build that was killed; other text, other entry.
+            # PoCL's own cache keeps what a killed build left; other text is another entry.
             if not self._pocl or "INVALID_KERNEL_NAME" not in str(error) or name not in source:
                 raise _build_error(name, source, options, str(error)) from None
             program = self._program(name, f"{source}\n// {os.getpid()}\n", options)

@@ -1,4 +1,4 @@
-"""Counters of what the runtime did: plain attributes, so that counting costs nothing. Knows nothing else."""
+"""Counters of what the runtime did: plain attributes, so counting costs nothing."""
 
 from __future__ import annotations
 

@@ -1,0 +1,395 @@
+"""The loop under the engine: walks the graph backward, iteratively, and accumulates gradients.
+
+Owns the order of nodes, the gradients in flight, hooks' turns and the leaves' `.grad`. Knows no
+formula, and of tensors only their methods.
+
+Note [Whose gradient is it]
+    A gradient may be changed in place, or become some leaf's `.grad` as it is, only if nobody else
+    can see it: the tensor object is referenced from the engine's buffer alone, and its storage from
+    that tensor alone. Reference counts say so. Otherwise it is copied or added out of place.
+
+Note [Order]
+    Nodes run by falling sequence number as soon as everything that feeds them has run; leaves run
+    first. A node's inputs are always older than itself, so no other order is needed for
+    correctness.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from sys import getrefcount
+from typing import Any
+
+from . import anomaly
+from .anomaly import STATE as ANOMALY
+from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
+from .mode import GRAD
+from .node import AccumulateGrad, Extra, Node
+
+_LOCK = threading.RLock()
+
+
+class Task:
+    """One running backward pass.
+
+    `wanted`: the nodes whose gradients are asked for, None for all. `reached`: all nodes of the
+    pass. `node`: a node that is running Python code. `seed`: some tensor to make zeros from.
+    """
+
+    __slots__ = ("callbacks", "node", "reached", "seed", "wanted")
+
+    def __init__(self) -> None:
+        self.wanted: Any = None
+        self.node: Any = None
+        self.seed: Any = None
+        self.reached: Any = ()
+        self.callbacks: list[Any] | None = None
+
+
+def _owned(box: list[Any], i: int) -> bool:
+    """Return True if nobody but `box[i]` can see the tensor there or its memory."""
+    if getrefcount(box[i]) != 2:
+        return False
+    t = box[i]
+    if t._node is not None or t._requires:
+        return False
+    view = t._view
+    if view is None:
+        return getrefcount(t._storage) == 2
+    # A temporary view whose base lives on in the view's record only.
+    return getrefcount(t._storage) == 3 and getrefcount(view) == 3 and getrefcount(view.base) == 2
+
+
+def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
+    """Add the gradient in `box[0]` to `variable.grad`, in place unless a graph is being made."""
+    with _LOCK:
+        old = variable._grad
+        if old is None:
+            if not create_graph and _owned(box, 0) and box[0].stride() == variable.stride():
+                new = box[0]
+                if new._view is not None:
+                    new._view = None
+                variable._grad = new
+            else:
+                variable._grad = _clone_like(box[0], variable)
+        elif not create_graph:
+            old.add_(box[0])
+        else:
+            variable._grad = old + box[0]
+    hooks = variable._post_hooks
+    if hooks:
+        for hook in list(hooks.values()):
+            hook(variable)
+
+
+def _clone_like(g: Any, variable: Any) -> Any:
+    """Copy a gradient into the layout its leaf has, contiguous where that has holes."""
+    if not GRAD.enabled and g._node is not None:
+        g = g.detach()
+    if g.stride() == variable.stride():
+        return g.clone()
+    if variable.is_contiguous():
+        dense = g.contiguous()
+        return dense if dense is not g else g.clone()
+    out = g.new_empty_strided(variable.shape, variable.stride())
+    return out.copy_(g) if _dense(variable) else g.contiguous().clone()
+
+
+def _dense(t: Any) -> bool:
+    """Return True if the tensor's elements fill a stretch of memory without holes or overlaps."""
+    expect = 1
+    for stride, size in sorted(zip(t.stride(), t.shape)):
+        if size != 1:
+            if stride != expect:
+                return False
+            expect *= size
+    return True
+
+
+def fit(g: Any, meta: Any, node: Node, i: int, grad_output: bool = False) -> Any:
+    """Return a gradient in the shape, dtype and device its receiver wants; RuntimeError if it
+    cannot be.
+    """
+    shape, dtype, device = meta
+    if not hasattr(g, "_vc"):
+        raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
+    have = g.shape
+    if have != shape:
+        lead = len(have) - len(shape)
+        if lead < 0 or any(w not in (1, h) for w, h in zip(shape, have[lead:])):
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {i} - got "
+                f"{list(have)} but expected "
+                f"shape compatible with {list(shape)}"
+            )
+        dims = [d for d in range(len(have)) if d < lead or (shape[d - lead] == 1 and have[d] != 1)]
+        if dims:
+            g = g.sum(dims, keepdim=True)
+        if lead:
+            g = g.reshape(shape)
+    if g.dtype is not dtype:
+        if g.dtype.category == 3 and dtype.category != 3:
+            g = g.real
+        if g.dtype is not dtype:
+            g = g.to(dtype)
+    if g.device is not device and g.device != device:
+        if g.dim() != 0:
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {i} - expected "
+                f"device {device} but got "
+                f"{g.device}"
+            )
+        g = g.to(device)
+    return g
+
+
+def _run_extras(extra: Extra, grads: list[Any]) -> list[Any]:
+    """Run what is attached to a node's outputs: tensor hooks, then retained gradients."""
+    if extra.tensor_hooks is not None:
+        for nr, hooks in list(extra.tensor_hooks.items()):
+            if hooks:
+                grads[nr] = run_tensor_hooks(hooks, grads[nr])
+    if extra.retain is not None:
+        for nr, ref in extra.retain.items():
+            t = ref()
+            g = grads[nr]
+            if t is not None and g is not None:
+                if t._grad is None:
+                    t._grad = g if GRAD.enabled else g.clone()
+                elif GRAD.enabled:
+                    t._grad = t._grad + g
+                else:
+                    t._grad.add_(g)
+    return grads
+
+
+def _zeros(task: Task, meta: Any) -> Any:
+    return task.seed.new_zeros(meta[0], dtype=meta[1], device=meta[2])
+
+
+def _run_node(task: Task, node: Node, grads: list[Any]) -> Any:
+    """Run one node's formula, pre-hooks and all; None stands for "no gradient anywhere"."""
+    extra = node._extra
+    if extra is not None and extra.pre:
+        grads = run_pre_hooks(extra.pre, grads)
+    fn = node._fn
+    if fn is None:
+        task.node = node
+        return node._apply(grads)
+    if len(grads) == 1:
+        if grads[0] is None:
+            return None
+        return fn(node, grads[0])
+    some = False
+    for g in grads:
+        if g is not None:
+            some = True
+            break
+    if not some:
+        return None
+    for i, meta in enumerate(node._meta):
+        if grads[i] is None and meta is not None:
+            grads[i] = _zeros(task, meta)
+    return fn(node, *grads)
+
+
+def execute(
+    roots: Sequence[tuple[Any, int]],
+    grads: Sequence[Any],
+    keep_graph: bool,
+    create_graph: bool,
+    targets: Sequence[tuple[Any, int]] | None = None,
+    capture: bool = False,
+) -> list[Any]:
+    """Run backward from `roots` with these gradients.
+
+    `targets` limits the pass to what they need; with `capture` their gradients are returned and not
+    accumulated.
+    """
+    # How many edges of this pass lead into each node.
+    deps: dict[Any, int] = {}
+    for node, _ in roots:
+        deps[node] = 0
+    stack = list(deps)
+    while stack:
+        for nxt, _ in stack.pop()._edges:
+            if nxt is not None:
+                n = deps.get(nxt)
+                if n is None:
+                    deps[nxt] = 1
+                    stack.append(nxt)
+                else:
+                    deps[nxt] = n + 1
+
+    task = Task()
+    task.reached = deps
+    captured: list[Any] = []
+    run: Any = None  # nodes to run, None for all
+    wanted: Any = None  # nodes to feed, None for all
+    catch: dict[Any, list[tuple[int, int]]] = {}
+    if targets is not None:
+        captured = [None] * len(targets)
+        wanted = set()
+        run = set()
+        for i, (node, nr) in enumerate(targets):
+            wanted.add(node)
+            if capture:
+                catch.setdefault(node, []).append((i, nr))
+            else:
+                run.add(node)
+        older_first = sorted([n for n in deps if n._edges], key=_sequence, reverse=True)
+        for node in older_first:
+            for nxt, _ in node._edges:
+                if nxt in wanted:
+                    run.add(node)
+                    wanted.add(node)
+                    break
+        task.wanted = wanted
+
+    buffers: dict[Any, list[Any]] = {}
+    for (node, nr), g in zip(roots, grads):
+        box = buffers.get(node)
+        if box is None:
+            box = buffers[node] = [None] * len(node._meta)
+        box[nr] = g if box[nr] is None else box[nr] + g
+        if task.seed is None:
+            task.seed = g
+    ready = [(node._key, node) for node in buffers if not deps[node]]
+    heapify(ready)
+    g = box = None
+    del grads
+
+    outer_task, outer_mode = GRAD.task, GRAD.enabled
+    GRAD.task = task
+    GRAD.enabled = create_graph
+    watch = ANOMALY.enabled
+    node = None
+    try:
+        while ready:
+            node = heappop(ready)[1]
+            box = buffers.pop(node)
+            extra = node._extra
+            if type(node) is AccumulateGrad:
+                leaf = node.variable
+                if leaf._hooks:
+                    box[0] = run_tensor_hooks(leaf._hooks, box[0])
+                if catch and node in catch:
+                    for i, _ in catch[node]:
+                        captured[i] = box[0]
+                if run is not None and node not in run:
+                    continue
+                if extra is not None and extra.pre:
+                    box = run_pre_hooks(extra.pre, box)
+                if box[0] is not None:
+                    given = tuple(box) if extra is not None and extra.post else None
+                    accumulate(leaf, box, create_graph)
+                    if given is not None:
+                        run_post_hooks(extra.post, (), given)
+                continue
+            if run is None or node in run:
+                # A gradient asked for is taken before the hooks where backward goes on below.
+                if catch and node in catch:
+                    for i, nr in catch[node]:
+                        captured[i] = box[nr]
+                if extra is not None:
+                    box = _run_extras(extra, box)
+            else:
+                if extra is not None:
+                    box = _run_extras(extra, box)
+                for i, nr in catch.get(node, ()):
+                    captured[i] = box[nr]
+                continue
+            if watch:
+                task.node = node
+            if extra is None and len(box) == 1 and node._fn is not None:
+                outs = None if box[0] is None else node._fn(node, box[0])
+                given = None
+            else:
+                given = tuple(box) if extra is not None and extra.post else None
+                outs = _run_node(task, node, box)
+            box = None
+            if not keep_graph:
+                node._release()
+            edges = node._edges
+            if outs is None:
+                outs = (None,) * len(edges)
+            elif type(outs) is not tuple:
+                outs = (outs,) if type(outs) is not list else tuple(outs)
+            if len(outs) != len(edges):
+                raise RuntimeError(
+                    f"Function {node.name()} returned an invalid number of gradients "
+                    f"(got {len(outs)}, but expected {len(edges)})"
+                )
+            if given is not None:
+                outs = tuple(
+                    fit(o, e[0]._meta[e[1]], node, i) if o is not None and e[0] is not None else o
+                    for i, (o, e) in enumerate(zip(outs, edges))
+                )
+                outs = run_post_hooks(extra.post, outs, given)
+                given = None
+            if watch and ANOMALY.check_nan:
+                _check_nan(node, outs)
+            for i, (nxt, nr) in enumerate(edges):
+                if nxt is not None and (wanted is None or nxt in wanted):
+                    g = outs[i]
+                    box = buffers.get(nxt)
+                    if box is None:
+                        box = buffers[nxt] = [None] * len(nxt._meta)
+                    if g is not None:
+                        meta = nxt._meta[nr]
+                        if g.shape != meta[0] or g.dtype is not meta[1] or g.device is not meta[2]:
+                            g = fit(g, meta, node, i)
+                        if box[nr] is None:
+                            box[nr] = g
+                        elif not create_graph and _owned(box, nr):
+                            box[nr].add_(g)
+                        else:
+                            box[nr] = box[nr] + g
+                    n = deps[nxt] - 1
+                    if n:
+                        deps[nxt] = n
+                    else:
+                        deps[nxt] = 0
+                        heappush(ready, (nxt._key, nxt))
+            outs = g = box = None
+        if task.callbacks:
+            for callback in task.callbacks:
+                callback()
+    except BaseException:
+        if watch and node is not None:
+            anomaly.report(node)
+        raise
+    finally:
+        GRAD.task = outer_task
+        GRAD.enabled = outer_mode
+    return captured
+
+
+def _sequence(node: Node) -> int:
+    return node._key
+
+
+def _check_nan(node: Node, outs: tuple[Any, ...]) -> None:
+    for i, g in enumerate(outs):
+        if g is not None and hasattr(g, "isnan"):
+            prev, GRAD.enabled = GRAD.enabled, False
+            try:
+                bad = bool(g.detach().isnan().any())
+            finally:
+                GRAD.enabled = prev
+            if bad:
+                raise RuntimeError(
+                    f"Function '{node.name()}' returned nan values in its {i}th output."
+                )
+
+
+def queue_callback(callback: Any) -> None:
+    """Call `callback()` when the running backward pass ends. RuntimeError outside of one."""
+    task = GRAD.task
+    if task is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    if task.callbacks is None:
+        task.callbacks = []
+    task.callbacks.append(callback)

@@ -1,0 +1,87 @@
+"""Matrix times vector and dot products, bound by the memory the matrix is read from. Schedules of templates/gemv.mako.
+
+Takes products with one column whose matrix has an adjacent dim; the others are left to gemm.py. Knows no tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .product import (
+    LONG, SCALARS, Product, access_variables, accumulator, built, ceil_div, in_pieces, number, spread_args, tile,
+)  # fmt: skip
+from .source import render
+
+if TYPE_CHECKING:
+    from ..dtypes import dtype
+    from ..runtime import Backend, Kernel
+
+X_ROOM = 2048  # elements of the vector staged at a time
+TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
+PIECE = 1 << 15  # the shortest piece of K worth a second pass
+
+
+def takes(p: Product, cpu: bool) -> bool:
+    """Tell whether a product with one column has a schedule here."""
+    return not cpu or p.a.col == 1 or p.k <= 1 or (p.a.row == 1 and p.m >= 8)
+
+
+def _kernel(backend: Backend, dt: dtype, out: dtype, body: str, rows: int, stage: bool) -> Kernel:
+    def make() -> tuple[str, str, list[Any]]:
+        acc = accumulator(dt)
+        lanes = tile(backend, acc)[1] if body != "group" else 8
+        name = f"gemv_{body}{rows}_{dt.code}_{out.code}{'_staged' if stage else ''}"
+        source = render(
+            "gemv", fn=name, body=body, R=rows, U=2 if rows > 1 else 4, S=4, G=_group(backend) if body == "group" else 1,
+            stage=stage, X_ROOM=X_ROOM, **access_variables(dt, out, lanes),
+        )  # fmt: skip
+        scalar = SCALARS[acc]
+        types = [None, LONG, LONG, LONG, None, LONG, LONG, None, LONG, LONG, None, LONG, LONG, np.int32, scalar, scalar]
+        return name, source, [*types, *[LONG] * 14]
+
+    return built(backend, ("gemv", dt, out, body, rows, stage), make)
+
+
+def _group(backend: Backend) -> int:
+    return 64 if backend.info.max_group >= 64 else 8
+
+
+def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None = None) -> None:
+    """Run a product with one column that `takes` accepted."""
+    out = out_dt or dt
+    acc = accumulator(dt)
+    batches = p.outer * p.inner
+    units = backend.info.compute_units
+    length = p.kstep or p.k
+    wanted = min(max(p.m * length * batches * dt.itemsize // TASK_BYTES, 1), 4 * units)
+    if cpu:
+        along_k = p.a.col == 1 or p.k <= 1
+        step = 4 if along_k else 4 * tile(backend, acc)[1]
+        tasks = min(ceil_div(wanted, batches), ceil_div(p.m, step))
+        stage = along_k and (p.b.row != 1 or dt.itemsize < 4) and p.k > 1
+    else:
+        along_k, step, stage, tasks = True, 1, False, p.m
+    short = tasks * batches < (units if cpu else 2 * units)
+    if p.kstep == 0 and p.inner == 1 and short and p.k >= 2 * PIECE // min(p.m, 8):
+        pieces = max(min(ceil_div(2 * units, tasks * batches), p.k * min(p.m, 8) // PIECE), 1)
+        in_pieces(backend, dt, out, p, ceil_div(p.k, pieces), lambda wide, q: run(backend, dt, q, cpu, wide))
+        return
+    if stage and length > X_ROOM and out.itemsize == 2 and out.is_floating_point:
+        in_pieces(backend, dt, out, p, p.k, lambda wide, q: run(backend, dt, q, cpu, wide))
+        return
+    rows = 4 if along_k and p.m >= 4 and cpu else 1
+    kernel = _kernel(backend, dt, out, "group" if not cpu else "rows" if along_k else "cols", rows, stage)
+    block = ceil_div(ceil_div(p.m, tasks), step) * step
+    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
+    args = (
+        a.buffer, a.offset, a.row, a.col, b.buffer, b.offset, b.row, c.buffer, c.offset, c.row,
+        d.buffer, d.offset, d.row, int(p.bias is not None), number(acc, p.alpha), number(acc, p.beta),
+        p.m, p.k, block, batches, p.inner, p.kstep, *spread_args(p),
+    )  # fmt: skip
+    if cpu:
+        backend.launch(kernel, (ceil_div(p.m, block), batches), (1, 1), args)
+    else:
+        group = _group(backend)
+        backend.launch(kernel, (p.m * group, min(batches, 65535)), (group, 1), args)

@@ -1,0 +1,234 @@
+"""What the dense-product kernels share: element access, the record of one product, the register tile, the second pass.
+
+Knows nothing of schedules (gemm.py, gemv.py) or tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from .source import include, render
+
+if TYPE_CHECKING:
+    from ..dtypes import dtype
+    from ..runtime import Backend, Buffer, Kernel
+
+LONG = np.int64
+_SIZES = {"char": 1, "uchar": 1, "short": 2, "ushort": 2, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8}
+_kernels: dict[tuple[Any, ...], Kernel] = {}
+
+
+class Access(NamedTuple):
+    """How elements of a storage type become numbers of the accumulating type, and back."""
+
+    cl: str
+    acc: str
+    code: str
+
+    def load(self, place: str) -> str:
+        if self.code == "f16":
+            return f"vload_half(0, &{place})"
+        if self.code == "bf16":
+            return f"as_float((uint){place} << 16)"
+        return place if self.cl == self.acc else f"({self.acc}){place}"
+
+    def loadv(self, pointer: str, lanes: int) -> str:
+        if self.code == "f16":
+            return f"vload_half{lanes}(0, {pointer})"
+        text = f"*(__global const {self.cl}{lanes}_u *)({pointer})"
+        if self.code == "bf16":
+            return f"as_float{lanes}(convert_uint{lanes}({text}) << 16)"
+        if self.cl == self.acc:
+            return text
+        if self.cl in ("char", "short"):
+            return f"as_uint{lanes}(convert_int{lanes}({text}))"
+        return f"as_{self.acc}{lanes}({text})" if self.cl in ("int", "long") else f"convert_{self.acc}{lanes}({text})"
+
+    def store(self, value: str, pointer: str, index: str) -> str:
+        if self.code == "f16":
+            return f"vstore_half_rte({value}, {index}, {pointer})"
+        if self.code == "bf16":
+            return f"({pointer})[{index}] = clt_to_bf16_float({value})"
+        return f"({pointer})[{index}] = ({self.cl})({value})"
+
+    def storev(self, value: str, pointer: str, lanes: int) -> str:
+        if self.code == "f16":
+            return f"vstore_half{lanes}_rte({value}, 0, {pointer})"
+        if self.code == "bf16":
+            return f"*(__global ushort{lanes}_u *)({pointer}) = clt_to_bf16_float{lanes}({value})"
+        if self.cl in ("int", "long"):
+            value = f"as_{self.cl}{lanes}({value})"
+        elif self.cl != self.acc:
+            value = f"convert_{self.cl}{lanes}({value})"
+        return f"*(__global {self.cl}{lanes}_u *)({pointer}) = {value}"
+
+
+def accumulator(dt: dtype) -> str:
+    """Name the type in which sums of products of `dt` are kept; integers wrap, so unsigned ones serve them all."""
+    if dt.category == 1:
+        return "ulong" if dt.itemsize == 8 else "uint"
+    return dt.reg
+
+
+SCALARS: dict[str, Any] = {"float": np.float32, "double": np.float64, "uint": np.uint32, "ulong": np.uint64}
+
+
+def number(acc: str, value: float) -> float | int:
+    """Convert a Python scalar to what a kernel argument of type `acc` takes."""
+    if acc == "uint":
+        return int(value) & 0xFFFFFFFF
+    return int(value) & 0xFFFFFFFFFFFFFFFF if acc == "ulong" else value
+
+
+@cache
+def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
+    """Return the texts a kernel over these storage types needs."""
+    if "bf16" not in codes:
+        return ()
+    return (f"#define CLT_LANES {lanes}", include("half"))
+
+
+def access_variables(dt: dtype, out: dtype, lanes: int) -> dict[str, Any]:
+    """Return the template variables that read `dt` and read or write `out`."""
+    acc = accumulator(dt)
+    ta, to = Access(dt.cl, acc, dt.code), Access(out.cl, acc, out.code)
+    return {
+        "ta": dt.cl, "to": out.cl, "acc": acc, "V": lanes, "unaligned": [(t, _SIZES[t]) for t in sorted({dt.cl, out.cl, acc} - {"half"})], "headers": headers((dt.code, out.code), lanes),
+        "load": lambda place, which="ta": (ta if which == "ta" else to).load(place),
+        "loadv": lambda p, which="ta": (ta if which == "ta" else to).loadv(p, lanes),
+        "store": to.store, "storev": lambda v, p: to.storev(v, p, lanes),
+    }  # fmt: skip
+
+
+_PROBE = """
+__kernel void cltensor_probe_registers(__global int *out) {
+#ifdef __AVX512F__
+  out[0] = 16;
+#else
+  out[0] = 8;
+#endif
+}
+"""
+_tiles: dict[Backend, tuple[int, int]] = {}
+
+
+def tile(backend: Backend, acc: str) -> tuple[int, int]:
+    """Return (rows, lanes) of the register tile, which is two vectors wide, for an accumulating type.
+
+    What a driver reports as its vector width is not what its compiler has registers for (a compiler older than the
+    processor falls back to 16 registers of 32 bytes, where a larger tile spills), so the compiler is asked.
+    """
+    found = _tiles.get(backend)
+    if found is None:
+        out = backend.alloc(4)
+        kernel = backend.kernel("cltensor_probe_registers", _PROBE, [None])
+        backend.launch(kernel, (1,), (1,), (out,))
+        lanes = int(backend.read(out, 0, 4).view(np.int32)[0])
+        found = _tiles[backend] = (8, 16) if lanes == 16 else (6, 8)
+    return found if acc in ("float", "uint") else (found[0], found[1] // 2)
+
+
+class Side(NamedTuple):
+    """One operand of one product: buffer, offset, strides of its two matrix dims and of two batch dims."""
+
+    buffer: Buffer
+    offset: int
+    row: int
+    col: int
+    outer: int
+    inner: int
+
+    def transposed(self) -> Side:
+        return self._replace(row=self.col, col=self.row)
+
+
+class Product(NamedTuple):
+    """out[z] = beta * bias[z] + alpha * (a[z] @ b[z]) over two batch dims, numbers only."""
+
+    a: Side
+    b: Side
+    out: Side
+    bias: Side | None
+    m: int
+    n: int
+    k: int
+    outer: int
+    inner: int
+    alpha: float
+    beta: float
+    kstep: int = 0  # not 0: the inner batch dim walks pieces of K of this length
+
+    def transposed(self) -> Product:
+        """Return the same product written out^T = b^T a^T."""
+        bias = self.bias.transposed() if self.bias is not None else None
+        return self._replace(
+            a=self.b.transposed(), b=self.a.transposed(), out=self.out.transposed(), bias=bias, m=self.n, n=self.m
+        )  # fmt: skip
+
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Return a / b rounded up."""
+    return -(-a // b)
+
+
+def built(backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[str, str, list[Any]]]) -> Kernel:
+    """Return the kernel of a key, made at first use from (name, source, argument types)."""
+    found = _kernels.get((backend, key))
+    if found is None:
+        found = _kernels[backend, key] = backend.kernel(*make())
+    return found
+
+
+def spread_args(p: Product) -> tuple[Any, ...]:
+    """Return the batch strides of a product's operands, in the order kernels take them."""
+    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
+    return a.outer, a.inner, b.outer, b.inner, c.outer, c.inner, d.outer, d.inner
+
+
+def in_pieces(
+    backend: Backend, dt: dtype, out_dt: dtype, p: Product, piece: int, run: Callable[[dtype, Product], None]
+) -> None:
+    """Compute a product over pieces of K of length `piece` by `run`, kept in the accumulating type, then add them up.
+
+    The inner batch dim is taken for the pieces unless there is only one piece.
+    """
+    acc = accumulator(dt)
+    pieces = max(ceil_div(p.k, piece), 1)
+    assert pieces == 1 or p.inner == 1
+    wide = WIDE[acc]
+    partial = backend.alloc(p.outer * p.inner * pieces * p.m * p.n * wide.itemsize)
+    matrix = p.m * p.n
+    if pieces == 1:
+        out = Side(partial, 0, p.n, 1, p.inner * matrix, matrix)
+        q = p._replace(out=out, bias=None, alpha=1, beta=0)
+    else:
+        q = p._replace(
+            a=p.a._replace(inner=piece * p.a.col), b=p.b._replace(inner=piece * p.b.row), bias=None, alpha=1, beta=0,
+            out=Side(partial, 0, p.n, 1, pieces * matrix, matrix), inner=pieces, kstep=piece,
+        )  # fmt: skip
+    run(wide, q)
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"gemm_combine_{out_dt.code}"
+        scalar = SCALARS[acc]
+        types = [None, LONG, None, LONG, LONG, LONG, None, LONG, LONG, LONG, np.int32, scalar, scalar, *[LONG] * 8]
+        return name, render("gemm_combine", fn=name, **access_variables(dt, out_dt, 8)), types
+
+    c, d = p.out, p.bias or p.out
+    span, group = (256, 1) if backend.info.lanes > 1 else (1, 64)
+    # The kernel sees one batch index made of both dims, so the partial results lie in the same order.
+    backend.launch(
+        built(backend, ("combine", acc, out_dt), make),
+        (ceil_div(p.n, span * group) * group, p.m, p.outer * p.inner), (group, 1, 1),
+        (partial, pieces, c.buffer, c.offset, c.row, c.col, d.buffer, d.offset, d.row, d.col, int(p.bias is not None),
+         number(acc, p.alpha), number(acc, p.beta), p.m, p.n, span, p.inner, c.outer, c.inner, d.outer, d.inner),
+    )  # fmt: skip
+
+
+WIDE = {"float": dtypes.float32, "double": dtypes.float64, "uint": dtypes.uint32, "ulong": dtypes.uint64}

@@ -1,0 +1,302 @@
+"""Ops that take or write whole positions of a dimension: index_select, index_add and their kin, and select_scatter and its.
+
+Knows the kernels and how scatter.py makes a change; subscripts are in index.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import dtypes, layout
+from ..autograd import record as graph
+from ..autograd.mode import no_grad
+from ..codegen import index as kernels
+from . import core, shape
+from .convert import check_value
+from .core import Tensor, is_tensor
+from .row import public
+from .scatter import (
+    INTEGERS,
+    REDUCTIONS,
+    backend_of,
+    both,
+    change,
+    like,
+    need_tensor,
+    reading,
+    reduction_grads,
+    target,
+    with_result,
+    zeros,
+)
+
+# ------------------------------------------------------------------------------------------- index_*
+
+
+@public()
+def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Take the positions `index` (1-D) of a dimension."""
+    need_tensor("index_select", index=index)
+    dim = layout.wrap_dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype not in INTEGERS:
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if not input.ndim and index.numel() != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)")
+    index = like(index, input)
+    describe = None if dim and input.ndim > 1 else _out_of_range
+    operands = core.kernel_operand(input), dim, core.kernel_operand(index)
+    value = core.result(kernels.index_select(backend_of(input), *operands, describe=describe), input.device)
+    if graph.needs_grad(input):
+        graph.record("IndexSelectBackward0", (input,), value, _index_select_back, {"dim": dim, "index": index})
+    return value if out is None else core.deliver(value, out, "index_select", (input,))
+
+
+def _out_of_range(value: int, ordinal: int) -> Exception:
+    return IndexError("index out of range in self")
+
+
+def _index_select_back(ctx: Any, g: Tensor) -> Tensor:
+    if not ctx.shapes[0]:
+        return g
+    return zeros(g, ctx.shapes[0]).index_add(ctx.dim, ctx.index, g)
+
+
+def _rows(g: Tensor, ctx: Any) -> Tensor:
+    """Read the positions that an index_* op wrote, in its source's shape."""
+    return g.index_select(ctx.dim, ctx.index).reshape(tuple(ctx.shapes[1]))
+
+
+def _same_but(t: Tensor, source: Tensor, dim: int) -> None:
+    def rest(s: Sequence[int]) -> list[int]:
+        return [n for d, n in enumerate(s) if d != dim]
+
+    if source.ndim != t.ndim or rest(source.shape) != rest(t.shape):
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. "
+            f"Got self.shape = {list(t.shape)} source.shape = {list(source.shape)}"
+        )
+
+
+def _check_rows(function: str, t: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[int, Tensor, Tensor]:
+    need_tensor(function, index=index, source=source)
+    dim = layout.wrap_dim(dim, t.ndim)
+    if index.dtype not in INTEGERS:
+        raise RuntimeError(f"{function}(): Expected dtype int32/int64 for index but got: {index.dtype.scalar_name}")
+    if index.ndim > 1:
+        raise IndexError(f"{function}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {index.dtype.scalar_name}")
+    if source.dtype is not t.dtype:
+        raise RuntimeError(
+            f"{function}(): self ({t.dtype.scalar_name}) and source ({source.dtype.scalar_name}) must have the same scalar type"
+        )
+    count = source.shape[dim] if source.ndim > dim else 1
+    if source.ndim == t.ndim and index.numel() != count:
+        raise RuntimeError(
+            f"{function}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({count}), for dim: {dim}"
+        )
+    if source.ndim or t.ndim:
+        if index.numel() != count:
+            raise RuntimeError(
+                f"{function}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({count}), for dim: {dim}"
+            )
+        _same_but(t, source, dim)
+    return dim, like(index, t), like(source, t)
+
+
+def _index_add(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """Add `alpha * source` to the positions `index` of a dimension; duplicates add up in index order."""
+    dim, index, values = _check_rows("index_add_", input, dim, index, source)
+
+    def run(t: Tensor) -> None:
+        if index.numel() and t.numel():
+            if not t.ndim:
+                core.overwrite(t, t.detach() + values.detach().reshape(()) * alpha)
+                return
+            at, add = reading(index, t), reading(values, t)
+            kernels.index_add(backend_of(t), target(t), dim, at, add, alpha)
+
+    return change("IndexAddBackward0", input, (values,), run, _index_add_back, {"dim": dim, "index": index, "alpha": alpha}, inplace=inplace)
+
+
+def _index_add_back(ctx: Any, g: Tensor) -> tuple:
+    part = None
+    if ctx.needs[1]:
+        part = _rows(g, ctx)
+        part = part if ctx.alpha == 1 else part * ctx.alpha
+    return g, part
+
+
+def _index_copy(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Copy `source` to the positions `index` of a dimension."""
+    need_tensor("index_copy_", index=index, source=source)
+    dim = layout.wrap_dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    count = source.shape[dim] if source.ndim > dim else 1
+    if source.ndim == 0 and index.numel() != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.numel()})")
+    if source.ndim != input.ndim and source.ndim and input.ndim:
+        raise IndexError(
+            f"index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), "
+            f"destination dimensionality ({input.ndim})"
+        )
+    if index.dtype is not dtypes.int64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.dtype.scalar_name}")
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {input.dtype.scalar_name} and (source) "
+            f"{source.dtype.scalar_name}"
+        )
+    if source.ndim == input.ndim:
+        mine, theirs = ([n for d, n in enumerate(s) if d != dim] for s in (input.shape, source.shape))
+        if mine != theirs:
+            raise RuntimeError(
+                "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+                f"{' '.join(map(str, mine))} at dimension {dim} and source slice shape: {' '.join(map(str, theirs))} at dimension 0."
+            )
+    if source.ndim and index.numel() != count:
+        raise IndexError(f"index_copy_(): Number of indices ({index.numel()}) should be equal to source.size(dim) ({count})")
+    index, values = like(index, input), like(source, input)
+
+    def run(t: Tensor) -> None:
+        if index.numel() and t.numel():
+            at, new = reading(index, t), reading(values, t)
+            kernels.index_copy(backend_of(t), target(t), dim, at, new)
+
+    return change("IndexCopyBackward0", input, (values,), run, _index_copy_back, {"dim": dim, "index": index}, inplace=inplace)
+
+
+def _index_copy_back(ctx: Any, g: Tensor) -> tuple:
+    own = g.index_fill(ctx.dim, ctx.index, 0) if ctx.needs[0] else None
+    return own, _rows(g, ctx) if ctx.needs[1] else None
+
+
+def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """Fill the positions `index` of a dimension with a number or a 0-dim tensor; negative indices count from the end."""
+    need_tensor("index_fill_", index=index)
+    if index.dtype is not dtypes.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    dim = layout.wrap_dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError("Index has to be a vector/scalar")
+    index = like(index, input)
+    if is_tensor(value):
+        if value.ndim:
+            raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+        if value.dtype.is_complex and not input.dtype.is_complex:
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+        new = like(value, input).detach().to(input.dtype)
+    else:
+        if isinstance(value, complex) and not input.dtype.is_complex:
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+        check_value(value, input.dtype)
+        new = value
+
+    def run(t: Tensor) -> None:
+        if index.numel() and t.numel():
+            at = reading(index, t)
+            kernels.index_fill(backend_of(t), target(t), dim, at, reading(new, t) if is_tensor(new) else new)
+
+    saved = {"dim": dim, "index": index}
+    if is_tensor(value):
+        return change("IndexFillBackward1", input, (value,), run, _index_fill_back, saved, inplace=inplace)
+    return change("IndexFillBackward0", input, (), run, lambda ctx, g: g.index_fill(ctx.dim, ctx.index, 0), saved, inplace=inplace)
+
+
+def _index_fill_back(ctx: Any, g: Tensor) -> tuple:
+    own = g.index_fill(ctx.dim, ctx.index, 0) if ctx.needs[0] else None
+    return own, g.index_select(ctx.dim, ctx.index).sum() if ctx.needs[1] else None
+
+
+def _index_reduce(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """Reduce `source` into the positions `index` of a dimension by "prod", "mean", "amax" or "amin"."""
+    if reduce not in REDUCTIONS[1:]:
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    warnings.warn("index_reduce() is in beta and the API may change at any time.", UserWarning, stacklevel=3)
+    return _reduce_rows(inplace, input, dim, index, source, reduce, include_self)
+
+
+def _reduce_rows(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:
+    dim, index, values = _check_rows("index_reduce", input, dim, index, source)
+    saved = {"dim": dim, "index": index, "reduce": reduce, "include_self": include_self}
+
+    def run(t: Tensor) -> None:
+        if index.numel() and t.numel():
+            at, new = reading(index, t), reading(values, t)
+            kernels.index_reduce(backend_of(t), target(t), dim, at, new, reduce, include_self)
+
+    if reduce != "mean" and graph.needs_grad(input, values):
+        saved |= {"self": input, "src": values}
+    return with_result("IndexReduceBackward0", input, values, run, _index_reduce_back, saved, reduce, inplace)
+
+
+def _index_reduce_back(ctx: Any, g: Tensor) -> tuple:
+    dim, index = ctx.dim, ctx.index
+    own, part = reduction_grads(
+        ctx, g,
+        pick=lambda v: v.index_select(dim, index),
+        put=lambda z, v: z.index_add(dim, index, v),
+        again=lambda t, v: _reduce_rows(False, t, dim, index, v, ctx.reduce, ctx.include_self),
+        fit=lambda v: v,
+    )  # fmt: skip
+    if own is not None and not ctx.include_self:
+        own = own.index_fill(dim, index, 0)
+    return own, part
+
+
+both("index_add", _index_add)
+both("index_copy", _index_copy)
+both("index_fill", _index_fill, out=False)
+both("index_reduce", _index_reduce)
+
+# ------------------------------------------------------------------------------------------- views written into a copy
+
+
+def _embedded(node: str, input: Tensor, src: Tensor, place: Callable[[Tensor], Tensor]) -> Tensor:
+    """A contiguous copy of `input` with `src` in the part that `place` views."""
+    need_tensor(node, src=src)
+    with no_grad():
+        out = input.detach().clone(memory_format="contiguous")
+        part = place(out)
+        if part.shape != src.shape:
+            raise RuntimeError(
+                f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(part.shape)}"
+            )
+        part.copy_(src.detach())
+    if graph.needs_grad(input, src):
+        graph.record(node, (input, src), out, _embedded_back, {"place": place})
+    return out
+
+
+def _embedded_back(ctx: Any, g: Tensor) -> tuple:
+    own = None
+    if ctx.needs[0]:
+        own = _embedded("EmbeddedBackward", g, zeros(g, ctx.shapes[1]), ctx.place)
+    return own, ctx.place(g) if ctx.needs[1] else None
+
+
+@public()
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """Return a copy with `src` at one index of a dimension."""
+    return _embedded("SelectScatterBackward0", input, src, lambda z: shape.select(z, dim, index))
+
+
+@public()
+def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """Return a copy with `src` in a range of a dimension."""
+    return _embedded("SliceScatterBackward0", input, src, lambda z: shape.slice_dim(z, dim, start, end, step))
+
+
+@public()
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return a copy with `src` on a diagonal of two dimensions."""
+    return _embedded("DiagonalScatterBackward0", input, src, lambda z: shape.diagonal(z, offset, dim1, dim2))
+
+
+@public()
+def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0) -> Tensor:
+    """Return a copy with `src` in a strided part."""
+    return _embedded("AsStridedScatterBackward0", input, src, lambda z: shape.as_strided(z, size, stride, storage_offset))

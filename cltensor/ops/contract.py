@@ -1,0 +1,481 @@
+"""Contractions of named or listed dims: einsum, tensordot, inner, chains of products, Kronecker and cross products.
+
+Made of views and the products of products.py; owns no kernel.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any
+
+from .. import layout
+from ..autograd import record as graph
+from ..autograd.mode import no_grad
+from . import core
+from .core import Tensor, is_tensor
+from .products import C_NAMES, bmm, check_tensor, dot, into, mm
+from .row import FUNCTIONS, public
+
+# ------------------------------------------------------------------------------------------- tensordot
+
+
+@public(method=False)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Sum over dims of `a` paired with dims of `b`: a count (last of `a` with first of `b`) or two lists."""
+    if is_tensor(dims):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        da, db = list(range(-dims, 0)), list(range(dims))
+    else:
+        da, db = dims
+        da, db = ([da] if isinstance(da, int) else list(da)), ([db] if isinstance(db, int) else list(db))
+    value = _tensordot(a, b, da, db)
+    return value if out is None else core.deliver(value, out, "tensordot", (a, b))
+
+
+def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Tensor:
+    if len(da) != len(db):
+        raise RuntimeError("both dimension lists should have same length")
+    if a.dtype is not b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    size = 1
+    for i, j in zip(da, db, strict=True):
+        n, m = a.shape[layout.wrap_dim(i, a.ndim)], b.shape[layout.wrap_dim(j, b.ndim)]
+        if n != m and n != 1 and m != 1:
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {n} in dim {i} and second has size {m} in dim {j}")
+        if n != m:
+            # One side broadcasts: summing the other first is the same.
+            if m == 1:
+                a = a.sum(i, keepdim=True)
+            else:
+                b = b.sum(j, keepdim=True)
+        else:
+            size *= n
+    da, db = [layout.wrap_dim(i, a.ndim) for i in da], [layout.wrap_dim(j, b.ndim) for j in db]
+    if len(set(da)) != len(da) or len(set(db)) != len(db):
+        raise RuntimeError("dim appears multiple times in the list of dims")
+    keep_a, keep_b = [d for d in range(a.ndim) if d not in da], [d for d in range(b.ndim) if d not in db]
+    shape = (*[a.shape[d] for d in keep_a], *[b.shape[d] for d in keep_b])
+    left, right = a.permute((*keep_a, *da)), b.permute((*db, *keep_b))
+    if not keep_a and not keep_b and a.ndim == b.ndim == 1:
+        return dot(left, right).view(shape)
+    left = left.reshape(layout.numel([a.shape[d] for d in keep_a]), size)
+    right = right.reshape(size, layout.numel([b.shape[d] for d in keep_b]))
+    return mm(left, right).view(shape)
+
+
+@public()
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Sum the products over the last dims: [..., K], [___, K] -> [..., ___]; with a 0-dim operand the plain product."""
+    check_tensor("inner", "input", 1, input)
+    check_tensor("inner", "other", 2, other)
+    if not input.ndim or not other.ndim:
+        value = input * other
+        return value if out is None else core.deliver(value, out, "inner", (input, other))
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}")
+    value = _tensordot(input, other, [-1], [-1])
+    return value if out is None else into(value, out, "inner", (input, other))
+
+
+# ------------------------------------------------------------------------------------------- einsum
+
+
+_ELLIPSIS = -1
+
+
+def _letter(index: int) -> str:
+    return chr(ord("A") + index) if index < 26 else chr(ord("a") + index - 26)
+
+
+def _number(letter: str) -> int:
+    return ord(letter) - ord("A") if letter <= "Z" else ord(letter) - ord("a") + 26
+
+
+def _parse(equation: str, count: int) -> tuple[list[list[int]], list[int] | None]:
+    """Split an equation into the labels of every operand and of the output (None when not given)."""
+    arrow = equation.find("->")
+    left = equation if arrow < 0 else equation[:arrow]
+    operands: list[list[int]] = [[]]
+    found = False
+    at = 0
+    while at < len(left):
+        c = left[at]
+        current = len(operands) - 1
+        if c == " ":
+            pass
+        elif c == ".":
+            if found:
+                raise RuntimeError(f"einsum(): found '.' for operand {current} for which an ellipsis was already found")
+            if left[at : at + 3] != "...":
+                raise RuntimeError(f"einsum(): found '.' for operand {current} that is not part of any ellipsis")
+            operands[-1].append(_ELLIPSIS)
+            found = True
+            at += 2
+        elif c == ",":
+            operands.append([])
+            if len(operands) > count:
+                raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+            found = False
+        elif c.isascii() and c.isalpha():
+            operands[-1].append(_number(c))
+        else:
+            raise RuntimeError(f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]")
+        at += 1
+    if len(operands) < count:
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    if arrow < 0:
+        return operands, None
+    output: list[int] = []
+    at = arrow + 2
+    while at < len(equation):
+        c = equation[at]
+        if c == " ":
+            pass
+        elif c == ".":
+            if _ELLIPSIS in output:
+                raise RuntimeError("einsum(): found '.' for output but an ellipsis (...) was already found")
+            if equation[at : at + 3] != "...":
+                raise RuntimeError("einsum(): found '.' for output that is not part of any ellipsis (...)")
+            output.append(_ELLIPSIS)
+            at += 2
+        elif c.isascii() and c.isalpha():
+            output.append(_number(c))
+        else:
+            raise RuntimeError(f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]")
+        at += 1
+    return operands, output
+
+
+def _sublists(args: Sequence[Any]) -> tuple[list[Tensor], list[list[int]], list[int] | None]:
+    """Read the form einsum(tensor, labels, tensor, labels, …, [output labels])."""
+
+    def labels(items: Sequence[Any]) -> list[int]:
+        made = []
+        for s in items:
+            if isinstance(s, EllipsisType):
+                made.append(_ELLIPSIS)
+            elif 0 <= s < 52:
+                made.append(int(s))
+            else:
+                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+        return made
+
+    output = labels(args[-1]) if len(args) % 2 else None
+    pairs = args[: len(args) - len(args) % 2]
+    return list(pairs[::2]), [labels(p) for p in pairs[1::2]], output
+
+
+@public(method=False)
+def einsum(*args: Any) -> Tensor:
+    """Sum products of operands over the labels missing in the output: einsum("ij,jk->ik", a, b), lists of labels also work.
+
+    Repeated labels take diagonals, `...` stands for any further dims, which broadcast.
+    """
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+    if is_tensor(args[0]):
+        operands, labels, output = _sublists(args)
+    else:
+        equation, *rest = args
+        if not isinstance(equation, str):
+            raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
+        operands = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], list | tuple) else rest
+        if not operands:
+            raise RuntimeError("einsum(): must provide at least one operand")
+        labels, output = _parse(equation, len(operands))
+    return _einsum(operands, labels, output)
+
+
+def _sizes(operands: Sequence[Tensor], labels: list[list[int]]) -> tuple[list[int], int]:
+    """Count the uses of every label and the most dims an ellipsis covers, checking ranks."""
+    counts, covered = [0] * 52, 0
+    for i, (x, ls) in enumerate(zip(operands, labels, strict=True)):
+        n = len(ls)
+        if _ELLIPSIS in ls:
+            n -= 1
+            if n > x.ndim:
+                raise RuntimeError(
+                    f"einsum(): the number of subscripts in the equation ({n}) is more than the number of dimensions ({x.ndim}) for operand {i}"
+                )
+            covered = max(covered, x.ndim - n)
+        elif n != x.ndim:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({n}) does not match the number of dimensions ({x.ndim}) for operand {i} "
+                "and no ellipsis was given"
+            )
+        for label in ls:
+            if label != _ELLIPSIS:
+                counts[label] += 1
+    return counts, covered
+
+
+def _places(counts: list[int], covered: int, output: list[int] | None) -> tuple[list[int], int, int, int]:
+    """Number the dims of the common space: output first, then what is summed. Returns places, ellipsis place, out dims, all dims."""
+    place, at, ellipsis = [-1] * 52, 0, 0
+    if output is None:
+        at = covered
+        for label in range(52):
+            if counts[label] == 1:
+                place[label] = at
+                at += 1
+        out_dims = at
+    else:
+        seen = False
+        for label in output:
+            if label == _ELLIPSIS:
+                ellipsis, seen = at, True
+                at += covered
+                continue
+            if place[label] != -1:
+                raise RuntimeError(f"einsum(): output subscript {_letter(label)} appears more than once in the output")
+            if not counts[label]:
+                raise RuntimeError(f"einsum(): output subscript {_letter(label)} does not appear in the equation for any input operand")
+            place[label] = at
+            at += 1
+        out_dims = at
+        if not seen:
+            ellipsis = at
+            at += covered
+    for label in range(52):
+        if counts[label] and place[label] == -1:
+            place[label] = at
+            at += 1
+    return place, ellipsis, out_dims, at
+
+
+def _einsum(operands: Sequence[Tensor], labels: list[list[int]], output: list[int] | None) -> Tensor:
+    for x in operands:
+        if not is_tensor(x):
+            raise TypeError(f"einsum(): argument 'operands' (position 2) must be tuple of Tensors, not {type(x).__name__}")
+    counts, covered = _sizes(operands, labels)
+    place, ellipsis, out_dims, total = _places(counts, covered, output)
+    sizes, held = [1] * total, [0] * total
+    ready = []
+    for i, (x, ls) in enumerate(zip(operands, labels, strict=True)):
+        order, where, at = [-1] * total, [-1] * 52, 0
+        missing = covered - (x.ndim - len(ls) + 1)
+        for label in ls:
+            if label == _ELLIPSIS:
+                for _ in range(missing):
+                    x = x.unsqueeze(at)
+                for k in range(covered):
+                    order[ellipsis + k] = at
+                    at += 1
+            elif where[label] != -1:
+                dim = where[label]
+                if x.shape[dim] != x.shape[at]:
+                    raise RuntimeError(
+                        f"einsum(): subscript {_letter(label)} is repeated for operand {i} but the sizes don't match, {x.shape[at]} != {x.shape[dim]}"
+                    )
+                x = x.diagonal(0, dim, at).movedim(-1, dim)
+            else:
+                where[label] = at
+                order[place[label]] = at
+                at += 1
+        for index, p in enumerate(order):
+            if p == -1:
+                x = x.unsqueeze(-1)
+                order[index] = at
+                at += 1
+        x = x.permute(order)
+        for dim, n in enumerate(x.shape):
+            if n != 1:
+                if sizes[dim] not in (1, n):
+                    name = next((_letter(label) for label in range(52) if place[label] == dim), "...")
+                    raise RuntimeError(f"einsum(): subscript {name} has size {n} for operand {i} which does not broadcast with previously seen size {sizes[dim]}")
+                sizes[dim] = n
+                held[dim] += 1
+        ready.append(x)
+    return _contract(ready, out_dims, total, held)
+
+
+def _contract(ready: list[Tensor], out_dims: int, total: int, held: list[int]) -> Tensor:
+    several = len(ready) > 1
+    a = ready[0]
+    for b in ready[1:]:
+        both: list[int] = []
+        only_a: list[int] = []
+        only_b: list[int] = []
+        for dim in range(out_dims, total):
+            sa, sb = a.shape[dim] != 1, b.shape[dim] != 1
+            if sa and sb:
+                held[dim] -= 1
+                if held[dim] == 1:
+                    both.append(dim)
+                    held[dim] = 0
+            elif held[dim] == 1 and (sa or sb):
+                (only_a if sa else only_b).append(dim)
+                held[dim] = 0
+        if only_a:
+            a = a.sum(tuple(only_a), keepdim=True)
+        if only_b:
+            b = b.sum(tuple(only_b), keepdim=True)
+        a = _pair(a, b, both) if both else a * b
+    if total > out_dims:
+        a = a.view(tuple(a.shape[:out_dims])) if several else a.sum(tuple(range(out_dims, total)))
+    return a
+
+
+def _pair(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
+    """Multiply two operands of one rank and sum over dims, as one batched matrix product; summed dims stay with size 1."""
+    both, left, right = [], [], []
+    for dim in range(a.ndim):
+        sa, sb = a.shape[dim] != 1, b.shape[dim] != 1
+        if dim in summed:
+            continue
+        (both if sa and sb else left if sa else right).append(dim)
+    nb, nl, nr = (layout.numel([x.shape[d] for d in dims]) for x, dims in ((a, both), (a, left), (b, right)))
+    ns = layout.numel([a.shape[d] for d in summed])
+    shape = (*[a.shape[d] for d in both], *[a.shape[d] for d in left], *[1] * len(summed), *[b.shape[d] for d in right])
+    order = [*both, *left, *summed, *right]
+    inverse = [0] * len(order)
+    for i, d in enumerate(order):
+        inverse[d] = i
+    a = a.permute(order).reshape(nb, nl, ns)
+    b = b.permute((*both, *summed, *right, *left)).reshape(nb, ns, nr)
+    return bmm(a, b).view(shape).permute(inverse)
+
+
+# ------------------------------------------------------------------------------------------- chains
+
+
+def _chain_order(sizes: list[int]) -> list[list[int]]:
+    """Where to split each sub-chain for the fewest multiplications (the textbook dynamic programme)."""
+    n = len(sizes) - 1
+    cost = [[0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i][j], split[i][j] = min((cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+    return split
+
+
+def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Multiply two or more matrices in the cheapest order; the first and the last may be vectors."""
+    ts = list(tensors)
+    n = len(ts)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    shape: list[int] = []
+    if ts[0].ndim == 1:
+        ts[0] = ts[0].unsqueeze(0)
+    elif ts[0].ndim == 2:
+        shape.append(ts[0].shape[0])
+    else:
+        raise RuntimeError(f"multi_dot(): the first tensor must be 1D or 2D but got {ts[0].ndim}D")
+    if ts[-1].ndim == 1:
+        ts[-1] = ts[-1].unsqueeze(-1)
+    elif ts[-1].ndim == 2:
+        shape.append(ts[-1].shape[1])
+    else:
+        raise RuntimeError(f"multi_dot(): the last tensor must be 1D or 2D but got {ts[-1].ndim}D")
+    for i in range(1, n - 1):
+        if ts[i].ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {ts[i].ndim}D")
+    for i in range(1, n):
+        if ts[i].dtype is not ts[0].dtype:
+            names = C_NAMES[ts[0].dtype.name], C_NAMES[ts[i].dtype.name]
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {names[0]} and tensor {i} {names[1]}")
+    for i in range(n - 1):
+        if ts[i].shape[1] != ts[i + 1].shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(tensors[i].shape)} and {list(tensors[i + 1].shape)} cannot be multiplied"
+            )
+    split = _chain_order([*[t.shape[0] for t in ts], ts[-1].shape[1]])
+
+    def product(i: int, j: int) -> Tensor:
+        return ts[i] if i == j else mm(product(i, split[i][j]), product(split[i][j] + 1, j))
+
+    value = product(0, n - 1).view(tuple(shape))
+    return value if out is None else into(value, out, "multi_dot", tuple(tensors))
+
+
+@public(method=False)
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """Multiply matrices in the cheapest order (deprecated in favour of linalg.multi_dot)."""
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts a list of "
+        "two or more tensors rather than multiple parameters.",
+        UserWarning, stacklevel=2,
+    )  # fmt: skip
+    for i, m in enumerate(matrices):
+        if m.ndim != 2:
+            raise RuntimeError(f"Tensor #{i + 1} must be a 2D tensor, but it is {m.ndim}D")
+    return matrices[0] if len(matrices) == 1 else multi_dot(matrices, out=out)
+
+
+# ------------------------------------------------------------------------------------------- element by element
+
+
+@public()
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Replace every element of `input` by itself times `other`; the shape is the product of shapes, dim by dim."""
+    from .matmul import unsafe_view
+
+    rank = max(input.ndim, other.ndim)
+    a, b = (1,) * (rank - input.ndim) + tuple(input.shape), (1,) * (rank - other.ndim) + tuple(other.shape)
+    left = tuple(n for size in a for n in (size, 1))
+    right = tuple(n for size in b for n in (1, size))
+    value = _unsafe(input, left) * _unsafe(other, right)
+    value = unsafe_view(value, tuple(n * m for n, m in zip(a, b, strict=True)))
+    return value if out is None else core.deliver(value, out, "kron", (input, other))
+
+
+def _unsafe(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Reshape under the node name of a view that is not tracked as one."""
+    from .shape import _view_back
+
+    strides = layout.view_strides(x.shape, x._strides, shape)
+    out = core.make(x._storage, shape, x.dtype, x.device, strides, x._offset)
+    if graph.needs_grad(x):
+        graph.record("UnsafeViewBackward0", (x,), out, _view_back)
+    return out
+
+
+def _cross_value(a: Tensor, b: Tensor, dim: int) -> Tensor:
+    (a0, a1, a2), (b0, b1, b2) = a.unbind(dim), b.unbind(dim)
+    return FUNCTIONS["stack"]((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0), dim)
+
+
+def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """Cross product of vectors of three elements along a dim; other dims broadcast."""
+    if input.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    d = layout.wrap_dim(dim, input.ndim)
+    if input.shape[d] != 3 or other.shape[d] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}")
+    shape = layout.broadcast_shapes(input.shape, other.shape)
+    with no_grad():
+        value = _cross_value(input.expand(shape), other.expand(shape), d)
+    if graph.needs_grad(input, other):
+        saved = {"self": input if graph.needs_grad(other) else None, "other": other if graph.needs_grad(input) else None, "dim": d}
+        graph.record("LinalgCrossBackward0", (input, other), value, _cross_back, saved)
+    return value if out is None else core.deliver(value, out, "linalg_cross", (input, other))
+
+
+def _cross_back(ctx: Any, g: Tensor) -> tuple:
+    a, b = ctx.needs
+    return (linalg_cross(ctx.other.conj(), g, dim=ctx.dim) if a else None, linalg_cross(g, ctx.self.conj(), dim=ctx.dim) if b else None)
+
+
+@public()
+def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Cross product along a dim of size 3; without `dim` the first such one (deprecated)."""
+    if dim is None:
+        dim = next((d for d, n in enumerate(input.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use torch.linalg.cross.\n"
+            "The default value of dim will change to agree with that of linalg.cross in a future release.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+    return linalg_cross(input, other, dim=dim, out=out)

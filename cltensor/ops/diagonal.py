@@ -1,0 +1,202 @@
+"""Triangles and diagonals: tril, triu, diag and its kin, trace, block_diag.
+
+Triangles are lazy expressions of the running index, so they fuse with what surrounds them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import dtypes, layout
+from ..autograd import record as graph
+from ..autograd.mode import no_grad
+from ..codegen.pointwise import PointOp
+from ..lazy import Expr, Scalar
+from ..size import Size
+from . import core, shape
+from .arithmetic import where_row
+from .core import Tensor, is_tensor
+from .row import FUNCTIONS, METHODS, public
+from .scatter import change, zeros
+
+# ------------------------------------------------------------------------------------------- triangles
+
+# x: running index, y: columns, z: rows, w: diagonal
+_LOWER = PointOp("lower", "x % y - (x / y) % z <= w")
+_UPPER = PointOp("upper", "x % y - (x / y) % z >= w")
+
+
+def _triangle(dims: Sequence[int], diagonal: int, op: PointOp, dev: Any) -> Tensor:
+    """A lazy mask of the lower or upper triangles of matrices."""
+    rows, columns = (max(n, 1) for n in dims[-2:])
+    args = (core.index_expression(tuple(dims)), Scalar(columns), Scalar(rows), Scalar(diagonal))
+    return core.pending(Expr(op, dtypes.int64, dtypes.bool, Size(dims), args), dev)
+
+
+def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
+    node = f"{name.title()}Backward0"
+
+    def cut(t: Tensor, diagonal: int) -> Tensor:
+        return where_row.forward((_triangle(t.shape, diagonal, op, t.device), t, False if t.dtype.category == 0 else 0))
+
+    def back(ctx: Any, g: Tensor) -> Tensor:
+        return function(g, ctx.diagonal)
+
+    def check(t: Tensor) -> None:
+        if t.ndim < 2:
+            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+    def function(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+        check(input)
+        with no_grad():
+            value = cut(input, diagonal)
+        if graph.needs_grad(input):
+            graph.record(node, (input,), value, back, {"diagonal": diagonal})
+        return value if out is None else core.deliver(value, out, name, (input,))
+
+    def method_(self: Tensor, diagonal: int = 0) -> Tensor:
+        check(self)
+        return change(node, self, (), lambda t: _rewrite(t, cut(t, diagonal)), back, {"diagonal": diagonal}, inplace=True)
+
+    side = "above" if name == "tril" else "below"
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Zero what lies {side} a diagonal of (batches of) matrices. Lazy."
+    method_.__name__ = method_.__qualname__ = name + "_"
+    method_.__doc__ = f"In-place form of `{name}`."
+    public(name)(function)
+    METHODS[name + "_"] = method_
+    return function, method_
+
+
+def _rewrite(t: Tensor, value: Tensor) -> None:
+    """Write a fresh lazy value over a tensor; the caller counts the version."""
+    core.write(t, core.operand(value, t.shape))
+
+
+tril, _ = _cut("tril", _LOWER)
+triu, _ = _cut("triu", _UPPER)
+
+
+def _triangle_indices(name: str, op: PointOp) -> None:
+    def function(row: int, col: int, offset: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
+        if row < 0:
+            raise RuntimeError(f"row must be non-negative, got{row}")
+        if col < 0:
+            raise RuntimeError(f"col must be non-negative, got{col}")
+        dt = dtypes.int64 if dtype is None else dtype
+        if dt.category != 1:
+            raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
+        dev = FUNCTIONS["empty"]((), device=device).device
+        places = _triangle((row, col), offset, op, dev).nonzero().t()
+        return places.contiguous() if dt is dtypes.int64 else places.to(dt).contiguous()
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Return the coordinates of a triangle of a (row, col) matrix in row-major order: (2, count)."
+    FUNCTIONS[name] = function
+
+
+_triangle_indices("tril_indices", _LOWER)
+_triangle_indices("triu_indices", _UPPER)
+
+# ------------------------------------------------------------------------------------------- diagonals
+
+
+@public()
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Put the last dimension on a diagonal of two new ones, zeros elsewhere."""
+    n = input.shape[-1] + abs(offset) if input.ndim else 1 + abs(offset)
+    a, b = (layout.wrap_dim(d, input.ndim + 1) for d in (dim1, dim2))
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    dims = list(input.shape[:-1])
+    for d in sorted((a, b)):
+        dims.insert(d, n)
+    with no_grad():
+        value = zeros(input, dims)
+        shape.diagonal(value, offset, a, b).copy_(input.detach())
+    if graph.needs_grad(input):
+        graph.record(
+            "DiagEmbedBackward0", (input,), value, lambda ctx, g: g.diagonal(ctx.offset, ctx.dim1, ctx.dim2), {"offset": offset, "dim1": a, "dim2": b}
+        )
+    return value
+
+
+@public()
+def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return the diagonal of two dimensions, as a copy."""
+    with no_grad():
+        value = shape.diagonal(input.detach(), offset, dim1, dim2).clone(memory_format="contiguous")
+    if graph.needs_grad(input):
+        graph.record("DiagonalBackward0_copy", (input,), value, shape._diagonal_back, {"offset": offset, "dim1": dim1, "dim2": dim2})
+    return value
+
+
+@public()
+def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Make a matrix with the vector on its diagonal, or return the diagonal of a matrix."""
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+    value = diag_embed(input, diagonal) if input.ndim == 1 else diagonal_copy(input, diagonal)
+    return value if out is None else core.deliver(value, out, "diag", (input,))
+
+
+@public()
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """Make a matrix with the flattened elements on its diagonal."""
+    return diag_embed(input.contiguous().view(-1), offset)
+
+
+@public()
+def trace(input: Tensor) -> Tensor:
+    """Sum the main diagonal of a matrix."""
+    if input.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
+    with no_grad():
+        value = shape.diagonal(input.detach()).sum()
+    if graph.needs_grad(input):
+        graph.record("TraceBackward0", (input,), value, _trace_back)
+    return value
+
+
+def _trace_back(ctx: Any, g: Tensor) -> Tensor:
+    n = min(ctx.shapes[0])
+    return core.embed(g.expand(n), tuple(ctx.shapes[0]), lambda z: shape.diagonal(z))
+
+
+@public(method=False)
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Put matrices (vectors are rows) on the diagonal of one, zeros elsewhere."""
+    xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else list(tensors)
+    for place, x in enumerate(xs):
+        if not is_tensor(x):
+            raise TypeError(f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}")
+    if not xs:
+        return FUNCTIONS["empty"]((1, 0))
+    for place, x in enumerate(xs):
+        if x.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {place} has {x.ndim} dimensions"
+            )
+    blocks = [(1, x.numel()) if x.ndim < 2 else tuple(x.shape) for x in xs]
+    corners = list(itertools.accumulate(blocks, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0)))
+    dev, dt = core.common_device(xs), core.result_type(xs)
+    with no_grad():
+        value = xs[0].new_zeros(corners[-1], dtype=dt, device=dev)
+        for x, block, corner in zip(xs, blocks, corners, strict=False):
+            _block(value, corner, block).copy_(x.detach().reshape(block))
+    if graph.needs_grad(*xs):
+        graph.record("BlockDiagBackward0", xs, value, _block_diag_back, {"corners": corners, "blocks": blocks})
+    return value
+
+
+def _block(t: Tensor, corner: tuple[int, int], block: tuple[int, int]) -> Tensor:
+    return t.narrow(0, corner[0], block[0]).narrow(1, corner[1], block[1])
+
+
+def _block_diag_back(ctx: Any, g: Tensor) -> tuple:
+    return tuple(
+        _block(g, corner, block).reshape(tuple(dims)) if wanted else None
+        for corner, block, dims, wanted in zip(ctx.corners, ctx.blocks, ctx.shapes, ctx.needs, strict=False)
+    )

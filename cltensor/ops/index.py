@@ -1,0 +1,526 @@
+"""Subscripts: `x[index]` and `x[index] = value`, and index_put.
+
+A subscript is taken apart into views (ints, slices, None, Ellipsis) and at most one step through index tensors and masks.
+Masks by themselves are in mask.py, ops along a dimension in scatter.py and along.py.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..autograd import record as graph
+from ..autograd import views
+from ..autograd.hooks import type_string
+from ..codegen import index as kernels
+from ..codegen import mask as masks
+from ..codegen.operand import Operand
+from ..codegen.pointwise import IDENTITY
+from ..lazy import Expr, Scalar
+from ..runtime import get_backend
+from ..storage import Storage
+from . import along, core, shape
+from .arithmetic import C_NAMES, masked_fill_row, where
+from .convert import check_value
+from .core import NUMBERS, Tensor, is_tensor
+from .mask import masked_scatter, nonzero
+from .scatter import backend_of, both, change, like, reading, target, zeros
+
+__all__ = ["along", "getitem", "setitem"]
+
+MASKS = (dtypes.bool, dtypes.uint8)
+INDICES = (dtypes.int64, dtypes.int32, *MASKS)
+Indices = list[tuple[int, Tensor]]  # dimension of the sliced tensor, index tensor or mask
+
+_SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+_SEQUENCE = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use x[tuple(seq)] "
+    "instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which will result either in an "
+    "error or a different result"
+)
+
+# ------------------------------------------------------------------------------------------- one step of a subscript
+
+
+def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
+    sizes, strides = x.shape, x._strides
+    if not sizes:
+        raise IndexError(_SCALAR)
+    n = sizes[dim]
+    if not -n <= index < n:
+        raise IndexError(f"index {index} is out of bounds for dimension {place} with size {n}")
+    start = x._offset + (index + n if index < 0 else index) * strides[dim]
+    return core.view(
+        x, sizes[:dim] + sizes[dim + 1 :], strides[:dim] + strides[dim + 1 :], start, "SelectBackward0", shape._select_back, None,
+        {"dim": dim, "index": index},
+    )  # fmt: skip
+
+
+def _bounds(part: slice) -> tuple[int | None, int | None, int]:
+    """Read a slice; ValueError for steps that are not positive."""
+    start, stop, step = part.start, part.stop, part.step
+    try:
+        start = start if start is None else operator.index(start)
+        stop = stop if stop is None else operator.index(stop)
+        step = 1 if step is None else operator.index(step)
+    except TypeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    return start, stop, step
+
+
+def _slice(x: Tensor, dim: int, part: slice, *, skip_whole: bool) -> Tensor:
+    start, stop, step = _bounds(part)
+    if not x.shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if skip_whole and step == 1 and not start and (stop is None or stop >= x.shape[dim]):
+        return x
+    new = layout.slice_(x.shape, x._strides, x._offset, dim, start, stop, step)
+    saved = {"dim": dim, "start": start or 0, "end": x.shape[dim] if stop is None else stop, "step": step}
+    return core.view(x, *new, "SliceBackward0", shape._slice_back, None, saved)
+
+
+def _alias(x: Tensor) -> Tensor:
+    return core.view(x, x.shape, x._strides, x._offset, "AliasBackward0", lambda ctx, g: g, None)
+
+
+def _from_host(x: Tensor, array: np.ndarray) -> Tensor:
+    dt = dtypes.from_numpy(array.dtype)
+    return core.make(Storage.from_host(get_backend(x.device), np.ascontiguousarray(array)), array.shape, dt, x.device)
+
+
+def _from_sequence(x: Tensor, data: Any) -> Tensor:
+    """Make an index tensor of a list, range or array: bool and uint8 stay masks, the rest becomes int64."""
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not isinstance(data, np.ndarray):
+        data = [int(v) if is_tensor(v) else v for v in data]
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise ValueError(f"expected sequences of equal lengths in an index ({error})") from None
+    if array.dtype.kind in "OUS":
+        raise TypeError(f"new(): invalid data type '{type(array.reshape(-1)[0]).__name__}'")
+    if array.dtype != np.bool_ and array.dtype != np.uint8:
+        array = array.astype(np.int64)
+    return _from_host(x, array)
+
+
+def _is_sequence(item: Any) -> bool:
+    return isinstance(item, list | tuple | range | str | np.ndarray) or (isinstance(item, Sequence) and not is_tensor(item))
+
+
+def _as_tuple(index: Any) -> tuple | None:
+    """Tell whether a list stands for a tuple of indices, as torch (still) decides it; warns if so."""
+    if not isinstance(index, np.ndarray) and _is_sequence(index) and len(index) < 32:
+        if any(e is None or e is Ellipsis or isinstance(e, slice) or is_tensor(e) or _is_sequence(e) for e in index):
+            warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
+            return tuple(index)
+    return None
+
+
+def _type_name(item: Any) -> str:
+    kind = type(item)
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+
+
+def _integer(item: Any) -> int | None:
+    if item.__class__ is int:
+        return item
+    if isinstance(item, bool | np.bool_ | float | complex | str | list | tuple | range | slice) or is_tensor(item):
+        return None
+    if isinstance(item, np.ndarray) and (item.ndim or item.dtype.kind not in "iu"):
+        return None
+    return operator.index(item) if hasattr(item, "__index__") else None
+
+
+def _count(items: Sequence[Any]) -> int:
+    """How many dimensions of the tensor a subscript names."""
+    n = 0
+    for item in items:
+        if is_tensor(item):
+            n += item.ndim if item.dtype in MASKS else 1
+        elif isinstance(item, np.ndarray) and item.dtype in (np.bool_, np.uint8):
+            n += item.ndim
+        elif item is not None and item is not Ellipsis and item is not True and item is not False:
+            n += 1
+    return n
+
+
+def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
+    """Apply the views of a subscript; returns the view and the index tensors that are left, by dimension."""
+    items = [_from_sequence(x, i) if _is_sequence(i) and _integer(i) is None else i for i in items]
+    named = _count(items)
+    if named > x.ndim:
+        raise IndexError(_SCALAR if not x.ndim and _integer(items[0]) is not None and len(items) == 1 else f"too many indices for tensor of dimension {x.ndim}")
+    dim, out = 0, x
+    found: Indices = []
+    for place, item in enumerate(items):
+        number = _integer(item)
+        if number is not None:
+            out = _select(out, dim, number, place)
+        elif isinstance(item, slice):
+            out = _slice(out, dim, item, skip_whole=True)
+            dim += 1
+        elif item is Ellipsis:
+            dim += x.ndim - named
+        elif item is None:
+            out = shape.unsqueeze(out, dim)
+            dim += 1
+        elif item is True or item is False:
+            out = shape.unsqueeze(out, dim)
+            found.append((dim, _truth(x, item)))
+            dim += 1
+        elif is_tensor(item):
+            if not item.ndim and item.dtype.category < 2:
+                if item.dtype in MASKS:
+                    out = shape.unsqueeze(out, dim)
+                    found.append((dim, _truth(x, bool(item))))
+                    dim += 1
+                else:
+                    out = _select(out, dim, int(item), place)
+            else:
+                found.append((dim, item))
+                dim += item.ndim if item.dtype in MASKS else 1
+        else:
+            raise IndexError(
+                f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {_type_name(item)})"
+            )
+    return out, found
+
+
+def _truth(x: Tensor, value: bool) -> Tensor:
+    return _from_host(x, np.zeros(1 if value else 0, np.int64))
+
+
+# ------------------------------------------------------------------------------------------- index tensors
+
+
+def _check_mask(x: Tensor, dim: int, mask: Tensor) -> None:
+    for j, n in enumerate(mask.shape):
+        if dim + j >= x.ndim or n != x.shape[dim + j]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {j} does not match the shape of the indexed tensor {list(x.shape)} at index {dim + j}"
+            )
+
+
+def _checked(x: Tensor, found: Indices) -> Indices:
+    """Check the dtypes of index tensors, and bring them to the tensor's device."""
+    out = []
+    for dim, index in found:
+        if index.dtype not in INDICES:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        if index.dtype is dtypes.uint8:
+            warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5)
+        if index.dtype in MASKS:
+            _check_mask(x, dim, index)
+        out.append((dim, like(index, x)))
+    return out
+
+
+def _expanded(x: Tensor, found: Indices) -> Indices:
+    """Replace masks by the coordinates where they hold, then broadcast all index tensors together."""
+    flat: Indices = []
+    for dim, index in found:
+        if index.dtype in MASKS:
+            flat += [(dim + j, c) for j, c in enumerate(nonzero(index).unbind(1))]
+        else:
+            flat.append((dim, index))
+    shapes = [tuple(i.shape) for _, i in flat]
+    try:
+        joint = layout.broadcast_shapes(*shapes)
+    except RuntimeError:
+        listed = ", ".join(str(list(s)) for s in shapes)
+        raise IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}") from None
+    if layout.numel(joint) and any(not x.shape[d] for d, _ in flat):
+        raise IndexError("index is out of bounds for dimension with size 0")
+    return [(d, i if i.shape == joint else shape.expand(i, joint)) for d, i in flat]
+
+
+def _operands(flat: Indices, t: Tensor | None = None) -> list[tuple[int, Operand]]:
+    return [(d, core.kernel_operand(i) if t is None else reading(i, t)) for d, i in flat]
+
+
+def _whole_mask(x: Tensor, found: Indices) -> Tensor | None:
+    """The one mask that says for every element of `x` whether it is taken, if the subscript is that."""
+    if len(found) == 1 and found[0][1].dtype in MASKS and found[0][1].ndim == x.ndim:
+        return found[0][1]
+    return None
+
+
+def _take(x: Tensor, found: Indices) -> Tensor:
+    """Read through index tensors and masks."""
+    found = _checked(x, found)
+    mask = _whole_mask(x, found)
+    if mask is not None:
+        out = core.result(masks.masked_select(backend_of(x), core.kernel_operand(x), core.kernel_operand(mask)), x.device)
+        if graph.needs_grad(x):
+            graph.record("IndexBackward0", (x,), out, _take_mask_back, {"indices": (mask,)})
+        return out
+    flat = _expanded(x, found)
+    out = core.result(kernels.advanced_get(backend_of(x), core.kernel_operand(x), _operands(flat)), x.device)
+    if graph.needs_grad(x):
+        graph.record("IndexBackward0", (x,), out, _take_back, _saved(flat))
+    return out
+
+
+def _saved(flat: Indices) -> dict[str, Any]:
+    indices: list[Any] = [None] * (flat[-1][0] + 1)
+    for d, i in flat:
+        indices[d] = i
+    return {"indices": tuple(indices)}
+
+
+def _found(indices: Sequence[Any]) -> Indices:
+    return [(d, i) for d, i in enumerate(indices) if i is not None]
+
+
+def _take_mask_back(ctx: Any, g: Tensor) -> Tensor:
+    return masked_scatter(zeros(g, ctx.shapes[0]), ctx.indices[0], g)
+
+
+def _take_back(ctx: Any, g: Tensor) -> Tensor:
+    return _write(zeros(g, ctx.shapes[0]), _found(ctx.indices), g, accumulate=True, inplace=False)
+
+
+def getitem(x: Tensor, index: Any) -> Tensor:
+    """Return `x[index]`: a view for ints, slices, None and Ellipsis, a copy through index tensors and masks."""
+    kind = index.__class__
+    if kind is int:
+        return _select(x, 0, index, 0)
+    if kind is slice:
+        return _slice(x, 0, index, skip_whole=False)
+    if kind is tuple:
+        if not graph.needs_grad(x):
+            out = _plain(x, index)
+            if out is not None:
+                return out
+    elif index is None:
+        return shape.unsqueeze(x, 0)
+    elif index is Ellipsis:
+        return _alias(x)
+    else:
+        index = _as_tuple(index) or (index,)
+    out, found = _steps(x, index)
+    if found:
+        return _take(out, found)
+    return _alias(x) if out is x else out
+
+
+def _plain(x: Tensor, index: tuple) -> Tensor | None:
+    """One view for a tuple of ints and slices where no history is kept; None where there is more to it."""
+    sizes, strides, offset = x.shape, x._strides, x._offset
+    ndim = len(sizes)
+    if len(index) > ndim:
+        return None
+    new_sizes, new_strides = [], []
+    for d, item in enumerate(index):
+        n = sizes[d]
+        if item.__class__ is int:
+            if not -n <= item < n:
+                return None
+            offset += (item + n if item < 0 else item) * strides[d]
+        elif item.__class__ is slice:
+            start, stop, step = _bounds(item)
+            start, stop, step = slice(start, stop, step).indices(n)
+            new_sizes.append(max(0, (stop - start + step - 1) // step))
+            new_strides.append(strides[d] * step)
+            offset += start * strides[d]
+        else:
+            return None
+    d = len(index)
+    return core.view(x, (*new_sizes, *sizes[d:]), (*new_strides, *strides[d:]), offset, "AliasBackward0", None, None)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------- assignment
+
+
+def setitem(x: Tensor, index: Any, value: Any) -> None:
+    """Write a number or tensor, broadcast and converted, to `x[index]`."""
+    value = _value(x, value)
+    if index is False:
+        return
+    kind = index.__class__
+    if kind is int:
+        out, found = _select(x, 0, index, 0), None
+    elif kind is slice:
+        out, found = _slice(x, 0, index, skip_whole=True), None
+    elif index is Ellipsis:
+        out, found = x, None
+    elif index is None or index is True:
+        out, found = shape.unsqueeze(x, 0), None
+    else:
+        if kind is not tuple:
+            index = _as_tuple(index) or (index,)
+        plain = _plain(x, index) if not graph.needs_grad(x, value) else None
+        out, found = (plain, None) if plain is not None else _steps(x, index)
+    if found:
+        if is_tensor(value):
+            value = like(value, x)
+            if value.ndim and value.shape[0] == 1:
+                value = value.reshape(_stripped(value.shape))
+        _write(out, _checked(out, found), value, accumulate=False, inplace=True)
+    else:
+        _copy_to(out, value)
+
+
+def _value(x: Tensor, value: Any) -> Any:
+    if is_tensor(value):
+        return value
+    if value.__class__ not in NUMBERS and not isinstance(value, NUMBERS):
+        raise TypeError(f"can't assign a {_type_name(value)} to a {type_string(x)}")
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
+        value = int(value)
+    elif isinstance(value, float):
+        value = float(value)
+        if x.dtype is dtypes.float32 and abs(value) > 3.4028234663852886e38 and value not in (float("inf"), float("-inf")):
+            raise RuntimeError(f"value cannot be converted to type {C_NAMES['float32']} without overflow")
+    if x.dtype is not dtypes.bool:
+        check_value(value, x.dtype)
+    return value
+
+
+def _stripped(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Sizes without leading ones."""
+    d = 0
+    while d < len(sizes) and sizes[d] == 1:
+        d += 1
+    return tuple(sizes[d:])
+
+
+def _copy_to(t: Tensor, value: Any) -> None:
+    if not is_tensor(value):
+        _fill(t, value)
+    elif value.shape == t.shape or not value.ndim:
+        t.copy_(value)
+    else:
+        value = value.reshape(_stripped(value.shape)) if value.shape[0] == 1 else value
+        layout.expand_shape(value.shape, tuple(t.shape), type_string(value))
+        t.copy_(shape.expand(value, tuple(t.shape)) if value.shape != t.shape else value)
+
+
+def _fill(t: Tensor, value: Any) -> None:
+    views.check_inplace(t)
+    core.check_overlap(t, ())
+    core.write(t, Expr(IDENTITY, t.dtype, t.dtype, t.shape, (Scalar(value),)))
+    t._vc.value += 1
+    if graph.needs_grad(t):
+        name = "FillBackward3" if t.ndim else "CopyBackwards"
+        graph.rebase(t, name, (t, None), lambda ctx, g: (zeros(g, g.shape), None))
+
+
+def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) -> Tensor:
+    """Set what a mask over the dimensions from `dim` on selects to one value, lazily."""
+    tail = t.ndim - dim - mask.ndim
+    at = (mask if mask.dtype is dtypes.bool else mask != 0).reshape((*mask.shape, *[1] * tail)) if tail else mask
+    given = value
+    if is_tensor(value):
+        if value.dtype.is_complex and not t.dtype.is_complex:
+            raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(t.dtype.name, t.dtype.name)} without overflow")
+        given = value.detach().reshape(()).to(t.dtype)
+    views.check_inplace(t, value) if inplace else None
+    wanted = graph.needs_grad(t, value)
+    new = masked_fill_row.forward((t, at, given))
+    saved = {"indices": (*[None] * dim, mask), "mask": at, "accumulate": False}
+    if not inplace:
+        if wanted:
+            graph.record("IndexPutBackward0", (t, value), new, _fill_mask_back, saved)
+        return new
+    core.check_overlap(t, ())
+    core.overwrite(t, new, fresh=True)
+    if wanted:
+        graph.rebase(t, "IndexPutBackward0", (t, value), _fill_mask_back, saved)
+    return t
+
+
+def _fill_mask_back(ctx: Any, g: Tensor) -> tuple:
+    own = where(ctx.mask, 0.0, g) if ctx.needs[0] else None
+    return own, where(ctx.mask, g, 0.0).sum().reshape(tuple(ctx.shapes[1])) if ctx.needs[1] else None
+
+
+def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace: bool) -> Tensor:
+    """Write or add values (a tensor or a number) through index tensors and masks."""
+    single = not is_tensor(values) or values.numel() == 1
+    if len(found) == 1 and found[0][1].dtype in MASKS and single and not accumulate:
+        if found[0][1].dtype is dtypes.uint8:
+            raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+        return _fill_mask(t, *found[0], values, inplace=inplace)
+    if inplace and layout.internal_overlap(t.shape, t._strides) == layout.FULL_OVERLAP:
+        warnings.warn(
+            "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
+            "applies to advanced indexing e.g. tensor[indices] = tensor",
+            UserWarning,
+            stacklevel=4,
+        )
+    flat = _expanded(t, found)
+    if is_tensor(values):
+        joint = kernels.advanced_shape(t.shape, [(d, _layout_only(i)) for d, i in flat])
+        try:
+            strides = layout.expand_strides(values.shape, values._strides, joint)
+        except RuntimeError:
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {list(joint)}"
+            ) from None
+        if values.dtype is not t.dtype:
+            raise RuntimeError(
+                f"Index put requires the source and destination dtypes match, got {t.dtype.scalar_name} for the destination and "
+                f"{values.dtype.scalar_name} for the source."
+            )
+
+    def run(into: Tensor) -> None:
+        if not all(i.numel() for _, i in flat) or not into.numel():
+            return
+        new = values
+        if is_tensor(values):
+            wide = core.make(values._storage, joint, values.dtype, values.device, strides, values._offset)
+            new = reading(wide, into)
+        indices = _operands(flat, into)
+        kernels.advanced_set(backend_of(into), target(into), indices, new, accumulate)
+
+    saved = {**_saved(flat), "accumulate": accumulate}
+    return change("IndexPutBackward0", t, (values if is_tensor(values) else None,), run, _write_back, saved, inplace=inplace, overlap=True)
+
+
+def _layout_only(i: Tensor) -> Operand:
+    return Operand(None, i.dtype, i.shape, i._strides, i._offset)  # type: ignore[arg-type]
+
+
+def _write_back(ctx: Any, g: Tensor) -> tuple:
+    found = _found(ctx.indices)
+    own = None
+    if ctx.needs[0]:
+        own = g if ctx.accumulate else _write(g, found, 0, accumulate=False, inplace=False)
+    return own, _take(g, found) if ctx.needs[1] else None
+
+
+def _index_put(inplace: bool, input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """Write `values` to `input[indices]`, or add them there; duplicates add up in index order."""
+    name = "index_put_" if inplace else "index_put"
+    need = f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
+    if not isinstance(indices, tuple | list):
+        raise TypeError(need)
+    for place, i in enumerate(indices):
+        if not is_tensor(i):
+            raise TypeError(f"expected Tensor as element {place} in argument 0, but got {type(i).__name__}")
+    if not is_tensor(values):
+        raise TypeError(f"{name}(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}")
+    found, dim = [], 0
+    for i in indices:
+        found.append((dim, i))
+        dim += i.ndim if i.dtype in MASKS else 1
+    if dim > input.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input.ndim} (got {dim})")
+    return _write(input, _checked(input, found), like(values, input), accumulate=accumulate, inplace=inplace)
+
+
+both("index_put", _index_put, out=False)

@@ -1,0 +1,318 @@
+"""Losses: a pointwise expression reduced at once, recorded as the one node torch records."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtypes
+from ..autograd import record as graph
+from .activation import log_sigmoid
+from .arithmetic import where
+from .core import Tensor
+from .reduce import mean, sum
+from .reducing import positions
+from .shape import broadcast_tensors
+from .softmax import log_softmax
+
+
+def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """Join the old arguments `size_average` and `reduce` with `reduction`. ValueError for another name."""
+    if size_average is not None or reduce is not None:
+        average = True if size_average is None else size_average
+        reduction = "none" if reduce is False else "mean" if average else "sum"
+        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def _reduced(value: Tensor, reduction: str) -> Tensor:
+    return value if reduction == "none" else mean(value) if reduction == "mean" else sum(value)
+
+
+def _scaled(g: Tensor, n: int, reduction: str) -> Tensor:
+    """The gradient of each element's loss."""
+    return g / n if reduction == "mean" else g
+
+
+def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:  # noqa: A002
+    """Broadcast input and target, warning as torch does when they differ."""
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead to incorrect "
+            "results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=4,
+        )
+        input, target = broadcast_tensors(input, target)  # noqa: A001
+    return input, target
+
+
+def _loss(node: str, input: Tensor, target: Tensor, reduction: str, value: Callable, slope: Callable) -> Tensor:  # noqa: A002
+    """Record one loss: `value(x, y)` elementwise and its derivatives `slope(x, y)` by x, minus that by y."""
+    x, y = input.detach(), target.detach()
+    out = _reduced(value(x, y), reduction)
+
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        x, y = ctx.self, ctx.target
+        grad = slope(x, y) * _scaled(g, x.numel(), reduction)
+        return grad if ctx.needs[0] else None, -grad if ctx.needs[1] else None
+
+    if graph.needs_grad(input, target):
+        graph.record(node, (input, target), out, backward, {"self": input, "target": target})
+    return out
+
+
+def _weighted(value: Tensor, weight: Tensor, shape: Any, reduction: str) -> Tensor:
+    if weight.shape != shape:
+        raise ValueError("Inputs and weight must have the same size.")
+    value = value * weight
+    return value if reduction == "none" else sum(value) if reduction == "sum" else sum(value) / sum(weight)
+
+
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # noqa: A002
+    """Squared differences: their mean, sum, or each."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    input, target = _paired("mse_loss", input, target)
+    if input.dtype.category < 2 and target.dtype.category < 2:
+        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
+    way = reduction if weight is None else "none"
+    out = _loss("MseLossBackward0", input, target, way, lambda x, y: (x - y) ** 2, lambda x, y: 2 * (x - y))
+    return out if weight is None else _weighted(out, weight, input.shape, reduction)
+
+
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # noqa: A002
+    """Absolute differences: their mean, sum, or each."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    input, target = _paired("l1_loss", input, target)
+    value = (input - target).abs()
+    return _reduced(value, reduction) if weight is None else _weighted(value, weight, input.shape, reduction)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0) -> Tensor:  # noqa: A002
+    """Squared below `beta`, absolute above: 0.5 d² / beta, or |d| - 0.5 beta."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    input, target = _paired("smooth_l1_loss", input, target)
+
+    def value(x: Tensor, y: Tensor) -> Tensor:
+        d = (x - y).abs()
+        return where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta)
+
+    def slope(x: Tensor, y: Tensor) -> Tensor:
+        return ((x - y) / beta).clamp(-1.0, 1.0)
+
+    return _loss("SmoothL1LossBackward0", input, target, reduction, value, slope)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:  # noqa: A002
+    """Squared below `delta`, linear above: 0.5 d², or delta (|d| - 0.5 delta)."""
+    reduction = reduction_of(None, None, reduction)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    input, target = _paired("huber_loss", input, target)
+
+    def value(x: Tensor, y: Tensor) -> Tensor:
+        d = (x - y).abs()
+        return where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+
+    way = reduction if weight is None else "none"
+    out = _loss("HuberLossBackward0", input, target, way, value, lambda x, y: (x - y).clamp(-delta, delta))
+    return out if weight is None else _weighted(out, weight, input.shape, reduction)
+
+
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False) -> Tensor:  # noqa: A002
+    """target * (log target - input), where `input` holds log-probabilities."""
+    batch = reduction == "batchmean"
+    reduction = "sum" if batch else reduction_of(size_average, reduce, reduction)
+    if log_target:
+        value = target.exp() * (target - input)
+    else:
+        value = where(target > 0, target * where(target > 0, target, 1.0).log(), 0.0) - target * input
+    out = _reduced(value, reduction)
+    return out / input.shape[0] if batch and input.ndim else out
+
+
+# ------------------------------------------------------------------------------------------- binary
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # noqa: A002
+    """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms are kept above -100."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if input.shape != target.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please ensure they have the same size."
+        )
+    x, y = input.detach(), target.detach()
+    if not (((x >= 0) & (x <= 1)).all()).item():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    value = -(y * x.log().clamp_min(-100.0) + (1 - y) * (-x).log1p().clamp_min(-100.0))
+    out = _reduced(value if weight is None else value * weight, reduction)
+
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        x, y = ctx.self, ctx.target
+        g = _scaled(g, x.numel(), reduction)
+        if ctx.weight is not None:
+            g = g * ctx.weight
+        by_x = g * (x - y) / ((1 - x) * x).clamp_min(1e-12) if ctx.needs[0] else None
+        by_y = g * ((-x).log1p().clamp_min(-100.0) - x.log().clamp_min(-100.0)) if ctx.needs[1] else None
+        return by_x, by_y
+
+    if graph.needs_grad(input, target):
+        graph.record("BinaryCrossEntropyBackward0", (input, target), out, backward, {"self": input, "target": target, "weight": weight})
+    return out
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:  # noqa: A002
+    """Binary cross entropy of sigmoid(input), without overflow; `pos_weight` multiplies the positive part."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if input.shape != target.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    x, y = input.detach(), target.detach()
+    positive = 1.0 if pos_weight is None else (pos_weight.detach() - 1) * y + 1
+    value = (1 - y) * x - log_sigmoid(x) * positive
+    out = _reduced(value if weight is None else value * weight, reduction)
+
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        x, y = ctx.self, ctx.target
+        g = _scaled(g, out_elements, reduction)
+        if ctx.weight is not None:
+            g = g * ctx.weight
+        p = ctx.pos_weight
+        by_x = by_y = None
+        if ctx.needs[0]:
+            by_x = (x.sigmoid() - y) * g if p is None else ((p * y + 1 - y) * x.sigmoid() - p * y) * g
+        if ctx.needs[1]:
+            by_y = -x * g if p is None else (log_sigmoid(-x) - p * log_sigmoid(x)) * g
+        return by_x, by_y
+
+    out_elements = value.numel()
+    if graph.needs_grad(input, target):
+        saved = {"self": input, "target": target, "weight": weight, "pos_weight": pos_weight}
+        graph.record("BinaryCrossEntropyWithLogitsBackward0", (input, target), out, backward, saved)
+    return out
+
+
+# ------------------------------------------------------------------------------------------- classes
+
+
+def _picked(x: Tensor, index: Tensor, dim: int) -> Tensor:
+    try:
+        return x.gather(dim, index.unsqueeze(dim)).squeeze(dim)
+    except (IndexError, RuntimeError) as error:
+        found = re.search(r"index (-?\d+) is out of bounds", str(error))
+        if found is None:
+            raise
+        raise IndexError(f"Target {found[1]} is out of bounds.") from None
+
+
+def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:  # noqa: A002
+    """Return the dim of the classes. Errors in torch's words."""
+    if input.ndim == 0:
+        raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
+    if input.ndim != 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0}).")
+    if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
+    dim = 0 if input.ndim == 1 else 1
+    if input.ndim == 1 and target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    wanted = (*input.shape[:1], *input.shape[2:])
+    if input.ndim > 1 and tuple(target.shape) != wanted:
+        raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target.shape)}")
+    classes = input.shape[dim]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}")
+    return dim
+
+
+def _nll_back(ctx: Any, g: Tensor) -> tuple:
+    shape, dim, weight = ctx.shapes[0], ctx.dim, ctx.weight
+    target = ctx.target if len(shape) > 1 else ctx.target.reshape(())
+    hit = (positions(shape[dim], dim, len(shape), g.device) == target.unsqueeze(dim)) & (target != ctx.ignore_index).unsqueeze(dim)
+    if ctx.reduction == "mean":
+        g = g / ctx.total_weight
+    g = -g if g.ndim == 0 or len(shape) == 1 else -g.unsqueeze(dim)
+    if weight is not None:
+        g = g * weight.reshape([-1 if d == dim else 1 for d in range(len(shape))])
+    return (where(hit, g, 0.0),)
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # noqa: A002
+    """Negative log-likelihood: minus the input at each target's class.
+
+    input (C), (N, C) or (N, C, d1, …); target without the class dim. `mean` divides by the sum of the weights.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    dim = _check_classes(input, target, weight)
+    x, y = input.detach(), target if target.dtype is dtypes.int64 else target.long()
+    if input.ndim == 1:
+        y = y.reshape(())
+    valid = y != ignore_index
+    safe = where(valid, y, 0)
+    picked = _picked(x, safe, dim)
+    weights = None if weight is None else weight.detach().gather(0, safe.reshape(-1)).reshape(safe.shape)
+    value = where(valid, -picked if weights is None else -picked * weights, 0.0)
+    total: Any = None
+    if reduction == "none":
+        out = value.reshape(target.shape) if value.shape != target.shape else value
+    else:
+        out = sum(value)
+        if reduction == "mean":
+            total = sum(valid, dtype=x.dtype) if weights is None else sum(where(valid, weights, 0.0))
+            out = out / total
+    if graph.needs_grad(input):
+        saved = {"target": y, "weight": weight, "dim": dim, "ignore_index": ignore_index, "reduction": reduction, "total_weight": total}
+        graph.record("NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0", (input,), out, _nll_back, saved)
+    return out
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:  # noqa: A002
+    """Cross entropy of softmax(input) along the class dim with class indices, or with probabilities of input's shape."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    dim = 0 if input.ndim == 1 else 1
+    if input.shape == target.shape and target.dtype.category == 2:
+        return _soft_targets(input, target, weight, reduction, label_smoothing, dim)
+    logs = log_softmax(input, dim) if input.ndim else input
+    plain = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+    if label_smoothing == 0.0:
+        return plain
+    classes = input.shape[dim]
+    spread_out = logs if weight is None else logs * _along(weight, dim, logs.ndim)
+    smooth = -sum(spread_out, dim)
+    y = target if target.dtype is dtypes.int64 else target.long()
+    ignored = y == ignore_index
+    smooth = where(ignored, 0.0, smooth)
+    if reduction == "mean":
+        if weight is None:
+            smooth = sum(smooth) / sum(~ignored)
+        else:
+            safe = where(ignored, 0, y)
+            smooth = sum(smooth) / sum(where(ignored, 0.0, weight.gather(0, safe.reshape(-1)).reshape(safe.shape)))
+    elif reduction == "sum":
+        smooth = sum(smooth)
+    return (1 - label_smoothing) * plain + smooth * (label_smoothing / classes)
+
+
+def _along(weight: Tensor, dim: int, ndim: int) -> Tensor:
+    return weight.reshape([-1 if d == dim else 1 for d in range(ndim)])
+
+
+def _soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int) -> Tensor:  # noqa: A002
+    classes = input.shape[dim]
+    logs = log_softmax(input, dim)
+    if smoothing > 0.0:
+        target = target * (1 - smoothing) + smoothing / classes
+    value = logs * target if weight is None else logs * target * _along(weight, dim, logs.ndim)
+    if reduction == "none":
+        return -sum(value, dim)
+    if reduction == "sum":
+        return -sum(value)
+    return -sum(value) / (input.numel() / classes)

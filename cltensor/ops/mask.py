@@ -1,0 +1,186 @@
+"""Ops on masks, search in sorted values, and one-hot vectors: nonzero, masked_select, masked_scatter, searchsorted.
+
+Results whose length the device counts read one number back. Subscripts are in index.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtypes, layout
+from ..autograd import record as graph
+from ..autograd.mode import no_grad
+from ..codegen import mask as masks
+from ..codegen import sort as sort_kernels
+from . import core, shape
+from .core import Tensor, is_tensor
+from .row import FUNCTIONS, METHODS, public
+from .scatter import backend_of, both, change, like, need_tensor, reading, target, zeros
+
+# ------------------------------------------------------------------------------------------- masks
+
+
+@public()
+def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
+    """Return the coordinates of elements that are not zero, (count, ndim), or a tuple of one tensor per dimension."""
+    need_tensor("nonzero", input=input)
+    if as_tuple:
+        return nonzero(input.reshape(1) if not input.ndim else input).unbind(1)
+    x = input.detach()
+    if x.dtype.category > 1:
+        x = x != 0
+    value = core.result(masks.nonzero(backend_of(x), core.kernel_operand(x)), input.device)
+    return value if out is None else core.deliver(value, out, "nonzero", ())
+
+
+METHODS["nonzero"] = lambda self, *, as_tuple=False: nonzero(self, as_tuple=as_tuple)
+
+
+@public()
+def argwhere(input: Tensor) -> Tensor:
+    """Return the coordinates of elements that are not zero, (count, ndim)."""
+    return nonzero(input)
+
+
+@public()
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return the elements where the bool mask holds, both broadcast together, as a 1-D tensor."""
+    need_tensor("masked_select", input=input, mask=mask)
+    if mask.dtype is not dtypes.bool:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    mask = like(mask, input)
+    joint = layout.broadcast_shapes(mask.shape, input.shape)
+    wide, at = shape.expand(input.detach(), joint), shape.expand(mask, joint)
+    value = core.result(masks.masked_select(backend_of(input), core.kernel_operand(wide), core.kernel_operand(at)), input.device)
+    if graph.needs_grad(input):
+        graph.record("MaskedSelectBackward0", (input,), value, lambda ctx, g: masked_scatter(zeros(g, ctx.mask.shape), ctx.mask, g), {"mask": at})
+    return value if out is None else core.deliver(value, out, "masked_select", (input,))
+
+
+def _masked_scatter(inplace: bool, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Fill the places where the bool mask holds with the elements of `source` in order."""
+    need_tensor("masked_scatter_", mask=mask, source=source)
+    if input.dtype is not source.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got{input.dtype.scalar_name} and {source.dtype.scalar_name}"
+        )
+    if mask.dtype is not dtypes.bool:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype.scalar_name}")
+    mask, source = like(mask, input), like(source, input)
+    if inplace:
+        at = shape.expand(mask, tuple(input.shape))
+    else:
+        joint = layout.broadcast_shapes(mask.shape, input.shape)
+        at, input = shape.expand(mask, joint), input if input.shape == joint else shape.expand(input, joint)
+
+    def run(t: Tensor) -> None:
+        where_, new = reading(at, t), reading(source, t)
+        masks.masked_scatter(backend_of(t), target(t), where_, new)
+
+    return change("MaskedScatterBackward0", input, (source,), run, _masked_scatter_back, {"mask": at}, inplace=inplace)
+
+
+def _masked_scatter_back(ctx: Any, g: Tensor) -> tuple:
+    own = g.masked_fill(ctx.mask, 0) if ctx.needs[0] else None
+    part = None
+    if ctx.needs[1]:
+        full = tuple(ctx.shapes[1])
+        picked = masked_select(g, ctx.mask)
+        n = layout.numel(full)
+        if picked.numel() < n:
+            count = picked.numel()
+            picked = core.embed(picked, (n,), lambda z: shape.slice_dim(z, 0, 0, count))
+        part = picked.reshape(full)
+    return own, part
+
+
+both("masked_scatter", _masked_scatter, out=False)
+masked_scatter: Callable[..., Tensor] = FUNCTIONS["masked_scatter"]
+
+# ------------------------------------------------------------------------------------------- search, one-hot
+
+
+@public(method=False)
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return where values go in a sorted sequence (1-D, or with the leading dimensions of `input`)."""
+    what = "torch.searchsorted(): "
+    if side is not None:
+        if side not in ("left", "right"):
+            raise RuntimeError(f"{what}side can only be 'left' or 'right' but got {side}")
+        if side == "left" and right:
+            raise RuntimeError(f"{what}side and right can't be set to opposites, got side of left while right was True")
+        right = side == "right"
+    rows, given = sorted_sequence, input
+    need_tensor("searchsorted", sorted_sequence=rows)
+    if not rows.ndim:
+        raise RuntimeError(f"{what}boundaries tensor should have positive dimension, but got 0 dimension")
+    if not is_tensor(given):
+        if rows.ndim != 1:
+            raise RuntimeError(
+                f"{what}input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({rows.ndim}) "
+                "and input value's dim(0) numel(1)"
+            )
+        given = FUNCTIONS["full"]((), given, device=rows.device)
+    given = like(given, rows)
+    if rows.ndim != 1 and (rows.ndim != given.ndim or rows.shape[:-1] != given.shape[:-1]):
+        raise RuntimeError(
+            f"{what}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, "
+            f"but we got boundaries tensor {list(rows.shape)} and input value tensor {list(given.shape)}"
+        )
+    if sorter is not None:
+        if sorter.shape != rows.shape:
+            raise RuntimeError(
+                f"{what}boundary and sorter must have the same size, but got boundary tensor {list(rows.shape)}and got sorter tensor {list(sorter.shape)}"
+            )
+        if sorter.dtype is not dtypes.int64:
+            raise RuntimeError(f"{what}sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}")
+        if sorter.numel() and bool(((sorter < 0) | (sorter >= rows.shape[-1])).any()):
+            raise RuntimeError(f"{what}sorter index out of range")
+    rows, given = rows.detach(), given.detach()
+    if rows.dtype is not given.dtype:
+        joint = core.result_type((rows, given))
+        rows, given = rows.to(joint), given.to(joint)
+    dt = dtypes.int32 if out_int32 else dtypes.int64
+    order = None if sorter is None else core.kernel_operand(like(sorter, rows))
+    value = core.result(
+        sort_kernels.searchsorted(backend_of(rows), core.kernel_operand(rows), core.kernel_operand(given), right, dt, order), rows.device
+    )
+    return value if out is None else core.deliver(value, out, "searchsorted", ())
+
+
+@public(method=False)
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None) -> Tensor:
+    """Return the bucket of each value between sorted boundaries."""
+    if boundaries.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Return int64 vectors of zeros with a one at the class, lazily; RuntimeError for classes out of range."""
+    if tensor.dtype is not dtypes.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if not tensor.numel():
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return tensor.new_zeros((*tensor.shape, num_classes))
+    low, high = (int(v) for v in FUNCTIONS["stack"]((tensor.min(), tensor.max())).tolist())
+    if low < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = high + 1
+    elif high >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    with no_grad():
+        return (tensor.unsqueeze(-1) == FUNCTIONS["arange"](num_classes, device=tensor.device)).long()
+

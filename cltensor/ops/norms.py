@@ -1,0 +1,117 @@
+"""Vector norms and distances: powers before a reduction and a root after it, all fused into its kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import dtypes
+from ..autograd import record as graph
+from ..dtypes import dtype
+from . import core
+from .arithmetic import where
+from .core import Tensor
+from .reduce import _amax, dims_of, refuse, sum
+from .reducing import Dims, needs, spread
+from .row import public
+
+
+def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The norm of a tensor without history."""
+    if p == 0:
+        return sum(x != 0, dims or None, keepdim).to(x.dtype.to_real())
+    if x.dtype.is_complex:
+        x = x.abs()
+    elif p != 2:
+        x = x.abs()
+    if not x.ndim:
+        return x.abs() if p == 2 else x
+    if p == math.inf:
+        return _amax("amax", x, dims, keepdim, None)
+    if p == -math.inf:
+        return _amax("amin", x, dims, keepdim, None)
+    if p == 1:
+        return sum(x, dims, keepdim)
+    if p == 2:
+        return sum(x * x, dims, keepdim).sqrt()
+    return sum(x**p, dims, keepdim) ** (1.0 / p)
+
+
+def _back(ctx: Any, g: Tensor) -> Tensor | None:
+    x, dims = ctx.self, ctx.dim
+    if ctx.ord == 0:
+        return None
+    return _gradient(x, spread(g, x.shape, dims, ctx.keepdim), spread(ctx.result, x.shape, dims, ctx.keepdim), ctx.ord, dims)
+
+
+def _gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
+    if p == 0:
+        return x * 0
+    if p == 2:
+        return where(n == 0, 0.0, x * (g / n))
+    sign, size = x.sgn() if x.dtype.is_complex else x.sign(), x.abs()
+    if p == 1:
+        return g * sign
+    if math.isinf(p):
+        hit = (size == n) | (size.isnan() & n.isnan())
+        return where(hit, sign * (g / sum(hit, dims or None, True)), 0.0)
+    if p < 2:
+        return where(x == 0, 0.0, sign * size ** (p - 1) * g / where(n == 0, 1.0, n) ** (p - 1))
+    return where(n == 0, 0.0, sign * size ** (p - 1) * g / where(n == 0, 1.0, n) ** (p - 1))
+
+
+def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+    """The `ord`-norm of the elements over `dim` (all by default). RuntimeError for integers."""
+    refuse(x, "linalg_vector_norm")
+    if x.dtype.category < 2:
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}")
+    p = float(ord)
+    dims = dims_of("linalg_vector_norm", dim, x.ndim)
+    if p < 0 or p == math.inf:
+        if any(x.shape[d] == 0 for d in dims):
+            kind = "inf" if p == math.inf else f"{p:g}"
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {kind} norm on an empty tensor because the operation does not have an identity")
+    source = x.detach()
+    if dtype is not None:
+        source = source.to(dtype)
+    elif source.dtype.category == 2 and source.dtype.itemsize == 2:
+        source = source.to(dtypes.float32)
+    value = _value(source, p, dims, keepdim)
+    target = (dtype or x.dtype).to_real()
+    if value.dtype is not target:
+        value = value.to(target)
+    if needs(x):
+        graph.record("LinalgVectorNormBackward0", (x,), value, _back, {"self": x, "result": value, "ord": p, "dim": dims, "keepdim": keepdim})
+    return core.deliver(value, out, "linalg_vector_norm", (x,))
+
+
+@public()
+def norm(input: Tensor, p: Any = "fro", dim: Dims = None, keepdim: bool = False, out: Tensor | None = None, dtype: dtype | None = None) -> Tensor:  # noqa: A002
+    """The p-norm over `dim` (all by default); "fro" is 2; "nuc" the sum of singular values of a matrix."""
+    if p == "nuc":
+        from .linalg import svdvals
+
+        return core.deliver(svdvals(input).sum(-1, keepdim), out, "norm", (input,))
+    if p is None or p == "fro":
+        p = 2
+    elif isinstance(p, str):
+        raise RuntimeError(f"only valid values are 'fro' and 'nuc', got '{p}'")
+    return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
+
+
+@public()
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:  # noqa: A002
+    """The p-norm of `input - other`, which broadcast together."""
+    delta = input.detach() - other.detach()
+    if delta.dtype.category < 2:
+        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {delta.dtype.scalar_name} instead.")
+    value = _value(delta, float(p), tuple(range(delta.ndim)), False)
+    if graph.needs_grad(input, other):
+        graph.record("DistBackward0", (input, other), value, _dist_back, {"self": input, "other": other, "result": value, "p": float(p)})
+    return value
+
+
+def _dist_back(ctx: Any, g: Tensor) -> tuple:
+    delta = ctx.self - ctx.other
+    grad = _gradient(delta, g.expand(delta.shape), ctx.result.expand(delta.shape), ctx.p, tuple(range(delta.ndim)))
+    return grad, -grad

@@ -1,0 +1,151 @@
+"""How a reduction reaches the device: the operand's pending expression becomes the kernel's prologue.
+
+Owns the choice between fusing a pending operand and running it first, and the helpers that functions in `reduce.py`,
+`norm.py` and the losses share. Knows no public function.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import dtypes, layout, lazy
+from ..autograd import record as graph
+from ..codegen import reduce as family
+from ..codegen.prologue import Source
+from ..dtypes import dtype
+from ..lazy import INDEXED, Expr, Fusion, Leaf, View
+from ..runtime import get_backend
+from ..size import Size
+from ..storage import Storage
+from . import core
+from .arithmetic import where
+from .core import Tensor
+
+Dims = int | Sequence[int] | None
+LIGHT = 4  # a pending operand of at most so many light nodes is recomputed by every reduction of it
+
+# Pending operands that one reduction has computed already: a second one runs them first.
+_seen: weakref.WeakSet[Storage] = weakref.WeakSet()
+
+
+def source(*xs: Tensor) -> Source:
+    """Describe tensors of one shape to a reducing kernel, pending expressions and all."""
+    shape = tuple(xs[0].shape)
+    fusion = Fusion(shape, keep_live=False)
+    backend = xs[0]._storage.backend
+    values = [_value(fusion, x, shape) for x in xs]
+    if 256 + len(fusion.leaves) * (16 + 8 * len(shape)) + 16 * len(fusion.scalars) > backend.info.arg_bytes:
+        lazy.split("arguments")
+        for x in xs:
+            x._storage.buffer()
+        fusion = Fusion(shape, keep_live=False)
+        values = [_value(fusion, x, shape) for x in xs]
+    leaves = []
+    for leaf in fusion.leaves:
+        strides = layout.contiguous_strides(shape) if leaf.strides is None else tuple(leaf.strides)
+        leaves.append((leaf.buffer, leaf.dtype, strides, leaf.offset))
+    scalars = lazy.scalar_args(fusion.scalars, fusion.scalar_types) if fusion.scalars else ()
+    return Source(shape, tuple(leaves), tuple(scalars), tuple(fusion.scalar_types), tuple(fusion.nodes), tuple(values))
+
+
+def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]:
+    storage = x._storage
+    value = storage.value
+    if value.__class__ is Expr:
+        found = None
+        if not value.flags & INDEXED and (storage not in _seen or (value.size <= LIGHT and not value.flags & lazy.HEAVY)):
+            found = core._pending_operand(x, value, x.shape)
+        if found is not None:
+            if value.size > 1:
+                _seen.add(storage)
+            lazy.run_held(value)
+            return fusion.visit(found.expr, found.dims) if found.__class__ is View else fusion.visit(found)
+        lazy.split("reduction")
+        value = storage.buffer()
+    return fusion.leaf(Leaf(value, x.dtype, None if x.is_contiguous() else tuple(x._strides), x._offset), None, shape)
+
+
+def accumulator(dt: dtype) -> dtype:
+    """The dtype sums are taken in."""
+    if dt.category < 2:
+        return dt if dt is dtypes.uint64 else dtypes.int64
+    return dtypes.float32 if dt.itemsize == 2 else dtypes.complex64 if dt is dtypes.complex32 else dt
+
+
+def comparable(dt: dtype) -> dtype:
+    """The dtype extremes are found in."""
+    return dtypes.float32 if dt.category == 2 and dt.itemsize == 2 else dt
+
+
+def positioned(dt: dtype) -> dtype:
+    """The dtype in which extremes are found together with their position."""
+    if dt.category == 2:
+        return comparable(dt)
+    if dt.itemsize >= 8:
+        return dt
+    return dtypes.int64 if dt is dtypes.uint32 else dtypes.int32
+
+
+def run(kind: str, x: Tensor, dims: Sequence[int], compute: dtype, outputs: Sequence[tuple[str, dtype]], *, keepdim: bool = False, scale: float | None = None) -> list[Tensor]:
+    """Reduce a tensor over wrapped dims, without gradient: one tensor per output."""
+    backend = get_backend(x.device)
+    with backend.lock:
+        found = family.reduce(backend, kind, source(x), dims, compute, outputs, scale=scale)
+    shape = Size(layout.reduced_shape(x.shape, tuple(dims), keepdim))
+    n = layout.numel(shape)
+    return [core.make(Storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, x.device) for r in found]
+
+
+def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> Tensor:
+    """Give a reduced value the shape it was reduced from."""
+    if not keepdim:
+        for d in sorted(dims):
+            g = g.unsqueeze(d)
+    return g.expand(shape)
+
+
+def positions(size: int, dim: int, ndim: int, dev: Any) -> Tensor:
+    """The index along one dim, int64, ready to broadcast over `ndim` dims."""
+    flat = core.pending(core.index_expression((size,)), dev)
+    return flat.reshape([size if d == dim else 1 for d in range(max(ndim, 1))]) if ndim else flat.reshape(())
+
+
+def pick_back(g: Tensor, index: Tensor, shape: Sequence[int], dim: int, keepdim: bool) -> Tensor:
+    """Send a gradient to the one element along `dim` it came from."""
+    if not len(shape):
+        return g
+    if not keepdim:
+        g, index = g.unsqueeze(dim), index.unsqueeze(dim)
+    at = positions(shape[dim], dim, len(shape), g.device)
+    return where(index == at, g, 0.0)
+
+
+def count(shape: Sequence[int], dims: Sequence[int]) -> int:
+    """How many elements go into one output."""
+    n = 1
+    for d in dims:
+        n *= shape[d]
+    return n
+
+
+def numpy_names(fn: Callable) -> Callable:
+    """Accept numpy's `axis` and `keepdims` for `dim` and `keepdim`."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            if "axis" in kwargs:
+                kwargs["dim"] = kwargs.pop("axis")
+            if "keepdims" in kwargs:
+                kwargs["keepdim"] = kwargs.pop("keepdims")
+        return fn(*args, **kwargs)
+
+    return wrapper
+
+
+def needs(x: Tensor) -> bool:
+    """Whether a gradient is recorded."""
+    return graph.needs_grad(x)

@@ -1,0 +1,429 @@
+"""Gathering and scattering along a dimension: gather, scatter and its reductions, take, put.
+
+Each op that writes is stated once, as a change of a target by a kernel; `change` makes the copying form and the in-place
+form of it. Indices out of range are found by the kernels. The index_* family is in along.py, subscripts are in index.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import dtypes, layout
+from ..autograd import record as graph
+from ..autograd import views
+from ..autograd.mode import no_grad
+from ..codegen import index as kernels
+from ..codegen.operand import Operand
+from . import core, shape
+from .arithmetic import where
+from .convert import check_value
+from .core import NUMBERS, Tensor, is_tensor
+from .row import METHODS, public
+
+INTEGERS = (dtypes.int64, dtypes.int32)
+
+# ------------------------------------------------------------------------------------------- how changes are made
+
+
+def target(t: Tensor) -> Operand:
+    """Describe a tensor's memory for writing: what is pending on its old content has run."""
+    return Operand(t._storage.for_write(), t.dtype, t.shape, t._strides, t._offset)
+
+
+def reading(x: Tensor, t: Tensor) -> Operand:
+    """Describe what a kernel reads while it writes `t`: a copy where the two share memory."""
+    return core.kernel_operand(core.snapshot(x) if x._storage is t._storage else x)
+
+
+def backend_of(t: Tensor) -> Any:
+    return t._storage.backend
+
+
+def change(
+    node: str,
+    t: Tensor,
+    others: Sequence[Any],
+    run: Callable[[Tensor], None],
+    backward: Callable,
+    saved: dict[str, Any],
+    *,
+    inplace: bool,
+    overlap: bool = False,
+) -> Tensor:
+    """Let `run` write into a copy of `t`, or into `t` itself, and record it with the inputs (t, *others).
+
+    `overlap` allows elements of `t` to share memory.
+    """
+    if not inplace:
+        with no_grad():
+            out = core.snapshot(t)
+            run(out)
+        if graph.needs_grad(t, *others):
+            graph.record(node, (t, *others), out, backward, saved)
+        return out
+    views.check_inplace(t, *others)
+    if not overlap:
+        core.check_overlap(t, ())
+    wanted = graph.needs_grad(t, *others)
+    if wanted:
+        for key, value in saved.items():
+            if value is t and key != "result":
+                saved[key] = core.snapshot(t)
+    with no_grad():
+        run(t)
+    t._vc.value += 1
+    if wanted:
+        graph.rebase(t, node, (t, *others), backward, saved)
+    return t
+
+
+def both(name: str, fn: Callable, *, out: bool = True) -> None:
+    """Export `fn(inplace, input, ...)` as function, method and in-place method."""
+    fn.__name__ = fn.__qualname__ = name
+    parameters = list(inspect.signature(fn).parameters.values())[1:]
+
+    @functools.wraps(fn)
+    def function(*args: Any, **kwargs: Any) -> Tensor:
+        into = kwargs.pop("out", None) if out else None
+        value = fn(False, *args, **kwargs)
+        return value if into is None else core.deliver(value, into, name, [a for a in args if is_tensor(a)])
+
+    @functools.wraps(fn)
+    def method_(*args: Any, **kwargs: Any) -> Tensor:
+        return fn(True, *args, **kwargs)
+
+    extra = [inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)] if out else []
+    function.__signature__ = inspect.Signature([*parameters, *extra])  # type: ignore[attr-defined]
+    method_.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = name
+    method_.__name__ = method_.__qualname__ = name + "_"
+    method_.__doc__ = f"In-place form of `{name}`."
+    public(name)(function)
+    METHODS[name + "_"] = method_
+
+
+def need_tensor(function: str, **named: Any) -> None:
+    """Raise torch's TypeError for an argument that must be a tensor and is not."""
+    for name, value in named.items():
+        if not is_tensor(value):
+            raise TypeError(f"{function}(): argument '{name}' must be Tensor, not {type(value).__name__}")
+
+
+def like(x: Tensor, t: Tensor) -> Tensor:
+    """Bring an operand to the device of the tensor it belongs with."""
+    return x if x.device is t.device or x.device == t.device else x.to(t.device)
+
+
+def zeros(g: Tensor, sizes: Sequence[int]) -> Tensor:
+    return g.new_zeros(tuple(sizes))
+
+
+def crop(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """View the leading part of `x` that has the given shape."""
+    for d, n in enumerate(sizes):
+        if x.ndim == len(sizes) and x.shape[d] != n:
+            x = shape.slice_dim(x, d, 0, n)
+    return x
+
+
+def uncrop(g: Tensor, full: tuple[int, ...]) -> Tensor:
+    """Place a gradient of the leading part into zeros of the whole."""
+    if tuple(g.shape) == tuple(full) or g.ndim != len(full):
+        return g
+    part = tuple(g.shape)
+    return core.embed(g, full, lambda z: crop(z, part))
+
+
+# ------------------------------------------------------------------------------------------- gather, scatter
+
+
+def _check_index(function: str, index: Tensor) -> None:
+    need_tensor(function, index=index)
+    if index.dtype not in INTEGERS:
+        raise RuntimeError(f"{function}(): Expected dtype int32/int64 for index")
+
+
+@public()
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
+    """Take `input[index[i][j]][j]` (for dim 0), in the shape of `index`."""
+    _check_index("gather", index)
+    dim = layout.wrap_dim(dim, input.ndim)
+    index = like(index, input)
+    if index.numel():
+        if max(1, index.ndim) != max(1, input.ndim):
+            raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+        for d in range(min(index.ndim, input.ndim)):
+            if d != dim and index.shape[d] > input.shape[d]:
+                raise RuntimeError(
+                    f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
+                    f"{list(input.shape)} apart from dimension {dim}"
+                )
+        value = core.result(kernels.gather(backend_of(input), core.kernel_operand(input), dim, core.kernel_operand(index)), input.device)
+    else:
+        value = input.new_empty(tuple(index.shape))
+    if graph.needs_grad(input):
+        graph.record("GatherBackward0", (input,), value, _gather_back, {"dim": dim, "index": index, "sparse_grad": sparse_grad})
+    return value if out is None else core.deliver(value, out, "gather", (input,))
+
+
+def _gather_back(ctx: Any, g: Tensor) -> Tensor:
+    return zeros(g, ctx.shapes[0]).scatter_add(ctx.dim, ctx.index, g)
+
+
+def _check_scatter(t: Tensor, dim: int, index: Tensor, src: Any, function: str = "scatter") -> tuple[int, Tensor, Any]:
+    _check_index(function, index)
+    dim = layout.wrap_dim(dim, t.ndim)
+    index = like(index, t)
+    if is_tensor(src):
+        if src.dtype is not t.dtype:
+            raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+        src = like(src, t)
+    if not index.numel():
+        return dim, index, src
+    rank = max(1, index.ndim)
+    if rank != max(1, t.ndim):
+        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    if is_tensor(src) and rank != max(1, src.ndim):
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    wrong = any(d != dim and index.shape[d] > t.shape[d] for d in range(min(index.ndim, t.ndim)))
+    if is_tensor(src):
+        if wrong or any(n > m for n, m in zip(index.shape, src.shape, strict=False)):
+            raise RuntimeError(
+                f"Expected index {list(index.shape)} to be no larger than self {list(t.shape)} apart from dimension {dim} and to be no "
+                f"larger size than src {list(src.shape)}"
+            )
+    elif wrong:
+        raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(t.shape)} apart from dimension {dim}")
+    return dim, index, src
+
+
+def _scatter_into(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None, include_self: bool = True) -> None:
+    if index.numel():
+        at, value = reading(index, t), reading(src, t) if is_tensor(src) else src
+        kernels.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
+
+
+def _scatter(inplace: bool, input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+    """Write `src` (a tensor or a number) to `input[index[i][j]][j]` (for dim 0); `reduce`: "add" or "multiply"."""
+    src = value if src is None else src
+    if src is None:
+        raise TypeError("scatter() missing 1 required positional arguments: \"src\"")
+    if not is_tensor(src):
+        if src.__class__ not in NUMBERS:
+            src = src.item()
+        check_value(src, input.dtype)
+    dim, index, src = _check_scatter(input, dim, index, src)
+    if reduce is not None:
+        if reduce not in ("add", "multiply"):
+            raise RuntimeError("reduce argument must be either add or multiply.")
+        if is_tensor(src):
+            _warn_reduce()
+        return change(
+            "NotImplemented", input, (), lambda t: _scatter_into(t, dim, index, src, reduce), _no_formula, {}, inplace=inplace
+        )
+    saved = {"dim": dim, "index": index}
+    if is_tensor(src):
+        return change("ScatterBackward0", input, (src,), lambda t: _scatter_into(t, dim, index, src), _scatter_back, saved, inplace=inplace)
+    return change("ScatterBackward1", input, (), lambda t: _scatter_into(t, dim, index, src), _scatter_value_back, saved, inplace=inplace)
+
+
+def _warn_reduce() -> None:
+    warnings.warn(
+        "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. Use "
+        "torch.scatter_reduce instead for more reduction options.",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def _no_formula(ctx: Any, g: Tensor) -> Any:
+    raise RuntimeError("derivative for aten::scatter is not implemented")
+
+
+def _scatter_back(ctx: Any, g: Tensor) -> tuple:
+    own = g.scatter(ctx.dim, ctx.index, 0) if ctx.needs[0] else None
+    return own, uncrop(g.gather(ctx.dim, ctx.index), ctx.shapes[1]) if ctx.needs[1] else None
+
+
+def _scatter_value_back(ctx: Any, g: Tensor) -> Tensor:
+    return g.scatter(ctx.dim, ctx.index, 0)
+
+
+def _scatter_add(inplace: bool, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Add `src` to `input[index[i][j]][j]` (for dim 0); duplicates add up in index order."""
+    need_tensor("scatter_add", src=src)
+    dim, index, src = _check_scatter(input, dim, index, src)
+    return change(
+        "ScatterAddBackward0", input, (src,), lambda t: _scatter_into(t, dim, index, src, "add"), _scatter_add_back,
+        {"dim": dim, "index": index}, inplace=inplace,
+    )  # fmt: skip
+
+
+def _scatter_add_back(ctx: Any, g: Tensor) -> tuple:
+    return g, uncrop(g.gather(ctx.dim, ctx.index), ctx.shapes[1]) if ctx.needs[1] else None
+
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def _scatter_reduce(inplace: bool, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """Reduce `src` into `input[index[i][j]][j]` by "sum", "prod", "mean", "amax" or "amin"."""
+    need_tensor("scatter_reduce", src=src)
+    if reduce not in REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    dim, index, src = _check_scatter(input, dim, index, src)
+    saved = {"dim": dim, "index": index, "reduce": reduce, "include_self": include_self}
+
+    def run(t: Tensor) -> None:
+        _scatter_into(t, dim, index, src, reduce, include_self)
+
+    if reduce in ("prod", "amax", "amin") and graph.needs_grad(input, src):
+        saved |= {"self": input, "src": src}
+    return with_result("ScatterReduceBackward0", input, src, run, _scatter_reduce_back, saved, reduce, inplace)
+
+
+def with_result(node: str, input: Tensor, src: Tensor, run: Callable, backward: Callable, saved: dict, reduce: str, inplace: bool) -> Tensor:
+    """As `change`, for reductions whose gradient needs the result."""
+    if reduce not in ("prod", "amax", "amin") or not graph.needs_grad(input, src):
+        return change(node, input, (src,), run, backward, saved, inplace=inplace)
+    if inplace:
+        saved["result"] = input
+        return change(node, input, (src,), run, backward, saved, inplace=True)
+    with no_grad():
+        out = core.snapshot(input)
+        run(out)
+    saved["result"] = out
+    graph.record(node, (input, src), out, backward, saved)
+    return out
+
+
+def _scatter_reduce_back(ctx: Any, g: Tensor) -> tuple:
+    dim, index = ctx.dim, ctx.index
+    own, part = reduction_grads(
+        ctx, g,
+        pick=lambda v: v.gather(dim, index),
+        put=lambda z, v: z.scatter_add(dim, index, v),
+        again=lambda t, v: t.scatter_reduce(dim, index, v, ctx.reduce, include_self=ctx.include_self),
+        fit=lambda v: crop(v, tuple(index.shape)),
+    )  # fmt: skip
+    if own is not None and not ctx.include_self:
+        own = own.scatter(dim, index, 0)
+    return own, None if part is None else uncrop(part, ctx.shapes[1])
+
+
+def reduction_grads(ctx: Any, g: Tensor, pick: Callable, put: Callable, again: Callable, fit: Callable) -> tuple:
+    """Gradients of a reduction into positions: `pick` reads them, `put` adds to them, `again` repeats the reduction."""
+    reduce, first, second = ctx.reduce, ctx.needs[0], ctx.needs[1]
+    if reduce == "sum":
+        return g, pick(g) if second else None
+    if reduce == "mean":
+        start = g.new_ones(g.shape) if ctx.include_self else zeros(g, g.shape)
+        seed = pick(g)
+        count = put(start, g.new_ones(seed.shape)).clamp(min=1)
+        share = g / count
+        return share, pick(share) if second else None
+    t, src, result = ctx.self, fit(ctx.src), ctx.result
+    if reduce == "prod":
+        own = part = None
+        if first:
+            safe = t.masked_fill(t == 0, 1)
+            own = g * again(safe, src) / safe
+        if second:
+            zero = src == 0
+            lone = zero & (pick(put(zeros(t, t.shape), zero.to(t.dtype))) == 1)
+            others = again(t, src.masked_fill(lone, 1))
+            part = where(lone, pick(g * others), pick(g * result) / src.masked_fill(zero, 1))
+        return own, part
+    mine = (t == result).to(t.dtype)
+    theirs = (src == pick(result)).to(t.dtype)
+    share = g / put(mine if ctx.include_self else zeros(mine, mine.shape), theirs).clamp(min=1)
+    return mine * share if first else None, theirs * pick(share) if second else None
+
+
+both("scatter", _scatter)
+both("scatter_add", _scatter_add)
+both("scatter_reduce", _scatter_reduce)
+
+# ------------------------------------------------------------------------------------------- take, put
+
+
+def _flat_index(function: str, index: Tensor) -> None:
+    need_tensor(function, index=index)
+    if index.dtype is not dtypes.int64:
+        raise RuntimeError(f"{function}(): Expected a long tensor for index, but got {index.dtype.scalar_name}")
+
+
+@public()
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Take elements of the flattened tensor; negative indices count from the end."""
+    _flat_index("take", index)
+    index = like(index, input)
+    value = core.result(kernels.take(backend_of(input), core.kernel_operand(input), core.kernel_operand(index)), input.device)
+    if graph.needs_grad(input):
+        graph.record("TakeBackward0", (input,), value, _take_back, {"index": index})
+    return value if out is None else core.deliver(value, out, "take", (input,))
+
+
+def _take_back(ctx: Any, g: Tensor) -> Tensor:
+    return zeros(g, ctx.shapes[0]).put(ctx.index, g, True)
+
+
+@public()
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Take along a dimension where sizes broadcast in the others; of the flattened tensor without `dim`."""
+    need_tensor("take_along_dim", indices=indices)
+    if indices.dtype is not dtypes.int64:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_name}")
+    if dim is None:
+        return gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    dim = layout.wrap_dim(dim, input.ndim)
+    rest = [list(input.shape), list(indices.shape)]
+    rest[0][dim] = rest[1][dim] = 1
+    wide = list(layout.broadcast_shapes(tuple(rest[0]), tuple(rest[1])))
+    wide[dim] = input.shape[dim]
+    input = input.expand(tuple(wide))
+    wide[dim] = indices.shape[dim]
+    return gather(input, dim, indices.expand(tuple(wide)), out=out)
+
+
+def _put(inplace: bool, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Write `source` to positions of the flattened tensor, or add it there."""
+    _flat_index("put_", index)
+    need_tensor("put_", source=source)
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {input.dtype.scalar_name} and source.dtype = "
+            f"{source.dtype.scalar_name}"
+        )
+    if source.numel() != index.numel():
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.numel()}, index.numel() = {index.numel()}"
+        )
+    index, values = like(index, input), like(source, input)
+
+    def run(t: Tensor) -> None:
+        if index.numel():
+            at = reading(index, t)
+            kernels.put(backend_of(t), target(t), at, reading(values.detach().reshape(tuple(index.shape)), t), accumulate)
+
+    return change("PutBackward0", input, (values,), run, _put_back, {"index": index, "accumulate": accumulate}, inplace=inplace)
+
+
+def _put_back(ctx: Any, g: Tensor) -> tuple:
+    own = None
+    if ctx.needs[0]:
+        own = g if ctx.accumulate else g.put(ctx.index, zeros(g, ctx.index.shape))
+    return own, g.take(ctx.index).reshape(tuple(ctx.shapes[1])) if ctx.needs[1] else None
+
+
+both("put", _put, out=False)

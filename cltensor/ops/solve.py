@@ -1,0 +1,525 @@
+"""Inverses, determinants, linear systems, and the factorizations they rest on (LU, Cholesky), with their gradients.
+
+The factorizations run on the host (see lapack.py); gradients are formulas over tensors, so they are differentiable again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..autograd import record as graph
+from . import core
+from .core import Tensor
+from .lapack import (
+    LinAlgError, adjoint, check_float, check_matrix, check_square, cholesky as host_cholesky, device, first_bad, host,
+    lu as host_lu, named, permutation, substitute, tril, triu,
+)  # fmt: skip
+from .row import FUNCTIONS, public
+
+SINGULAR = "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular."
+
+# ------------------------------------------------------------------------------------------- inverse
+
+InvEx = named("linalg_inv_ex", "inverse", "info")
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
+    """Invert (batches of) square matrices; `info` is the first zero pivot's number, 0 where there is none."""
+    check_square(A, "linalg.inv")
+    check_float(A, "linalg.inv")
+    a = host(A)
+    info = np.zeros(a.shape[:-2], np.int32)
+    try:
+        inverse = np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        inverse, info = _invert_each(a)
+    bad = first_bad(info) if check_errors else None
+    if bad:
+        raise LinAlgError(f"linalg.inv: {bad[0]}{SINGULAR.format(bad[1])}")
+    value, code = device(inverse, A), device(info, A)
+    if graph.needs_grad(A):
+        graph.record("LinalgInvExBackward0", (A,), (value, code), _inv_back, {"inverse": value})
+    return InvEx((value, code))
+
+
+def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    flat = a.reshape(-1, *a.shape[-2:])
+    made, info = np.zeros_like(flat), np.zeros(len(flat), np.int32)
+    for i, one in enumerate(flat):
+        try:
+            made[i] = np.linalg.inv(one)
+        except np.linalg.LinAlgError:
+            packed, _, code = host_lu(one)
+            info[i] = int(code) or int(np.argmin(np.abs(np.diagonal(packed)))) + 1
+    return made.reshape(a.shape), info.reshape(a.shape[:-2])
+
+
+def _inv_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
+    x = adjoint(ctx.inverse)
+    return -(x @ g @ x)
+
+
+def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Invert (batches of) square matrices. LinAlgError for a singular one."""
+    return core.deliver(inv_ex(A, check_errors=True)[0], out, "linalg_inv", (A,))
+
+
+@public()
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Invert (batches of) square matrices. LinAlgError for a singular one."""
+    return inv(input, out=out)
+
+
+# ------------------------------------------------------------------------------------------- determinants
+
+Slogdet = named("slogdet", "sign", "logabsdet")
+LinalgSlogdet = named("linalg_slogdet", "sign", "logabsdet")
+
+
+@public(aliases=("linalg_det",))
+def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return the determinant of (batches of) square matrices."""
+    check_square(input, "linalg.det")
+    check_float(input, "linalg.det")
+    value = device(np.linalg.det(host(input)), input)
+    if graph.needs_grad(input):
+        graph.record("LinalgDetBackward0", (input,), value, _det_back, {"A": input, "result": value})
+    return core.deliver(value, out, "linalg_det", (input,))
+
+
+def _det_back(ctx: Any, g: Tensor) -> Tensor:
+    a, result = ctx.A, ctx.result
+    wide = (g * result.conj())[..., None, None] if not bool((result == 0).any()) else None
+    if wide is not None:
+        return wide * adjoint(inv_ex(a)[0])
+    # A singular matrix still has cofactors: det'(A) = det(U Vh) * U diag(products of the other singular values) Vh.
+    u, s, vh = np.linalg.svd(host(a))
+    n = s.shape[-1]
+    others = np.stack([np.delete(s, i, -1).prod(-1) for i in range(n)], -1)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return g[..., None, None] * device(sign.conj()[..., None, None] * ((u * others[..., None, :]) @ vh), a)
+
+
+def _slogdet(A: Tensor, function: str) -> tuple[Tensor, Tensor]:
+    check_square(A, function)
+    check_float(A, function)
+    sign, size = np.linalg.slogdet(host(A))
+    s, value = device(sign, A), device(size, A)
+    if graph.needs_grad(A):
+        graph.record("LinalgSlogdetBackward0", (A,), (s, value), _slogdet_back, {"A": A, "sign": s})
+    return s, value
+
+
+def _slogdet_back(ctx: Any, gs: Tensor, g: Tensor) -> Tensor:
+    if ctx.A.dtype.is_complex:
+        g = g - (gs.conj() * ctx.sign).imag * complex(0, 1)
+    return g[..., None, None] * adjoint(inv_ex(ctx.A)[0])
+
+
+@public()
+def slogdet(input: Tensor) -> Any:
+    """Return the sign and the logarithm of the absolute value of the determinant."""
+    return Slogdet(_slogdet(input, "linalg.slogdet"))
+
+
+def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
+    """Return the sign and the logarithm of the absolute value of the determinant."""
+    return LinalgSlogdet(deliver_all(_slogdet(A, "linalg.slogdet"), out, "linalg_slogdet", (A,)))
+
+
+@public()
+def logdet(input: Tensor) -> Tensor:
+    """Return the logarithm of the determinant: -inf for 0, nan where it is negative."""
+    sign, size = _slogdet(input, "logdet")
+    if input.dtype.is_complex:
+        return sign.log() + size
+    return FUNCTIONS["where"](sign == -1, float("nan"), size)
+
+
+def deliver_all(values: Any, out: Any, function: str, inputs: tuple) -> Any:
+    """Write several results into the tensors of `out=`, or return them."""
+    return values if out is None else tuple(core.deliver(v, o, function, inputs) for v, o in zip(values, out, strict=True))
+
+
+# ------------------------------------------------------------------------------------------- linear systems
+
+SolveEx = named("linalg_solve_ex", "result", "info")
+
+
+def check_pair(A: Tensor, B: Tensor, function: str) -> None:
+    """Raise torch's error for two dtypes."""
+    if A.dtype is not B.dtype:
+        raise RuntimeError(f"{function}: Expected A and B to have the same dtype, but found A of type {A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
+
+
+def check_sides(A: Tensor, b: tuple[int, ...], left: bool, function: str) -> None:
+    """Raise torch's error for sizes that do not fit."""
+    if A.shape[-2 if left else -1] != b[-2 if left else -1]:
+        eq = "AX = B" if left else "XA = B"
+        raise RuntimeError(f"{function}: Incompatible shapes of A and B for the equation {eq} ({A.shape[-2]}x{A.shape[-1]} and {b[-2]}x{b[-1]})")
+
+
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
+    """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. `info` is not 0 where A is singular."""
+    check_square(A, "linalg.solve")
+    check_float(A, "linalg.solve")
+    check_pair(A, B, "linalg.solve")
+    vector = B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
+    if vector and not left:
+        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+    wide = B.unsqueeze(-1).detach() if vector else B
+    check_sides(A, wide.shape, left, "linalg.solve")
+    a, b = host(A, wide)
+    info = np.zeros(a.shape[:-2], np.int32)
+    if not left:
+        a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
+    try:
+        x = np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        if check_errors:
+            where = first_bad(host_lu(a)[2])
+            raise LinAlgError(f"torch.linalg.solve: {where[0] if where else ''}The solver failed because the input matrix is singular.") from None
+        _, info = _invert_each(a)
+        x = np.full(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + b.shape[-1:], np.nan, a.dtype)
+    if not left:
+        x = x.swapaxes(-1, -2)
+    value, code = device(x[..., 0] if vector else x, A), device(info, A)
+    if graph.needs_grad(A, B):
+        graph.record("LinalgSolveExBackward0", (A, B), (value, code), _solve_back, {"A": A, "result": value, "left": left, "vector": vector})
+    return SolveEx((value, code))
+
+
+def _solve_back(ctx: Any, g: Tensor, _: Any = None) -> tuple:
+    left, vector = ctx.left, ctx.vector
+    gb = solve_ex(adjoint(ctx.A), g, left=left)[0]
+    if not ctx.needs[0]:
+        return None, gb
+    x = ctx.result
+    if vector:
+        return -(gb.unsqueeze(-1) @ adjoint(x.unsqueeze(-1))), gb
+    return (-(gb @ adjoint(x)) if left else -(adjoint(x) @ gb)), gb
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
+    """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. LinAlgError for singular A."""
+    return core.deliver(solve_ex(A, B, left=left, check_errors=True)[0], out, "linalg_solve", (A, B))
+
+
+# ------------------------------------------------------------------------------------------- triangular systems
+
+
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Tensor | None = None) -> Tensor:
+    """Solve AX = B (or XA = B) by substitution; reads only one triangle of A."""
+    check_square(A, "linalg.solve_triangular")
+    check_matrix(B, "linalg.solve_triangular", "B")
+    check_pair(A, B, "linalg.solve_triangular")
+    check_float(A, "linalg.solve_triangular")
+    check_sides(A, B.shape, left, "linalg.solve_triangular")
+    a, b = host(A, B)
+    if left:
+        x = substitute(a, b, upper, unitriangular)
+    else:
+        x = substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unitriangular).swapaxes(-1, -2)
+    value = device(x, A)
+    if graph.needs_grad(A, B):
+        saved = {"A": A, "result": value, "upper": upper, "left": left, "unitriangular": unitriangular}
+        graph.record("LinalgSolveTriangularBackward0", (A, B), value, _triangular_back, saved)
+    return core.deliver(value, out, "linalg_solve_triangular", (A, B))
+
+
+def _triangle(g: Tensor, upper: bool, unit: bool) -> Tensor:
+    return triu(g, int(unit)) if upper else tril(g, -int(unit))
+
+
+def _triangular_back(ctx: Any, g: Tensor) -> tuple:
+    gb = solve_triangular(adjoint(ctx.A), g, upper=not ctx.upper, left=ctx.left, unitriangular=ctx.unitriangular)
+    if not ctx.needs[0]:
+        return None, gb
+    x = adjoint(ctx.result)
+    return _triangle(-(gb @ x) if ctx.left else -(x @ gb), ctx.upper, ctx.unitriangular), gb
+
+
+TriangularSolve = named("triangular_solve", "solution", "cloned_coefficient")
+
+
+@public()
+def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
+    """Solve AX = input by substitution (deprecated in favour of linalg.solve_triangular); also returns a copy of A."""
+    for name, x in (("b", input), ("A", A)):
+        if x.ndim < 2:
+            raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} dimensions instead")
+    with core.no_grad():
+        m = A.transpose(-2, -1) if transpose else A
+        value = solve_triangular(m, input, upper=upper != transpose, unitriangular=unitriangular)
+        copy = A.clone()
+    if graph.needs_grad(input, A):
+        saved = {"A": A, "result": value, "upper": upper, "transpose": transpose, "unitriangular": unitriangular}
+        graph.record("TriangularSolveBackward0", (input, A), (value, copy), _triangular_solve_back, saved)
+    return TriangularSolve(deliver_all((value, copy), out, "triangular_solve", (input, A)))
+
+
+def _triangular_solve_back(ctx: Any, g: Tensor, gm: Tensor) -> tuple:
+    a = ctx.A.conj() if ctx.transpose else adjoint(ctx.A)
+    gb = solve_triangular(a, g, upper=ctx.upper if ctx.transpose else not ctx.upper, unitriangular=ctx.unitriangular)
+    x = ctx.result
+    ga = -(x.conj() @ gb.transpose(-2, -1)) if ctx.transpose else -(gb @ adjoint(x))
+    return gb, _triangle(ga, ctx.upper, ctx.unitriangular) + gm
+
+
+# ------------------------------------------------------------------------------------------- Cholesky
+
+CholeskyEx = named("linalg_cholesky_ex", "L", "info")
+NOT_POSITIVE = "The factorization could not be completed because the input is not positive-definite (the leading minor of order {} is not positive-definite)."
+
+
+def _cholesky(A: Tensor, upper: bool, check: str, node: str, function: str) -> tuple[Tensor, Tensor]:
+    check_square(A, function)
+    check_float(A, function)
+    a = host(A)
+    factor, info = host_cholesky(a.swapaxes(-1, -2).conj() if upper else a)
+    bad = first_bad(info) if check else None
+    if bad:
+        raise LinAlgError(f"{check}: {bad[0]}{NOT_POSITIVE.format(bad[1])}")
+    value, code = device(factor.swapaxes(-1, -2).conj() if upper else factor, A), device(info, A)
+    if graph.needs_grad(A):
+        graph.record(node, (A,), (value, code), _cholesky_back, {"L": value, "upper": upper})
+    return value, code
+
+
+def _cholesky_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
+    low, g = (adjoint(ctx.L), adjoint(g)) if ctx.upper else (ctx.L, g)
+    phi = adjoint(low) @ g
+    phi = (tril(phi) + adjoint(tril(phi, -1))) * 0.5
+    return solve_triangular(adjoint(low), solve_triangular(low, phi, upper=False, left=False), upper=True)
+
+
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+    """Factorize positive-definite matrices A = L L^H; `info` is the first leading minor that is not positive."""
+    return CholeskyEx(_cholesky(A, upper, "linalg.cholesky_ex" if check_errors else "", "LinalgCholeskyExBackward0", "linalg.cholesky"))
+
+
+def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
+    """Factorize positive-definite matrices A = L L^H. LinAlgError for others."""
+    return core.deliver(_cholesky(A, upper, "linalg.cholesky", "LinalgCholeskyExBackward0", "linalg.cholesky")[0], out, "linalg_cholesky", (A,))
+
+
+@public()
+def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Factorize positive-definite matrices (deprecated in favour of linalg.cholesky)."""
+    return core.deliver(_cholesky(input, upper, "cholesky", "CholeskyBackward0", "cholesky")[0], out, "cholesky", (input,))
+
+
+@public()
+def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Solve A X = input, given the Cholesky factor of A."""
+    for name, x in (("b", input), ("u", L)):
+        if x.ndim < 2:
+            raise RuntimeError(f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
+    if L.shape[-1] != input.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
+        )
+    check_pair(L, input, "cholesky_solve")
+    f, b = host(L, input)
+    fh = f.swapaxes(-1, -2).conj()
+    x = substitute(f, substitute(fh, b, False, False), True, False) if upper else substitute(fh, substitute(f, b, False, False), True, False)
+    value = device(x, input)
+    if graph.needs_grad(input, L):
+        graph.record("CholeskySolveBackward0", (input, L), value, _cholesky_solve_back, {"input2": L, "result": value, "upper": upper})
+    return core.deliver(value, out, "cholesky_solve", (input, L))
+
+
+def _cholesky_solve_back(ctx: Any, g: Tensor) -> tuple:
+    factor, upper = ctx.input2, ctx.upper
+    gb = cholesky_solve(g, factor, upper)
+    if not ctx.needs[1]:
+        return gb, None
+    both = gb @ adjoint(ctx.result)
+    both = both + adjoint(both)
+    return gb, -(factor @ both) if upper else -(both @ factor)
+
+
+@public()
+def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Invert a matrix given its Cholesky factor."""
+    check_square(input, "cholesky_inverse")
+    check_float(input, "cholesky_inverse")
+    f = host(input)
+    half = substitute(f.swapaxes(-1, -2).conj() if upper else f, np.eye(f.shape[-1], dtype=f.dtype), False, False)
+    value = device(half.swapaxes(-1, -2).conj() @ half, input)
+    if graph.needs_grad(input):
+        graph.record("CholeskyInverseBackward0", (input,), value, _cholesky_inverse_back, {"self": input, "result": value, "upper": upper})
+    return core.deliver(value, out, "cholesky_inverse", (input,))
+
+
+def _cholesky_inverse_back(ctx: Any, g: Tensor) -> Tensor:
+    x = ctx.result
+    common = x @ (g + adjoint(g)) @ x
+    return -(ctx.self @ common) if ctx.upper else -(common @ ctx.self)
+
+
+# ------------------------------------------------------------------------------------------- LU
+
+LuFactor = named("linalg_lu_factor", "LU", "pivots")
+LuFactorEx = named("linalg_lu_factor_ex", "LU", "pivots", "info")
+LuInfo = named("_lu_with_info", "LU", "pivots", "info")
+LuUnpack = named("lu_unpack", "P", "L", "U")
+LinalgLu = named("linalg_lu", "P", "L", "U")
+
+
+def _split(lu: Tensor) -> tuple[Tensor, Tensor]:
+    """The factors of a packed LU, differentiable: L [..., M, K] with ones on its diagonal, U [..., K, N]."""
+    m, n = lu.shape[-2:]
+    k = min(m, n)
+    low = tril(lu.narrow(-1, 0, k), -1)
+    return low + FUNCTIONS["eye"](m, k, dtype=lu.dtype, device=lu.device), triu(lu.narrow(-2, 0, k))
+
+
+def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
+    if A.ndim < 2:
+        raise RuntimeError(f"torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
+    check_float(A, "linalg.lu_factor")
+    packed, pivots, info = (device(v, A) for v in host_lu(host(A), pivot))
+    pivots = pivots.contiguous()
+    if graph.needs_grad(A):
+        graph.record("LinalgLuFactorExBackward0", (A,), (packed, pivots, info), _factor_back, {"LU": packed, "pivots": pivots})
+    return packed, pivots, info
+
+
+def _lu_gradient(P: Tensor, low: Tensor, up: Tensor, gl: Tensor, gu: Tensor) -> Tensor:
+    """The gradient of A = P L U for square matrices: P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H."""
+    if low.shape[-2] != up.shape[-1]:
+        raise NotImplementedError("the gradient of the LU factorization is implemented for square matrices")
+    inner = tril(adjoint(low) @ gl, -1) + triu(gu @ adjoint(up))
+    inner = solve_triangular(adjoint(up), inner, upper=False, left=False)
+    return P @ solve_triangular(adjoint(low), inner, upper=True, unitriangular=True)
+
+
+def _permutations(pivots: Tensor, m: int, like: Tensor) -> Tensor:
+    return device(permutation(host(pivots), m).astype(like.dtype.np), like, columns=False)
+
+
+def _factor_back(ctx: Any, g: Tensor, *_: Any) -> Tensor:
+    low, up = _split(ctx.LU)
+    return _lu_gradient(_permutations(ctx.pivots, low.shape[-2], ctx.LU), low, up, tril(g, -1), triu(g))
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
+    """Factorize A = P L U into packed factors and pivots; `info` is the first zero pivot's number."""
+    values = _factor(A, pivot)
+    if check_errors:
+        _check_pivots(values[2])
+    return LuFactorEx(values)
+
+
+def _check_pivots(info: Tensor) -> None:
+    bad = first_bad(host(info))
+    if bad:
+        raise RuntimeError(
+            f"torch.linalg.lu_factor: {bad[0]}U[{bad[1]},{bad[1]}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
+            "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+        )
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+    """Factorize A = P L U into packed factors and pivots. RuntimeError for a zero pivot."""
+    values = _factor(A, pivot)
+    _check_pivots(values[2])
+    return LuFactor(deliver_all(values[:2], out, "linalg_lu_factor", (A,)))
+
+
+@public("lu")
+def torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """Factorize A = P L U into packed factors and pivots (deprecated in favour of linalg.lu_factor)."""
+    values = _factor(A, pivot)
+    if get_infos:
+        return LuInfo(values)
+    _check_pivots(values[2])
+    return tuple(values[:2])
+
+
+def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+    """Factorize A = P L U into its three matrices."""
+    check_matrix(A, "linalg.lu")
+    check_float(A, "linalg.lu")
+    packed, pivots, _ = host_lu(host(A), pivot)
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    P = device(permutation(pivots, m).astype(packed.dtype), A, columns=False)
+    low = device(np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype), A, columns=False)
+    up = device(np.triu(packed[..., :k, :]), A, columns=False)
+    if graph.needs_grad(A):
+        saved = {"P": P, "L": low, "U": up}
+        graph.record("LinalgLuBackward0", (A,), (None, low, up), lambda ctx, _, gl, gu: _lu_gradient(ctx.P, ctx.L, ctx.U, gl, gu), saved)
+    return LinalgLu((P, low, up))
+
+
+@public(method=False)
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None) -> Any:
+    """Take the matrices P, L and U out of packed factors and pivots; what is not asked for is empty."""
+    m = LU_data.shape[-2]
+    empty = LU_data.new_empty(0)
+    P = _permutations(LU_pivots, m, LU_data) if unpack_pivots else empty
+    if not unpack_data:
+        return LuUnpack((P, empty, LU_data.new_empty(0)))
+    with core.no_grad():
+        low, up = _split(LU_data)
+    if graph.needs_grad(LU_data):
+        graph.record("LuUnpackBackward0", (LU_data,), (None, low, up), _unpack_back)
+    return LuUnpack((P, low, up))
+
+
+def _unpack_back(ctx: Any, _: Any, gl: Tensor, gu: Tensor) -> Tensor:
+    m, n = ctx.shapes[0][-2:]
+    k = min(m, n)
+    low, up = tril(gl, -1), triu(gu)
+    pad = FUNCTIONS["cat"]
+    if n > k:
+        low = pad((low, low.new_zeros((*low.shape[:-1], n - k))), -1)
+    if m > k:
+        up = pad((up, up.new_zeros((*up.shape[:-2], m - k, n))), -2)
+    return low + up
+
+
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Tensor | None = None) -> Tensor:
+    """Solve A X = B (X A = B, or with A^H), given the packed factors and pivots of A."""
+    check_square(LU, "linalg.lu_solve", "LU")
+    check_matrix(B, "linalg.lu_solve", "B")
+    check_pair(LU, B, "linalg.lu_solve")
+    check_sides(LU, B.shape, left, "linalg.lu_solve")
+    return core.deliver(_lu_solve(LU, pivots, B, left, adjoint), out, "linalg_lu_solve", (LU, B))
+
+
+def _lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, flip: bool) -> Tensor:
+    if left and not flip:
+        f, p, b = host(LU, pivots, B)
+        rows = permutation(p, f.shape[-1]).swapaxes(-1, -2).astype(f.dtype) @ b
+        value = device(substitute(f, substitute(f, rows, False, True), True, False), B)
+        if graph.needs_grad(LU, B):
+            graph.record("LinalgLuSolveBackward0", (LU, B), value, _lu_solve_back, {"LU": LU, "pivots": pivots, "result": value})
+        return value
+    if not left:
+        return adjoint(_lu_solve(LU, pivots, adjoint(B), True, not flip))
+    low, up = _split(LU)
+    y = solve_triangular(adjoint(up), B, upper=False)
+    return _permutations(pivots, LU.shape[-1], LU) @ solve_triangular(adjoint(low), y, upper=True, unitriangular=True)
+
+
+def _lu_solve_back(ctx: Any, g: Tensor) -> tuple:
+    low, up = _split(ctx.LU)
+    gb = _lu_solve(ctx.LU, ctx.pivots, g, True, True) if ctx.needs[1] else None
+    if not ctx.needs[0]:
+        return None, gb
+    r = -(solve_triangular(adjoint(up), g, upper=False) @ adjoint(ctx.result))
+    gl = solve_triangular(adjoint(low), r @ adjoint(up), upper=True, unitriangular=True)
+    return triu(r) + tril(gl, -1), gb
+
+
+@public()
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Solve A X = b, given the packed factors and pivots of A."""
+    return linalg_lu_solve(LU_data, LU_pivots, b, out=out)
+
+

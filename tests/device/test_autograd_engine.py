@@ -1,0 +1,440 @@
+"""The backward pass: accumulation, limits, errors, graphs used twice, deep graphs, threads."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+import weakref
+from typing import Any
+
+import pytest
+from support import close
+from support import ct as torch
+
+SECOND_TIME = "Trying to backward through the graph a second time"
+
+
+def leaf(*values: Any, dtype: Any = None) -> Any:
+    return torch.tensor(list(values), dtype=dtype or torch.float32, requires_grad=True)
+
+
+def test_gradients_of_a_small_expression() -> None:
+    x = leaf(1.0, 2.0)
+    (x * x + 3 * x).sum().backward()
+    close(x.grad, [5, 7])
+    assert x.grad.grad_fn is None
+    assert not x.grad.requires_grad
+    assert x.grad.is_leaf
+
+
+def test_gradients_accumulate_into_the_same_tensor() -> None:
+    x = leaf(1.0, 2.0)
+    (x * 2).sum().backward()
+    first = x.grad
+    (x * 3).sum().backward()
+    assert x.grad is first
+    close(x.grad, [5, 5])
+
+
+def test_broadcast_operands_get_summed_gradients() -> None:
+    x, w, s = leaf(1.0, 2.0), torch.tensor([[1.0], [2.0], [3.0]], requires_grad=True), leaf(2.0)
+    (x * w * s).sum().backward()
+    close(x.grad, [12, 12])
+    close(w.grad, [[6], [6], [6]])
+    close(s.grad, [18])
+
+
+def test_gradient_takes_the_dtype_of_its_leaf() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0, dtype=torch.float64)
+    (x * y).sum().backward()
+    assert x.grad.dtype is torch.float32
+    assert y.grad.dtype is torch.float64
+    close(x.grad, [3, 4])
+    close(y.grad, [1, 2])
+
+
+def test_two_leaves_do_not_share_their_gradient() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    g = torch.tensor([1.0, 1.0])
+    (x + y).backward(g)
+    x.grad.mul_(5)
+    g.mul_(7)
+    close(x.grad, [5, 5])
+    close(y.grad, [1, 1])
+
+
+def test_gradient_through_a_view_is_the_leafs_own() -> None:
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    y = x.view(2, 2)
+    z = y * 1
+    z.retain_grad()
+    (z * z).sum().backward()
+    x.grad.zero_()
+    close(z.grad, [[2, 4], [6, 8]])
+    assert not x.grad._is_view()
+
+
+def test_retain_graph() -> None:
+    x = leaf(1.0, 2.0)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    close(x.grad, [4, 8])
+    with pytest.raises(RuntimeError, match=SECOND_TIME):
+        y.backward()
+
+
+def test_what_saves_nothing_runs_twice() -> None:
+    x = leaf(1.0, 2.0)
+    y = x.sum()
+    y.backward()
+    y.backward()
+    close(x.grad, [2, 2])
+
+
+def test_reading_a_freed_saved_tensor() -> None:
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    close(y.grad_fn._saved_result, [2.7182817, 7.3890561])
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match=SECOND_TIME):
+        _ = y.grad_fn._saved_result
+
+
+def test_second_derivative() -> None:
+    x = leaf(1.0, 2.0)
+    (g,) = torch.autograd.grad((x * x * x).sum(), x, create_graph=True)
+    close(g, [3, 12])
+    (h,) = torch.autograd.grad(g.sum(), x)
+    close(h, [6, 12])
+
+
+def test_third_derivative_through_a_saved_result() -> None:
+    x = leaf(0.5)
+    y = x.exp()
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    close(y, [1.6487213])
+
+
+def test_create_graph_in_backward_warns() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.warns(UserWarning, match="create_graph=True will create a reference cycle"):
+        (x * x).sum().backward(create_graph=True)
+    assert x.grad.requires_grad
+    x.grad = None
+
+
+def test_grad_leaves_grad_attributes_alone() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    z = x * y
+    gz, gx = torch.autograd.grad((z * z).sum(), [z, x])
+    close(gz, [6, 16])
+    close(gx, [18, 64])
+    assert x.grad is None
+    assert y.grad is None
+
+
+def test_backward_limited_to_inputs() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    z = x * y
+    z.sum().backward(inputs=[x])
+    close(x.grad, [3, 4])
+    assert y.grad is None
+    z = x * 2
+    z.sum().backward(inputs=[z])
+    close(z.grad, [1, 1])
+
+
+def test_unused_inputs() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0)
+    with pytest.raises(
+        RuntimeError,
+        match=r"The differentiated Tensor at index 1 appears to not have been used in the graph\. "
+        r"Set allow_unused=True if this is the desired behavior\.",
+    ):
+        torch.autograd.grad(x.sum(), [x, y])
+    assert torch.autograd.grad(x.sum(), [y], allow_unused=True) == (None,)
+    close(torch.autograd.grad(x.sum(), [y], materialize_grads=True)[0], [0])
+    with pytest.raises(ValueError, match="Expected allow_unused to be True or not passed"):
+        torch.autograd.grad(x.sum(), [y], allow_unused=False, materialize_grads=True)
+
+
+def test_several_roots() -> None:
+    x = leaf(1.0, 2.0)
+    a, b = x * 2, x * 3
+    torch.autograd.backward([a.sum(), b], [None, torch.tensor([1.0, 10.0])])
+    close(x.grad, [5, 32])
+    x.grad = None
+    c = (x * x).sum()
+    torch.autograd.backward([c, c])
+    close(x.grad, [4, 8])
+
+
+def test_a_root_that_feeds_another_root() -> None:
+    x = leaf(2.0)
+    a = x * x
+    b = a * a
+    torch.autograd.backward([a, b], [torch.ones(1), torch.ones(1)])
+    close(x.grad, [4 + 32])
+
+
+def test_backward_of_a_leaf() -> None:
+    x = torch.tensor(3.0, requires_grad=True)
+    x.backward()
+    close(x.grad, 1)
+    close(torch.autograd.grad(x, x)[0], 1)
+
+
+def test_some_outputs_of_a_node_unused() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    a, _, c = x.unbind(0)
+    (a * 2 + c * 3).backward()
+    close(x.grad, [2, 0, 3])
+
+
+def test_integer_outputs_have_no_gradient() -> None:
+    x = torch.tensor([[1.0, 5.0], [7.0, 2.0]], requires_grad=True)
+    values, indices = x.max(1)
+    assert values.requires_grad
+    assert not indices.requires_grad
+    values.sum().backward()
+    close(x.grad, [[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "text"),
+    [
+        (lambda x: x.backward(), RuntimeError, "grad can be implicitly created only for scalar"),
+        (
+            lambda x: x.detach().backward(),
+            RuntimeError,
+            "element 0 of tensors does not require grad and does not have a grad_fn",
+        ),
+        (
+            lambda x: (x * 1).backward(torch.ones(3)),
+            RuntimeError,
+            (
+                r"Mismatch in shape: grad_output\[0\] has a shape of torch.Size\(\[3\]\) and "
+                r"output\[0\] has a shape of torch.Size\(\[2\]\)\."
+            ),
+        ),
+        (
+            lambda x: (x * 1j).sum().backward(),
+            RuntimeError,
+            "grad can be implicitly created only for real scalar outputs but got torch.complex64",
+        ),
+        (
+            lambda x: torch.autograd.grad(x * 1, x, [3.0]),
+            TypeError,
+            "gradients can be either Tensors or None, but got float",
+        ),
+        (
+            lambda x: torch.autograd.grad(x.sum(), torch.ones(2)),
+            RuntimeError,
+            "One of the differentiated Tensors does not require grad",
+        ),
+        (
+            lambda x: x.sum().backward(inputs=[]),
+            RuntimeError,
+            r"`inputs` argument to `backward\(\)` cannot be empty.",
+        ),
+    ],
+)
+def test_errors(act: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        act(leaf(1.0, 2.0))
+
+
+def test_a_batch_of_gradients() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * x
+    (j,) = torch.autograd.grad(y, x, torch.eye(3), is_grads_batched=True)
+    close(j, [[2, 0, 0], [0, 4, 0], [0, 0, 6]])
+
+
+def test_a_very_deep_graph_runs_and_is_destroyed() -> None:
+    x = leaf(1.0)
+    y = x
+    for _ in range(3000):
+        y = y + 1
+        y = y * 1.0
+    node = weakref.ref(y.grad_fn)
+    y.sum().backward()
+    close(x.grad, [1])
+    del y
+    assert node() is None
+    y = x
+    for _ in range(12000):
+        y = y.view(1)
+    del y  # destroying the graph must not recurse either
+
+
+def test_no_reference_cycles() -> None:
+    x = leaf(1.0, 2.0)
+
+    def step() -> None:
+        y = x.exp() * x
+        y[0:1].mul_(2.0)
+        y.tanh_()
+        (y * y).sum().backward()
+        x.grad = None
+
+    step()
+    gc.collect()
+    gc.disable()
+    try:
+        step()
+        found = [o for o in gc.get_objects() if type(o).__name__.endswith(("Backward0", "Slices"))]
+    finally:
+        gc.enable()
+    assert found == []
+
+
+def test_a_graph_is_freed_with_its_root() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    node = weakref.ref(y.grad_fn)
+    z = y + 1
+    del y
+    assert node() is not None
+    del z
+    assert node() is None
+
+
+def test_node_names_and_links() -> None:
+    x = leaf(1.0, 2.0)
+    y = (x * 3).sum()
+    fn = y.grad_fn
+    assert fn.name() == "SumBackward0"
+    assert repr(fn).startswith("<SumBackward0 object at 0x")
+    ((mul, nr),) = fn.next_functions
+    assert (type(mul).__name__, nr) == ("MulBackward0", 0)
+    acc, number = mul.next_functions[0]
+    assert (type(acc).__name__, acc.variable is x, number) == ("AccumulateGrad", True, 0)
+    assert acc.name() == "torch::autograd::AccumulateGrad"
+    assert mul.next_functions[1] == (None, 0)
+    assert (x * 1).grad_fn.next_functions[0][0] is acc
+    assert isinstance(fn, torch.autograd.graph.Node)
+    assert torch.autograd.graph.get_gradient_edge(x).node is acc
+    fn.metadata["key"] = 1
+    assert y.grad_fn.metadata == {"key": 1}
+
+
+def test_gradient_edges_as_arguments() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    edge = torch.autograd.graph.get_gradient_edge(y)
+    z = (y * y).sum()
+    (g,) = torch.autograd.grad(z, edge)
+    close(g, [6, 12])
+
+
+def test_threads() -> None:
+    x = torch.ones(4, requires_grad=True)
+    modes = []
+
+    def work() -> None:
+        modes.append(torch.is_grad_enabled())
+        for _ in range(5):
+            (x * 2).sum().backward()
+
+    with torch.no_grad():
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert modes == [True] * 4
+    close(x.grad, [40] * 4)
+
+
+def test_backward_inside_backward() -> None:
+    class Inner(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, t: Any) -> Any:
+            ctx.save_for_backward(t)
+            return t * t
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (t,) = ctx.saved_tensors
+            with torch.enable_grad():
+                u = t.detach().requires_grad_()
+                (u * u).sum().backward()
+            return g * u.grad
+
+    x = leaf(1.0, 3.0)
+    Inner.apply(x * 2).sum().backward()
+    close(x.grad, [8, 24])
+
+
+def test_requires_grad_flag() -> None:
+    x = torch.ones(2)
+    assert x.is_leaf
+    assert not x.requires_grad
+    assert x.requires_grad_() is x
+    y = x * 2
+    assert y.requires_grad
+    assert not y.is_leaf
+    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf"):
+        y.requires_grad = False
+    with pytest.raises(RuntimeError, match="only Tensors of floating point dtype can require"):
+        torch.tensor([1]).requires_grad_()
+    with pytest.raises(RuntimeError, match="floating point and complex dtype can require"):
+        torch.tensor([1]).requires_grad = True
+    assert y.detach().requires_grad is False
+    assert y.detach_() is y
+    assert y.is_leaf
+    assert not y.requires_grad
+
+
+def test_grad_attribute() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(TypeError, match="assigned grad expected to be a Tensor or None but got"):
+        x.grad = 3
+    with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
+        x.grad = x
+    with pytest.raises(
+        RuntimeError, match=r"a gradient of size '\[1\]' to a tensor of size '\[2\]'"
+    ):
+        x.grad = torch.ones(1)
+    with pytest.raises(RuntimeError, match="a gradient with dtype 'double' to a tensor with"):
+        x.grad = torch.ones(2, dtype=torch.float64)
+    x.grad = torch.ones(2)
+    x.sum().backward()
+    close(x.grad, [2, 2])
+    del x.grad
+    assert x.grad is None
+    y = x * 2
+    with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf"):
+        assert y.grad is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y.retain_grad()
+        assert y.grad is None
+    assert y.retains_grad
+    assert not x.retains_grad
+    y.sum().backward()
+    close(y.grad, [1, 1])
+    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad"):
+        torch.ones(1).retain_grad()
+
+
+def test_complex_gradients() -> None:
+    z = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    (z * z.conj()).real.sum().backward()
+    close(z.grad, [2 + 4j, 6 - 2j])
+    x = leaf(1.0, 2.0)
+    (x * (1 + 1j)).real.sum().backward()
+    assert x.grad.dtype is torch.float32
+    close(x.grad, [1, 1])
+
+
+def test_variable() -> None:
+    x = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    assert isinstance(x, torch.autograd.Variable)
+    assert x.requires_grad
+    with pytest.warns(UserWarning, match="volatile was removed and now has no effect"):
+        torch.autograd.Variable(torch.ones(1), volatile=True)

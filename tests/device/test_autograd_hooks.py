@@ -1,0 +1,210 @@
+"""Hooks on tensors and nodes, and hooks on what is saved."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from support import close
+from support import ct as torch
+
+
+def leaf(*values: Any) -> Any:
+    return torch.tensor(list(values), requires_grad=True)
+
+
+def test_tensor_hooks_replace_the_gradient_in_turn() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    y.register_hook(lambda g: g * 10)
+    y.register_hook(lambda g: g + 1)
+    y.retain_grad()
+    seen = []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    x.register_hook(lambda g: g * 2)
+    y.sum().backward()
+    close(y.grad, [11, 11])
+    assert seen == [[33, 33]]
+    close(x.grad, [66, 66])
+
+
+def test_a_leafs_hook_sees_the_sum_once() -> None:
+    x = leaf(1.0)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    (x * 2 + x * 3).sum().backward()
+    assert seen == [[5]]
+
+
+def test_hooks_act_on_captured_gradients() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    y.register_hook(lambda g: g * 10)
+    x.register_hook(lambda g: g + 1)
+    gy, gx = torch.autograd.grad(y.sum(), [y, x])
+    close(gy, [1])  # torch takes it before the hooks, backward going on below
+    close(gx, [21])
+
+
+def test_removing_a_hook() -> None:
+    x = leaf(1.0)
+    handle = x.register_hook(lambda g: g * 10)
+    (x * 1).sum().backward()
+    handle.remove()
+    (x * 1).sum().backward()
+    close(x.grad, [11])
+    with x.register_hook(lambda g: g * 100):
+        pass
+    (x * 1).sum().backward()
+    close(x.grad, [12])
+
+
+@pytest.mark.parametrize(
+    ("hook", "kind", "text"),
+    [
+        (lambda g: 3, TypeError, "expected Variable, but hook returned 'int'"),
+        (lambda g: g[:1], RuntimeError, "hook '<lambda>' has changed the size of value"),
+        (lambda g: g.double(), RuntimeError, "hook '<lambda>' has changed the type of value"),
+    ],
+)
+def test_bad_hooks(hook: Any, kind: type[Exception], text: str) -> None:
+    y = leaf(1.0, 2.0) * 2
+    y.register_hook(hook)
+    with pytest.raises(kind, match=text):
+        y.sum().backward()
+
+
+def test_hooks_need_a_gradient() -> None:
+    with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't"):
+        torch.ones(1).register_hook(print)
+    with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't"):
+        torch.ones(1).register_post_accumulate_grad_hook(print)
+    with pytest.raises(RuntimeError, match="cannot be registered on non-leaf tensors"):
+        (leaf(1.0) * 1).register_post_accumulate_grad_hook(print)
+
+
+def test_post_accumulate_hook() -> None:
+    x = leaf(1.0, 2.0)
+
+    def step(p: Any) -> None:
+        with torch.no_grad():
+            p.sub_(0.5 * p.grad)
+        p.grad = None
+
+    x.register_post_accumulate_grad_hook(step)
+    (x * 4).sum().backward()
+    close(x, [-1, 0])
+    assert x.grad is None
+
+
+def test_node_hooks() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    seen = []
+
+    def pre(grad_outputs: Any) -> Any:
+        seen.append(("pre", grad_outputs[0].tolist()))
+        return (grad_outputs[0] * 2,)
+
+    def post(grad_inputs: Any, grad_outputs: Any) -> Any:
+        seen.append(("post", grad_inputs[0].tolist(), grad_outputs[0].tolist()))
+        return (grad_inputs[0] + 1, *grad_inputs[1:])
+
+    y.grad_fn.register_prehook(pre)
+    handle = y.grad_fn.register_hook(post)
+    y.sum().backward(retain_graph=True)
+    assert seen[0] == ("pre", [1, 1])
+    assert seen[1][1] == [6, 6]
+    close(x.grad, [7, 7])
+    handle.remove()
+    y.sum().backward()
+    close(x.grad, [13, 13])
+
+
+def test_hook_on_an_accumulator() -> None:
+    x = leaf(1.0)
+    acc = x.expand_as(x).grad_fn.next_functions[0][0]
+    seen = []
+    acc.register_hook(lambda gi, go: seen.append(x.grad.tolist()))
+    (x * 2).sum().backward()
+    assert seen == [[2]]
+
+
+def test_multi_grad_hook() -> None:
+    x, y, z = leaf(1.0), leaf(2.0), leaf(3.0)
+    seen = []
+    handle = torch.autograd.graph.register_multi_grad_hook((x, y, z), seen.append)
+    (x * y).sum().backward()
+    ((gx, gy, gz),) = seen
+    assert (gx.tolist(), gy.tolist(), gz) == ([2], [1], None)
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(seen) == 1
+    torch.autograd.graph.register_multi_grad_hook((x, y), seen.append, mode="any")
+    (x * y).sum().backward()
+    assert len(seen) == 2
+
+
+def test_saved_tensor_hooks() -> None:
+    x = leaf(1.0, 2.0)
+    log = []
+
+    def pack(t: Any) -> Any:
+        log.append("pack")
+        return t.tolist()
+
+    def unpack(values: Any) -> Any:
+        log.append("unpack")
+        return torch.tensor(values)
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        y = x * x
+        z = y.exp()
+    assert log == ["pack"] * 3
+    z.sum().backward()
+    assert sorted(log[3:]) == ["unpack"] * 3
+    close(x.grad, [2 * 2.7182817, 4 * 54.59815], 1e-4)
+
+
+def test_saved_tensor_hooks_keep_the_graph() -> None:
+    x = leaf(1.0, 2.0)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t):
+        y = (x * x * x).sum()
+        (g,) = torch.autograd.grad(y, x, create_graph=True)
+        (h,) = torch.autograd.grad(g.sum(), x)
+    close(h, [6, 12])
+
+
+def test_saved_tensor_hooks_may_not_write() -> None:
+    x = leaf(1.0, 2.0)
+    with (
+        torch.autograd.graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t),
+        pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input"),
+    ):
+        _ = x * x
+
+
+def test_saved_tensor_hooks_can_be_forbidden() -> None:
+    with (
+        torch.autograd.graph.disable_saved_tensors_hooks("not here"),
+        pytest.raises(RuntimeError, match="not here"),
+        torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    ):
+        pass
+
+
+def test_save_on_cpu() -> None:
+    x = leaf(1.0, 2.0)
+    with torch.autograd.graph.save_on_cpu():
+        y = (x * x).sum()
+    y.backward()
+    close(x.grad, [2, 4])
+
+
+def test_hooks_survive_in_a_deep_copy_only_as_a_value() -> None:
+    x = leaf(1.0)
+    x.register_hook(lambda g: g * 10)
+    y = copy.deepcopy(x)
+    (y * 1).sum().backward()
+    assert y.grad.tolist() in ([1], [10])

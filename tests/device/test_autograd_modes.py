@@ -1,0 +1,155 @@
+"""Grad modes: contexts, decorators, generators, inference mode, anomaly detection."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support import close
+from support import ct as torch
+
+
+def leaf(*values: Any) -> Any:
+    return torch.tensor(list(values), requires_grad=True)
+
+
+def test_contexts_nest() -> None:
+    x = leaf(1.0)
+    with torch.no_grad():
+        assert not torch.is_grad_enabled()
+        assert not (x * 2).requires_grad
+        with torch.enable_grad():
+            assert (x * 2).requires_grad
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+    with torch.set_grad_enabled(False):
+        assert not (x * 2).requires_grad
+    torch.set_grad_enabled(False)
+    assert not torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    assert torch.is_grad_enabled()
+
+
+def test_context_ends_on_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), torch.no_grad():
+        raise ZeroDivisionError
+    assert torch.is_grad_enabled()
+
+
+def test_decorators() -> None:
+    @torch.no_grad()
+    def called() -> bool:
+        return torch.is_grad_enabled()
+
+    @torch.no_grad
+    def bare() -> bool:
+        return torch.is_grad_enabled()
+
+    @torch.set_grad_enabled(False)
+    def switched() -> bool:
+        """Say so."""
+        return torch.is_grad_enabled()
+
+    @torch.inference_mode
+    def inferred() -> bool:
+        return torch.is_inference_mode_enabled()
+
+    assert torch.is_grad_enabled()
+    assert not called()
+    assert not bare()
+    assert not switched()
+    assert switched.__doc__ == "Say so."
+    assert inferred()
+    assert torch.is_grad_enabled()
+
+
+def test_generator_leaves_its_consumer_alone() -> None:
+    @torch.no_grad()
+    def values() -> Iterator[Any]:
+        got = yield torch.is_grad_enabled()
+        while True:
+            got = yield (torch.is_grad_enabled(), got)
+
+    gen: Any = values()
+    assert next(gen) is False
+    assert torch.is_grad_enabled()
+    assert gen.send(5) == (False, 5)
+    assert torch.is_grad_enabled()
+    gen.close()
+
+
+def test_inference_mode() -> None:
+    x = leaf(1.0, 2.0)
+    with torch.inference_mode():
+        assert torch.is_inference_mode_enabled()
+        assert not torch.is_grad_enabled()
+        y = x * 2
+        y.add_(1)
+        v = x[:1]
+    assert y.is_inference()
+    assert not v.is_inference()
+    assert not x.is_inference()
+    assert not y.requires_grad
+    close(y, [3, 5])
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside"):
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        _ = y._version
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        _ = x * y
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor"):
+        y.requires_grad_()
+    with torch.inference_mode(False):
+        assert torch.is_grad_enabled()
+    assert not (y + 1).is_inference()
+
+
+def test_anomaly_names_the_forward_line() -> None:
+    x = leaf(-1.0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with (
+            torch.autograd.detect_anomaly(),
+            pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan values in its 0th out"),
+        ):
+            torch.sqrt(x).sum().backward()  # the line to blame
+    texts = [str(w.message) for w in seen]
+    assert any("Anomaly Detection has been enabled" in t for t in texts)
+    (report,) = [t for t in texts if "Error detected in SqrtBackward0. Traceback of forward" in t]
+    assert "# the line to blame" in report
+
+
+def test_anomaly_reports_failing_backwards() -> None:
+    class Fails(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, t: Any) -> Any:
+            return t * 1
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            raise ValueError("bad")
+
+    x = leaf(1.0)
+    y = Fails.apply(x)
+    with (
+        torch.autograd.set_detect_anomaly(True),
+        pytest.warns(UserWarning, match="No forward pass information available"),
+        pytest.raises(ValueError, match="bad"),
+    ):
+        y.sum().backward()
+    with (
+        torch.autograd.set_detect_anomaly(True),
+        pytest.warns(UserWarning, match="Error detected in FailsBackward. Traceback of forward"),
+        pytest.raises(ValueError, match="bad"),
+    ):
+        Fails.apply(x).sum().backward()
+
+
+def test_anomaly_without_nan_check() -> None:
+    x = leaf(-1.0)
+    with torch.autograd.set_detect_anomaly(True, check_nan=False):
+        torch.sqrt(x).sum().backward()
+    assert x.grad.isnan().all()
+    assert not torch.is_anomaly_enabled() if hasattr(torch, "is_anomaly_enabled") else True

@@ -1,0 +1,257 @@
+"""In-place operations and views: whose history changes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import close
+from support import ct as torch
+
+
+def leaf(*values: Any) -> Any:
+    return torch.tensor(list(values), requires_grad=True)
+
+
+def test_views_know_their_base() -> None:
+    x = torch.ones(2, 3)
+    v = x[0]
+    w = v[1:]
+    assert v._is_view()
+    assert w._base is x
+    assert x._base is None
+    assert not x.detach()._is_view()
+    assert not (x + 1)._is_view()
+
+
+def test_versions_are_shared() -> None:
+    x = torch.ones(3)
+    v, d, own = x[1:], x.detach(), x.data
+    x.add_(1)
+    v.mul_(2)
+    d.zero_()
+    own.add_(1)
+    assert (x._version, v._version, d._version, own._version) == (3, 3, 3, 1)
+
+
+def test_in_place_chain() -> None:
+    x = leaf(0.5, 2.0)
+    y = x * 3
+    y.mul_(2).add_(x).exp_()
+    expected = (x.detach() * 7).exp() * 7
+    assert y.grad_fn.name() == "ExpBackward0"
+    y.sum().backward()
+    close(x.grad, expected, 1e-4)
+
+
+def test_write_into_a_slice_of_a_plain_tensor() -> None:
+    x = leaf(1.0, 2.0)
+    y = torch.zeros(3)
+    y[1:] = x
+    assert type(y.grad_fn).__name__ == "CopySlices"
+    assert [n and type(n).__name__ for n, _ in y.grad_fn.next_functions] == [None, "AccumulateGrad"]
+    (y * y).sum().backward()
+    close(x.grad, [2, 4])
+
+
+def test_write_into_a_slice_cuts_what_it_covers() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 2
+    y[1] = 5.0
+    (y * y).sum().backward()
+    close(x.grad, [8, 0, 24])
+
+
+def test_two_writes_through_views() -> None:
+    x, w = leaf(1.0, 2.0), leaf(3.0)
+    y = x * 1
+    y[:1].mul_(w)
+    y[1:].exp_()
+    y.sum().backward()
+    close(x.grad, [3, 7.3890561])
+    close(w.grad, [1])
+
+
+def test_a_view_follows_its_base() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    v = y[:1]
+    assert v.grad_fn.name() == "SliceBackward0"
+    y.mul_(3)
+    assert v.grad_fn.name() == "AsStridedBackward0"
+    v.sum().backward()
+    close(x.grad, [3, 0])
+
+
+def test_a_base_follows_its_view() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    v = y[:1]
+    v.mul_(3)
+    assert v.grad_fn.name() == "AsStridedBackward0"
+    assert v.grad_fn.next_functions[0][0] is y.grad_fn
+    (y.sum() + v.sum()).backward()
+    close(x.grad, [6, 1])
+
+
+def test_view_of_a_plain_base_becomes_differentiable() -> None:
+    base = torch.ones(3)
+    v = base[1:]
+    w = leaf(2.0)
+    base.mul_(w)
+    assert v.requires_grad
+    assert not v.is_leaf
+    v.sum().backward()
+    close(w.grad, [2])
+
+
+def test_view_of_a_transposed_base() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y = (x * 1).t()
+    y[0].mul_(10)
+    weights = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    (y * weights).sum().backward()
+    close(x.grad, [[10, 3], [20, 4]])
+
+
+def test_second_derivative_through_a_write() -> None:
+    x = leaf(0.5, 2.0)
+    y = x * 1
+    y[:1].exp_()
+    (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+    close(g, [2 * 2.7182817, 4], 1e-4)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    close(h, [4 * 2.7182817, 2], 1e-4)
+
+
+LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
+VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+MULTI = (
+    "Output 0 of {} is a view and is being modified inplace. This view is the output of a function "
+    "that returns multiple views. Such functions do not allow the output views to be modified "
+    "inplace. You should replace the inplace operation by an out-of-place one."
+)
+
+
+@pytest.mark.parametrize(
+    ("act", "text"),
+    [
+        (lambda x: x.add_(1), LEAF),
+        (lambda x: x[:1].add_(1), VIEW),
+        (lambda x: x.view(2, 1).mul_(2), VIEW),
+        (lambda x: (x * 1).unbind(0)[0].add_(1), MULTI.format("Unbind")),
+        (lambda x: (x * 1).split(1)[0].add_(1), MULTI.format("Split")),
+    ],
+)
+def test_refused_writes(act: Any, text: str) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        act(leaf(1.0, 2.0))
+    assert str(caught.value) == text
+
+
+def test_leaf_may_be_written_without_grad() -> None:
+    x = leaf(1.0, 2.0)
+    with torch.no_grad():
+        x.add_(1)
+        x[0] = 7
+    close(x, [7, 3])
+    assert x.is_leaf
+    assert x.requires_grad
+    assert x._version == 2
+
+
+def test_view_made_without_grad() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    with torch.no_grad():
+        v = y[:1]
+        v.mul_(2)
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being"):
+        v.add_(1)
+    y.add_(1)
+    with pytest.raises(
+        RuntimeError,
+        match="A view was created in no_grad mode and its base or another view of its base has "
+        "been modified inplace with grad mode enabled",
+    ):
+        _ = v.grad_fn
+
+
+def test_multi_output_view_after_its_base_changed() -> None:
+    y = leaf(1.0, 2.0) * 1
+    a, _ = y.unbind(0)
+    y.add_(1)
+    with pytest.raises(
+        RuntimeError, match="Output 0 of Unbind is a view and its base or another view of its base"
+    ):
+        _ = a.grad_fn
+
+
+def test_saved_result_overwritten() -> None:
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    z = y.sum()
+    y.add_(1)
+    kind = y.type()
+    with pytest.raises(RuntimeError) as caught:
+        z.backward()
+    assert str(caught.value) == (
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{kind} [2]], which is output 0 of Exp, is at version 1; expected version 0 "
+        "instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+        "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+
+
+def test_saved_leaf_overwritten() -> None:
+    x = leaf(1.0, 2.0)
+    y = (x * x).sum()
+    with torch.no_grad():
+        x.add_(1)
+    with pytest.raises(RuntimeError, match=r" \[2\]\] is at version 1; expected version 0 instead"):
+        y.backward()
+
+
+def test_data_escapes_the_version_check() -> None:
+    x = leaf(1.0, 2.0)
+    y = (x * x).sum()
+    x.data.mul_(10)
+    y.backward()
+    close(x.grad, [20, 40])
+
+
+def test_write_that_needs_the_old_value() -> None:
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    y = x * 2
+    y.mul_(w)
+    y.sum().backward()
+    close(x.grad, [6, 8])
+    close(w.grad, [2, 4])
+
+
+def test_hooks_and_retained_gradients_across_a_write() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    seen = []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.retain_grad()
+    y.mul_(3)
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    (y * 5).sum().backward()
+    close(y.grad, [5, 5])
+    assert seen == [[5, 5], [15, 15]]
+
+
+def test_detach_in_place_of_a_view() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        x[:1].detach_()
+
+
+def test_backward_twice_through_writes_in_a_loop() -> None:
+    h = torch.zeros(4)
+    w = leaf(2.0)
+    for i in range(4):
+        h[i] = w[0] ** (i + 1)
+    h.sum().backward()
+    close(w.grad, [1 + 4 + 12 + 32])

@@ -1,0 +1,248 @@
+"""Dense products at the level of kernels: every dtype, layout class and schedule against numpy in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cltensor import dtypes
+from cltensor.codegen import gemm
+from cltensor.codegen.operand import Operand
+from cltensor.runtime import STATS, get_backend
+
+SIZES = [(1, 1, 1), (3, 5, 2), (31, 33, 32), (64, 64, 64), (7, 100, 300), (130, 17, 65), (200, 130, 600)]
+SCHEDULES = ["cpu", "gpu"]
+
+
+@pytest.fixture(scope="module")
+def backend(dev: Any) -> Any:
+    return get_backend(dev)
+
+
+def to_bits(x: np.ndarray) -> np.ndarray:
+    """Round float32 to the bits of bfloat16."""
+    u = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((u + 0x7FFF + ((u >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def put(backend: Any, x: np.ndarray, dt: Any = None) -> Operand:
+    """Copy the memory under a view to the device, so that its strides and offset stay as they are."""
+    base = x
+    while base.base is not None:
+        base = base.base
+    dt = dt or dtypes.from_numpy(x.dtype)
+    offset = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.itemsize
+    data = to_bits(base) if dt is dtypes.bfloat16 else base
+    buffer = backend.alloc(data.nbytes)
+    backend.write(buffer, 0, np.ascontiguousarray(data))
+    return Operand(buffer, dt, x.shape, tuple(s // x.itemsize for s in x.strides), offset)
+
+
+def get(backend: Any, v: Operand) -> np.ndarray:
+    raw = backend.read(v.buffer, 0, v.buffer.nbytes)
+    if v.dtype is dtypes.bfloat16:
+        flat = (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    else:
+        flat = raw.view(v.dtype.np)
+    return np.lib.stride_tricks.as_strided(
+        flat[v.offset :], v.shape, [s * flat.itemsize for s in v.strides]
+    ).copy()
+
+
+def rand(rng: Any, shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    if np.dtype(dtype).kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    if np.dtype(dtype).kind == "c":
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def layouts(rng: Any, shape: tuple[int, ...], dtype: str = "float32") -> dict[str, np.ndarray]:
+    """Return arrays of one shape: dense, transposed, a window of something larger, every second element."""
+    *batch, r, c = shape
+    return {
+        "dense": rand(rng, shape, dtype),
+        "transposed": rand(rng, (*batch, c, r), dtype).swapaxes(-1, -2),
+        "window": rand(rng, (*batch, r + 3, c + 5), dtype)[..., 2 : 2 + r, 1 : 1 + c],
+        "steps": rand(rng, (*batch, 2 * r, 3 * c), dtype)[..., ::2, ::3],
+    }
+
+
+def check(found: np.ndarray, a: np.ndarray, b: np.ndarray, eps: float, extra: Any = 0) -> None:
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    a, b = a.astype(wide), b.astype(wide)
+    bound = np.abs(a) @ np.abs(b) + np.abs(extra)
+    assert (np.abs(found - (a @ b + extra)) <= eps * bound + 1e-30).all()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_layouts(backend: Any, size: tuple[int, int, int], schedule: str) -> None:
+    m, n, k = size
+    rng = np.random.default_rng(0)
+    for an, a in layouts(rng, (m, k)).items():
+        for bn, b in layouts(rng, (k, n)).items():
+            out = gemm.matmul(backend, put(backend, a), put(backend, b), schedule=schedule)
+            assert out.shape == (m, n), (an, bn)
+            check(get(backend, out), a, b, 1e-6)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "complex64", "complex128"])
+def test_float_types(backend: Any, dtype: str, schedule: str) -> None:
+    dt = getattr(dtypes, dtype)
+    if not backend.info.fp64 and dtype in ("float64", "complex128"):
+        pytest.skip("no float64 on this device")
+    rng = np.random.default_rng(1)
+    eps = {"float64": 1e-15, "float16": 6e-4, "bfloat16": 4e-3, "complex64": 1e-6, "complex128": 1e-15}[dtype]
+    for m, n, k in [(5, 3, 7), (33, 40, 50), (20, 70, 1500), (1, 40, 3000), (40, 1, 3000)]:
+        for order in ((False, False), (True, False), (False, True)):
+            base = "float32" if dtype == "bfloat16" else dtype
+            a = rand(rng, (k, m), base).T if order[0] else rand(rng, (m, k), base)
+            b = rand(rng, (n, k), base).T if order[1] else rand(rng, (k, n), base)
+            pa, pb = put(backend, a, dt), put(backend, b, dt)
+            a, b = get(backend, pa), get(backend, pb)
+            found = get(backend, gemm.matmul(backend, pa, pb, schedule=schedule))
+            # Inner sums in float32: the error allowed is rounding of the result, which is below eps of the bound.
+            check(found, a, b, eps)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"])
+def test_integers_wrap(backend: Any, dtype: str, schedule: str) -> None:
+    rng = np.random.default_rng(2)
+    for m, n, k in [(4, 5, 6), (20, 40, 33), (40, 1, 70), (9, 33, 600)]:
+        a, b, d = rand(rng, (m, k), dtype), rand(rng, (k, n), dtype), rand(rng, (n,), dtype)
+        bias = put(backend, d)._replace(shape=(m, n), strides=(0, 1))
+        found = gemm.matmul(backend, put(backend, a), put(backend, b), alpha=3, beta=2, bias=bias, schedule=schedule)
+        with np.errstate(over="ignore"):
+            three, two = np.array(3, dtype), np.array(2, dtype)
+            expected = a @ b * three + d * two
+        np.testing.assert_array_equal(get(backend, found), expected)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_bias_and_out(backend: Any, schedule: str) -> None:
+    rng = np.random.default_rng(3)
+    for m, n, k in [(5, 7, 9), (40, 50, 20), (64, 96, 1200), (3, 3, 9000), (1, 30, 40), (30, 1, 40)]:
+        a, b = rand(rng, (m, k)), rand(rng, (k, n))
+        pa, pb = put(backend, a), put(backend, b)
+        for name, d in {"full": rand(rng, (m, n)), "row": rand(rng, (1, n)), "col": rand(rng, (m, 1))}.items():
+            bias = put(backend, d)
+            strides = tuple(0 if s == 1 else t for s, t in zip(d.shape, bias.strides, strict=True))
+            bias = bias._replace(shape=(m, n), strides=strides)
+            out = put(backend, np.full((2 * n, m), np.nan, np.float32)[::2].T)  # strided, and nan must not leak
+            found = gemm.matmul(backend, pa, pb, out, alpha=0.5, beta=-2, bias=bias, schedule=schedule)
+            assert found is out, name
+            check(get(backend, out), a * np.float32(0.5), b, 1e-6, -2.0 * d)
+        own = put(backend, rand(rng, (m, n)))
+        before = get(backend, own)
+        gemm.matmul(backend, pa, pb, own, beta=1, bias=own, schedule=schedule)
+        check(get(backend, own), a, b, 1e-6, before)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_out_leaves_neighbours(backend: Any, schedule: str) -> None:
+    rng = np.random.default_rng(4)
+    for m, n, k in [(5, 7, 9), (30, 50, 20), (65, 97, 300)]:
+        a, b = rand(rng, (m, k)), rand(rng, (k, n))
+        whole = np.full((m + 4, n + 6), 7, np.float32)
+        out = put(backend, whole[2 : 2 + m, 3 : 3 + n])
+        gemm.matmul(backend, put(backend, a), put(backend, b), out, schedule=schedule)
+        full = get(backend, Operand(out.buffer, out.dtype, whole.shape, (n + 6, 1), 0))
+        check(full[2 : 2 + m, 3 : 3 + n], a, b, 1e-6)
+        full[2 : 2 + m, 3 : 3 + n] = 7
+        assert (full == 7).all()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        ((3,), (8, 9, 10)), ((40,), (4, 4, 4)), ((2, 3), (20, 33, 17)), ((300,), (2, 3, 5)), ((2, 2, 2, 2), (6, 7, 8)),
+        ((5,), (1, 20, 30)), ((2, 5), (20, 1, 30)), ((2, 3), (70, 64, 70)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_batches(backend: Any, case: tuple[tuple[int, ...], tuple[int, int, int]], schedule: str) -> None:
+    batch, (m, n, k) = case
+    rng = np.random.default_rng(5)
+    a = rand(rng, (*batch[::-1], m, k)).transpose(*reversed(range(len(batch))), -2, -1)  # dims that do not merge
+    b = np.broadcast_to(rand(rng, (batch[-1], k, n)), (*batch, k, n))
+    found = gemm.matmul(backend, put(backend, a), put(backend, b), schedule=schedule)
+    assert found.shape == (*batch, m, n)
+    check(get(backend, found), a, b, 1e-6)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_empty(backend: Any, schedule: str) -> None:
+    bias = put(backend, np.arange(6, dtype=np.float32).reshape(2, 3))
+    a, b = put(backend, np.zeros((2, 0), np.float32)), put(backend, np.zeros((0, 3), np.float32))
+    found = gemm.matmul(backend, a, b, beta=3, bias=bias, alpha=float("inf"), schedule=schedule)
+    np.testing.assert_array_equal(get(backend, found), 3 * np.arange(6).reshape(2, 3))
+    np.testing.assert_array_equal(get(backend, gemm.matmul(backend, a, b, schedule=schedule)), np.zeros((2, 3)))
+    none = gemm.matmul(backend, b._replace(shape=(0, 3)), put(backend, np.ones((3, 4), np.float32)), schedule=schedule)
+    assert none.shape == (0, 4)
+    nan = put(backend, np.full((2, 3), np.nan, np.float32))
+    assert (get(backend, gemm.matmul(backend, a, b, beta=0, bias=nan, schedule=schedule)) == 0).all()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_vectors(backend: Any, dtype: str, schedule: str) -> None:
+    rng = np.random.default_rng(6)
+    eps = 6e-4 if dtype == "float16" else 2e-6
+    for m, k in [(1, 1), (3, 5), (100, 77), (9, 5000), (5000, 9), (2, 40000)]:
+        for a in layouts(rng, (m, k), dtype).values():
+            for x in (rand(rng, (k,), dtype), rand(rng, (3 * k,), dtype)[::3]):
+                if dtype == "int32":
+                    a, x = a % 100, x % 100
+                found = gemm.matvec(backend, put(backend, a), put(backend, x), schedule=schedule)
+                assert found.shape == (m,)
+                check(get(backend, found)[:, None], a, x[:, None], eps)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_dot(backend: Any, schedule: str) -> None:
+    rng = np.random.default_rng(7)
+    for k in (0, 1, 31, 1000, 300_001):
+        a, b = rand(rng, (k,)), rand(rng, (2 * k,))[::2]
+        found = gemm.dot(backend, put(backend, a), put(backend, b), schedule=schedule)
+        assert found.shape == ()
+        check(get(backend, found).reshape(1, 1), a[None], b[:, None], 1e-6)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_tall_k(backend: Any, schedule: str) -> None:
+    """Few outputs over a long K go in pieces; the result is the same in every run."""
+    rng = np.random.default_rng(8)
+    for m, n, k in [(3, 4, 50_000), (20, 10, 9000)]:
+        a, b = rand(rng, (k, m)).T, rand(rng, (k, n))
+        pa, pb = put(backend, a), put(backend, b)
+        first = get(backend, gemm.matmul(backend, pa, pb, schedule=schedule))
+        check(first, a, b, 1e-6)
+        np.testing.assert_array_equal(first, get(backend, gemm.matmul(backend, pa, pb, schedule=schedule)))
+
+
+def test_new_sizes_build_nothing(backend: Any) -> None:
+    rng = np.random.default_rng(9)
+
+    def run(m: int, n: int, k: int) -> None:
+        gemm.matmul(backend, put(backend, rand(rng, (m, k))), put(backend, rand(rng, (n, k)).T))
+        gemm.matmul(backend, put(backend, rand(rng, (m, k))), put(backend, rand(rng, (k, n))))
+        backend.finish()
+
+    run(128, 96, 64)
+    builds = STATS.builds + STATS.disk_hits
+    run(120, 100, 70)
+    run(99, 77, 60)
+    assert STATS.builds + STATS.disk_hits == builds
+
+
+def test_complex_scalars_are_refused(backend: Any) -> None:
+    a = put(backend, np.ones((2, 2), np.complex64))
+    with pytest.raises(ValueError, match="must be real"):
+        gemm.matmul(backend, a, a, alpha=1j)

@@ -1,0 +1,226 @@
+"""Indexing, masking and joining kernels against torch, on both schedules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cltensor import dtypes
+from cltensor.codegen import index as ix
+from cltensor.codegen import join, mask
+from cltensor.codegen.checks import flush_checks
+
+import kernel_tools as kt
+
+torch = pytest.importorskip("torch")
+MOVED = ["bool", "int16", "float32", "float64", "complex128"]
+
+
+@pytest.fixture(params=kt.SCHEDULES)
+def be(request: pytest.FixtureRequest) -> Any:
+    return kt.backend_for(request.param)
+
+
+@pytest.mark.parametrize("dtype", MOVED)
+def test_reads_move_every_item_size(be: Any, dtype: str) -> None:
+    x = kt.sample((3, 7, 20), getattr(torch, dtype))
+    for t in (x, x.transpose(0, 2), x[1:, ::2, 3:]):
+        for dim in range(3):
+            i = kt.integers(0, t.shape[dim], 9)
+            kt.same(kt.get(be, ix.index_select(be, kt.put(be, t), dim, kt.put(be, i))), t.index_select(dim, i))
+        i = kt.integers(0, t.shape[1], (t.shape[0], 4, t.shape[2] - 1)).transpose(0, 0)
+        kt.same(kt.get(be, ix.gather(be, kt.put(be, t), 1, kt.put(be, i))), t.gather(1, i))
+        i = kt.integers(-t.numel(), t.numel(), (5, 2))
+        kt.same(kt.get(be, ix.take(be, kt.put(be, t), kt.put(be, i))), t.take(i))
+
+
+def test_advanced_reads(be: Any) -> None:
+    y = kt.sample((3, 20, 7), torch.float32)
+    i, j = torch.broadcast_tensors(kt.integers(-7, 7, (4, 1)), kt.integers(-3, 3, (1, 6)))
+    o, pi, pj = kt.put(be, y), kt.put(be, i), kt.put(be, j)
+    kt.same(kt.get(be, ix.advanced_get(be, o, [(0, pj), (2, pi)])), y[j, :, i])
+    kt.same(kt.get(be, ix.advanced_get(be, o, [(2, pi)])), y[:, :, i])
+    kt.same(kt.get(be, ix.advanced_get(be, kt.put(be, y.mT), [(0, pj), (1, pi)])), y.mT[j, i])
+    kt.same(kt.get(be, ix.advanced_get(be, o, [(0, pj)], position=1)), y[j].permute(2, 0, 1, 3))
+    assert ix.advanced_shape(y.shape, [(0, pj), (2, pi)]) == tuple(y[j, :, i].shape)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_advanced_writes(be: Any, accumulate: bool) -> None:
+    y = kt.sample((3, 20, 7), torch.float32)
+    i = kt.integers(-7, 7, (4, 6))
+    j = kt.integers(-3, 3, (4, 6), 1)
+    if not accumulate:  # which of duplicates wins is open on a GPU
+        i, j = torch.arange(-7, 0).reshape(7, 1).expand(7, 3), torch.arange(3).expand(7, 3)
+    v = kt.sample((*i.shape, 20), torch.float32, 2)
+    o = kt.put(be, y)
+    ix.advanced_set(be, o, [(0, kt.put(be, j)), (2, kt.put(be, i))], kt.put(be, v), accumulate)
+    expected = y.clone().index_put_((j[..., None], torch.arange(20), i[..., None]), v, accumulate=accumulate)
+    kt.same(kt.get(be, o), expected, 1e-5)
+    o = kt.put(be, y)
+    ix.advanced_set(be, o, [(1, kt.put(be, torch.tensor([0, 3, -1])))], 2.5)
+    expected = y.clone()
+    expected[:, [0, 3, -1]] = 2.5
+    kt.same(kt.get(be, o), expected)
+
+
+def test_embedding_gradient_is_the_same_every_time(be: Any) -> None:
+    i, v = kt.integers(0, 11, 3000), kt.sample((3000, 16), torch.float32)
+    runs = []
+    for _ in range(2):
+        o = kt.put(be, torch.zeros(11, 16))
+        ix.advanced_set(be, o, [(0, kt.put(be, i))], kt.put(be, v), accumulate=True)
+        runs.append(kt.get(be, o))
+    assert torch.equal(*runs)
+    kt.same(runs[0], torch.zeros(11, 16).index_add(0, i, v), 1e-3)
+
+
+def test_the_last_duplicate_wins_on_a_cpu() -> None:
+    be = kt.backend_for("cpu")
+    i, v = kt.integers(0, 50, 100_000), torch.arange(100_000)
+    o = kt.put(be, torch.zeros(50, dtype=torch.int64))
+    ix.scatter(be, o, 0, kt.put(be, i), kt.put(be, v))
+    expected = torch.stack([v[i == k].max() for k in range(50)])
+    kt.same(kt.get(be, o), expected)
+
+
+@pytest.mark.parametrize("size,count", [(10, 1000), (200, 50_000)])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin", "mean"])
+def test_scatter_reduces(be: Any, reduce: str, size: int, count: int) -> None:
+    for dtype in (torch.float32, torch.int32):
+        for include_self in (True, False):
+            z, i = kt.sample(size, dtype), kt.integers(0, size, count)
+            s = kt.sample(count, dtype, 1, 0.02).abs() + (1 if reduce == "prod" else 0)
+            o = kt.put(be, z)
+            ix.scatter(be, o, 0, kt.put(be, i), kt.put(be, s), reduce, include_self)
+            kt.same(kt.get(be, o), z.clone().scatter_reduce_(0, i, s, reduce, include_self=include_self), 1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "float64", "complex64"])
+def test_scatter_add_dtypes_and_dims(be: Any, dtype: str) -> None:
+    kind = getattr(torch, dtype)
+    for dim in (0, 1):
+        z, i = kt.sample((6, 9), kind), kt.integers(0, 6, (6, 5))
+        s = kt.sample((6, 9), kind, 1)
+        o = kt.put(be, z)
+        ix.scatter(be, o, dim, kt.put(be, i), kt.put(be, s), "add")
+        kt.same(kt.get(be, o), z.scatter_add(dim, i, s), 5e-2 if kind.itemsize == 2 else 1e-4)
+
+
+def test_scatter_scalars_and_zero_dims(be: Any) -> None:
+    z, i = kt.sample((4, 5), torch.float32), kt.integers(0, 4, (2, 5))
+    o = kt.put(be, z)
+    ix.scatter(be, o, 0, kt.put(be, i), 7.5)
+    kt.same(kt.get(be, o), z.scatter(0, i, 7.5))
+    o = kt.put(be, z)
+    ix.scatter(be, o, 0, kt.put(be, i), 2, "multiply")
+    kt.same(kt.get(be, o), z.scatter(0, i, 2.0, reduce="multiply"), 1e-6)
+    o = kt.put(be, torch.tensor(3.0))
+    ix.scatter(be, o, 0, kt.put(be, torch.tensor(0)), kt.put(be, torch.tensor(5.0)))
+    assert kt.get(be, o) == 5
+    assert kt.get(be, ix.gather(be, o, 0, kt.put(be, torch.tensor(0)))) == 5
+
+
+def test_index_family(be: Any) -> None:
+    for dim in range(3):
+        z = kt.sample((6, 7, 8), torch.float32)
+        i = kt.integers(0, z.shape[dim], 40)
+        shape = list(z.shape)
+        shape[dim] = 40
+        s = kt.sample(shape, torch.float32, 1)
+        o = kt.put(be, z)
+        ix.index_add(be, o, dim, kt.put(be, i), kt.put(be, s), alpha=0.5)
+        kt.same(kt.get(be, o), z.clone().index_add_(dim, i, s, alpha=0.5), 1e-4)
+        o = kt.put(be, z)
+        ix.index_reduce(be, o, dim, kt.put(be, i), kt.put(be, s), "amax")
+        kt.same(kt.get(be, o), z.clone().index_reduce_(dim, i, s, "amax"))
+        few, part = torch.arange(z.shape[dim]).flip(0)[:5], s.narrow(dim, 0, 5)
+        o = kt.put(be, z)
+        ix.index_copy(be, o, dim, kt.put(be, few), kt.put(be, part))
+        kt.same(kt.get(be, o), z.clone().index_copy_(dim, few, part))
+        o = kt.put(be, z)
+        ix.index_fill(be, o, dim, kt.put(be, few - z.shape[dim]), 2.5)
+        kt.same(kt.get(be, o), z.clone().index_fill_(dim, few - z.shape[dim], 2.5))
+    z = kt.sample((4, 5), torch.float32).T
+    i, s = kt.integers(-20, 20, 6), kt.sample(6, torch.float32)
+    o = kt.put(be, z)
+    ix.put(be, o, kt.put(be, i), kt.put(be, s), accumulate=True)
+    kt.same(kt.get(be, o), z.clone().put_(i, s, accumulate=True), 1e-5)
+
+
+def _at(*values: int) -> Any:
+    return torch.tensor(values)
+
+
+ERRORS = [
+    (lambda x, i: x.gather(0, i), lambda b, x, i: ix.gather(b, x, 0, i), (4,), _at(0, 4)),
+    (lambda x, i: x.gather(0, i), lambda b, x, i: ix.gather(b, x, 0, i), (4,), _at(0, -1)),
+    (lambda x, i: x.index_select(0, i), lambda b, x, i: ix.index_select(b, x, 0, i), (4,), _at(4)),
+    (lambda x, i: x.index_select(1, i), lambda b, x, i: ix.index_select(b, x, 1, i), (3, 4), _at(1, -1)),
+    (lambda x, i: x.take(i), lambda b, x, i: ix.take(b, x, i), (3, 4), _at(-13)),
+    (lambda x, i: x[i], lambda b, x, i: ix.advanced_get(b, x, [(0, i)]), (3, 4), _at(0, 5)),
+    (lambda x, i: x[i, i], lambda b, x, i: ix.advanced_get(b, x, [(0, i), (1, i)]), (9, 4), _at(0, 7)),
+    (lambda x, i: x.index_fill_(0, i, 1.0), lambda b, x, i: ix.index_fill(b, x, 0, i, 1.0), (3, 4), _at(-9)),
+    (lambda x, i: x.scatter_(0, i, 1.0), lambda b, x, i: ix.scatter(b, x, 0, i, 1.0), (4,), _at(4)),
+    (
+        lambda x, i: x.scatter_add_(0, i, torch.ones(2)),
+        lambda b, x, i: ix.scatter(b, x, 0, i, kt.put(b, torch.ones(2)), "add"), (4,), _at(-1, 2),
+    ),
+    (
+        lambda x, i: x.index_add_(1, i, torch.ones(3, 1)),
+        lambda b, x, i: ix.index_add(b, x, 1, i, kt.put(b, torch.ones(3, 1))), (3, 4), _at(4),
+    ),
+    (
+        lambda x, i: x.index_copy_(0, i, torch.ones(1, 4)),
+        lambda b, x, i: ix.index_copy(b, x, 0, i, kt.put(b, torch.ones(1, 4))), (3, 4), _at(-1),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("oracle,ours,shape,index", ERRORS)
+def test_bad_indices_raise_in_torchs_words(be: Any, oracle: Any, ours: Any, shape: Any, index: Any) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as expected:
+        oracle(torch.zeros(shape), index)
+    o = kt.put(be, torch.zeros(shape))
+    with pytest.raises(expected.type) as found:
+        ours(be, o, kt.put(be, index))
+        flush_checks(be)
+    assert str(found.value) == str(expected.value).split("\n")[0]
+    flush_checks(be)  # an error is told once
+
+
+@pytest.mark.parametrize("n", [1, 33, 70_000])
+def test_masks(be: Any, n: int) -> None:
+    x = kt.sample((2, n), torch.float32).T
+    m = kt.sample((n, 2), torch.float32, 3) > 1
+    kt.same(kt.get(be, mask.masked_select(be, kt.put(be, x), kt.put(be, m))), x.masked_select(m))
+    kt.same(kt.get(be, mask.nonzero(be, kt.put(be, m))), m.nonzero())
+    z = kt.sample((n, 2), torch.int64, 1, 0.7)
+    kt.same(kt.get(be, mask.nonzero(be, kt.put(be, z))), z.nonzero())
+    s = kt.sample(int(m.sum()) + 1, torch.float32, 4)[1:]
+    o = kt.put(be, x)
+    mask.masked_scatter(be, o, kt.put(be, m), kt.put(be, s))
+    kt.same(kt.get(be, o), x.clone().masked_scatter_(m, s))
+    assert kt.get(be, mask.nonzero(be, kt.put(be, torch.tensor(3.0)))).shape == (1, 0)
+    with pytest.raises(RuntimeError, match="Number of elements of source < number of ones in mask"):
+        mask.masked_scatter(be, o, kt.put(be, torch.ones(n, 2, dtype=torch.bool)), kt.put(be, torch.ones(1)))
+        flush_checks(be)
+
+
+@pytest.mark.parametrize("dtype", MOVED)
+def test_joins(be: Any, dtype: str) -> None:
+    a, b = kt.sample((3, 4, 5), getattr(torch, dtype)), kt.sample((5, 2, 3), getattr(torch, dtype)).transpose(0, 2)
+    kt.same(kt.get(be, join.cat(be, [kt.put(be, a), kt.put(be, b)], 1)), torch.cat([a, b], 1))
+    kt.same(kt.get(be, join.flip(be, kt.put(be, b), [0, 2])), b.flip([0, 2]))
+    kt.same(kt.get(be, join.roll(be, kt.put(be, a), [1, -7], [0, 2])), a.roll([1, -7], [0, 2]))
+
+
+@pytest.mark.parametrize("dt", [d for d in dtypes.ALL if d.name != "complex32"], ids=lambda d: d.name)
+def test_fill(be: Any, dt: Any) -> None:
+    kind = getattr(torch, dt.name)
+    x = torch.zeros(4, 6, dtype=kind)
+    o = kt.put(be, x[:, ::2])
+    join.fill_strided(be, o, 3)
+    kt.same(kt.get(be, o), torch.full((4, 3), 3, dtype=kind))
+    kt.same(kt.get(be, o._replace(offset=1)), torch.zeros(4, 3, dtype=kind))

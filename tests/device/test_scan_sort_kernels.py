@@ -1,0 +1,144 @@
+"""Scan and sort kernels against torch, on both schedules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cltensor.codegen import scan as sc
+from cltensor.codegen import sort as so
+
+import kernel_tools as kt
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(params=kt.SCHEDULES)
+def be(request: pytest.FixtureRequest) -> Any:
+    return kt.backend_for(request.param)
+
+
+SCANNED = ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "complex64": 1e-4}
+
+
+@pytest.mark.parametrize("kind", sc.KINDS)
+@pytest.mark.parametrize("dtype", SCANNED)
+def test_scans(be: Any, kind: str, dtype: str) -> None:
+    for shape, dim in [((5,), 0), ((40_000,), 0), ((3, 40, 20), 1), ((20, 40), 1), ((), 0), ((0, 3), 0)]:
+        x = kt.sample(shape, getattr(torch, dtype))
+        if kind == "cumprod" and x.numel() > 1000:
+            continue
+        if x.is_floating_point() and x.dim() == 3:
+            x[0, 1, 0], x[1, 0, 1], x[2, 1] = float("inf"), float("nan"), -float("inf")
+        try:
+            expected = getattr(x, kind)(dim)
+        except NotImplementedError as error:
+            with pytest.raises(NotImplementedError) as found:
+                sc.scan(be, kt.put(be, x), dim, kind)
+            assert str(found.value) == str(error)
+            return
+        found = sc.scan(be, kt.put(be, x), dim, kind)
+        if kind in ("cummax", "cummin"):
+            for f, e in zip(found, expected, strict=True):
+                kt.same(kt.get(be, f), e)
+        else:
+            tol = TOLERANCE.get(dtype, 1e-9) * (30 if x.numel() > 1000 else 1)
+            kt.same(kt.get(be, found), expected, tol)
+
+
+def test_float32_sums_stay_accurate(be: Any) -> None:
+    x = kt.sample(300_000, torch.float32).abs()
+    exact = x.double().cumsum(0)
+    found = (kt.get(be, sc.scan(be, kt.put(be, x), 0, "cumsum")) - exact).abs().max()
+    assert found <= 1.1 * (x.cumsum(0) - exact).abs().max()
+
+
+def test_scan_is_the_same_every_time_and_converts_first(be: Any) -> None:
+    x = kt.sample(100_000, torch.float32)
+    first, second = (kt.get(be, sc.scan(be, kt.put(be, x), 0, "cumsum")) for _ in range(2))
+    assert torch.equal(first, second)
+    from cltensor import dtypes
+
+    y = kt.sample((4, 5), torch.float32)
+    kt.same(kt.get(be, sc.scan(be, kt.put(be, y.T), 0, "cumsum", dtypes.int64)), y.T.cumsum(0, dtype=torch.int64))
+
+
+SORTED = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+
+
+def _rows(shape: tuple[int, ...], dtype: str) -> Any:
+    x = kt.sample(shape, getattr(torch, dtype), spread=40.0)
+    if x.is_floating_point() and x.shape[1] > 5:
+        x[0, 0], x[0, 1], x[0, 2] = -float("nan"), 0.0, -0.0
+        x[0, 3], x[0, 5] = float("nan"), -float("inf")
+    return x
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", SORTED)
+def test_sort_is_stable_as_torchs(be: Any, dtype: str, descending: bool) -> None:
+    for shape in [(3, 1, 2), (3, 7, 2), (3, 65, 2), (2, 700, 2), (1, 40_001)]:
+        x = _rows(shape, dtype)
+        values, indices = so.sort(be, kt.put(be, x), 1, descending)
+        expected = x.sort(dim=1, descending=descending, stable=True)
+        kt.same(kt.get(be, indices), expected.indices)
+        kt.same(kt.get(be, values), expected.values)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "float32"])
+def test_topk(be: Any, dtype: str, largest: bool) -> None:
+    x = _rows((3, 300, 2), dtype)
+    for k in (0, 1, 10, 40, 300):
+        values, indices = so.topk(be, kt.put(be, x), k, 1, largest)
+        kt.same(kt.get(be, values), x.topk(k, 1, largest).values)
+        kt.same(x.gather(1, kt.get(be, indices)), x.topk(k, 1, largest).values)
+    with pytest.raises(RuntimeError, match="selected index k out of range"):
+        so.topk(be, kt.put(be, x), 301, 1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "bfloat16", "float32", "float64"])
+def test_selection(be: Any, dtype: str) -> None:
+    x = _rows((3, 101, 2), dtype)
+    o = kt.put(be, x)
+    pairs = [
+        (so.kthvalue(be, o, 5, 1), x.kthvalue(5, 1)),
+        (so.kthvalue(be, o, 101, 1), x.kthvalue(101, 1)),
+        (so.median(be, o, 1), x.median(1)),
+        (so.median(be, o, 1, ignore_nan=True), x.nanmedian(1)),
+    ]
+    y = torch.nan_to_num(x) if x.is_floating_point() else x
+    for (values, indices), expected in pairs:
+        kt.same(kt.get(be, values), expected.values)
+        kt.same(x.gather(1, kt.get(be, indices).unsqueeze(1)).squeeze(1), expected.values)
+    values, indices = so.mode(be, kt.put(be, y), 1)
+    kt.same(kt.get(be, values), y.mode(1).values)
+    kt.same(y.gather(1, kt.get(be, indices).unsqueeze(1)).squeeze(1), y.mode(1).values)
+    assert kt.get(be, so.median(be, kt.put(be, torch.tensor(4.0)), 0)[0]) == 4
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_searchsorted(be: Any, right: bool) -> None:
+    row = kt.sample((3, 100), torch.float32)
+    q = kt.sample((20, 3), torch.float32, 1).T
+    s, order = row.sort(1)
+    q[0, 0], q[0, 1] = float("nan"), s[0, 50]
+    kt.same(kt.get(be, so.searchsorted(be, kt.put(be, s), kt.put(be, q), right)), torch.searchsorted(s, q, right=right))
+    found = so.searchsorted(be, kt.put(be, s[0]), kt.put(be, q), right)
+    kt.same(kt.get(be, found), torch.searchsorted(s[0], q, right=right))
+    found = so.searchsorted(be, kt.put(be, row), kt.put(be, q), right, sorter=kt.put(be, order))
+    kt.same(kt.get(be, found), torch.searchsorted(row, q, right=right, sorter=order))
+
+
+def test_unique(be: Any) -> None:
+    for x in (kt.integers(0, 30, (50, 40)).T, kt.sample((500,), torch.float32).round(), torch.tensor([2.0]), torch.zeros(0)):
+        found = so.unique(be, kt.put(be, x))
+        expected = torch.unique(x, return_inverse=True, return_counts=True)
+        for f, e in zip(found, expected, strict=True):
+            kt.same(kt.get(be, f), e)
+    x = torch.tensor([1, 1, 2, 2, 3, 1, 1, 2])
+    found = so.unique_consecutive(be, kt.put(be, x))
+    for f, e in zip(found, torch.unique_consecutive(x, return_inverse=True, return_counts=True), strict=True):
+        kt.same(kt.get(be, f), e)

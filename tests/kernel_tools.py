@@ -1,0 +1,73 @@
+"""Operands from torch tensors and back, and the backends that kernel-level tests run on.
+
+torch is only the oracle here; the kernels go through the runtime's contract.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cltensor import dtypes
+from cltensor.codegen.operand import Operand
+from cltensor.runtime import Backend, device_list, get_backend
+
+torch = pytest.importorskip("torch")
+
+SCHEDULES = ["cpu", "gpu"]
+
+
+@functools.cache
+def backend_for(schedule: str) -> Backend:
+    """Return a backend that takes the schedule: the first device, or a private twin of it that calls itself a GPU."""
+    first = get_backend(device_list()[0])
+    if first.info.kind == schedule:
+        return first
+    twin = Backend(first.device, first.cl_device, False)
+    twin.info = dataclasses.replace(twin.info, kind=schedule, host_shared=False)
+    return twin
+
+
+def put(backend: Backend, tensor: Any) -> Operand:
+    """Copy the whole storage of a torch tensor to the device; the operand keeps its layout."""
+    tensor = torch.as_tensor(tensor)
+    dt = dtypes.BY_NAME[str(tensor.dtype)[6:]]
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    flat = torch.as_strided(tensor, (count,), (1,), 0).contiguous()
+    buffer = backend.alloc(count * dt.itemsize)
+    if count:
+        backend.write(buffer, 0, flat.view(torch.uint8).numpy())
+    return Operand(buffer, dt, tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+
+
+def get(backend: Backend, x: Operand) -> Any:
+    """Copy an operand to a torch tensor."""
+    raw = backend.read(x.buffer, 0, x.buffer.nbytes)
+    kind = getattr(torch, x.dtype.name)
+    flat = torch.frombuffer(bytearray(raw.tobytes()), dtype=kind) if raw.size else torch.empty(0, dtype=kind)
+    return torch.as_strided(flat, x.shape, x.strides, x.offset).clone()
+
+
+def same(found: Any, expected: Any, tol: float = 0.0) -> None:
+    """Assert equal dtype, shape and values (NaN equals NaN)."""
+    assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
+    assert found.shape == expected.shape, (found.shape, expected.shape)
+    torch.testing.assert_close(found, expected, rtol=tol, atol=tol, equal_nan=True)
+
+
+def sample(shape: Any, dtype: Any, seed: int = 0, spread: float = 4.0) -> Any:
+    """Return seeded values of any torch dtype."""
+    rng = np.random.default_rng(seed)
+    values = torch.as_tensor(rng.standard_normal(shape) * spread)
+    if dtype.is_complex:
+        values = values + 1j * torch.as_tensor(rng.standard_normal(shape))
+    return values.abs().to(dtype) if dtype in (torch.uint8, torch.uint16) else values.to(dtype)
+
+
+def integers(low: int, high: int, shape: Any, seed: int = 0) -> Any:
+    """Return seeded int64 values in [low, high)."""
+    return torch.as_tensor(np.random.default_rng(seed).integers(low, high, shape))
