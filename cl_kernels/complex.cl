@@ -7,14 +7,16 @@
 #define CLT_COMPLEX(T, T2, K, BIG)                                                                                             \
   static inline T2 cmul_##T2(T2 a, T2 b) { return (T2)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }                        \
   static inline T2 cdiv_##T2(T2 a, T2 b) {                                                                                     \
+    T m = fmax(fabs(b.x), fabs(b.y));                                                                                          \
+    if (m == 0) return (T2)(a.x / m, a.y / m);                                                                                 \
+    if (m > K(1e37) && isfinite(m)) a *= K(0.125), b *= K(0.125);                                                              \
+    if (m < K(1e-30)) a *= CLT_LIFT_##T, b *= CLT_LIFT_##T;                                                                    \
     if (fabs(b.x) >= fabs(b.y)) {                                                                                              \
-      if (b.x == 0 && b.y == 0) return (T2)(a.x / fabs(b.x), a.y / fabs(b.x));                                                 \
-      T r = isinf(b.x) && isinf(b.y) ? copysign(K(1.0), b.x) * copysign(K(1.0), b.y) : b.y / b.x;                              \
-      T s = K(1.0) / (b.x + b.y * r);                                                                                          \
-      return (T2)((a.x + a.y * r) * s, (a.y - a.x * r) * s);                                                                   \
+      T r = isinf(b.x) && isinf(b.y) ? copysign(K(1.0), b.x) * copysign(K(1.0), b.y) : b.y / b.x, d = b.x + b.y * r;           \
+      return (T2)((a.x + a.y * r) / d, (a.y - a.x * r) / d);                                                                   \
     }                                                                                                                          \
-    T r = b.x / b.y, s = K(1.0) / (b.x * r + b.y);                                                                             \
-    return (T2)((a.x * r + a.y) * s, (a.y * r - a.x) * s);                                                                     \
+    T r = b.x / b.y, d = b.x * r + b.y;                                                                                        \
+    return (T2)((a.x * r + a.y) / d, (a.y * r - a.x) / d);                                                                     \
   }                                                                                                                            \
   static inline T2 crecip_##T2(T2 z) { return cdiv_##T2((T2)(1, 0), z); }                                                      \
   static inline T2 cabs_##T2(T2 z) { return (T2)(hypot(z.x, z.y), 0); }                                                        \

@@ -5,9 +5,9 @@
 #define CLT_IGAMMA_STOP_float 6e-8f
 #define CLT_IGAMMA_STOP_double 1e-16
 #define CLT_IGAMMA(T, K)                                                                                                       \
-  /* m - log(1 + m) without cancellation. */                                                                                   \
-  static inline T clt_log1p_rest_##T(T m) {                                                                                    \
-    if (fabs(m) > K(0.3)) return m - log1p(m);                                                                                 \
+  /* m - log(1 + m) without cancellation; ratio is 1 + m. */                                                                   \
+  static inline T clt_log1p_rest_##T(T m, T ratio) {                                                                           \
+    if (fabs(m) > K(0.3)) return m - log(ratio);                                                                               \
     /* log(1 + m) = 2 atanh(s), s = m / (2 + m) */                                                                             \
     const T s = m / (2 + m), q = s * s;                                                                                        \
     T sum = K(0.0), power = 1;                                                                                                 \
@@ -24,7 +24,7 @@
     const T stirling = (K(8.33333333333333333e-2) - r * (K(2.77777777777777778e-3) - r * (K(7.93650793650793651e-4) -          \
                        r * (K(5.95238095238095238e-4) - r * (K(8.41750841750841751e-4) -                                       \
                        r * K(1.91752691752691753e-3)))))) / a;                                                                 \
-    return exp(-a * clt_log1p_rest_##T((x - a) / a) - stirling) / sqrt(K(6.28318530717958648) * a);                            \
+    return exp(-a * clt_log1p_rest_##T((x - a) / a, x / a) - stirling) / sqrt(K(6.28318530717958648) * a);                     \
   }                                                                                                                            \
   static inline T clt_igamma_series_##T(T a, T x) {                                                                            \
     T term = 1, sum = 1, n = a;                                                                                                \
@@ -62,7 +62,7 @@
   }                                                                                                                            \
   /* Temme's uniform expansion (DLMF 8.12) for large a and x near a; upper says which of the two functions. */                 \
   static inline T clt_igamma_uniform_##T(T a, T x, bool upper) {                                                               \
-    const T m = (x - a) / a, phi = clt_log1p_rest_##T(m), h = copysign(sqrt(2 * phi), m), r = 1 / a;                           \
+    const T m = (x - a) / a, phi = clt_log1p_rest_##T(m, x / a), h = copysign(sqrt(2 * phi), m), r = 1 / a;                    \
     T c0 = K(6.70785354340149858e-9); c0 = c0 * h + K(-1.76659527368260793e-7);                                                \
     c0 = c0 * h + K(8.29671134095308601e-7); c0 = c0 * h + K(-1.85406221071515996e-6);                                         \
     c0 = c0 * h + K(-2.18544851067999216e-6); c0 = c0 * h + K(3.91926317852243778e-5);                                         \

@@ -6,12 +6,14 @@
 #define CLT_PASTE_(a, b) a##b
 #define CLT_PASTE(a, b) CLT_PASTE_(a, b)
 #if CLT_LANES == 1
-#define CLT_PHILOX_L long
-#define CLT_PHILOX_U ulong
+#define CLT_PHILOX_TYPE(T) T
+#define CLT_PHILOX_CALL(f) f
+#define CLT_PHILOX_NAME(f, T) f##_##T
 #define CLT_PHILOX_PAIRS ulong
 #else
-#define CLT_PHILOX_L CLT_PASTE(long, CLT_LANES)
-#define CLT_PHILOX_U CLT_PASTE(ulong, CLT_LANES)
+#define CLT_PHILOX_TYPE(T) CLT_PASTE(T, CLT_LANES)
+#define CLT_PHILOX_CALL(f) CLT_PASTE(f, CLT_LANES)
+#define CLT_PHILOX_NAME(f, T) CLT_PASTE(f##_##T, CLT_LANES)
 #if CLT_LANES == 16
 #define CLT_PHILOX_PAIRS ulong8
 #elif CLT_LANES == 8
@@ -22,16 +24,19 @@
 #define CLT_PHILOX_PAIRS ulong
 #endif
 #endif
+typedef CLT_PHILOX_TYPE(long) clt_philox_l;
+typedef CLT_PHILOX_TYPE(ulong) clt_philox_u;
+typedef CLT_PHILOX_PAIRS clt_philox_pairs;
 
 /* The blocks of counters `at`: words 0 and 1 as one number, words 2 and 3 as the other. */
-static inline CLT_PHILOX_PAIRS clt_philox(CLT_PHILOX_PAIRS at, ulong seed, ulong stream, CLT_PHILOX_PAIRS *second) {
-  const CLT_PHILOX_PAIRS low = (CLT_PHILOX_PAIRS)(0xffffffffUL);
-  CLT_PHILOX_PAIRS a = at, b = at >> 32, c = (CLT_PHILOX_PAIRS)(stream), d = (CLT_PHILOX_PAIRS)(0);
+static inline clt_philox_pairs clt_philox(clt_philox_pairs at, ulong seed, ulong stream, clt_philox_pairs *second) {
+  const clt_philox_pairs low = (clt_philox_pairs)(0xffffffffUL);
+  clt_philox_pairs a = at, b = at >> 32, c = (clt_philox_pairs)(stream), d = (clt_philox_pairs)(0);
   uint k = (uint)seed, l = (uint)(seed >> 32);
   _Pragma("unroll") for (int round = 0; round < 10; round++) {
-    const CLT_PHILOX_PAIRS p = (a & low) * (CLT_PHILOX_PAIRS)(0xD2511F53UL), q = (c & low) * (CLT_PHILOX_PAIRS)(0xCD9E8D57UL);
-    a = (q >> 32) ^ b ^ (CLT_PHILOX_PAIRS)((ulong)k);
-    c = (p >> 32) ^ d ^ (CLT_PHILOX_PAIRS)((ulong)l);
+    const clt_philox_pairs p = (a & low) * (clt_philox_pairs)(0xD2511F53UL), q = (c & low) * (clt_philox_pairs)(0xCD9E8D57UL);
+    a = (q >> 32) ^ b ^ (clt_philox_pairs)((ulong)k);
+    c = (p >> 32) ^ d ^ (clt_philox_pairs)((ulong)l);
     b = q;
     d = p;
     k += 0x9E3779B9u;
@@ -48,39 +53,50 @@ static inline long clt_philox_at(long index, long seed, long offset, ulong strea
   return (long)(index & 1 ? second : first);
 }
 #else
-static inline CLT_PHILOX_U clt_philox_from(ulong block, ulong seed, ulong stream) {
-  CLT_PHILOX_PAIRS at, second;
+static inline clt_philox_u clt_philox_from(ulong block, ulong seed, ulong stream) {
+  clt_philox_pairs at, second;
   for (int k = 0; k < CLT_LANES / 2; k++) ((ulong *)&at)[k] = block + k;
-  CLT_PHILOX_U bits;
+  clt_philox_u bits;
   bits.even = clt_philox(at, seed, stream, &second);
   bits.odd = second;
   return bits;
 }
-static inline CLT_PHILOX_L clt_philox_at(CLT_PHILOX_L index, CLT_PHILOX_L seed, CLT_PHILOX_L offset, ulong stream) {
+static inline clt_philox_l clt_philox_at(clt_philox_l index, clt_philox_l seed, clt_philox_l offset, ulong stream) {
   const ulong block = (ulong)(offset.s0 + (index.s0 >> 1));
-  CLT_PHILOX_U bits = clt_philox_from(block, (ulong)seed.s0, stream);
+  clt_philox_u bits = clt_philox_from(block, (ulong)seed.s0, stream);
   if (index.s0 & 1) {
     ulong both[2 * CLT_LANES];
-    CLT_PASTE(vstore, CLT_LANES)(bits, 0, both);
-    CLT_PASTE(vstore, CLT_LANES)(clt_philox_from(block + CLT_LANES / 2, (ulong)seed.s0, stream), 1, both);
-    bits = CLT_PASTE(vload, CLT_LANES)(0, both + 1);
+    CLT_PHILOX_CALL(vstore)(bits, 0, both);
+    CLT_PHILOX_CALL(vstore)(clt_philox_from(block + CLT_LANES / 2, (ulong)seed.s0, stream), 1, both);
+    bits = CLT_PHILOX_CALL(vload)(0, both + 1);
   }
-  return CLT_PASTE(as_long, CLT_LANES)(bits);
+  return CLT_PHILOX_CALL(as_long)(bits);
 }
-#endif
-#if CLT_LANES == 1
-#define CLT_PHILOX_NAME(f, T) f##_##T
-#else
-#define CLT_PHILOX_NAME(f, T) CLT_PASTE(f##_##T, CLT_LANES)
 #endif
 
 /* 64 random bits of each element, and 64 more. */
-static inline CLT_PHILOX_L CLT_PHILOX_NAME(philox_bits, long)(CLT_PHILOX_L index, CLT_PHILOX_L seed, CLT_PHILOX_L offset) {
+static inline clt_philox_l CLT_PHILOX_NAME(philox_bits, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
   return clt_philox_at(index, seed, offset, 0);
 }
-static inline CLT_PHILOX_L CLT_PHILOX_NAME(philox_more, long)(CLT_PHILOX_L index, CLT_PHILOX_L seed, CLT_PHILOX_L offset) {
+static inline clt_philox_l CLT_PHILOX_NAME(philox_more, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
   return clt_philox_at(index, seed, offset, 1);
 }
 
 /* 64 random bits to an integer below n, n in (0, 2^64). */
-static inline CLT_PHILOX_U CLT_PHILOX_NAME(philox_below, ulong)(CLT_PHILOX_U bits, CLT_PHILOX_U n) { return mul_hi(bits, n); }
+static inline clt_philox_u CLT_PHILOX_NAME(philox_below, ulong)(clt_philox_u bits, clt_philox_u n) { return mul_hi(bits, n); }
+
+/* log(u) of floats in (2^-100, 1], within 2 ulp: u = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], and a Chebyshev fit in f.
+   The builtin, which knows all of log's domain, takes most of the time of a normal number. */
+typedef CLT_PHILOX_TYPE(float) clt_unit_f;
+static inline clt_unit_f CLT_PHILOX_NAME(unit_log, float)(clt_unit_f u) {
+  const CLT_PHILOX_TYPE(int) i = CLT_PHILOX_CALL(as_int)(u), e = (i - 0x3f3504f3) >> 23;
+  const clt_unit_f f = CLT_PHILOX_CALL(as_float)(i - (e << 23)) - 1.0f, k = CLT_PHILOX_CALL(convert_float)(e);
+  clt_unit_f p = -0.08101558333f * f + 0.1271230768f;
+  p = p * f - 0.1297223899f;
+  p = p * f + 0.1420217382f;
+  p = p * f - 0.166422476f;
+  p = p * f + 0.2000146858f;
+  p = p * f - 0.2500029655f;
+  p = p * f + 0.333333286f;
+  return k * 0.693145752f + (k * 1.42860677e-06f + (f - f * f * (0.5f - f * p)));
+}

@@ -1,4 +1,5 @@
-"""`torch.random`: seeding, and the state of the generators. The generators themselves are in `ops/generator.py`."""
+"""`torch.random`: seeding, and the state of the generators. The generators themselves are in
+`ops/generator.py`."""
 
 from __future__ import annotations
 
@@ -9,11 +10,21 @@ from typing import Any
 from .ops import convert
 from .ops.generator import Generator, default_for, default_generator, seed_all
 
-__all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 
 def manual_seed(seed: Any) -> Generator:
-    """Start the random numbers of every device from a seed in [-2**63, 2**64); returns the generator of cpu.
+    """Start the random numbers of every device from a seed in [-2**63, 2**64); returns the
+    generator of cpu.
 
     >>> torch.manual_seed(0).initial_seed()
     0

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import lazy
+from .codegen import checks
 from .lazy import Expr
 from .runtime import Backend, Buffer
 
@@ -85,7 +86,9 @@ class Storage:
         nbytes = self.nbytes - offset if nbytes is None else nbytes
         if self.backend.info.host_shared:
             return self.backend.host_view(buffer)[offset : offset + nbytes]
-        return self.backend.read(buffer, offset, nbytes)
+        data = self.backend.read(buffer, offset, nbytes)
+        checks.flush_checks(self.backend)  # what was computed with a bad index must not be seen
+        return data
 
     def resize(self, nbytes: int) -> None:
         """Grow or shrink, keeping the content that fits; views see the new memory."""

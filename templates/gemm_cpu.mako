@@ -17,6 +17,8 @@ stages = int(math.log2(V))
 % for h in headers:
 ${h}
 % endfor
+// Loops that only tidy up: not worth the compiler's time.
+#define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 // vload and vstore of many lanes make some compilers explode; an under-aligned vector type is one instruction.
 % for t, size in unaligned:
 typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
@@ -60,12 +62,16 @@ static void pack_columns(__global const ${ta} *p, long sk, long sn, long kc, lon
                 long n = 0;
                 for (; n < full; n += ${V})
                     transpose_block(pj + n * sn + k, sn, q + k * ${NR} + n);
+                PLAIN
                 for (; n < ${NR}; n++)
+                    PLAIN
                     for (long t = k; t < k + ${V}; t++)
                         q[t * ${NR} + n] = n < cols ? ${load("pj[n * sn + t]")} : 0;
             }
         }
+        PLAIN
         for (; k < kc; k++)
+            PLAIN
             for (long n = 0; n < ${NR}; n++)
                 q[k * ${NR} + n] = n < cols ? ${load("pj[k * sk + n * sn]")} : 0;
     }
@@ -96,7 +102,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
         __global ${to} *Cz = C + coff + zo * c0 + zi * c1;
         __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
         const long Kz = kstep ? min(kstep, K - zi * kstep) : K;
-        for (long kb = 0; kb < Kz; kb += KC) {
+        for (long kb = 0; kb == 0 || kb < Kz; kb += KC) {
             const long kc = min(KC, Kz - kb);
 % if pack_b:
             pack_columns(Bz + kb * sbk + jb * sbn, sbk, sbn, kc, je - jb, bp);
@@ -113,7 +119,9 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endfor
                         }
                     } else {
+                        PLAIN
                         for (long r = 0; r < ${MR}; r++)
+                            PLAIN
                             for (long k = 0; k < kc; k++)
                                 ap[k * ${MR} + r] = r < rows ? ${load("p[r * sam + k * sak]")} : 0;
                     }
@@ -168,6 +176,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endfor
                     // Columns j - j0 .. cols-1 of the tile are this panel's own.
                     const long first = j - j0, cols = min(je - j0, (long)${NR});
+                    PLAIN
                     for (long r = 0; r < rows; r++) {
                         __local const ${acc} *t = tile + ${'r' if pack_a else '(r + above)'} * ${NR};
                         __global ${to} *c = Cz + (i0 + r) * scm + j0 * scn;
@@ -180,6 +189,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                             ${storev(f"y{v}", f"c + {v * V}")};
 % endfor
                         } else {
+                            PLAIN
                             for (long n = first; n < cols; n++) {
                                 ${acc} y = t[n] * alpha;
                                 if (kb) y += ${load("c[n * scn]", "to")};

@@ -2,10 +2,10 @@
 Matrix times vector, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m].
 One of three bodies:
   rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time share x, each summed in U vectors of V lanes.
-  cols   work-item (y, z): outputs y*BM ..; A adjacent along m; S vectors of sums at a time, k outermost.
+  cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory, four k at a time.
   group  work-group (y, z) of G lanes: row y, lanes stride over k, tree of sums in local memory.
 x is read at any stride in cols and group; rows with stage copies it to local memory first, X_ROOM elements at a time.
-Variables: fn body ta to acc load loadv store storev unaligned V R U S G stage X_ROOM headers.
+Variables: fn body ta to acc load loadv store unaligned V R U G stage X_ROOM M_ROOM headers.
 </%doc>
 <% av = f"{acc}{V}" %>\
 % for h in headers:
@@ -26,6 +26,9 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 {
 % if stage:
     __local ${acc} xl[${X_ROOM}] __attribute__((aligned(64)));
+% endif
+% if body == "cols":
+    __local ${acc} sum[${M_ROOM}] __attribute__((aligned(64)));
 % endif
 % if body == "group":
     __local ${acc} part[${G}];
@@ -106,38 +109,40 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     }
     }
 % elif body == "cols":
-    long m = mb;
-    for (; m + ${S * V} <= me; m += ${S * V}) {
+    for (long m = mb; m < me; m += ${M_ROOM}) {
+        const long width = min(me - m, (long)${M_ROOM}), full = width / ${V} * ${V};
+        for (long n = 0; n < width; n++)
+            sum[n] = 0;
+        long k = 0;
         __global const ${ta} *a = Az + m;
+% for S in (4, 1):
+        for (; k + ${S} <= Kz; k += ${S}, a += ${S} * sak) {
 % for s in range(S):
-        ${av} s${s} = 0;
+            const ${acc} x${s} = ${load(f"x[(k + {s}) * sx]")};
 % endfor
-        for (long k = 0; k < Kz; k++, a += sak) {
-            const ${acc} v = ${load("x[k * sx]")};
+            long n = 0;
+            for (; n < full; n += ${V}) {
+                ${av} y = *(__local const ${av}_u *)(sum + n);
 % for s in range(S):
-            s${s} = v * ${loadv(f"a + {s * V}")} + s${s};
+                y = x${s} * ${loadv(f"a + {s} * sak + n")} + y;
 % endfor
-        }
+                *(__local ${av}_u *)(sum + n) = y;
+            }
+            for (; n < width; n++) {
+                ${acc} y = sum[n];
 % for s in range(S):
-        {
-            ${acc} t[${V}];
-            *(${av}_u *)t = s${s} * alpha;
-            for (int n = 0; n < ${V}; n++) {
-                const long i = m + ${s * V} + n;
-                ${acc} y = t[n];
-                if (has_bias) y += beta * ${load("d[i * sd]", "to")};
-                ${store("y", "c", "i * sc")};
+                y = x${s} * ${load(f"a[{s} * sak + n]")} + y;
+% endfor
+                sum[n] = y;
             }
         }
 % endfor
-    }
-    for (; m < me; m++) {
-        ${acc} y = 0;
-        for (long k = 0; k < Kz; k++)
-            y = ${load("x[k * sx]")} * ${load("Az[m + k * sak]")} + y;
-        y *= alpha;
-        if (has_bias) y += beta * ${load("d[m * sd]", "to")};
-        ${store("y", "c", "m * sc")};
+        for (long n = 0; n < width; n++) {
+            const long i = m + n;
+            ${acc} y = sum[n] * alpha;
+            if (has_bias) y += beta * ${load("d[i * sd]", "to")};
+            ${store("y", "c", "i * sc")};
+        }
     }
 % else:
     for (long m = mb; m < me; m += step) {

@@ -10,7 +10,7 @@ float32 sums carry a second float with what rounding lost.
 R = dt.reg
 ranked = kind in ('cummax', 'cummin')
 pair = kind == 'cumsum' and dt.reg in ('float', 'float2')
-fields = ([('v', R), ('lo', R)] if pair else [('v', R), ('at', 'long')] if ranked else [('v', R)])
+fields = ([('v', R), ('lo', R)] if pair else [('v', R), ('at', 'I')] if ranked else [('v', R)])
 names = ['s', 'd'] + (['x'] if ranked else [])
 better = '>=' if kind == 'cummax' else '<='
 %>\
@@ -43,7 +43,7 @@ static inline S clt_lift(const R v, const I i) {
 % if pair:
     s.lo = (R)0;
 % elif ranked:
-    s.at = (long)i;
+    s.at = i;
 % endif
     return s;
 }
@@ -114,7 +114,7 @@ static inline float16 clt_prefix16(float16 v) {
 <%def name="put(s, at_d, at_x)">
             clt_st_dst(dst + ${at_d}, clt_value(${s}));
 % if ranked:
-            indices[${at_x}] = ${s}.at;
+            indices[${at_x}] = (long)${s}.at;
 % endif
 </%def>\
 % if not gpu:
@@ -200,9 +200,13 @@ ${w.params('p', rank, names)}\
             const S whole = shared_state[live - 1];
             barrier(CLK_LOCAL_MEM_FENCE);
 % if not totals:
+            const S both = clt_join(carry, mine);
+            S total;
+% for f, t in fields:
+            total.${f} = carried ? both.${f} : mine.${f};
+% endfor
             if (lane < live) {
-                if (carried) mine = clt_join(carry, mine);
-                ${put('mine', 'to + i * dl', 'xo + i * xl')}
+                ${put('total', 'to + i * dl', 'xo + i * xl')}
             }
 % endif
             carry = carried ? clt_join(carry, whole) : whole;

@@ -14,6 +14,9 @@ ids = f"({M})({', '.join(map(str, range(L)))})"
 memory = memories[out.code]
 backward = kind.endswith('back')
 kept = out is dt and kind == 'softmax'
+wide = not gpu and not row
+vector = f'w * {L}' if wide else '0'
+exp = f'clt_exp_neg_{S}' if T == 'float' else 'exp'
 %>\
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
@@ -25,9 +28,9 @@ ${' ' * indent}${item}
 </%def>\
 <%def name="element(stage, m)">\
 <%
-statements, _ = reader.element('j', m, (dt,) * len(reader.values))
+statements, _ = reader.element('j', m, (dt,) * len(reader.values), vector)
 masked = row and m != str(L) and L > 1
-at = f"q0 + zb + j * z_r" if not (row and dense_out) else "q0 + zb + j"
+at = "q0 + zb + j" if row and dense_out else "q0 + zb + j * z_r" + (f" + w * {L}" + ("" if dense_out else " * z_k") if wide else "")
 def put(value):
     if L == 1: return memory.scalar_store(at, value)
     if dense_out: return f"store_{out.code}({at}, {value}, {m})"
@@ -47,13 +50,13 @@ ${lines(statements, 8)}\
 % elif stage == 'sum':
 ${lines(statements, 8)}\
 % if kind == 'softmax':
-        const ${S} e = exp(v0 - top);
+        const ${S} e = ${exp}(v0 - top);
 % if kept:
         ${put('e')};
 % endif
         total += ${only('e', '0')};
 % elif kind == 'log_softmax':
-        total += ${only('exp(v0 - top)', '0')};
+        total += ${only(exp + '(v0 - top)', '0')};
 % elif kind == 'softmax_back':
         total += ${only('v0 * v1', '0')};
 % else:
@@ -65,7 +68,7 @@ ${lines(statements, 8)}\
         ${put('e * total')};
 % else:
 ${lines(statements, 8)}\
-        ${put(rounded({'softmax': 'exp(v0 - top) * total', 'log_softmax': '((v0 - top) - total)', 'softmax_back': 'v0 * (v1 - total)', 'log_softmax_back': '(v1 - exp(v0) * total)'}[kind]))};
+        ${put(rounded({'softmax': exp + '(v0 - top) * total', 'log_softmax': '((v0 - top) - total)', 'softmax_back': 'v0 * (v1 - total)', 'log_softmax_back': f'(v1 - {exp}(v0) * total)'}[kind]))};
 % endif
 % endif
 </%def>\
@@ -85,9 +88,26 @@ ${element(stage, str(L))}\
 ${element(stage, 'm')}\
       }
       }
+% elif wide:
+## A row of up to ${wide_vectors} vectors at a time; what they have found so far lies in memory (first-level cache).
+      for (long j = 0; j < m0; j++) {
+        for (int w = 0; w < vectors; w++) {
+          const int m = (int)min((long)${L}, width - w * ${L});
+% if not backward:
+          ${S} top = tops[w];
+% endif
+          ${S} total = totals[w];
+${element(stage, 'm' if L > 1 else '1')}\
+% if stage == 'max':
+          tops[w] = top;
+% elif stage == 'sum':
+          totals[w] = total;
+% endif
+        }
+      }
 % else:
       for (long j = 0; j < m0; j++) {
-${element(stage, 'm' if L > 1 else '1')}\
+${element(stage, '1')}\
       }
 % endif
 </%def>\
@@ -135,6 +155,9 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   for (long o = get_global_id(0); o < nout; o += get_global_size(0)) {
 % else:
   const long lo = get_global_id(0) * chunk, hi = min(lo + chunk, nout);
+% if wide:
+  ${S} tops[${wide_vectors}], totals[${wide_vectors}];
+% endif
   for (long o = lo; o < hi;) {
 % endif
 % if row:
@@ -145,8 +168,9 @@ ${lines(reader.kept_bases('o'), 4)}\
 % endfor
 % else:
     const long kinner = n${reader.kept_rank - 1}, krow = o / kinner, kcol = o - krow * kinner;
-% if L > 1:
-    const int m = (int)min((long)${L}, min(kinner - kcol, hi - o));
+% if wide:
+    const long width = min(min(kinner - kcol, hi - o), (long)${wide_vectors * L});
+    const int vectors = (int)((width + ${L - 1}) / ${L});
 % endif
 ${lines(reader.kept_bases('krow', inner='kcol'), 4)}\
     long zq = krow, zb = kcol * z_k;
@@ -155,6 +179,11 @@ ${lines(reader.kept_bases('krow', inner='kcol'), 4)}\
 % endfor
 % endif
 ${lines(reader.reduced_bases('0'), 4)}\
+% if wide:
+    for (int w = 0; w < vectors; w++) {
+      tops[w] = (${S})(-INFINITY); totals[w] = (${S})(0);
+    }
+% endif
 % if not backward:
     ${S} top = (${S})(-INFINITY);
 ${walk('max')}\
@@ -163,14 +192,15 @@ ${fold('top', 'a > b ? a : b')}\
     ${S} total = (${S})(0);
 ${walk('sum')}\
 ${fold('total', 'a + b')}\
-% if kind == 'softmax':
-    total = (${S})(1) / total;
-% elif kind == 'log_softmax':
-    total = log(total);
+<% done = {'softmax': f'({S})(1) / ', 'log_softmax': 'log'}.get(kind) %>\
+% if done and wide:
+    for (int w = 0; w < vectors; w++) totals[w] = ${done}(totals[w]);
+% elif done:
+    total = ${done}(total);
 % endif
 ${walk('store')}\
 % if not gpu:
-    o += ${'1' if row or L == 1 else 'm'};
+    o += ${'width' if wide else '1'};
 % endif
   }
 }

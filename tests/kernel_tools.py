@@ -23,7 +23,9 @@ SCHEDULES = ["cpu", "gpu"]
 
 @functools.cache
 def backend_for(schedule: str) -> Backend:
-    """Return a backend that takes the schedule: the first device, or a private twin of it that calls itself a GPU."""
+    """Return a backend that takes the schedule: the first device, or a private twin of it that
+    calls itself a GPU.
+    """
     first = get_backend(device_list()[0])
     if first.info.kind == schedule:
         return first
@@ -48,7 +50,11 @@ def get(backend: Backend, x: Operand) -> Any:
     """Copy an operand to a torch tensor."""
     raw = backend.read(x.buffer, 0, x.buffer.nbytes)
     kind = getattr(torch, x.dtype.name)
-    flat = torch.frombuffer(bytearray(raw.tobytes()), dtype=kind) if raw.size else torch.empty(0, dtype=kind)
+    flat = (
+        torch.frombuffer(bytearray(raw.tobytes()), dtype=kind)
+        if raw.size
+        else torch.empty(0, dtype=kind)
+    )
     return torch.as_strided(flat, x.shape, x.strides, x.offset).clone()
 
 

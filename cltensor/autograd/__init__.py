@@ -56,7 +56,7 @@ class Variable(metaclass=_VariableMeta):
                 "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
                 stacklevel=2,
             )
-        t = AutogradMixin.__subclasses__()[0]() if data is None else data.detach()  # type: ignore
+        t = AutogradMixin.__subclasses__()[0]() if data is None else data.detach()
         if requires_grad:
             t.requires_grad = True
         return t

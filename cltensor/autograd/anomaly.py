@@ -6,9 +6,12 @@ engine.
 
 from __future__ import annotations
 
+import os
 import traceback
 import warnings
 from typing import Any
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class _State:
@@ -75,7 +78,7 @@ def remember(extra: Any, parent: Any) -> None:
     extras.
     """
     frames = traceback.extract_stack()
-    while frames and "/cltensor/" in frames[-1].filename.replace("\\", "/"):
+    while frames and frames[-1].filename.startswith(_PACKAGE):
         frames.pop()
     extra.meta()["traceback_"] = traceback.format_list(frames)
     extra.parent = parent

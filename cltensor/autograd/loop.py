@@ -53,7 +53,7 @@ def _owned(box: list[Any], i: int) -> bool:
     if getrefcount(box[i]) != 2:
         return False
     t = box[i]
-    if t._node is not None or t._requires:
+    if t._node is not None or t._requires or not (t.is_contiguous() or _dense(t)):
         return False
     view = t._view
     if view is None:

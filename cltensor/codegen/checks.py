@@ -1,8 +1,9 @@
 """Index errors found by kernels: a status buffer per backend, and when it is looked at.
 
-A kernel that meets an index out of range skips that element and notes (1, index, ordinal of the index operand, position)
-in its slot. Host-shared devices are examined at once; on others `flush_checks` examines all slots in one read, and the
-caller decides when that is (host reads, `synchronize()`). Knows nothing of what the indices are for.
+A kernel that meets an index out of range skips that element and notes (1, index, ordinal of the
+index operand, position) in its slot. Host-shared devices are examined at once; on others
+`flush_checks` examines all slots in one read, and the caller decides when that is (host reads,
+`synchronize()`). Knows nothing of what the indices are for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Describe = Callable[[int, int], Exception]
 
 
 class CheckLog:
-    """The status buffer of one backend: slots handed out in turn, those in use with the error they would mean."""
+    """The status buffer of one backend: slots handed out in turn, those in use with the error
+    they would mean.
+    """
 
     def __init__(self, backend: Backend) -> None:
         self.entries = 1 if backend.info.kind != "cpu" else max_workers(backend)
@@ -74,10 +77,12 @@ def _log(backend: Backend) -> CheckLog:
     return log
 
 
-class checking:  # noqa: N801 - used as a context manager
-    """Lend a status slot to the launches inside the block; on a host-shared device raise on leaving it.
+class checking:
+    """Lend a status slot to the launches inside the block; on a host-shared device raise on leaving
+    it.
 
-    `describe(value, ordinal)` makes the exception for an index `value` met in the index operand number `ordinal`.
+    `describe(value, ordinal)` makes the exception for an index `value` met in the index operand
+    number `ordinal`.
     """
 
     def __init__(self, backend: Backend, describe: Describe) -> None:
@@ -108,7 +113,9 @@ class checking:  # noqa: N801 - used as a context manager
 
 
 def flush_checks(backend: Backend) -> None:
-    """Raise the error of the first index out of range met since the last call; waits for the device if any is pending."""
+    """Raise the error of the first index out of range met since the last call; waits for the
+    device if any is pending.
+    """
     log = _logs.get(backend)
     if log is not None and log.pending:
         with backend.lock:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Kernel
 
 X_ROOM = 2048  # elements of the vector staged at a time
+M_ROOM = 1024  # sums kept in local memory
 TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
 PIECE = 1 << 15  # the shortest piece of K worth a second pass
 
@@ -34,8 +35,8 @@ def _kernel(backend: Backend, dt: dtype, out: dtype, body: str, rows: int, stage
         lanes = tile(backend, acc)[1] if body != "group" else 8
         name = f"gemv_{body}{rows}_{dt.code}_{out.code}{'_staged' if stage else ''}"
         source = render(
-            "gemv", fn=name, body=body, R=rows, U=2 if rows > 1 else 4, S=4, G=_group(backend) if body == "group" else 1,
-            stage=stage, X_ROOM=X_ROOM, **access_variables(dt, out, lanes),
+            "gemv", fn=name, body=body, R=rows, U=2 if rows > 1 else 4, G=_group(backend) if body == "group" else 1,
+            stage=stage, X_ROOM=X_ROOM, M_ROOM=M_ROOM, **access_variables(dt, out, lanes),
         )  # fmt: skip
         scalar = SCALARS[acc]
         types = [None, LONG, LONG, LONG, None, LONG, LONG, None, LONG, LONG, None, LONG, LONG, np.int32, scalar, scalar]
@@ -58,7 +59,7 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
     wanted = min(max(p.m * length * batches * dt.itemsize // TASK_BYTES, 1), 4 * units)
     if cpu:
         along_k = p.a.col == 1 or p.k <= 1
-        step = 4 if along_k else 4 * tile(backend, acc)[1]
+        step = 4 if along_k else 8 * tile(backend, acc)[1]
         tasks = min(ceil_div(wanted, batches), ceil_div(p.m, step))
         stage = along_k and (p.b.row != 1 or dt.itemsize < 4) and p.k > 1
     else:

@@ -1,4 +1,5 @@
-"""Joining and rearranging regions: cat, stack, flip, roll, repeat. All are strided copies keyed by element size and rank.
+"""Joining and rearranging regions: cat, stack, flip, roll, repeat. All are strided copies keyed by
+element size and rank.
 
 Knows operands and backends, nothing of tensors.
 """
@@ -9,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .index import copy_strided, fill_strided
+from .moves import copy_strided, fill_strided
 from .operand import Operand
 from .region import empty, narrow
 
@@ -19,12 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["cat", "copy_strided", "fill_strided", "flip", "roll"]
 
 
-def cat(backend: Backend, operands: Sequence[Operand], dim: int, out: Operand | None = None) -> Operand:
-    """Join operands of one dtype along `dim`, one copy each; other dims agree (the caller checks)."""
+def cat(
+    backend: Backend, operands: Sequence[Operand], dim: int, out: Operand | None = None
+) -> Operand:
+    """Join operands of one dtype along `dim`, one copy each; other dims agree (the caller
+    checks).
+    """
     first = operands[0]
     dim = dim % len(first.shape)
     length = sum(x.shape[dim] for x in operands)
-    result = out or empty(backend, first.dtype, (*first.shape[:dim], length, *first.shape[dim + 1 :]))
+    result = out or empty(
+        backend, first.dtype, (*first.shape[:dim], length, *first.shape[dim + 1 :])
+    )
     at = 0
     for x in operands:
         copy_strided(backend, x, narrow(result, dim, at, x.shape[dim]))
@@ -41,7 +48,9 @@ def flipped(x: Operand, dims: Sequence[int]) -> Operand:
     return x._replace(strides=tuple(strides), offset=offset)
 
 
-def flip(backend: Backend, src: Operand, dims: Sequence[int], out: Operand | None = None) -> Operand:
+def flip(
+    backend: Backend, src: Operand, dims: Sequence[int], out: Operand | None = None
+) -> Operand:
     """Return `src` with the order of `dims` reversed, in one launch."""
     result = out or empty(backend, src.dtype, src.shape)
     copy_strided(backend, flipped(src, dims), result)
@@ -49,9 +58,15 @@ def flip(backend: Backend, src: Operand, dims: Sequence[int], out: Operand | Non
 
 
 def roll(
-    backend: Backend, src: Operand, shifts: Sequence[int], dims: Sequence[int], out: Operand | None = None
+    backend: Backend,
+    src: Operand,
+    shifts: Sequence[int],
+    dims: Sequence[int],
+    out: Operand | None = None,
 ) -> Operand:
-    """Return `src` shifted along `dims`, what leaves at the end coming in at the start: two copies per shifted dim."""
+    """Return `src` shifted along `dims`, what leaves at the end coming in at the start: two
+    copies per shifted dim.
+    """
     result = out or empty(backend, src.dtype, src.shape)
     if not math.prod(src.shape):
         return result

@@ -47,8 +47,15 @@ def library(header: str, names: str, *, vector: bool = False) -> None:
 
 
 library("complex", "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt")
-library("special", "lgamma digamma trigamma polygamma zeta erfinv igamma igammac i0 i0e i1 i1e ndtri log_ndtr erfcx j0 j1 y0 y1 k0 k0e k1 k1e sj0 airy")
-library("philox", "philox_bits philox_more philox_below", vector=True)
+library("lgamma", "lgamma", vector=True)
+library("gamma", "digamma trigamma polygamma zeta")
+library("igamma", "igamma igammac")
+library("erf", "erfinv ndtri log_ndtr erfcx", vector=True)
+library("bessel_i", "i0 i0e i1 i1e")
+library("bessel_j", "j0 j1 y0 y1")
+library("bessel_k", "k0 k0e k1 k1e")
+library("airy", "airy sj0")
+library("philox", "philox_bits philox_more philox_below unit_log", vector=True)
 library("poisson", "poisson poisson_double")
 
 

@@ -1,7 +1,8 @@
-"""Selection by mask: masked_select, nonzero, masked_scatter, and the runs of equal neighbours that `unique` needs.
+"""Selection by mask: masked_select, nonzero, masked_scatter, and the runs of equal neighbours that
+`unique` needs.
 
-Results whose length the device counts read one small array back: the number of elements kept. Knows operands and
-backends, nothing of tensors.
+Results whose length the device counts read one small array back: the number of elements kept. Knows
+operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from .. import dtypes
 from .checks import checking
-from .index import dense
+from .moves import dense
 from .operand import Operand
 from .region import Dims, empty, index_type, is_gpu, run, storage, workers
 from .scan import scan
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 
 class _Places:
-    """Where kept elements go: counts per work-item (CPU schedule) or an inclusive scan of the mask (GPU schedule)."""
+    """Where kept elements go: counts per work-item (CPU schedule) or an inclusive scan of the
+    mask (GPU schedule).
+    """
 
     def __init__(self, backend: Backend, mask: Operand) -> None:
         self.backend, self.mask = backend, mask
@@ -46,7 +49,13 @@ class _Places:
         mask = dense(self.backend, self.mask)
         if mask.dtype is dtypes.bool:
             return mask
-        flags = scan(self.backend, mask._replace(shape=(*mask.shape, 1), strides=(*mask.strides, 1)), -1, "cumsum", dtypes.bool)
+        flags = scan(
+            self.backend,
+            mask._replace(shape=(*mask.shape, 1), strides=(*mask.strides, 1)),
+            -1,
+            "cumsum",
+            dtypes.bool,
+        )
         assert isinstance(flags, Operand)
         return flags
 
@@ -57,22 +66,40 @@ class _Places:
         return int(self.backend.read(self.buffer, 0, 8 * self.work).view(np.int64).sum())
 
     def launch(
-        self, action: str, dims: Dims, operands: Sequence[Operand], scalars: Sequence[int], moved: dtypes.dtype,
-        buffers: Sequence[object] = (), coords: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        action: str,
+        dims: Dims,
+        operands: Sequence[Operand],
+        scalars: Sequence[int],
+        moved: dtypes.dtype,
+        buffers: Sequence[object] = (),
+        coords: int = 0,
+    ) -> None:
         """Run one kernel of mask.mako over the mask's elements."""
         mask = self.mask
         run(
-            self.backend, "mask", f"mask_{action}_{mask.dtype.code}_b{moved.itemsize}_r{dims.rank}_c{coords}",
+            self.backend,
+            "mask",
+            f"mask_{action}_{mask.dtype.code}_b{moved.itemsize}_r{dims.rank}_c{coords}",
             [mask.buffer, self.buffer, *(x.buffer for x in operands), *buffers],  # type: ignore[list-item]
-            scalars, self.work, self.n * (mask.dtype.itemsize + moved.itemsize), mask=mask.dtype, action=action,
-            T="long" if action == "nonzero" else storage(moved), rank=dims.rank, coords=coords,
-            I=index_type(self.backend, mask, *operands), gpu=self.gpu, units=() if self.gpu else dims.units(),
-        )  # fmt: skip
+            scalars,
+            self.work,
+            self.n * (mask.dtype.itemsize + moved.itemsize),
+            mask=mask.dtype,
+            action=action,
+            T="long" if action == "nonzero" else storage(moved),
+            rank=dims.rank,
+            coords=coords,
+            I=index_type(self.backend, mask, *operands),
+            gpu=self.gpu,
+            units=() if self.gpu else dims.units(),
+        )
 
 
 def masked_select(backend: Backend, src: Operand, mask: Operand) -> Operand:
-    """Return the elements of `src` where `mask` (same shape, already expanded) holds, as a 1-D operand."""
+    """Return the elements of `src` where `mask` (same shape, already expanded) holds, as a 1-D
+    operand.
+    """
     if not math.prod(src.shape):
         return empty(backend, src.dtype, (0,))
     places = _Places(backend, mask)
@@ -85,7 +112,9 @@ def masked_select(backend: Backend, src: Operand, mask: Operand) -> Operand:
 
 
 def nonzero(backend: Backend, src: Operand) -> Operand:
-    """Return the coordinates of the elements that are not zero: int64 of shape (count, ndim), in row-major order."""
+    """Return the coordinates of the elements that are not zero: int64 of shape (count, ndim), in
+    row-major order.
+    """
     ndim = len(src.shape)
     if not math.prod(src.shape):
         return empty(backend, dtypes.int64, (0, ndim))
@@ -105,7 +134,8 @@ def compact(backend: Backend, flags: Operand) -> Operand:
 
 
 def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) -> None:
-    """Fill the elements of `dst` where `mask` (same shape) holds with the elements of `src` in order, in place.
+    """Fill the elements of `dst` where `mask` (same shape) holds with the elements of `src` in
+    order, in place.
 
     RuntimeError when `src` has fewer elements than `mask` has ones.
     """
@@ -121,7 +151,14 @@ def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) 
         return RuntimeError("Number of elements of source < number of ones in mask")
 
     with checking(backend, describe) as status:
-        scalars = [status.offset, math.prod(src.shape), places.n, mask.offset, dst.offset, *dims.args()]
+        scalars = [
+            status.offset,
+            math.prod(src.shape),
+            places.n,
+            mask.offset,
+            dst.offset,
+            *dims.args(),
+        ]
         places.launch("scatter", dims, [dst, source], scalars, dst.dtype, [status.buffer])
 
 
@@ -133,17 +170,28 @@ def _packed(backend: Backend, x: Operand) -> Operand:
 
 
 def first_of_runs(backend: Backend, src: Operand) -> tuple[Operand, Operand]:
-    """Return, for a 1-D operand, a flag for the first of each run of equal values, and the number of each one's run."""
+    """Return, for a 1-D operand, a flag for the first of each run of equal values, and the
+    number of each one's run.
+    """
     n = src.shape[0]
     gpu = is_gpu(backend)
     results = []
     for first in (True, False):
         flags = empty(backend, dtypes.bool, (n,))
         run(
-            backend, "runs", f"runs_{src.dtype.code}", [src.buffer, flags.buffer],
-            [n, src.offset, src.strides[0]], n if gpu else workers(backend, n), n * (src.dtype.itemsize + 1),
-            dt=src.dtype, lengths=False, first_flag=first, I=index_type(backend, src), gpu=gpu,
-        )  # fmt: skip
+            backend,
+            "runs",
+            f"runs_{src.dtype.code}",
+            [src.buffer, flags.buffer],
+            [n, src.offset, src.strides[0]],
+            n if gpu else workers(backend, n),
+            n * (src.dtype.itemsize + 1),
+            dt=src.dtype,
+            lengths=False,
+            first_flag=first,
+            I=index_type(backend, src),
+            gpu=gpu,
+        )
         results.append(flags)
     groups = scan(backend, results[1], 0, "cumsum", dtypes.int64)
     assert isinstance(groups, Operand)
@@ -156,7 +204,17 @@ def run_lengths(backend: Backend, starts: Operand, total: int) -> Operand:
     result = empty(backend, dtypes.int64, (n,))
     gpu = is_gpu(backend)
     run(
-        backend, "runs", "runs_lengths", [starts.buffer, result.buffer], [n, total], n if gpu else workers(backend, n),
-        16 * n, dt=None, lengths=True, first_flag=False, I=index_type(backend, starts), gpu=gpu,
-    )  # fmt: skip
+        backend,
+        "runs",
+        "runs_lengths",
+        [starts.buffer, result.buffer],
+        [n, total],
+        n if gpu else workers(backend, n),
+        16 * n,
+        dt=None,
+        lengths=True,
+        first_flag=False,
+        I=index_type(backend, starts),
+        gpu=gpu,
+    )
     return result

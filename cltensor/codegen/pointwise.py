@@ -137,7 +137,8 @@ class Body:
         if self.lanes == 1:
             return f"({name} != 0)"
         signed = {1: "char", 2: "short", 4: "int", 8: "long"}[compute.itemsize if compute.category != 2 else max(4, compute.itemsize)]
-        return f"(convert_{signed}{self.lanes}({name}) != 0)"
+        wide = f"{signed}{self.lanes}"
+        return f"(convert_{wide}({name}) != ({wide})(0))"
 
 
 def headers(program: Program, lanes: int) -> str:

@@ -39,7 +39,7 @@ class Access(NamedTuple):
 
     def loadv(self, pointer: str, lanes: int) -> str:
         if self.code == "f16":
-            return f"vload_half{lanes}(0, {pointer})"
+            return f"clt_widen(*(__global const ushort{lanes}_u *)({pointer}))"
         text = f"*(__global const {self.cl}{lanes}_u *)({pointer})"
         if self.code == "bf16":
             return f"as_float{lanes}(convert_uint{lanes}({text}) << 16)"
@@ -88,9 +88,23 @@ def number(acc: str, value: float) -> float | int:
 @cache
 def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
     """Return the texts a kernel over these storage types needs."""
-    if "bf16" not in codes:
-        return ()
-    return (f"#define CLT_LANES {lanes}", include("half"))
+    texts = []
+    if "f16" in codes:
+        texts.append(_WIDEN.replace("@", str(lanes)))
+    if "bf16" in codes:
+        texts += [f"#define CLT_LANES {lanes}", include("half")]
+    return tuple(texts)
+
+
+# vload_half of many lanes is a call per lane on some devices. Moving the bits into place leaves the exponent 112 short.
+_WIDEN = """
+static inline float@ clt_widen(ushort@ h) {
+  uint@ u = convert_uint@(h);
+  uint@ low = u & 0x7fffu;
+  uint@ bits = as_uint@(as_float@(low << 13) * 5.192296858534828e+33f);
+  bits |= as_uint@(low >= 0x7c00u) & 0x7f800000u;
+  return as_float@(bits | ((u & 0x8000u) << 16));
+}"""
 
 
 def access_variables(dt: dtype, out: dtype, lanes: int) -> dict[str, Any]:
@@ -98,7 +112,7 @@ def access_variables(dt: dtype, out: dtype, lanes: int) -> dict[str, Any]:
     acc = accumulator(dt)
     ta, to = Access(dt.cl, acc, dt.code), Access(out.cl, acc, out.code)
     return {
-        "ta": dt.cl, "to": out.cl, "acc": acc, "V": lanes, "unaligned": [(t, _SIZES[t]) for t in sorted({dt.cl, out.cl, acc} - {"half"})], "headers": headers((dt.code, out.code), lanes),
+        "ta": dt.cl, "to": out.cl, "acc": acc, "V": lanes, "unaligned": [(t, _SIZES[t]) for t in sorted({"ushort" if t == "half" else t for t in (dt.cl, out.cl, acc)})], "headers": headers((dt.code, out.code), lanes),
         "load": lambda place, which="ta": (ta if which == "ta" else to).load(place),
         "loadv": lambda p, which="ta": (ta if which == "ta" else to).loadv(p, lanes),
         "store": to.store, "storev": lambda v, p: to.storev(v, p, lanes),

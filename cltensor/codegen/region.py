@@ -1,7 +1,9 @@
-"""What the data-moving families (index, scan, sort, join) share: regions of memory, their walks and their kernels.
+"""What the data-moving families (index, scan, sort, join) share: regions of memory, their walks and
+their kernels.
 
-Owns the collapse of dims into the fewest, the layout arguments every such kernel takes, the number of work-items, and
-the cache from a template's key to a kernel. Knows nothing of what a kernel does with its elements.
+Owns the collapse of dims into the fewest, the layout arguments every such kernel takes, the number
+of work-items, and the cache from a template's key to a kernel. Knows nothing of what a kernel does
+with its elements.
 """
 
 from __future__ import annotations
@@ -54,9 +56,11 @@ class Dims:
 def collapse(
     sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Drop dims of size 1 and merge neighbours that every operand allows; the result has at least one dim.
+    """Drop dims of size 1 and merge neighbours that every operand allows; the result has at least
+    one dim.
 
-    Strides may be zero or negative, so this is stricter about nothing and asks only for `outer == inner * size`.
+    Strides may be zero or negative, so this is stricter about nothing and asks only for `outer ==
+    inner * size`.
     """
     out_sizes: list[int] = []
     out: list[list[int]] = [[] for _ in strides]
@@ -99,7 +103,9 @@ def is_dense(x: Operand) -> bool:
 def empty(backend: Backend, dt: dtype, shape: Sequence[int]) -> Operand:
     """Allocate a dense operand with undefined contents."""
     shape = tuple(shape)
-    return Operand(backend.alloc(math.prod(shape) * dt.itemsize), dt, shape, dense_strides(shape), 0)
+    return Operand(
+        backend.alloc(math.prod(shape) * dt.itemsize), dt, shape, dense_strides(shape), 0
+    )
 
 
 def from_host(backend: Backend, dt: dtype, array: np.ndarray[Any, Any]) -> Operand:
@@ -134,15 +140,21 @@ def narrow(x: Operand, dim: int, start: int, length: int) -> Operand:
 def moved_last(x: Operand, dim: int) -> Operand:
     """View with `dim` as the last dim."""
     order = [d for d in range(len(x.shape)) if d != dim] + [dim]
-    return x._replace(shape=tuple(x.shape[d] for d in order), strides=tuple(x.strides[d] for d in order))
+    return x._replace(
+        shape=tuple(x.shape[d] for d in order), strides=tuple(x.strides[d] for d in order)
+    )
 
 
 def index_type(backend: Backend, *operands: Operand) -> str:
-    """Return the C type of element offsets: 64 bits on a CPU, 32 on other devices where every offset fits."""
+    """Return the C type of element offsets: 64 bits on a CPU, 32 on other devices where every
+    offset fits.
+    """
     if not is_gpu(backend):
         return "long"
     for x in operands:
-        reach = abs(x.offset) + sum(abs(s) * max(n - 1, 0) for n, s in zip(x.shape, x.strides, strict=True))
+        reach = abs(x.offset) + sum(
+            abs(s) * max(n - 1, 0) for n, s in zip(x.shape, x.strides, strict=True)
+        )
         if max(reach, math.prod(x.shape)) >= 2**31 - 2**24:
             return "long"
     return "int"
@@ -164,7 +176,9 @@ def lanes(work: int) -> int:
 
 
 @functools.cache
-def _kernel(backend: Backend, template: str, name: str, types: str, key: tuple[tuple[str, Any], ...]) -> Any:
+def _kernel(
+    backend: Backend, template: str, name: str, types: str, key: tuple[tuple[str, Any], ...]
+) -> Any:
     text = render(template, fn=name, **dict(key))
     kinds = [None if t == "b" else _NUMPY["long" if t == "l" else "int"] for t in types]
     return backend.kernel(name, text, kinds)
@@ -181,10 +195,11 @@ def run(
     longs: Sequence[int] = (),
     **key: Any,
 ) -> None:
-    """Render (or find) a kernel and launch it: buffers first, then index-typed scalars, then 64-bit scalars.
+    """Render (or find) a kernel and launch it: buffers first, then index-typed scalars, then 64-bit
+    scalars.
 
-    `work` is the number of work-items of a CPU schedule (local size 1), or of elements of a grid-stride GPU
-    schedule; a pair gives global and local size as they are.
+    `work` is the number of work-items of a CPU schedule (local size 1), or of elements of a grid-
+    stride GPU schedule; a pair gives global and local size as they are.
     """
     kind = "l" if key["I"] == "long" else "i"
     types = "b" * len(buffers) + kind * len(scalars) + "l" * len(longs)

@@ -1,13 +1,14 @@
 """Scan kernels: cumsum, cumprod, cummax, cummin and logcumsumexp along one dim.
 
-Long rows are split in parts that are scanned in parallel from the states of the parts before them; the split depends on
-shapes and the device only, so results are the same in every run. Knows operands and backends, nothing of tensors.
+Long rows are split in parts that are scanned in parallel from the states of the parts before them;
+the split depends on shapes and the device only, so results are the same in every run. Knows
+operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
 from .operand import Operand
@@ -20,7 +21,11 @@ KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 _BLOCK = 64  # neighbouring rows a CPU work-item carries together
 _LANES = 128  # of a GPU work-group
 _STATE_BYTES = 32
-_TORCH_NAMES = {"cummax": "cummax_cpu", "cummin": "cummin_cpu", "logcumsumexp": "logcumsumexp_out_cpu"}
+_TORCH_NAMES = {
+    "cummax": "cummax_cpu",
+    "cummin": "cummin_cpu",
+    "logcumsumexp": "logcumsumexp_out_cpu",
+}
 
 
 def _check(dt: dtypes.dtype, kind: str) -> None:
@@ -44,8 +49,9 @@ def scan(
 ) -> Operand | tuple[Operand, Operand]:
     """Return the scan of `src` along `dim`; for cummax and cummin a pair with the int64 positions.
 
-    cumsum and cumprod take `dtype` (default: int64 for integers and bool); each element is converted first. For equal
-    extremes the position is that of the last; a NaN stays. `out` replaces the first result.
+    cumsum and cumprod take `dtype` (default: int64 for integers and bool); each element is
+    converted first. For equal extremes the position is that of the last; a NaN stays. `out`
+    replaces the first result.
     """
     ranked = kind in ("cummax", "cummin")
     target = src.dtype
@@ -60,7 +66,9 @@ def scan(
     return result if indices is None else (result, indices)
 
 
-def _scan(backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, indices: Operand | None) -> None:
+def _scan(
+    backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, indices: Operand | None
+) -> None:
     operands = [src, dst, *([] if indices is None else [indices])]
     if not src.shape:
         operands = [x._replace(shape=(1,), strides=(1,)) for x in operands]
@@ -77,10 +85,17 @@ def _scan(backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, ind
             chunks = max(1, min(64, length // (8 * _LANES)))
     elif not columns and dims.n < units:
         chunks = max(1, min(-(-units // dims.n), length // GRAIN))
-    key = dict(
-        kind=kind, src_dt=src.dtype, dt=dst.dtype, rank=dims.rank, I=index_type(backend, *operands), gpu=gpu,
-        columns=columns, block=_BLOCK, lanes=_LANES,
-    )  # fmt: skip
+    key: dict[str, Any] = {
+        "kind": kind,
+        "src_dt": src.dtype,
+        "dt": dst.dtype,
+        "rank": dims.rank,
+        "I": index_type(backend, *operands),
+        "gpu": gpu,
+        "columns": columns,
+        "block": _BLOCK,
+        "lanes": _LANES,
+    }
     tail: list[int] = []
     rows = dims.n
     if columns:
@@ -103,5 +118,15 @@ def _scan(backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, ind
     name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}"
     nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
     if chunks > 1:
-        run(backend, "scan", name + "_totals", buffers, scalars, work, total * src.dtype.itemsize, totals=True, **key)
+        run(
+            backend,
+            "scan",
+            name + "_totals",
+            buffers,
+            scalars,
+            work,
+            total * src.dtype.itemsize,
+            totals=True,
+            **key,
+        )
     run(backend, "scan", name, buffers, scalars, work, nbytes, totals=False, **key)

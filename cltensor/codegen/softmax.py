@@ -14,13 +14,14 @@ from ..dtypes import dtype
 from .language import _SIGNED, convert
 from .operand import Operand
 from .prologue import Reader, Source, along_reduced, dense, split
-from .source import render
+from .source import include, render
 
 if TYPE_CHECKING:
     from ..runtime import Backend
 
 GRAIN = 8192
 GROUP = 128
+WIDE_VECTORS = 64
 KINDS = ("softmax", "log_softmax", "softmax_back", "log_softmax_back")
 
 _kernels: dict[tuple, Any] = {}
@@ -81,11 +82,12 @@ def _build(backend: Backend, kind: str, reader: Reader, compute: dtype, out: dty
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{kind}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}"
-    head = reader.headers()
+    head = reader.headers() + (include("exp") if compute.reg == "float" else "")
     if compute.reg == "double" and "CLT_DOUBLE" not in head:
         head = "#define CLT_DOUBLE 1\n" + head
     text = render(
         "softmax", fn=name, kind=kind, reader=reader, lanes=reader.lanes, gpu=gpu, group=GROUP, dt=compute, out=out, mask=_SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=unit, convert=convert,
+        wide_vectors=WIDE_VECTORS,
     )  # fmt: skip
     return backend.kernel(name, text, types)

@@ -1,38 +1,53 @@
-"""Sorting kernels: sort, topk, k-th values, medians, modes, binary search and the uniques of a sorted row.
+"""Sorting kernels: sort, topk, k-th values, medians, modes, binary search and the uniques of a
+sorted row.
 
-Sorts are stable on order-preserving unsigned keys (NaN is the largest value, -0 equals 0), so a kernel depends on how
-values are stored and never on arithmetic. CPU schedule: radix sort of whole rows, long rows in parts that are then merged
-in parallel. GPU schedule: tiles in local memory, then merges by rank. Knows operands and backends, nothing of tensors.
+Sorts are stable on order-preserving unsigned keys (NaN is the largest value, -0 equals 0), so a
+kernel depends on how values are stored and never on arithmetic. CPU schedule: radix sort of whole
+rows, long rows in parts that are then merged in parallel. GPU schedule: tiles in local memory, then
+merges by rank. Knows operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
-from .index import copy_strided, dense, fill_strided
+from .index import index_select, scatter
+from .mask import compact, first_of_runs, run_lengths
+from .moves import copy_strided, dense
 from .operand import Operand
-from .region import GRAIN, Dims, as_dtype, empty, index_type, is_dense, is_gpu, moved_last, narrow, run, workers
+from .region import (
+    GRAIN,
+    Dims,
+    dense_strides,
+    empty,
+    index_type,
+    is_gpu,
+    moved_last,
+    narrow,
+    run,
+    workers,
+)
 
 if TYPE_CHECKING:
     from ..runtime import Backend
 
 _TILE, _TILE_LANES = 512, 128
 _TOPK_MOST = 64
-_UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
 def _sortable(x: Operand, what: str) -> None:
     if x.dtype.is_complex:
-        raise NotImplementedError(f'"{what}" not implemented for \'{x.dtype.scalar_name}\'')
+        raise NotImplementedError(f"\"{what}\" not implemented for '{x.dtype.scalar_name}'")
     if x.shape and max(x.shape) >= 2**32 - 1:
         raise RuntimeError(f"{what}: rows of 2**32 elements and more are not supported")
 
 
 def _key_type(dt: dtypes.dtype) -> dtypes.dtype:
-    """Return the one type that stands for all whose keys are made alike (bool and uint8, for example)."""
+    """Return the one type that stands for all whose keys are made alike (bool and uint8, for
+    example).
+    """
     return dtypes.uint8 if dt is dtypes.bool else dt
 
 
@@ -56,22 +71,44 @@ class _Rows:
         self.nbytes = math.prod(src.shape) * (2 * src.dtype.itemsize + 8)
 
 
-def _sort(backend: Backend, src: Operand, values: Operand, indices: Operand, descending: bool) -> None:
-    """Sort the rows (last dim) of `src` into `values` and `indices`, strided operands of the same shape."""
+def _sort(
+    backend: Backend, src: Operand, values: Operand, indices: Operand, descending: bool
+) -> None:
+    """Sort the rows (last dim) of `src` into `values` and `indices`, strided operands of the
+    same shape.
+    """
     r = _Rows(src, values, indices)
     total = r.rows * r.length
     if not total:
         return
     dt = _key_type(src.dtype)
     gpu = is_gpu(backend)
-    key = dict(dt=dt, descending=descending, rank=r.dims.rank, I=index_type(backend, src, values, indices), gpu=gpu)
+    key: dict[str, Any] = {
+        "dt": dt,
+        "descending": descending,
+        "rank": r.dims.rank,
+        "I": index_type(backend, src, values, indices),
+        "gpu": gpu,
+    }
     order = "desc" if descending else "asc"
     name = f"{dt.code}_{order}_r{r.dims.rank}"
     tail = [*r.offsets, *r.steps, *r.dims.args()]
 
-    def launch(template: str, what: str, scalars: list[int], work: int | tuple[int, int], **more: object) -> None:
+    def launch(
+        template: str, what: str, scalars: list[int], work: int | tuple[int, int], **more: Any
+    ) -> None:
         buffers = [src.buffer, values.buffer, indices.buffer, keys, places]
-        run(backend, template, f"{what}_{name}", buffers, [r.length, r.rows, *scalars, *tail], work, r.nbytes, **key, **more)
+        run(
+            backend,
+            template,
+            f"{what}_{name}",
+            buffers,
+            [r.length, r.rows, *scalars, *tail],
+            work,
+            r.nbytes,
+            **key,
+            **more,
+        )
 
     chunks = 1
     if gpu:
@@ -94,16 +131,27 @@ def _sort(backend: Backend, src: Operand, values: Operand, indices: Operand, des
         groups = min(r.rows * tiles, 1 << 16)
         span = _TILE
         launch(
-            "sort_tile", "sort_tile", [tiles, 0], (groups * _TILE_LANES, _TILE_LANES), out=False, tile=_TILE,
+            "sort_tile",
+            "sort_tile",
+            [tiles, 0],
+            (groups * _TILE_LANES, _TILE_LANES),
+            out=False,
+            tile=_TILE,
             lanes=_TILE_LANES,
-        )  # fmt: skip
+        )
     else:
         launch("sort_rows", "sort_part", [chunks, half], work, final=False)
         span = -(-r.length // chunks)
     a, b = 0, half
     while span < r.length:
         final = not gpu and 2 * span >= r.length
-        launch("sort_merge", "sort_last" if final else "sort_merge", [span, a, b], total if gpu else work, final=final)
+        launch(
+            "sort_merge",
+            "sort_last" if final else "sort_merge",
+            [span, a, b],
+            total if gpu else work,
+            final=final,
+        )
         a, b = b, a
         span *= 2
     if gpu:
@@ -118,15 +166,22 @@ def sort(
     stable: bool = False,
     out: tuple[Operand, Operand] | None = None,
 ) -> tuple[Operand, Operand]:
-    """Return the values along `dim` in order and their int64 positions; always stable, NaN counts as the largest."""
+    """Return the values along `dim` in order and their int64 positions; always stable, NaN
+    counts as the largest.
+    """
     _sortable(src, "sort")
     dim = dim % len(src.shape) if src.shape else 0
-    values, indices = out or (empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape))
+    values, indices = out or (
+        empty(backend, src.dtype, src.shape),
+        empty(backend, dtypes.int64, src.shape),
+    )
     _sort(backend, _lift(src, dim), _lift(values, dim), _lift(indices, dim), descending)
     return values, indices
 
 
-def argsort(backend: Backend, src: Operand, dim: int = -1, descending: bool = False, stable: bool = False) -> Operand:
+def argsort(
+    backend: Backend, src: Operand, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Operand:
     """Return the positions that would sort `src` along `dim`."""
     return sort(backend, src, dim, descending, stable)[1]
 
@@ -161,15 +216,25 @@ def topk(
     dt = _key_type(src.dtype)
     order = "max" if largest else "min"
     run(
-        backend, "sort_topk", f"topk_{dt.code}_{order}_r{r.dims.rank}", [src.buffer, values.buffer, indices.buffer],
+        backend,
+        "sort_topk",
+        f"topk_{dt.code}_{order}_r{r.dims.rank}",
+        [src.buffer, values.buffer, indices.buffer],
         [r.length, r.rows, k, *r.offsets, *r.steps, *r.dims.args()],
-        min(r.rows, workers(backend, r.rows * r.length)), r.nbytes, dt=dt, largest=largest, rank=r.dims.rank,
-        I="long", most=_TOPK_MOST,
-    )  # fmt: skip
+        min(r.rows, workers(backend, r.rows * r.length)),
+        r.nbytes,
+        dt=dt,
+        largest=largest,
+        rank=r.dims.rank,
+        I="long",
+        most=_TOPK_MOST,
+    )
     return values, indices
 
 
-def _select(backend: Backend, src: Operand, dim: int, mode: str, k: int = 1) -> tuple[Operand, Operand]:
+def _select(
+    backend: Backend, src: Operand, dim: int, mode: str, k: int = 1
+) -> tuple[Operand, Operand]:
     _sortable(src, mode)
     shape = (*src.shape[:dim], *src.shape[dim + 1 :])
     values, indices = empty(backend, src.dtype, shape), empty(backend, dtypes.int64, shape)
@@ -180,24 +245,41 @@ def _select(backend: Backend, src: Operand, dim: int, mode: str, k: int = 1) -> 
     places = [x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1)) for x in (values, indices)]
     gpu = is_gpu(backend)
     if mode == "mode" or gpu:
-        ordered, order = empty(backend, src.dtype, rows.shape), empty(backend, dtypes.int64, rows.shape)
+        ordered, order = (
+            empty(backend, src.dtype, rows.shape),
+            empty(backend, dtypes.int64, rows.shape),
+        )
         _sort(backend, rows, ordered, order, False)
         dims = Dims(shape, [values.strides, indices.strides])
         run(
-            backend, "sort_pick", f"pick_{mode}_{dt.code}_r{dims.rank}",
+            backend,
+            "sort_pick",
+            f"pick_{mode}_{dt.code}_r{dims.rank}",
             [ordered.buffer, order.buffer, values.buffer, indices.buffer],
             [rows.shape[-1], dims.n, k, 0, 0, *dims.args()],
             dims.n if gpu else min(dims.n, workers(backend, math.prod(src.shape))),
-            math.prod(src.shape) * dt.itemsize, dt=dt, mode=mode, rank=dims.rank,
-            I=index_type(backend, ordered, order), gpu=gpu,
-        )  # fmt: skip
+            math.prod(src.shape) * dt.itemsize,
+            dt=dt,
+            mode=mode,
+            rank=dims.rank,
+            I=index_type(backend, ordered, order),
+            gpu=gpu,
+        )
         return values, indices
     r = _Rows(rows, *places)
     run(
-        backend, "sort_select", f"select_{mode}_{dt.code}_r{r.dims.rank}", [src.buffer, values.buffer, indices.buffer],
+        backend,
+        "sort_select",
+        f"select_{mode}_{dt.code}_r{r.dims.rank}",
+        [src.buffer, values.buffer, indices.buffer],
         [r.length, r.rows, k, *r.offsets, r.steps[0], *r.dims.args()],
-        min(r.rows, workers(backend, r.rows * r.length)), r.nbytes, dt=dt, mode=mode, rank=r.dims.rank, I="long",
-    )  # fmt: skip
+        min(r.rows, workers(backend, r.rows * r.length)),
+        r.nbytes,
+        dt=dt,
+        mode=mode,
+        rank=r.dims.rank,
+        I="long",
+    )
     return values, indices
 
 
@@ -209,21 +291,29 @@ def _nonempty(src: Operand, dim: int, name: str) -> int:
 
 
 def kthvalue(backend: Backend, src: Operand, k: int, dim: int = -1) -> tuple[Operand, Operand]:
-    """Return the `k`-th smallest value along `dim` (from 1) and its position, the first of equals on a CPU."""
+    """Return the `k`-th smallest value along `dim` (from 1) and its position, the first of
+    equals on a CPU.
+    """
     dim = dim % len(src.shape) if src.shape else 0
     if not 1 <= k <= (src.shape[dim] if src.shape else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     return _select(backend, src, dim, "kth", k)
 
 
-def median(backend: Backend, src: Operand, dim: int, ignore_nan: bool = False) -> tuple[Operand, Operand]:
-    """Return the lower median along `dim` and its position; NaN if there is one, or of the others with `ignore_nan`."""
+def median(
+    backend: Backend, src: Operand, dim: int, ignore_nan: bool = False
+) -> tuple[Operand, Operand]:
+    """Return the lower median along `dim` and its position; NaN if there is one, or of the
+    others with `ignore_nan`.
+    """
     name = "nanmedian" if ignore_nan else "median"
     return _select(backend, src, _nonempty(src, dim, name), name)
 
 
 def mode(backend: Backend, src: Operand, dim: int = -1) -> tuple[Operand, Operand]:
-    """Return the most frequent value along `dim`, the smallest of equally frequent ones, and its last position."""
+    """Return the most frequent value along `dim`, the smallest of equally frequent ones, and its
+    last position.
+    """
     return _select(backend, src, _nonempty(src, dim, "mode"), "mode")
 
 
@@ -235,9 +325,11 @@ def searchsorted(
     out_dtype: dtypes.dtype = dtypes.int64,
     sorter: Operand | None = None,
 ) -> Operand:
-    """Return where each value goes in its sorted row: `sorted` is 1-D, or has the leading dims of `values`.
+    """Return where each value goes in its sorted row: `sorted` is 1-D, or has the leading dims of
+    `values`.
 
-    `sorter` (int64, shape of `sorted`) gives the order of an unsorted `sorted`. Both operands have one dtype.
+    `sorter` (int64, shape of `sorted`) gives the order of an unsorted `sorted`. Both operands have
+    one dtype.
     """
     result = empty(backend, out_dtype, values.shape)
     n = math.prod(values.shape)
@@ -254,25 +346,33 @@ def searchsorted(
     gpu = is_gpu(backend)
     side = "right" if right else "left"
     run(
-        backend, "sort_search", f"search_{side}_{values.dtype.code}_r{dims.rank}",
+        backend,
+        "sort_search",
+        f"search_{side}_{values.dtype.code}_r{dims.rank}",
         [x.buffer for x in (sorted, values, result, *extra)],
         [n, length, sorted.strides[-1], sorted.offset, values.offset, 0]
-        + [v for x in extra for v in (x.strides[-1], x.offset)] + [*dims.args()],
-        n if gpu else workers(backend, n * max(1, length.bit_length())), n * (values.dtype.itemsize + 8),
-        dt=values.dtype, out=out_dtype.cl, right=right, sorter=sorter is not None, rank=dims.rank,
-        I=index_type(backend, sorted, values, *extra), gpu=gpu,
-    )  # fmt: skip
+        + [v for x in extra for v in (x.strides[-1], x.offset)]
+        + [*dims.args()],
+        n if gpu else workers(backend, n * max(1, length.bit_length())),
+        n * (values.dtype.itemsize + 8),
+        dt=values.dtype,
+        out=out_dtype.cl,
+        right=right,
+        sorter=sorter is not None,
+        rank=dims.rank,
+        I=index_type(backend, sorted, values, *extra),
+        gpu=gpu,
+    )
     return result
 
 
 def unique_consecutive(backend: Backend, src: Operand) -> tuple[Operand, Operand, Operand]:
-    """Return, for a 1-D operand, the first of each run of equal values, the run of each position, and the run lengths.
+    """Return, for a 1-D operand, the first of each run of equal values, the run of each position,
+    and the run lengths.
 
-    NaNs differ from each other. On sorted values this is `unique`; the int64 results are torch's inverse and counts.
-    Reads one number back.
+    NaNs differ from each other. On sorted values this is `unique`; the int64 results are torch's
+    inverse and counts. Reads one number back.
     """
-    from .mask import compact, first_of_runs, run_lengths
-
     n = src.shape[0]
     if not n:
         none = empty(backend, dtypes.int64, (0,))
@@ -280,16 +380,14 @@ def unique_consecutive(backend: Backend, src: Operand) -> tuple[Operand, Operand
     flags, groups = first_of_runs(backend, src)
     starts = compact(backend, flags)
     values = empty(backend, src.dtype, starts.shape)
-    from .index import index_select
-
     index_select(backend, src, 0, starts, values)
     return values, groups, run_lengths(backend, starts, n)
 
 
 def unique(backend: Backend, src: Operand) -> tuple[Operand, Operand, Operand]:
-    """Return the sorted unique values of `src`, where each element is among them (shape of `src`), and the counts."""
-    from .index import scatter
-
+    """Return the sorted unique values of `src`, where each element is among them (shape of
+    `src`), and the counts.
+    """
     flat = dense(backend, src)
     flat = flat._replace(shape=(math.prod(src.shape),), strides=(1,))
     ordered, order = sort_flat(backend, flat)
@@ -297,10 +395,4 @@ def unique(backend: Backend, src: Operand) -> tuple[Operand, Operand, Operand]:
     inverse = empty(backend, dtypes.int64, flat.shape)
     if flat.shape[0]:
         scatter(backend, inverse, 0, order, groups)
-    return values, inverse._replace(shape=src.shape, strides=empty_strides(src.shape)), counts
-
-
-def empty_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    from .region import dense_strides
-
-    return dense_strides(shape)
+    return values, inverse._replace(shape=src.shape, strides=dense_strides(src.shape)), counts

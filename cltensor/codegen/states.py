@@ -46,6 +46,7 @@ class State:
     prime = False  # wants its first vector before it starts
     scale = False  # takes a number from the host (a count, or degrees of freedom)
     light = True  # worth several independent accumulators
+    headers: tuple[str, ...] = ()
 
     def __init__(self, compute: dtype, *, merging: bool = False) -> None:
         self.dt, self.base = compute, compute.reg
@@ -319,6 +320,10 @@ class LogSumExp(State):
     """Largest value and the sum of exp(value - largest), with one exponential per element."""
 
     name, light = "logsumexp", False
+    headers = ("exp",)
+
+    def _exp(self, lanes: int) -> str:
+        return f"clt_exp_neg_{lanes_of(self.base, lanes)}" if self.base == "float" else "exp"
 
     @property
     def fields(self) -> tuple:
@@ -330,7 +335,7 @@ class LogSumExp(State):
         mask = lanes_of("int" if lanes == 1 else self.mask, lanes)
         return [
             f"const {mask} w{p} = {value} > {p}m;",
-            f"const {kind} z{p} = exp({select(f'w{p}', f'{p}m - {value}', f'{value} - {p}m', lanes)});",
+            f"const {kind} z{p} = {self._exp(lanes)}({select(f'w{p}', f'{p}m - {value}', f'{value} - {p}m', lanes)});",
             f"const {kind} e{p} = {select(f'({value} == {p}m)', f'({kind})(1)', f'z{p}', lanes)};",
             f"{p}s = {select(f'w{p}', f'{p}s * e{p} + ({kind})(1)', f'{p}s + e{p}', lanes)};",
             f"{p}m = {select(f'w{p}', value, p + 'm', lanes)};",
@@ -340,7 +345,7 @@ class LogSumExp(State):
         kind = lanes_of(self.base, lanes)
 
         def part(x: str) -> str:
-            return f"{x}s * {select(f'({x}m == m)', f'({kind})(1)', f'exp({x}m - m)', lanes)}"
+            return f"{x}s * {select(f'({x}m == m)', f'({kind})(1)', f'{self._exp(lanes)}({x}m - m)', lanes)}"
 
         return [f"{{ const {kind} m = fmax({a}m, {b}m), s = {part(a)} + {part(b)}; {d}m = m; {d}s = s; }}"]
 

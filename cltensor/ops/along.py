@@ -45,13 +45,23 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     if index.dtype not in INTEGERS:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not input.ndim and index.numel() != 1:
-        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)")
+        raise RuntimeError(
+            f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
+        )
     index = like(index, input)
     describe = None if dim and input.ndim > 1 else _out_of_range
     operands = core.kernel_operand(input), dim, core.kernel_operand(index)
-    value = core.result(kernels.index_select(backend_of(input), *operands, describe=describe), input.device)
+    value = core.result(
+        kernels.index_select(backend_of(input), *operands, describe=describe), input.device
+    )
     if graph.needs_grad(input):
-        graph.record("IndexSelectBackward0", (input,), value, _index_select_back, {"dim": dim, "index": index})
+        graph.record(
+            "IndexSelectBackward0",
+            (input,),
+            value,
+            _index_select_back,
+            {"dim": dim, "index": index},
+        )
     return value if out is None else core.deliver(value, out, "index_select", (input,))
 
 
@@ -81,13 +91,19 @@ def _same_but(t: Tensor, source: Tensor, dim: int) -> None:
         )
 
 
-def _check_rows(function: str, t: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[int, Tensor, Tensor]:
+def _check_rows(
+    function: str, t: Tensor, dim: int, index: Tensor, source: Tensor
+) -> tuple[int, Tensor, Tensor]:
     need_tensor(function, index=index, source=source)
     dim = layout.wrap_dim(dim, t.ndim)
     if index.dtype not in INTEGERS:
-        raise RuntimeError(f"{function}(): Expected dtype int32/int64 for index but got: {index.dtype.scalar_name}")
+        raise RuntimeError(
+            f"{function}(): Expected dtype int32/int64 for index but got: {index.dtype.scalar_name}"
+        )
     if index.ndim > 1:
-        raise IndexError(f"{function}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {index.dtype.scalar_name}")
+        raise IndexError(
+            f"{function}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {index.dtype.scalar_name}"
+        )
     if source.dtype is not t.dtype:
         raise RuntimeError(
             f"{function}(): self ({t.dtype.scalar_name}) and source ({source.dtype.scalar_name}) must have the same scalar type"
@@ -106,7 +122,9 @@ def _check_rows(function: str, t: Tensor, dim: int, index: Tensor, source: Tenso
     return dim, like(index, t), like(source, t)
 
 
-def _index_add(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+def _index_add(
+    inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
+) -> Tensor:
     """Add `alpha * source` to the positions `index` of a dimension; duplicates add up in index order."""
     dim, index, values = _check_rows("index_add_", input, dim, index, source)
 
@@ -118,7 +136,15 @@ def _index_add(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Te
             at, add = reading(index, t), reading(values, t)
             kernels.index_add(backend_of(t), target(t), dim, at, add, alpha)
 
-    return change("IndexAddBackward0", input, (values,), run, _index_add_back, {"dim": dim, "index": index, "alpha": alpha}, inplace=inplace)
+    return change(
+        "IndexAddBackward0",
+        input,
+        (values,),
+        run,
+        _index_add_back,
+        {"dim": dim, "index": index, "alpha": alpha},
+        inplace=inplace,
+    )
 
 
 def _index_add_back(ctx: Any, g: Tensor) -> tuple:
@@ -137,28 +163,36 @@ def _index_copy(inplace: bool, input: Tensor, dim: int, index: Tensor, source: T
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
     count = source.shape[dim] if source.ndim > dim else 1
     if source.ndim == 0 and index.numel() != 1:
-        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.numel()})")
+        raise IndexError(
+            f"index_copy_(): When source is scalar, index should have one element (got {index.numel()})"
+        )
     if source.ndim != input.ndim and source.ndim and input.ndim:
         raise IndexError(
             f"index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), "
             f"destination dimensionality ({input.ndim})"
         )
     if index.dtype is not dtypes.int64:
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.dtype.scalar_name}")
+        raise RuntimeError(
+            f"index_copy_(): Expected a long tensor for index, but got {index.dtype.scalar_name}"
+        )
     if source.dtype is not input.dtype:
         raise RuntimeError(
             f"index_copy_(): self and source expected to have the same dtype, but got (self) {input.dtype.scalar_name} and (source) "
             f"{source.dtype.scalar_name}"
         )
     if source.ndim == input.ndim:
-        mine, theirs = ([n for d, n in enumerate(s) if d != dim] for s in (input.shape, source.shape))
+        mine, theirs = (
+            [n for d, n in enumerate(s) if d != dim] for s in (input.shape, source.shape)
+        )
         if mine != theirs:
             raise RuntimeError(
                 "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
                 f"{' '.join(map(str, mine))} at dimension {dim} and source slice shape: {' '.join(map(str, theirs))} at dimension 0."
             )
     if source.ndim and index.numel() != count:
-        raise IndexError(f"index_copy_(): Number of indices ({index.numel()}) should be equal to source.size(dim) ({count})")
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.numel()}) should be equal to source.size(dim) ({count})"
+        )
     index, values = like(index, input), like(source, input)
 
     def run(t: Tensor) -> None:
@@ -166,7 +200,15 @@ def _index_copy(inplace: bool, input: Tensor, dim: int, index: Tensor, source: T
             at, new = reading(index, t), reading(values, t)
             kernels.index_copy(backend_of(t), target(t), dim, at, new)
 
-    return change("IndexCopyBackward0", input, (values,), run, _index_copy_back, {"dim": dim, "index": index}, inplace=inplace)
+    return change(
+        "IndexCopyBackward0",
+        input,
+        (values,),
+        run,
+        _index_copy_back,
+        {"dim": dim, "index": index},
+        inplace=inplace,
+    )
 
 
 def _index_copy_back(ctx: Any, g: Tensor) -> tuple:
@@ -185,25 +227,43 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
     index = like(index, input)
     if is_tensor(value):
         if value.ndim:
-            raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+            raise RuntimeError(
+                f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+            )
         if value.dtype.is_complex and not input.dtype.is_complex:
-            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+            raise RuntimeError(
+                "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+            )
         new = like(value, input).detach().to(input.dtype)
     else:
         if isinstance(value, complex) and not input.dtype.is_complex:
-            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+            raise RuntimeError(
+                "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+            )
         check_value(value, input.dtype)
         new = value
 
     def run(t: Tensor) -> None:
         if index.numel() and t.numel():
             at = reading(index, t)
-            kernels.index_fill(backend_of(t), target(t), dim, at, reading(new, t) if is_tensor(new) else new)
+            kernels.index_fill(
+                backend_of(t), target(t), dim, at, reading(new, t) if is_tensor(new) else new
+            )
 
     saved = {"dim": dim, "index": index}
     if is_tensor(value):
-        return change("IndexFillBackward1", input, (value,), run, _index_fill_back, saved, inplace=inplace)
-    return change("IndexFillBackward0", input, (), run, lambda ctx, g: g.index_fill(ctx.dim, ctx.index, 0), saved, inplace=inplace)
+        return change(
+            "IndexFillBackward1", input, (value,), run, _index_fill_back, saved, inplace=inplace
+        )
+    return change(
+        "IndexFillBackward0",
+        input,
+        (),
+        run,
+        lambda ctx, g: g.index_fill(ctx.dim, ctx.index, 0),
+        saved,
+        inplace=inplace,
+    )
 
 
 def _index_fill_back(ctx: Any, g: Tensor) -> tuple:
@@ -211,15 +271,36 @@ def _index_fill_back(ctx: Any, g: Tensor) -> tuple:
     return own, g.index_select(ctx.dim, ctx.index).sum() if ctx.needs[1] else None
 
 
-def _index_reduce(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+def _index_reduce(
+    inplace: bool,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
     """Reduce `source` into the positions `index` of a dimension by "prod", "mean", "amax" or "amin"."""
     if reduce not in REDUCTIONS[1:]:
-        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    warnings.warn("index_reduce() is in beta and the API may change at any time.", UserWarning, stacklevel=3)
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
+        )
+    warnings.warn(
+        "index_reduce() is in beta and the API may change at any time.", UserWarning, stacklevel=3
+    )
     return _reduce_rows(inplace, input, dim, index, source, reduce, include_self)
 
 
-def _reduce_rows(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:
+def _reduce_rows(
+    inplace: bool,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    include_self: bool,
+) -> Tensor:
     dim, index, values = _check_rows("index_reduce", input, dim, index, source)
     saved = {"dim": dim, "index": index, "reduce": reduce, "include_self": include_self}
 
@@ -230,7 +311,9 @@ def _reduce_rows(inplace: bool, input: Tensor, dim: int, index: Tensor, source: 
 
     if reduce != "mean" and graph.needs_grad(input, values):
         saved |= {"self": input, "src": values}
-    return with_result("IndexReduceBackward0", input, values, run, _index_reduce_back, saved, reduce, inplace)
+    return with_result(
+        "IndexReduceBackward0", input, values, run, _index_reduce_back, saved, reduce, inplace
+    )
 
 
 def _index_reduce_back(ctx: Any, g: Tensor) -> tuple:
@@ -285,18 +368,38 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 
 @public()
-def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
     """Return a copy with `src` in a range of a dimension."""
-    return _embedded("SliceScatterBackward0", input, src, lambda z: shape.slice_dim(z, dim, start, end, step))
+    return _embedded(
+        "SliceScatterBackward0", input, src, lambda z: shape.slice_dim(z, dim, start, end, step)
+    )
 
 
 @public()
-def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal_scatter(
+    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
     """Return a copy with `src` on a diagonal of two dimensions."""
-    return _embedded("DiagonalScatterBackward0", input, src, lambda z: shape.diagonal(z, offset, dim1, dim2))
+    return _embedded(
+        "DiagonalScatterBackward0", input, src, lambda z: shape.diagonal(z, offset, dim1, dim2)
+    )
 
 
 @public()
-def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0) -> Tensor:
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0
+) -> Tensor:
     """Return a copy with `src` in a strided part."""
-    return _embedded("AsStridedScatterBackward0", input, src, lambda z: shape.as_strided(z, size, stride, storage_offset))
+    return _embedded(
+        "AsStridedScatterBackward0",
+        input,
+        src,
+        lambda z: shape.as_strided(z, size, stride, storage_offset),
+    )

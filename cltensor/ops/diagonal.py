@@ -12,11 +12,12 @@ from typing import Any
 from .. import dtypes, layout
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
-from ..codegen.pointwise import PointOp
+from ..codegen.pointwise import IDENTITY, PointOp
 from ..lazy import Expr, Scalar
 from ..size import Size
 from . import core, shape
 from .arithmetic import where_row
+from .compare import logical_and
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
 from .scatter import change, zeros
@@ -39,7 +40,12 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
     node = f"{name.title()}Backward0"
 
     def cut(t: Tensor, diagonal: int) -> Tensor:
-        return where_row.forward((_triangle(t.shape, diagonal, op, t.device), t, False if t.dtype.category == 0 else 0))
+        mask = _triangle(t.shape, diagonal, op, t.device)
+        return (
+            logical_and.forward((mask, t))
+            if t.dtype.category == 0
+            else where_row.forward((mask, t, 0))
+        )
 
     def back(ctx: Any, g: Tensor) -> Tensor:
         return function(g, ctx.diagonal)
@@ -58,7 +64,15 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
 
     def method_(self: Tensor, diagonal: int = 0) -> Tensor:
         check(self)
-        return change(node, self, (), lambda t: _rewrite(t, cut(t, diagonal)), back, {"diagonal": diagonal}, inplace=True)
+        return change(
+            node,
+            self,
+            (),
+            lambda t: _rewrite(t, cut(t, diagonal)),
+            back,
+            {"diagonal": diagonal},
+            inplace=True,
+        )
 
     side = "above" if name == "tril" else "below"
     function.__name__ = function.__qualname__ = name
@@ -72,7 +86,9 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
 
 def _rewrite(t: Tensor, value: Tensor) -> None:
     """Write a fresh lazy value over a tensor; the caller counts the version."""
-    core.write(t, core.operand(value, t.shape))
+    expr = core.operand(value, t.shape)
+    whole = isinstance(expr, Expr)
+    core.write(t, expr if whole else Expr(IDENTITY, t.dtype, t.dtype, t.shape, (expr,)))
 
 
 tril, _ = _cut("tril", _LOWER)
@@ -80,7 +96,16 @@ triu, _ = _cut("triu", _UPPER)
 
 
 def _triangle_indices(name: str, op: PointOp) -> None:
-    def function(row: int, col: int, offset: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
+    def function(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
         if row < 0:
             raise RuntimeError(f"row must be non-negative, got{row}")
         if col < 0:
@@ -118,7 +143,11 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         shape.diagonal(value, offset, a, b).copy_(input.detach())
     if graph.needs_grad(input):
         graph.record(
-            "DiagEmbedBackward0", (input,), value, lambda ctx, g: g.diagonal(ctx.offset, ctx.dim1, ctx.dim2), {"offset": offset, "dim1": a, "dim2": b}
+            "DiagEmbedBackward0",
+            (input,),
+            value,
+            lambda ctx, g: g.diagonal(ctx.offset, ctx.dim1, ctx.dim2),
+            {"offset": offset, "dim1": a, "dim2": b},
         )
     return value
 
@@ -129,7 +158,13 @@ def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) 
     with no_grad():
         value = shape.diagonal(input.detach(), offset, dim1, dim2).clone(memory_format="contiguous")
     if graph.needs_grad(input):
-        graph.record("DiagonalBackward0_copy", (input,), value, shape._diagonal_back, {"offset": offset, "dim1": dim1, "dim2": dim2})
+        graph.record(
+            "DiagonalBackward0_copy",
+            (input,),
+            value,
+            shape._diagonal_back,
+            {"offset": offset, "dim1": dim1, "dim2": dim2},
+        )
     return value
 
 
@@ -162,16 +197,22 @@ def trace(input: Tensor) -> Tensor:
 
 def _trace_back(ctx: Any, g: Tensor) -> Tensor:
     n = min(ctx.shapes[0])
-    return core.embed(g.expand(n), tuple(ctx.shapes[0]), lambda z: shape.diagonal(z))
+    return core.embed(g.expand(n), tuple(ctx.shapes[0]), shape.diagonal)
 
 
 @public(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
     """Put matrices (vectors are rows) on the diagonal of one, zeros elsewhere."""
-    xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else list(tensors)
+    xs = (
+        list(tensors[0])
+        if len(tensors) == 1 and isinstance(tensors[0], tuple | list)
+        else list(tensors)
+    )
     for place, x in enumerate(xs):
         if not is_tensor(x):
-            raise TypeError(f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}")
+            raise TypeError(
+                f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}"
+            )
     if not xs:
         return FUNCTIONS["empty"]((1, 0))
     for place, x in enumerate(xs):
@@ -180,14 +221,22 @@ def block_diag(*tensors: Tensor) -> Tensor:
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {place} has {x.ndim} dimensions"
             )
     blocks = [(1, x.numel()) if x.ndim < 2 else tuple(x.shape) for x in xs]
-    corners = list(itertools.accumulate(blocks, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0)))
+    corners = list(
+        itertools.accumulate(blocks, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
+    )
     dev, dt = core.common_device(xs), core.result_type(xs)
     with no_grad():
         value = xs[0].new_zeros(corners[-1], dtype=dt, device=dev)
         for x, block, corner in zip(xs, blocks, corners, strict=False):
             _block(value, corner, block).copy_(x.detach().reshape(block))
     if graph.needs_grad(*xs):
-        graph.record("BlockDiagBackward0", xs, value, _block_diag_back, {"corners": corners, "blocks": blocks})
+        graph.record(
+            "BlockDiagBackward0",
+            xs,
+            value,
+            _block_diag_back,
+            {"corners": corners, "blocks": blocks},
+        )
     return value
 
 
@@ -198,5 +247,7 @@ def _block(t: Tensor, corner: tuple[int, int], block: tuple[int, int]) -> Tensor
 def _block_diag_back(ctx: Any, g: Tensor) -> tuple:
     return tuple(
         _block(g, corner, block).reshape(tuple(dims)) if wanted else None
-        for corner, block, dims, wanted in zip(ctx.corners, ctx.blocks, ctx.shapes, ctx.needs, strict=False)
+        for corner, block, dims, wanted in zip(
+            ctx.corners, ctx.blocks, ctx.shapes, ctx.needs, strict=False
+        )
     )

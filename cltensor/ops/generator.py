@@ -1,8 +1,12 @@
-"""Where random numbers come from: a `Generator` is a seed and a counter, and each draw takes a range of counters when it is called.
+"""Where random numbers come from: a `Generator` is a seed and a counter, and each draw takes a
+range of counters when it is called.
 
-Owns the generators, one per device unless the caller brings their own, and the key and counter each draw is made of. What is
-done with the bits is in `random.py`. Note [Reproducible]: element i of a draw is a function of seed, first counter and i (see
-cl_kernels/philox.cl), so numbers are the same on every device, for every launch shape, and whenever the draw runs.
+Owns the generators, one per device unless the caller brings their own, and the key and counter each
+draw is made of. What is
+done with the bits is in `random.py`. Note [Reproducible]: element i of a draw is a function of
+seed, first counter and i (see
+cl_kernels/philox.cl), so numbers are the same on every device, for every launch shape, and whenever
+the draw runs.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ class Generator:
         self._seed, self._offset = DEFAULT_SEED, 0
 
     def manual_seed(self, seed: Any) -> Generator:
-        """Start over from a seed in [-2**63, 2**64), negative ones counting from 2**64; returns self."""
+        """Start over from a seed in [-2**63, 2**64), negative ones counting from 2**64; returns
+        self."""
         seed = int(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
@@ -75,15 +80,25 @@ class Generator:
     def get_state(self) -> core.Tensor:
         """Return seed and counter as a uint8 tensor of 16 bytes on cpu."""
         place = convert.canonical(device("cpu"))
-        storage = Storage.from_host(get_backend(place), np.array([self._seed, self._offset], np.uint64).view(np.uint8))
+        storage = Storage.from_host(
+            get_backend(place), np.array([self._seed, self._offset], np.uint64).view(np.uint8)
+        )
         return core.make(storage, Size((_STATE_BYTES,)), dtypes.uint8, place)
 
     def set_state(self, new_state: core.Tensor) -> Generator:
-        """Go back to what `get_state` returned. TypeError for another dtype, RuntimeError for another size."""
-        if not core.is_tensor(new_state) or new_state.dtype is not dtypes.uint8 or new_state.device.type != "cpu":
+        """Go back to what `get_state` returned. TypeError for another dtype, RuntimeError for
+        another size."""
+        if (
+            not core.is_tensor(new_state)
+            or new_state.dtype is not dtypes.uint8
+            or new_state.device.type != "cpu"
+        ):
             raise TypeError("RNG state must be a torch.ByteTensor")
         if new_state.numel() != _STATE_BYTES:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input RNG state size to be {new_state.numel()}")
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input "
+                f"RNG state size to be {new_state.numel()}"
+            )
         seed, offset = np.array(new_state.reshape(-1).tolist(), np.uint8).view(np.uint64).tolist()
         with _lock:
             self._seed, self._offset = seed, offset
@@ -106,11 +121,18 @@ def _restore(dev: device, seed: int, offset: int) -> Generator:
 
 
 def _as_device(dev: Any) -> device:
-    return dev if dev.__class__ is device else device("cuda", dev) if dev.__class__ is int else device(dev)
+    return (
+        dev
+        if dev.__class__ is device
+        else device("cuda", dev)
+        if dev.__class__ is int
+        else device(dev)
+    )
 
 
 class _Defaults:
-    """The generators used where none is given; those of devices seen later start from the last seed too."""
+    """The generators used where none is given; those of devices seen later start from the last seed
+    too."""
 
     def __init__(self) -> None:
         self.cpu = Generator()
@@ -134,7 +156,8 @@ def default_for(dev: device) -> Generator:
 
 
 def seed_all(seed: int) -> Generator:
-    """Start every device's generator from a seed, those of devices not used yet too; returns that of cpu."""
+    """Start every device's generator from a seed, those of devices not used yet too; returns that
+    of cpu."""
     default_generator.manual_seed(seed)
     _defaults.common = default_generator.initial_seed()
     for other in list(_defaults.others.values()):
@@ -143,11 +166,16 @@ def seed_all(seed: int) -> Generator:
 
 
 def choose(generator: Generator | None, dev: device) -> Generator:
-    """Return the generator of a draw on a device. RuntimeError for one of another kind of device."""
+    """Return the generator of a draw on a device. RuntimeError for one of another kind of
+    device."""
     if generator is None:
         return default_for(dev)
     if not isinstance(generator, Generator):
-        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+        raise TypeError(
+            f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
+        )
     if generator.device.type != dev.type:
-        raise RuntimeError(f"Expected a '{dev.type}' device type for generator but found '{generator.device.type}'")
+        raise RuntimeError(
+            f"Expected a '{dev.type}' device type for generator but found '{generator.device.type}'"
+        )
     return generator

@@ -69,7 +69,9 @@ def _bounds(part: slice) -> tuple[int | None, int | None, int]:
         stop = stop if stop is None else operator.index(stop)
         step = 1 if step is None else operator.index(step)
     except TypeError:
-        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+        raise TypeError(
+            "slice indices must be integers or None or have an __index__ method"
+        ) from None
     if step == 0:
         raise ValueError("slice step cannot be zero")
     if step < 0:
@@ -84,7 +86,12 @@ def _slice(x: Tensor, dim: int, part: slice, *, skip_whole: bool) -> Tensor:
     if skip_whole and step == 1 and not start and (stop is None or stop >= x.shape[dim]):
         return x
     new = layout.slice_(x.shape, x._strides, x._offset, dim, start, stop, step)
-    saved = {"dim": dim, "start": start or 0, "end": x.shape[dim] if stop is None else stop, "step": step}
+    saved = {
+        "dim": dim,
+        "start": start or 0,
+        "end": x.shape[dim] if stop is None else stop,
+        "step": step,
+    }
     return core.view(x, *new, "SliceBackward0", shape._slice_back, None, saved)
 
 
@@ -94,7 +101,12 @@ def _alias(x: Tensor) -> Tensor:
 
 def _from_host(x: Tensor, array: np.ndarray) -> Tensor:
     dt = dtypes.from_numpy(array.dtype)
-    return core.make(Storage.from_host(get_backend(x.device), np.ascontiguousarray(array)), array.shape, dt, x.device)
+    return core.make(
+        Storage.from_host(get_backend(x.device), np.ascontiguousarray(array)),
+        array.shape,
+        dt,
+        x.device,
+    )
 
 
 def _from_sequence(x: Tensor, data: Any) -> Tensor:
@@ -115,15 +127,21 @@ def _from_sequence(x: Tensor, data: Any) -> Tensor:
 
 
 def _is_sequence(item: Any) -> bool:
-    return isinstance(item, list | tuple | range | str | np.ndarray) or (isinstance(item, Sequence) and not is_tensor(item))
+    return isinstance(item, list | tuple | range | str | np.ndarray) or (
+        isinstance(item, Sequence) and not is_tensor(item)
+    )
 
 
 def _as_tuple(index: Any) -> tuple | None:
     """Tell whether a list stands for a tuple of indices, as torch (still) decides it; warns if so."""
-    if not isinstance(index, np.ndarray) and _is_sequence(index) and len(index) < 32:
-        if any(e is None or e is Ellipsis or isinstance(e, slice) or is_tensor(e) or _is_sequence(e) for e in index):
-            warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
-            return tuple(index)
+    if isinstance(index, np.ndarray) or not _is_sequence(index) or len(index) >= 32:
+        return None
+    if any(
+        e is None or e is Ellipsis or isinstance(e, slice) or is_tensor(e) or _is_sequence(e)
+        for e in index
+    ):
+        warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
+        return tuple(index)
     return None
 
 
@@ -135,7 +153,9 @@ def _type_name(item: Any) -> str:
 def _integer(item: Any) -> int | None:
     if item.__class__ is int:
         return item
-    if isinstance(item, bool | np.bool_ | float | complex | str | list | tuple | range | slice) or is_tensor(item):
+    if isinstance(
+        item, bool | np.bool_ | float | complex | str | list | tuple | range | slice
+    ) or is_tensor(item):
         return None
     if isinstance(item, np.ndarray) and (item.ndim or item.dtype.kind not in "iu"):
         return None
@@ -160,7 +180,11 @@ def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
     items = [_from_sequence(x, i) if _is_sequence(i) and _integer(i) is None else i for i in items]
     named = _count(items)
     if named > x.ndim:
-        raise IndexError(_SCALAR if not x.ndim and _integer(items[0]) is not None and len(items) == 1 else f"too many indices for tensor of dimension {x.ndim}")
+        raise IndexError(
+            _SCALAR
+            if not x.ndim and _integer(items[0]) is not None and len(items) == 1
+            else f"too many indices for tensor of dimension {x.ndim}"
+        )
     dim, out = 0, x
     found: Indices = []
     for place, item in enumerate(items):
@@ -219,7 +243,11 @@ def _checked(x: Tensor, found: Indices) -> Indices:
         if index.dtype not in INDICES:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         if index.dtype is dtypes.uint8:
-            warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5)
+            warnings.warn(
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                UserWarning,
+                stacklevel=5,
+            )
         if index.dtype in MASKS:
             _check_mask(x, dim, index)
         out.append((dim, like(index, x)))
@@ -239,7 +267,9 @@ def _expanded(x: Tensor, found: Indices) -> Indices:
         joint = layout.broadcast_shapes(*shapes)
     except RuntimeError:
         listed = ", ".join(str(list(s)) for s in shapes)
-        raise IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}") from None
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}"
+        ) from None
     if layout.numel(joint) and any(not x.shape[d] for d, _ in flat):
         raise IndexError("index is out of bounds for dimension with size 0")
     return [(d, i if i.shape == joint else shape.expand(i, joint)) for d, i in flat]
@@ -261,12 +291,17 @@ def _take(x: Tensor, found: Indices) -> Tensor:
     found = _checked(x, found)
     mask = _whole_mask(x, found)
     if mask is not None:
-        out = core.result(masks.masked_select(backend_of(x), core.kernel_operand(x), core.kernel_operand(mask)), x.device)
+        out = core.result(
+            masks.masked_select(backend_of(x), core.kernel_operand(x), core.kernel_operand(mask)),
+            x.device,
+        )
         if graph.needs_grad(x):
             graph.record("IndexBackward0", (x,), out, _take_mask_back, {"indices": (mask,)})
         return out
     flat = _expanded(x, found)
-    out = core.result(kernels.advanced_get(backend_of(x), core.kernel_operand(x), _operands(flat)), x.device)
+    out = core.result(
+        kernels.advanced_get(backend_of(x), core.kernel_operand(x), _operands(flat)), x.device
+    )
     if graph.needs_grad(x):
         graph.record("IndexBackward0", (x,), out, _take_back, _saved(flat))
     return out
@@ -337,7 +372,15 @@ def _plain(x: Tensor, index: tuple) -> Tensor | None:
         else:
             return None
     d = len(index)
-    return core.view(x, (*new_sizes, *sizes[d:]), (*new_strides, *strides[d:]), offset, "AliasBackward0", None, None)  # type: ignore[arg-type]
+    return core.view(
+        x,
+        (*new_sizes, *sizes[d:]),
+        (*new_strides, *strides[d:]),
+        offset,
+        "AliasBackward0",
+        None,
+        None,
+    )
 
 
 # ------------------------------------------------------------------------------------------- assignment
@@ -383,8 +426,14 @@ def _value(x: Tensor, value: Any) -> Any:
         value = int(value)
     elif isinstance(value, float):
         value = float(value)
-        if x.dtype is dtypes.float32 and abs(value) > 3.4028234663852886e38 and value not in (float("inf"), float("-inf")):
-            raise RuntimeError(f"value cannot be converted to type {C_NAMES['float32']} without overflow")
+        if (
+            x.dtype is dtypes.float32
+            and abs(value) > 3.4028234663852886e38
+            and value not in (float("inf"), float("-inf"))
+        ):
+            raise RuntimeError(
+                f"value cannot be converted to type {C_NAMES['float32']} without overflow"
+            )
     if x.dtype is not dtypes.bool:
         check_value(value, x.dtype)
     return value
@@ -422,11 +471,17 @@ def _fill(t: Tensor, value: Any) -> None:
 def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) -> Tensor:
     """Set what a mask over the dimensions from `dim` on selects to one value, lazily."""
     tail = t.ndim - dim - mask.ndim
-    at = (mask if mask.dtype is dtypes.bool else mask != 0).reshape((*mask.shape, *[1] * tail)) if tail else mask
+    at = (
+        (mask if mask.dtype is dtypes.bool else mask != 0).reshape((*mask.shape, *[1] * tail))
+        if tail
+        else mask
+    )
     given = value
     if is_tensor(value):
         if value.dtype.is_complex and not t.dtype.is_complex:
-            raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(t.dtype.name, t.dtype.name)} without overflow")
+            raise RuntimeError(
+                f"value cannot be converted to type {C_NAMES.get(t.dtype.name, t.dtype.name)} without overflow"
+            )
         given = value.detach().reshape(()).to(t.dtype)
     views.check_inplace(t, value) if inplace else None
     wanted = graph.needs_grad(t, value)
@@ -445,7 +500,9 @@ def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) 
 
 def _fill_mask_back(ctx: Any, g: Tensor) -> tuple:
     own = where(ctx.mask, 0.0, g) if ctx.needs[0] else None
-    return own, where(ctx.mask, g, 0.0).sum().reshape(tuple(ctx.shapes[1])) if ctx.needs[1] else None
+    return own, where(ctx.mask, g, 0.0).sum().reshape(tuple(ctx.shapes[1])) if ctx.needs[
+        1
+    ] else None
 
 
 def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace: bool) -> Tensor:
@@ -453,7 +510,9 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
     single = not is_tensor(values) or values.numel() == 1
     if len(found) == 1 and found[0][1].dtype in MASKS and single and not accumulate:
         if found[0][1].dtype is dtypes.uint8:
-            raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+            raise RuntimeError(
+                "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char"
+            )
         return _fill_mask(t, *found[0], values, inplace=inplace)
     if inplace and layout.internal_overlap(t.shape, t._strides) == layout.FULL_OVERLAP:
         warnings.warn(
@@ -482,13 +541,24 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
             return
         new = values
         if is_tensor(values):
-            wide = core.make(values._storage, joint, values.dtype, values.device, strides, values._offset)
+            wide = core.make(
+                values._storage, joint, values.dtype, values.device, strides, values._offset
+            )
             new = reading(wide, into)
         indices = _operands(flat, into)
         kernels.advanced_set(backend_of(into), target(into), indices, new, accumulate)
 
     saved = {**_saved(flat), "accumulate": accumulate}
-    return change("IndexPutBackward0", t, (values if is_tensor(values) else None,), run, _write_back, saved, inplace=inplace, overlap=True)
+    return change(
+        "IndexPutBackward0",
+        t,
+        (values if is_tensor(values) else None,),
+        run,
+        _write_back,
+        saved,
+        inplace=inplace,
+        overlap=True,
+    )
 
 
 def _layout_only(i: Tensor) -> Operand:
@@ -503,7 +573,13 @@ def _write_back(ctx: Any, g: Tensor) -> tuple:
     return own, _take(g, found) if ctx.needs[1] else None
 
 
-def _index_put(inplace: bool, input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+def _index_put(
+    inplace: bool,
+    input: Tensor,
+    indices: Sequence[Tensor],
+    values: Tensor,
+    accumulate: bool = False,
+) -> Tensor:
     """Write `values` to `input[indices]`, or add them there; duplicates add up in index order."""
     name = "index_put_" if inplace else "index_put"
     need = f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
@@ -511,16 +587,22 @@ def _index_put(inplace: bool, input: Tensor, indices: Sequence[Tensor], values: 
         raise TypeError(need)
     for place, i in enumerate(indices):
         if not is_tensor(i):
-            raise TypeError(f"expected Tensor as element {place} in argument 0, but got {type(i).__name__}")
+            raise TypeError(
+                f"expected Tensor as element {place} in argument 0, but got {type(i).__name__}"
+            )
     if not is_tensor(values):
-        raise TypeError(f"{name}(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}")
+        raise TypeError(
+            f"{name}(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}"
+        )
     found, dim = [], 0
     for i in indices:
         found.append((dim, i))
         dim += i.ndim if i.dtype in MASKS else 1
     if dim > input.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input.ndim} (got {dim})")
-    return _write(input, _checked(input, found), like(values, input), accumulate=accumulate, inplace=inplace)
+    return _write(
+        input, _checked(input, found), like(values, input), accumulate=accumulate, inplace=inplace
+    )
 
 
 both("index_put", _index_put, out=False)

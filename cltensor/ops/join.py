@@ -32,10 +32,14 @@ __all__ = ["cat", "diagonal", "pad", "stack"]
 
 def tensor_list(function: str, tensors: Any) -> list[Tensor]:
     if is_tensor(tensors) or not isinstance(tensors, tuple | list):
-        raise TypeError(f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+        raise TypeError(
+            f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
     for place, x in enumerate(tensors):
         if not is_tensor(x):
-            raise TypeError(f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}")
+            raise TypeError(
+                f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}"
+            )
     return list(tensors)
 
 
@@ -50,7 +54,9 @@ def _listed(args: tuple) -> list[Tensor]:
 def _fresh(dims: Sequence[int], dt: dtypes.dtype, dev: Any) -> Tensor:
     backend = get_backend(dev)
     backend.require(dt)
-    return core.make(Storage.empty(backend, layout.numel(tuple(dims)) * dt.itemsize), Size(dims), dt, dev)
+    return core.make(
+        Storage.empty(backend, layout.numel(tuple(dims)) * dt.itemsize), Size(dims), dt, dev
+    )
 
 
 def _place(x: Tensor, part: Tensor) -> None:
@@ -59,7 +65,9 @@ def _place(x: Tensor, part: Tensor) -> None:
     core.write(part, Expr(IDENTITY, x.dtype, x.dtype, part.shape, (expr,)))
 
 
-def _joined(parts: Sequence[Tensor], dim: int, dims: Sequence[int], dt: dtypes.dtype, dev: Any) -> Tensor:
+def _joined(
+    parts: Sequence[Tensor], dim: int, dims: Sequence[int], dt: dtypes.dtype, dev: Any
+) -> Tensor:
     """Write tensors one after another along a dimension of a fresh tensor."""
     out = _fresh(dims, dt, dev)
     start = 0
@@ -73,7 +81,9 @@ def _joined(parts: Sequence[Tensor], dim: int, dims: Sequence[int], dt: dtypes.d
 
 
 @public(aliases=("concat", "concatenate"), method=False)
-def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
+def cat(
+    tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None
+) -> Tensor:
     """Join tensors along a dimension; dtypes promote, other sizes must agree, empty 1-D tensors are passed over."""
     xs = tensor_list("cat", tensors)
     if not xs:
@@ -81,7 +91,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
     dim = dim if axis is None else axis
     for place, x in enumerate(xs):
         if not x.ndim:
-            raise RuntimeError(f"zero-dimensional tensor (at position {place}) cannot be concatenated")
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {place}) cannot be concatenated"
+            )
     real = [x for x in xs if tuple(x.shape) != (0,)]
     first = real[0] if real else xs[0]
     dim = layout.wrap_dim(dim, first.ndim)
@@ -89,7 +101,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
         if tuple(x.shape) == (0,):
             continue
         if x.ndim != first.ndim:
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}")
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
+            )
         for d, (n, m) in enumerate(zip(first.shape, x.shape, strict=True)):
             if d != dim and n != m:
                 raise RuntimeError(
@@ -102,7 +116,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
             dt = core.result_type(xs)
             break
     if out is not None and not dtypes.can_cast(dt, out.dtype):
-        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}")
+        raise TypeError(
+            f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}"
+        )
     dims = list(first.shape)
     dims[dim] = sum(x.shape[dim] for x in real)
     value = _joined(real, dim, dims, dt, dev)
@@ -136,7 +152,9 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     dim = layout.wrap_dim(dim, first.ndim + 1)
     for place, x in enumerate(xs):
         if x.shape != first.shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(x.shape)} at entry {place}")
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(x.shape)} at entry {place}"
+            )
     dev = core.common_device(xs)
     dt = first.dtype if all(x.dtype is first.dtype for x in xs) else core.result_type(xs)
     value = _fresh((*first.shape[:dim], len(xs), *first.shape[dim:]), dt, dev)
@@ -145,7 +163,9 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             new = layout.select(value.shape, value._strides, 0, dim, place)
             _place(x, core.make(value._storage, Size(new[0]), dt, dev, new[1], new[2]))
     if graph.needs_grad(*xs):
-        graph.record("StackBackward0", xs, value, lambda ctx, g: tuple(g.unbind(ctx.dim)), {"dim": dim})
+        graph.record(
+            "StackBackward0", xs, value, lambda ctx, g: tuple(g.unbind(ctx.dim)), {"dim": dim}
+        )
     return value if out is None else core.deliver(value, out, "stack", xs)
 
 
@@ -212,7 +232,9 @@ atleast_3d = _at_least("atleast_3d", 3, _raise_3d)
 def _splitter(name: str, rank: int, dim: int) -> None:
     def function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         if input.ndim < rank:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {input.ndim} dimensions!")
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {input.ndim} dimensions!"
+            )
         at = 0 if name == "hsplit" and input.ndim == 1 else dim
         how = indices_or_sections
         if isinstance(how, int) and (how <= 0 or input.shape[at] % how):
@@ -238,19 +260,25 @@ _splitter("dsplit", 3, 2)
 def repeat(self: Tensor, *repeats: Any) -> Tensor:
     """Repeat along each dimension; more counts than dimensions add leading ones. Lazy."""
     if not repeats:
-        raise TypeError("repeat() missing 1 required positional arguments: \"repeats\"")
+        raise TypeError('repeat() missing 1 required positional arguments: "repeats"')
     counts = sizes("repeat", repeats, "repeats")
     if len(counts) < self.ndim:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
     whole = (1,) * (len(counts) - self.ndim) + tuple(self.shape)
     target = tuple(n * c for n, c in zip(whole, counts, strict=True))
     layout.check_shape(target)
     wide = tuple(v for n, c in zip(whole, counts, strict=True) for v in (c, n))
     with no_grad():
         x = self.detach().reshape(tuple(v for n in whole for v in (1, n))).expand(wide)
-        value = core.pending(core.expression(IDENTITY, x.dtype, x.dtype, (x,), x.shape), x.device, Size(target))
+        value = core.pending(
+            core.expression(IDENTITY, x.dtype, x.dtype, (x,), x.shape), x.device, Size(target)
+        )
     if graph.needs_grad(self):
-        graph.record("RepeatBackward0", (self,), value, _repeat_back, {"repeats": counts, "wide": wide})
+        graph.record(
+            "RepeatBackward0", (self,), value, _repeat_back, {"repeats": counts, "wide": wide}
+        )
     return value
 
 
@@ -270,7 +298,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 
 
 @public()
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Repeat each element of a dimension (of the flattened tensor without `dim`), all alike or by a tensor of counts."""
     if repeats is None:
         return _interleave_index(input, output_size)
@@ -297,7 +327,9 @@ def _interleave_index(repeats: Tensor, output_size: int | None) -> Tensor:
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (dtypes.int64, dtypes.int32):
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.scalar_name}'")
+        raise NotImplementedError(
+            f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.scalar_name}'"
+        )
     if not repeats.numel():
         return repeats.new_empty((0,))
     ends = repeats.cumsum(0)
@@ -323,12 +355,16 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
         if order.count(d) > 1:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     if input.ndim:
-        value = core.result(kernels.flip(input._storage.backend, core.kernel_operand(input), order), input.device)
+        value = core.result(
+            kernels.flip(input._storage.backend, core.kernel_operand(input), order), input.device
+        )
     else:
         with no_grad():
             value = core.snapshot(input)
     if graph.needs_grad(input):
-        graph.record("FlipBackward0", (input,), value, lambda ctx, g: flip(g, ctx.dims), {"dims": order})
+        graph.record(
+            "FlipBackward0", (input,), value, lambda ctx, g: flip(g, ctx.dims), {"dims": order}
+        )
     return value
 
 
@@ -356,7 +392,9 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     if input.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == input.ndim:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
     a, b = (layout.wrap_dim(d, input.ndim) for d in dims)
     with no_grad():
         x, turns = input.detach(), k % 4
@@ -368,7 +406,13 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
             value = flip(x, b if turns == 1 else a).transpose(a, b)
             value._view = None
     if graph.needs_grad(input):
-        graph.record("Rot90Backward0", (input,), value, lambda ctx, g: rot90(g, -ctx.k, ctx.dims), {"k": k, "dims": (a, b)})
+        graph.record(
+            "Rot90Backward0",
+            (input,),
+            value,
+            lambda ctx, g: rot90(g, -ctx.k, ctx.dims),
+            {"k": k, "dims": (a, b)},
+        )
     return value
 
 
@@ -380,20 +424,32 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     if not moves:
         raise RuntimeError("`shifts` required")
     if not along and len(moves) == 1:
-        flat = roll(input.detach().reshape(-1), moves, 0) if input.numel() else input.detach().clone()
+        flat = (
+            roll(input.detach().reshape(-1), moves, 0) if input.numel() else input.detach().clone()
+        )
         value = flat.reshape(tuple(input.shape))
         value._view = None
     else:
         if len(moves) != len(along):
-            raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(along)}")
+            raise RuntimeError(
+                f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(along)}"
+            )
         order = [layout.wrap_dim(d, input.ndim) for d in along]
         total: dict[int, int] = {}
         for s, d in zip(moves, order, strict=True):
             total[d] = total.get(d, 0) + s
         x = core.kernel_operand(input)
-        value = core.result(kernels.roll(input._storage.backend, x, list(total.values()), list(total)), input.device)
+        value = core.result(
+            kernels.roll(input._storage.backend, x, list(total.values()), list(total)), input.device
+        )
     if graph.needs_grad(input):
-        graph.record("RollBackward0", (input,), value, lambda ctx, g: roll(g, tuple(-s for s in ctx.shifts), ctx.dims), {"shifts": moves, "dims": along})
+        graph.record(
+            "RollBackward0",
+            (input,),
+            value,
+            lambda ctx, g: roll(g, tuple(-s for s in ctx.shifts), ctx.dims),
+            {"shifts": moves, "dims": along},
+        )
     return value
 
 
@@ -408,21 +464,32 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     for x in xs:
         if x.ndim > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x}")
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x}"
+            )
         if x.dtype is not xs[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
         if x.device != xs[0].device:
             raise RuntimeError("meshgrid expects all tensors to have the same device")
     if indexing is None:
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            UserWarning,
+            stacklevel=2,
+        )
         indexing = "ij"
     if indexing not in ("xy", "ij"):
-        raise RuntimeError(f"torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {indexing}")
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
     swap = indexing == "xy" and len(xs) >= 2
     if swap:
         xs[0], xs[1] = xs[1], xs[0]
     dims = tuple(x.numel() for x in xs)
-    grids = [x.reshape((1,) * d + (-1,) + (1,) * (len(xs) - d - 1)).expand(dims) for d, x in enumerate(xs)]
+    grids = [
+        x.reshape((1,) * d + (-1,) + (1,) * (len(xs) - d - 1)).expand(dims)
+        for d, x in enumerate(xs)
+    ]
     if swap:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
@@ -475,7 +542,9 @@ def pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
         )
     value = 0 if value is None else value
     check_value(value, input.dtype)
-    pairs = [(0, 0)] * (input.ndim - len(amounts) // 2) + [tuple(amounts[i : i + 2]) for i in range(len(amounts) - 2, -1, -2)]
+    pairs = [(0, 0)] * (input.ndim - len(amounts) // 2) + [
+        tuple(amounts[i : i + 2]) for i in range(len(amounts) - 2, -1, -2)
+    ]
     dims = []
     for n, (before, after) in zip(input.shape, pairs, strict=True):
         if n + min(before, 0) + min(after, 0) < 0:
@@ -496,7 +565,13 @@ def pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
         if part.numel():
             part.copy_(inner(input.detach(), -1))
     if graph.needs_grad(input):
-        graph.record("ConstantPadNdBackward0", (input,), out, lambda ctx, g: FUNCTIONS["constant_pad_nd"](g, [-a for a in ctx.pad], 0), {"pad": amounts})
+        graph.record(
+            "ConstantPadNdBackward0",
+            (input,),
+            out,
+            lambda ctx, g: FUNCTIONS["constant_pad_nd"](g, [-a for a in ctx.pad], 0),
+            {"pad": amounts},
+        )
     return out
 
 

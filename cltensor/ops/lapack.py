@@ -12,6 +12,7 @@ import numpy as np
 
 from ..layout import contiguous_strides
 from ..dtypes import from_numpy
+from ..lazy import Expr, Scalar
 from ..runtime import get_backend
 from ..runtime.stats import STATS
 from ..size import Size
@@ -208,4 +209,7 @@ def absent(g: Tensor) -> bool:
     """Tell whether an output's gradient is only zeros, as where nobody used that output."""
     if g._node is not None or g._requires:
         return False
+    value = g._storage.value
+    if value.__class__ is Expr and value.args.__class__ is tuple and len(value.args) == 1 and value.args[0].__class__ is Scalar:
+        return value.args[0].value == 0
     return not g.numel() or not bool((g != 0).any())

@@ -52,9 +52,18 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     mask = like(mask, input)
     joint = layout.broadcast_shapes(mask.shape, input.shape)
     wide, at = shape.expand(input.detach(), joint), shape.expand(mask, joint)
-    value = core.result(masks.masked_select(backend_of(input), core.kernel_operand(wide), core.kernel_operand(at)), input.device)
+    value = core.result(
+        masks.masked_select(backend_of(input), core.kernel_operand(wide), core.kernel_operand(at)),
+        input.device,
+    )
     if graph.needs_grad(input):
-        graph.record("MaskedSelectBackward0", (input,), value, lambda ctx, g: masked_scatter(zeros(g, ctx.mask.shape), ctx.mask, g), {"mask": at})
+        graph.record(
+            "MaskedSelectBackward0",
+            (input,),
+            value,
+            lambda ctx, g: masked_scatter(zeros(g, ctx.mask.shape), ctx.mask, g),
+            {"mask": at},
+        )
     return value if out is None else core.deliver(value, out, "masked_select", (input,))
 
 
@@ -66,19 +75,32 @@ def _masked_scatter(inplace: bool, input: Tensor, mask: Tensor, source: Tensor) 
             f"masked_scatter: expected self and source to have same dtypes but got{input.dtype.scalar_name} and {source.dtype.scalar_name}"
         )
     if mask.dtype is not dtypes.bool:
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype.scalar_name}")
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype.scalar_name}"
+        )
     mask, source = like(mask, input), like(source, input)
     if inplace:
         at = shape.expand(mask, tuple(input.shape))
     else:
         joint = layout.broadcast_shapes(mask.shape, input.shape)
-        at, input = shape.expand(mask, joint), input if input.shape == joint else shape.expand(input, joint)
+        at, input = (
+            shape.expand(mask, joint),
+            input if input.shape == joint else shape.expand(input, joint),
+        )
 
     def run(t: Tensor) -> None:
         where_, new = reading(at, t), reading(source, t)
         masks.masked_scatter(backend_of(t), target(t), where_, new)
 
-    return change("MaskedScatterBackward0", input, (source,), run, _masked_scatter_back, {"mask": at}, inplace=inplace)
+    return change(
+        "MaskedScatterBackward0",
+        input,
+        (source,),
+        run,
+        _masked_scatter_back,
+        {"mask": at},
+        inplace=inplace,
+    )
 
 
 def _masked_scatter_back(ctx: Any, g: Tensor) -> tuple:
@@ -118,12 +140,16 @@ def searchsorted(
         if side not in ("left", "right"):
             raise RuntimeError(f"{what}side can only be 'left' or 'right' but got {side}")
         if side == "left" and right:
-            raise RuntimeError(f"{what}side and right can't be set to opposites, got side of left while right was True")
+            raise RuntimeError(
+                f"{what}side and right can't be set to opposites, got side of left while right was True"
+            )
         right = side == "right"
     rows, given = sorted_sequence, input
     need_tensor("searchsorted", sorted_sequence=rows)
     if not rows.ndim:
-        raise RuntimeError(f"{what}boundaries tensor should have positive dimension, but got 0 dimension")
+        raise RuntimeError(
+            f"{what}boundaries tensor should have positive dimension, but got 0 dimension"
+        )
     if not is_tensor(given):
         if rows.ndim != 1:
             raise RuntimeError(
@@ -143,7 +169,9 @@ def searchsorted(
                 f"{what}boundary and sorter must have the same size, but got boundary tensor {list(rows.shape)}and got sorter tensor {list(sorter.shape)}"
             )
         if sorter.dtype is not dtypes.int64:
-            raise RuntimeError(f"{what}sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}")
+            raise RuntimeError(
+                f"{what}sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}"
+            )
         if sorter.numel() and bool(((sorter < 0) | (sorter >= rows.shape[-1])).any()):
             raise RuntimeError(f"{what}sorter index out of range")
     rows, given = rows.detach(), given.detach()
@@ -153,13 +181,28 @@ def searchsorted(
     dt = dtypes.int32 if out_int32 else dtypes.int64
     order = None if sorter is None else core.kernel_operand(like(sorter, rows))
     value = core.result(
-        sort_kernels.searchsorted(backend_of(rows), core.kernel_operand(rows), core.kernel_operand(given), right, dt, order), rows.device
+        sort_kernels.searchsorted(
+            backend_of(rows),
+            core.kernel_operand(rows),
+            core.kernel_operand(given),
+            right,
+            dt,
+            order,
+        ),
+        rows.device,
     )
     return value if out is None else core.deliver(value, out, "searchsorted", ())
 
 
 @public(method=False)
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None) -> Tensor:
+def bucketize(
+    input: Any,
+    boundaries: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the bucket of each value between sorted boundaries."""
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
@@ -182,5 +225,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     elif high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     with no_grad():
-        return (tensor.unsqueeze(-1) == FUNCTIONS["arange"](num_classes, device=tensor.device)).long()
-
+        return (
+            tensor.unsqueeze(-1) == FUNCTIONS["arange"](num_classes, device=tensor.device)
+        ).long()

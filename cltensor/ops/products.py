@@ -11,15 +11,12 @@ from .. import dtypes, layout
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import gemm
-from ..codegen.operand import Operand
 from ..dtypes import dtype
 from ..runtime import device, get_backend
-from ..size import Size
 from . import core
 from .arithmetic import conj
-from .convert import complex_
 from .core import Tensor, is_tensor
-from .row import FUNCTIONS, public, with_inplace
+from .row import public, with_inplace
 
 # What C++ calls the element types, as some of torch's messages spell them.
 C_NAMES = {
@@ -36,40 +33,25 @@ def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: 
 
     a is [..., M, K] and b is [..., K, N], of one dtype, strided in any way; the bias broadcasts to [..., M, N].
     """
-    shape = Size((*a.shape[:-1], b.shape[-1]))
     dt, dev = a.dtype, a.device
-    if beta == 0:
-        bias = None
-    if not a.shape[-1] or not layout.numel(shape):
-        if bias is None:
-            return FUNCTIONS["zeros"](shape, dtype=dt, device=dev)
-        return (bias.detach().expand(shape) * beta).to(dt)
-    if dt.category == 3:
-        return _complex(a, b, bias, alpha, beta)
-    side = None if bias is None else core.kernel_operand(bias if bias.shape == shape else bias.detach().expand(shape))
-    if dt.category == 1:
+    if bias is None or beta == 0:
+        bias, beta = None, 0
+    if dt.category < 2:
         alpha, beta = int(alpha), int(beta)
-    found = gemm.matmul(get_backend(dev), core.kernel_operand(a), core.kernel_operand(b), None, alpha, beta, side)
+    elif alpha.__class__ is complex or beta.__class__ is complex:
+        return _complex_factors(run(a, b), bias, alpha, beta)
+    side = None
+    if bias is not None:
+        shape = (*a.shape[:-1], b.shape[-1])
+        side = core.kernel_operand(bias if bias.shape == shape else bias.detach().expand(shape))
+    found = gemm.matmul(get_backend(dev), core.kernel_operand(a), core.kernel_operand(b), alpha=alpha, beta=beta, bias=side)
     return core.result(found, dev)
 
 
-def _complex(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any) -> Tensor:
-    """Multiply complex matrices by four real products of their interleaved parts, read where they lie."""
-    backend, dev = get_backend(a.device), a.device
-    (ar, ai), (br, bi) = _parts(a), _parts(b)
-    real = gemm.matmul(backend, ai, bi, None, -1, 1, gemm.matmul(backend, ar, br, None, 1, 1, None))
-    imag = gemm.matmul(backend, ai, br, None, 1, 1, gemm.matmul(backend, ar, bi, None, 1, 1, None))
+def _complex_factors(product: Tensor, bias: Tensor | None, alpha: Any, beta: Any) -> Tensor:
     with no_grad():
-        value = complex_(core.result(real, dev), core.result(imag, dev))
-        if alpha != 1:
-            value = value * alpha
+        value = product * alpha
         return value if bias is None else value + bias.detach() * beta
-
-
-def _parts(x: Tensor) -> tuple[Operand, Operand]:
-    op = core.kernel_operand(x)
-    real, strides = x.dtype.to_real(), tuple([s * 2 for s in op.strides])
-    return (Operand(op.buffer, real, op.shape, strides, op.offset * 2), Operand(op.buffer, real, op.shape, strides, op.offset * 2 + 1))
 
 
 # ------------------------------------------------------------------------------------------- checks

@@ -1,7 +1,10 @@
-"""Random tensors: how bits become numbers of a distribution, and the functions that make new tensors of them.
+"""Random tensors: how bits become numbers of a distribution, and the functions that make new
+tensors of them.
 
-A random tensor is a pointwise expression over the linear index of its elements, with seed and counter as kernel arguments:
-it is lazy and fuses as any other. Where bits come from is `generator.py`; fillers of existing tensors are in `random_fill.py`.
+A random tensor is a pointwise expression over the linear index of its elements, with seed and
+counter as kernel arguments:
+it is lazy and fuses as any other. Where bits come from is `generator.py`; fillers of existing
+tensors are in `random_fill.py`.
 """
 
 from __future__ import annotations
@@ -10,12 +13,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, layout
-from ..autograd import record as graph
+from .. import dtypes
 from ..codegen import sort as sorting
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
-from ..lazy import Expr, Leaf, Scalar
+from ..layout import check_shape, numel, preserve_strides
+from ..lazy import Expr, Scalar
 from ..runtime import default_device, device, get_backend
 from ..size import Size
 from . import convert, core
@@ -33,19 +36,24 @@ _LOW32 = PointOp("low32", "x & 4294967295")
 _TOP24 = PointOp("top24", "shr(x, 40) & 16777215")
 _TOP53 = PointOp("top53", "shr(x, 11) & 9007199254740991")
 _UNIFORM = PointOp("uniform", "x * y * (w - z) + z")
-# Box-Muller: x / 2**bits is uniform in (0, 1), y in [-1/4, 1/4] is a fraction of a turn. Its sine is a Chebyshev fit, relative
-# error 3e-11 and 5e-22, because the builtins must reduce any argument and take longer than all the rest.
+# Box-Muller: x / 2**bits is uniform in (0, 1), y in [-1/4, 1/4] is a fraction of a turn. Its sine
+# is a Chebyshev fit, relative error 3e-11 and 5e-22, because the builtins must reduce any argument
+# and take longer than all the rest.
 _TURN = PointOp("turn", "0.25 - abs(x * y - 0.5)")
 _NORMAL = PointOp(
     "normal",
-    "sqrt(-2.0 * log((x + 0.5) * 2.3283064365386963e-10)) * y * (6.283185307 + y * y * (-41.34170212 + y * y * (81.60522621 + y * y * "
-    "(-76.70428132 + y * y * (42.00980573 - y * y * 14.39413537))))) * w + z",
+    "sqrt(-2.0 * unit_log((x + 0.5) * 2.3283064365386963e-10)) * y * (6.283185307 + y * y * "
+    "(-41.34170212 + y * y * (81.60522621 + y * y * (-76.70428132 + y * y * (42.00980573 - y * y "
+    "* 14.39413537))))) * w + z",
 )
 _NORMAL64 = PointOp(
     "normal",
-    "sqrt(-2.0 * log((x + 0.5) * 1.1102230246251565e-16)) * y * (6.28318530717958648 + y * y * (-41.3417022403997602 + y * y * (81.605249276075051"
-    " + y * y * (-76.7058597530607235 + y * y * (42.0586939448287363 + y * y * (-15.0946425727035869 + y * y * (3.81995243491059147 + y * y * "
-    "(-0.718118922583835631 + y * y * (0.104183096781898739 - y * y * 0.0116831038978907122))))))))) * w + z",
+    "sqrt(-2.0 * log((x + 0.5) * 1.1102230246251565e-16)) * y * (6.28318530717958648 + y * y * "
+    "(-41.3417022403997602 + y * y * (81.605249276075051 + y * y * (-76.7058597530607235 + y * y * "
+    "(42.0586939448287363 + y * y * (-15.0946425727035869 + y * y * (3.81995243491059147 + y * y * "
+    "(-0.718118922583835631 + y * y * (0.104183096781898739 - y * y * "
+    "0.0116831038978907122)))))))))"
+    " * w + z",
 )
 _BELOW32 = PointOp("below", "shr(shr(x, 32) * y + shr((x & 4294967295) * y, 32), 32) + z")
 _BELOW64 = PointOp("below", "philox_below(x, y) + z")
@@ -59,20 +67,25 @@ _EXPONENTIAL = PointOp("exponential", "-log(x) / y")
 _CAUCHY = PointOp("cauchy", "y + z * tan(pi * (x - 0.5))")
 _EXP = PointOp("exp", "exp(x)")
 _GEOMETRIC = PointOp("geometric", "max(ceil(log(x) / y), 1)")
-_POISSON = PointOp("poisson", "poisson(x, y, z, w)")
-_POISSON64 = PointOp("poisson", "poisson_double(x, y, z, w)")
 _PRECISION = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
 
 
-# ------------------------------------------------------------------------------------------- expressions
+# ---------------------------------------------------------------------- expressions
 
 
 def _bits(shape: Size, draw: Draw, op: PointOp = _BITS) -> Expr:
     """64 random bits per element, as int64."""
-    return Expr(op, dtypes.int64, dtypes.int64, shape, (core.index_expression(shape), Scalar(draw[0]), Scalar(draw[1])))
+    return Expr(
+        op,
+        dtypes.int64,
+        dtypes.int64,
+        shape,
+        (core.index_expression(shape), Scalar(draw[0]), Scalar(draw[1])),
+    )
 
 
-def _wide(dt: DType) -> DType:
+def wide_of(dt: DType) -> DType:
+    """The dtype a floating distribution is computed in."""
     return dt if dt is dtypes.float64 else dtypes.float32
 
 
@@ -82,8 +95,12 @@ def uniform(shape: Size, dt: DType, draw: Draw, low: float = 0.0, high: float = 
     if bits == 53:
         word = Expr(_TOP53, dtypes.int64, dtypes.int64, shape, (_bits(shape, draw),))
     else:
-        word = Expr(_MASKED, dtypes.int64, dtypes.int32, shape, (_bits(shape, draw), Scalar(2**bits - 1)))
-    return Expr(_UNIFORM, _wide(dt), dt, shape, (word, Scalar(2.0**-bits), Scalar(low), Scalar(high)))
+        word = Expr(
+            _MASKED, dtypes.int64, dtypes.int32, shape, (_bits(shape, draw), Scalar(2**bits - 1))
+        )
+    return Expr(
+        _UNIFORM, wide_of(dt), dt, shape, (word, Scalar(2.0**-bits), Scalar(low), Scalar(high))
+    )
 
 
 def normal(shape: Size, dt: DType, draw: Draw, mean: float = 0.0, std: float = 1.0) -> Expr:
@@ -109,7 +126,13 @@ def integers(shape: Size, dt: DType, draw: Draw, low: int, high: int) -> Expr:
     if count == 2**64:
         expr = Expr(_SHIFTED, u64, whole, shape, (bits, Scalar(low)))
     else:
-        expr = Expr(_BELOW32 if count <= 2**32 else _BELOW64, u64, whole, shape, (bits, Scalar(count), Scalar(low)))
+        expr = Expr(
+            _BELOW32 if count <= 2**32 else _BELOW64,
+            u64,
+            whole,
+            shape,
+            (bits, Scalar(count), Scalar(low)),
+        )
     return expr if whole is dt else Expr(IDENTITY, dt, dt, shape, (expr,))
 
 
@@ -118,39 +141,52 @@ def coins(shape: Size, dt: DType, draw: Draw, p: float) -> Expr:
     return Expr(_BERNOULLI, dtypes.int64, dt, shape, (_bits(shape, draw), Scalar(round(p * 2**53))))
 
 
+def coins_by(p: Tensor, shape: Size, dt: DType, draw: Draw) -> Expr:
+    """1 with the probability given per element, else 0."""
+    wide = wide_of(p.dtype)
+    source = uniform(shape, wide, draw)
+    return Expr(_BERNOULLI_BY, wide, dt, shape, (source, core.operand(p, shape)))
+
+
 def open_unit(shape: Size, dt: DType, draw: Draw) -> Expr:
     """Uniform in (0, 1), both ends left out."""
     bits = _bits(shape, draw)
     if dt is dtypes.float64:
-        return Expr(_OPEN64, dt, dt, shape, (Expr(_TOP53, dtypes.int64, dtypes.int64, shape, (bits,)),))
+        return Expr(
+            _OPEN64, dt, dt, shape, (Expr(_TOP53, dtypes.int64, dtypes.int64, shape, (bits,)),)
+        )
     low = Expr(_LOW32, dtypes.int64, dtypes.uint32, shape, (bits,))
     return Expr(_OPEN, dtypes.float32, dtypes.float32, shape, (low,))
 
 
 def exponential(shape: Size, dt: DType, draw: Draw, rate: float) -> Expr:
     """Exponential numbers of a rate."""
-    return Expr(_EXPONENTIAL, _wide(dt), dt, shape, (open_unit(shape, dt, draw), Scalar(rate)))
+    return Expr(_EXPONENTIAL, wide_of(dt), dt, shape, (open_unit(shape, dt, draw), Scalar(rate)))
 
 
 def cauchy(shape: Size, dt: DType, draw: Draw, median: float, sigma: float) -> Expr:
     """Cauchy numbers."""
-    return Expr(_CAUCHY, _wide(dt), dt, shape, (open_unit(shape, dt, draw), Scalar(median), Scalar(sigma)))
+    return Expr(
+        _CAUCHY, wide_of(dt), dt, shape, (open_unit(shape, dt, draw), Scalar(median), Scalar(sigma))
+    )
 
 
 def log_normal(shape: Size, dt: DType, draw: Draw, mean: float, std: float) -> Expr:
     """Exponentials of normal numbers."""
-    wide = _wide(dt)
+    wide = wide_of(dt)
     return Expr(_EXP, wide, dt, shape, (normal(shape, wide, draw, mean, std),))
 
 
 def geometric(shape: Size, dt: DType, draw: Draw, p: float) -> Expr:
     """The number of trials up to the first success of probability p."""
-    wide = _wide(dt)
-    inner = Expr(_GEOMETRIC, wide, wide, shape, (open_unit(shape, wide, draw), Scalar(math.log1p(-p))))
+    wide = wide_of(dt)
+    inner = Expr(
+        _GEOMETRIC, wide, wide, shape, (open_unit(shape, wide, draw), Scalar(math.log1p(-p)))
+    )
     return inner if wide is dt else Expr(IDENTITY, dt, dt, shape, (inner,))
 
 
-# ------------------------------------------------------------------------------------------- making tensors
+# ---------------------------------------------------------------------- making tensors
 
 
 def finish(expr: Expr, dt: DType, shape: Size, dev: device) -> Tensor:
@@ -160,7 +196,9 @@ def finish(expr: Expr, dt: DType, shape: Size, dev: device) -> Tensor:
     return t if t.dtype is dt else core.make(t._storage, shape, dt, dev)
 
 
-def floating(kind: str, function: str, shape: Size, dt: DType, draw_from: Generator, *params: float) -> Expr:
+def floating(
+    kind: str, function: str, shape: Size, dt: DType, draw_from: Generator, *params: float
+) -> Expr:
     """The expression of a floating distribution; complex dtypes get one over their components."""
     if dt.category < 2:
         raise NotImplementedError(f"\"{function}\" not implemented for '{dt.scalar_name}'")
@@ -168,93 +206,179 @@ def floating(kind: str, function: str, shape: Size, dt: DType, draw_from: Genera
     if dt.is_complex:
         shape, dt = Size((*shape, 2)), dt.to_real()
         if kind == "normal":  # the variance is that of the complex number
-            params = tuple(v * math.sqrt(0.5) if i else v for i, v in enumerate(params or (0.0, 1.0)))
-    return make(shape, dt, draw_from.take(layout.numel(shape)), *params)
+            params = tuple(
+                v * math.sqrt(0.5) if i else v for i, v in enumerate(params or (0.0, 1.0))
+            )
+    return make(shape, dt, draw_from.take(numel(shape)), *params)
 
 
 def place(dev: Any) -> device:
     """Return the device for a `device=` argument."""
-    return convert.canonical(default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev)
+    return convert.canonical(
+        default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev
+    )
 
 
 def parse_size(function: str, args: tuple, size: Any) -> Size:
     """Accept `size` as ints, one sequence, or by name."""
     if not args:
         if size is None:
-            raise TypeError(f"{function}() missing 1 required positional arguments: \"size\"")
+            raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
         if not isinstance(size, tuple | list):
-            raise TypeError(f"{function}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+            raise TypeError(
+                f"{function}(): argument 'size' must be tuple of ints, not {type(size).__name__}"
+            )
         args = (size,)
     elif size is not None:
         raise TypeError(f"{function}() got multiple values for argument 'size'")
-    elif not (isinstance(args[0], int | tuple | list) or core.is_tensor(args[0]) or hasattr(args[0], "__index__")):
-        raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(args[0]).__name__}")
-    return Size(layout.check_shape(sizes(function, args, "size")))
+    elif not (
+        isinstance(args[0], int | tuple | list)
+        or core.is_tensor(args[0])
+        or hasattr(args[0], "__index__")
+    ):
+        raise TypeError(
+            f"{function}(): argument 'size' (position 1) must be tuple of ints, not "
+            f"{type(args[0]).__name__}"
+        )
+    return Size(check_shape(sizes(function, args, "size")))
 
 
-def _deliver(t: Tensor, out: Tensor | None, dt: Any, requires_grad: bool) -> Tensor:
+def hand_over(t: Tensor, out: Tensor | None, dt: Any, requires_grad: bool) -> Tensor:
     if out is not None:
         if dt is not None and dt is not out.dtype:
-            raise RuntimeError(f"dtype {dt.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
-        core.resize_output(out, t.shape)
+            raise RuntimeError(
+                f"dtype {dt.scalar_name} does not match dtype of out parameter "
+                f"({out.dtype.scalar_name})"
+            )
+        if out.shape != t.shape:
+            out.resize_(t.shape)
         core.overwrite(out, t, fresh=True)
         return out
     if requires_grad:
         if t.dtype.category < 2:
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         t._requires = True
     return t
 
 
-def _dtype(dt: DType | None, out: Tensor | None) -> DType:
+def dtype_for(dt: DType | None, out: Tensor | None) -> DType:
     return dt if dt is not None else out.dtype if out is not None else dtypes.get_default_dtype()
 
 
 def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
-    def make(*size: Any, generator: Generator | None = None, out: Tensor | None = None, dtype: DType | None = None, layout: Any = None,
-             device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
+    def make(
+        *size: Any,
+        generator: Generator | None = None,
+        out: Tensor | None = None,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        **named: Any,
+    ) -> Tensor:
         shape = parse_size(function, size, named.pop("size", None))
         if named:
-            raise TypeError(f"{function}() got an unexpected keyword argument '{next(iter(named))}'")
-        dt, dev = _dtype(dtype, out), out.device if out is not None else place(device)
+            raise TypeError(
+                f"{function}() got an unexpected keyword argument '{next(iter(named))}'"
+            )
+        dt, dev = dtype_for(dtype, out), out.device if out is not None else place(device)
         expr = floating(kind, kernel, shape, dt, choose(generator, dev))
-        return _deliver(finish(expr, dt, shape, dev), out, dtype, requires_grad)
+        return hand_over(finish(expr, dt, shape, dev), out, dtype, requires_grad)
 
-    def like(input: Tensor, *, generator: Generator | None = None, dtype: DType | None = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
-        return _alike(input, lambda s, d, g: floating(kind, kernel, s, d, g), function + "_like", dtype, device, generator, requires_grad, memory_format)
+    def like(
+        input: Tensor,
+        *,
+        generator: Generator | None = None,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        return _alike(
+            input,
+            lambda s, d, g: floating(kind, kernel, s, d, g),
+            function + "_like",
+            dtype,
+            device,
+            generator,
+            requires_grad,
+            memory_format,
+        )
 
-    for fn, name, text in ((make, function, doc), (like, function + "_like", doc + " Shape, dtype and device are the input's unless given.")):
+    for fn, name, text in (
+        (make, function, doc),
+        (like, function + "_like", doc + " Shape, dtype and device are the input's unless given."),
+    ):
         fn.__name__ = fn.__qualname__ = name
         fn.__doc__ = text
         public(name, method=False)(fn)
 
 
-def _alike(input: Tensor, expr: Callable[[Size, DType, Generator], Expr], function: str, dt: DType | None, dev: Any, generator: Generator | None,
-           requires_grad: bool, memory_format: Any) -> Tensor:  # fmt: skip
+def _alike(
+    input: Tensor,
+    expr: Callable[[Size, DType, Generator], Expr],
+    function: str,
+    dt: DType | None,
+    dev: Any,
+    generator: Generator | None,
+    requires_grad: bool,
+    memory_format: Any,
+) -> Tensor:
     if not core.is_tensor(input):
-        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(
+            f"{function}(): argument 'input' (position 1) must be Tensor, not "
+            f"{type(input).__name__}"
+        )
     dt = input.dtype if dt is None else dt
     where = input.device if dev is None else place(dev)
     shape = Size(input.shape)
     t = finish(expr(shape, dt, choose(generator, where)), dt, shape, where)
     if not input.is_contiguous() and "contiguous_format" not in str(memory_format):
-        t = core.make(t._storage, shape, dt, where, layout.preserve_strides(tuple(input.shape), input._strides), 0)
-    return _deliver(t, None, None, requires_grad)
+        t = core.make(
+            t._storage, shape, dt, where, preserve_strides(tuple(input.shape), input._strides), 0
+        )
+    return hand_over(t, None, None, requires_grad)
 
 
 _factory("rand", "uniform", "check_uniform_bounds", "Make a tensor of numbers uniform in [0, 1).")
-_factory("randn", "normal", "normal_kernel_cpu", "Make a tensor of normal numbers of mean 0 and variance 1.")
-rand, randn, rand_like, randn_like = (FUNCTIONS[n] for n in ("rand", "randn", "rand_like", "randn_like"))
+_factory(
+    "randn",
+    "normal",
+    "normal_kernel_cpu",
+    "Make a tensor of normal numbers of mean 0 and variance 1.",
+)
+rand, randn, rand_like, randn_like = (
+    FUNCTIONS[n] for n in ("rand", "randn", "rand_like", "randn_like")
+)
 
-_C_NAMES = {"Byte": "unsigned char", "Char": "signed char", "Short": "short", "Int": "int", "Long": "int64_t", "Bool": "bool", "Half": "at::Half",
-            "BFloat16": "at::BFloat16", "Float": "float", "Double": "double", "UInt16": "unsigned short", "UInt32": "unsigned int", "UInt64": "uint64_t"}  # fmt: skip
+_C_NAMES = {
+    "Byte": "unsigned char",
+    "Char": "signed char",
+    "Short": "short",
+    "Int": "int",
+    "Long": "int64_t",
+    "Bool": "bool",
+    "Half": "at::Half",
+    "BFloat16": "at::BFloat16",
+    "Float": "float",
+    "Double": "double",
+    "UInt16": "unsigned short",
+    "UInt32": "unsigned int",
+    "UInt64": "uint64_t",
+}
 
 
 def check_range(dt: DType, low: int, high: int) -> None:
     """Raise torch's errors for an integer range that is empty or does not fit the dtype."""
     if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
     if dt.category < 2:
         info = dtypes.iinfo(dt) if dt.category else None
         lowest, highest = (info.min, info.max) if info else (0, 1)
@@ -267,14 +391,29 @@ def _whole(function: str, name: str, value: Any, position: int) -> int:
     if core.is_tensor(value) and value.numel() == 1 and value.dtype.category < 2:
         return int(value)
     if isinstance(value, bool | float | complex) or not hasattr(value, "__index__"):
-        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be int, not {type(value).__name__}")
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be int, not "
+            f"{type(value).__name__}"
+        )
     return value.__index__()
 
 
 @public(method=False)
-def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None, out: Tensor | None = None,
-            dtype: DType | None = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """Make a tensor of integers uniform in [low, high): `randint(high, size)` or `randint(low, high, size)`.
+def randint(
+    *args: Any,
+    low: Any = None,
+    high: Any = None,
+    size: Any = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a tensor of integers uniform in [low, high): `randint(high, size)` or `randint(low,
+    high, size)`.
 
     RuntimeError for an empty range or one that the dtype cannot hold.
     """
@@ -286,43 +425,72 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     elif len(given) == 1:
         low, high = (low, given[0]) if high is None else (given[0], high)
     if high is None or size is None or len(given) > 2:
-        raise TypeError("randint() received an invalid combination of arguments: expected (int high, tuple of ints size) or (int low, int high, tuple of ints size)")
+        raise TypeError(
+            "randint() received an invalid combination of arguments: expected (int high, tuple "
+            "of ints size) or (int low, int high, tuple of ints size)"
+        )
     low = 0 if low is None else _whole("randint", "low", low, 1)
     high = _whole("randint", "high", high, len(given) or 1)
     shape = parse_size("randint", (), size)
     dt = dtype if dtype is not None else out.dtype if out is not None else dtypes.int64
     dev = out.device if out is not None else place(device)
     check_range(dt, low, high)
-    expr = integers(shape, dt, choose(generator, dev).take(globals()["layout"].numel(shape)), low, high)
-    return _deliver(finish(expr, dt, shape, dev), out, dtype, requires_grad)
+    expr = integers(shape, dt, choose(generator, dev).take(numel(shape)), low, high)
+    return hand_over(finish(expr, dt, shape, dev), out, dtype, requires_grad)
 
 
 @public(method=False)
-def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, generator: Generator | None = None, dtype: DType | None = None,
-                 layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
-    """Make a tensor of the input's shape of integers uniform in [low, high): `(input, high)` or `(input, low, high)`."""
+def randint_like(
+    input: Tensor,
+    *args: Any,
+    low: Any = None,
+    high: Any = None,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Make a tensor of the input's shape of integers uniform in [low, high): `(input, high)` or
+    `(input, low, high)`."""
     if len(args) == 2:
         low, high = args
     elif len(args) == 1:
         low, high = (low, args[0]) if high is None else (args[0], high)
     if high is None:
-        raise TypeError("randint_like() missing 1 required positional arguments: \"high\"")
-    first, last = 0 if low is None else _whole("randint_like", "low", low, 2), _whole("randint_like", "high", high, 2)
-    numel = globals()["layout"].numel
+        raise TypeError('randint_like() missing 1 required positional arguments: "high"')
+    first, last = (
+        0 if low is None else _whole("randint_like", "low", low, 2),
+        _whole("randint_like", "high", high, 2),
+    )
 
     def expr(shape: Size, dt: DType, source: Generator) -> Expr:
         check_range(dt, first, last)
         return integers(shape, dt, source.take(numel(shape)), first, last)
 
-    return _alike(input, expr, "randint_like", dtype, device, generator, requires_grad, memory_format)
+    return _alike(
+        input, expr, "randint_like", dtype, device, generator, requires_grad, memory_format
+    )
 
 
 @public(method=False)
-def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: DType | None = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """Make a random permutation of 0 … n-1, int64 unless said otherwise: the order of n random keys."""
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a random permutation of 0 … n-1, int64 unless said otherwise: the order of n random
+    keys."""
     n = _whole("randperm", "n", n, 1)
-    shape = Size(globals()["layout"].check_shape((n,)))
+    shape = Size(check_shape((n,)))
     dt = dtype if dtype is not None else out.dtype if out is not None else dtypes.int64
     dev = out.device if out is not None else place(device)
     if dt is dtypes.bool:
@@ -332,175 +500,18 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     keys = core.pending(_bits(shape, choose(generator, dev).take(n)), dev)
     backend = get_backend(dev)
     t = core.result(sorting.argsort(backend, core.kernel_operand(keys), 0, False, True), dev)
-    return _deliver(t if dt is dtypes.int64 else convert.cast(t, dt), out, dtype, requires_grad)
+    return hand_over(t if dt is dtypes.int64 else convert.cast(t, dt), out, dtype, requires_grad)
 
 
-def keep_mask(shape: Sequence[int], keep: float, dev: device, generator: Generator | None = None) -> Tensor:
-    """Make a bool tensor whose elements are true with probability `keep`: what dropout multiplies by."""
+def keep_mask(
+    shape: Sequence[int], keep: float, dev: device, generator: Generator | None = None
+) -> Tensor:
+    """Make a bool tensor whose elements are true with probability `keep`: what dropout multiplies
+    by."""
     size = Size(shape)
-    return core.pending(coins(size, dtypes.bool, choose(generator, dev).take(layout.numel(size)), keep), dev)
+    return core.pending(
+        coins(size, dtypes.bool, choose(generator, dev).take(numel(size)), keep), dev
+    )
 
 
-# ------------------------------------------------------------------------------------------- from parameters
-
-
-def zeros(shape: Size, dt: DType, dev: device) -> Tensor:
-    """A lazy tensor of zeros: the gradient of a draw with respect to its parameters."""
-    return core.pending(Expr(IDENTITY, dt, dt, Size(shape), (Scalar(0),)), dev)
-
-
-def no_gradient(ctx: Any, g: Tensor) -> tuple:
-    """Zeros for every input that wants a gradient."""
-    return tuple(zeros(shape, g.dtype, g.device) if wanted else None for shape, wanted in zip(ctx.shapes, ctx.needs, strict=True))
-
-
-def on_host(dev: device) -> bool:
-    """Whether a check of values may wait for them: on cpu only, where torch's checks do too."""
-    return dev.type == "cpu"
-
-
-def check_probability(p: Tensor) -> None:
-    """RuntimeError unless all probabilities lie in [0, 1]."""
-    if on_host(p.device) and p.numel() and not bool(((p >= 0) & (p <= 1)).all()):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-
-
-def coins_by(p: Tensor, shape: Size, dt: DType, draw: Draw) -> Expr:
-    """1 with the probability given per element, else 0."""
-    wide = _wide(p.dtype)
-    source = uniform(shape, wide, draw)
-    return Expr(_BERNOULLI_BY, wide, dt, shape, (source, core.operand(p, shape)))
-
-
-@public()
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
-    """Draw 0 or 1, with the input's elements as probabilities, or with `p` for all. RuntimeError outside [0, 1]."""
-    shape, dt, dev = Size(input.shape), input.dtype, input.device
-    source = choose(generator, dev)
-    if p is not None:
-        check_p(p)
-        t = core.pending(coins(shape, dt, source.take(input.numel()), float(p)), dev)
-    else:
-        if dt.category != 2:
-            raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{dt.scalar_name}'")
-        check_probability(input.detach())
-        t = core.pending(coins_by(input, shape, dt, source.take(input.numel())), dev)
-    if out is None:
-        graph.record("BernoulliBackward0", (input,), t, no_gradient)
-        return t
-    return core.deliver(t, out, "bernoulli", (input,))
-
-
-def check_p(p: float) -> None:
-    """RuntimeError unless a probability lies in [0, 1]."""
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-
-
-def check_std(std: Any) -> None:
-    """RuntimeError for a negative standard deviation; TypeError kinds are the caller's."""
-    if core.is_tensor(std):
-        if std.is_complex():
-            raise RuntimeError("normal expects standard deviation to be non-complex")
-        if on_host(std.device) and std.numel() and not bool((std.detach() >= 0).all()):
-            raise RuntimeError("normal expects all elements of std >= 0.0")
-    elif not std >= 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-
-
-@public("normal", method=False)
-def normal_(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None, dtype: DType | None = None,
-            layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """Draw normal numbers; mean and std are tensors, broadcast together, or numbers, then with a `size`.
-
-    RuntimeError for a negative std.
-    """
-    parameters = [x for x in (mean, std) if core.is_tensor(x)]
-    check_std(std)
-    if not parameters:
-        if size is None:
-            raise TypeError("normal() received an invalid combination of arguments: two numbers need a size")
-        shape = parse_size("normal", (), size)
-        dt, dev = _dtype(dtype, out), out.device if out is not None else place(device)
-        expr = floating("normal", "normal_kernel_cpu", shape, dt, choose(generator, dev), float(mean), float(std))
-        return _deliver(finish(expr, dt, shape, dev), out, dtype, requires_grad)
-    dev = core.common_device(parameters, "normal")
-    dt = parameters[0].dtype
-    shape = Size(globals()["layout"].broadcast_shapes(*[x.shape for x in parameters]))
-    expr = floating("normal", "normal_kernel_cpu", shape, dt, choose(generator, dev))
-    noise = finish(expr, dt, shape, dev)
-    plain = [x.detach() if core.is_tensor(x) else x for x in (mean, std)]
-    t = noise * plain[1] + plain[0]
-    if out is not None:
-        return core.deliver(t, out, "normal", parameters)
-    which = 3 if len(parameters) == 2 else 1 if core.is_tensor(mean) else 2
-    graph.record(f"NormalBackward{which}", tuple(parameters), t, no_gradient)
-    return t
-
-
-@public(method=False)
-def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw Poisson numbers, with the input's elements as rates. RuntimeError for a negative rate."""
-    dt, dev, shape = input.dtype, input.device, Size(input.shape)
-    if dt.category != 2:
-        raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{dt.scalar_name}'")
-    rate = input.detach()
-    if on_host(dev) and rate.numel() and not bool((rate >= 0).all()):
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    wide = _wide(dt)
-    rate = (rate if dt is wide else convert.cast(rate, wide)).contiguous()
-    seed, first = choose(generator, dev).take(rate.numel())
-    # The rate travels as a bit pattern, because a node's operands all have its integer compute type.
-    memory = core.kernel_operand(rate)
-    rate._storage.reads += 1
-    leaf = Leaf(memory.buffer, dtypes.int64 if dt is dtypes.float64 else dtypes.int32, None, memory.offset)
-    i64 = dtypes.int64
-    expr = Expr(_POISSON64 if dt is dtypes.float64 else _POISSON, i64, i64, shape, (core.index_expression(shape), Scalar(seed), Scalar(first), leaf))
-    t = core.pending(Expr(IDENTITY, dt, dt, shape, (expr,)), dev)
-    graph.record("PoissonBackward0", (input,), t, no_gradient)
-    return t
-
-
-@public()
-def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
-    """Draw indices of classes, whose weights are a row (or each row) of the input: int64, `num_samples` per row.
-
-    RuntimeError for weights that are negative, not finite or all zero, and for more samples than classes without replacement.
-    """
-    dt, dev = input.dtype, input.device
-    if dt.category != 2:
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {dt.scalar_name}")
-    if input.ndim not in (1, 2):
-        raise RuntimeError("prob_dist must be 1 or 2 dim")
-    if num_samples <= 0:
-        raise RuntimeError("cannot sample n_sample <= 0 samples")
-    classes = input.shape[-1]
-    if not replacement and num_samples > classes:
-        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if classes > 2**24:
-        raise RuntimeError("number of categories cannot exceed 2^24")
-    p = input.detach()
-    wide = _wide(dt)
-    p = p if dt is wide else convert.cast(p, wide)
-    if not p.numel():
-        return core.deliver(zeros(Size((*input.shape[:-1], num_samples)), dtypes.int64, dev), out, "multinomial", (input,))
-    total = p.sum(-1, keepdim=True)
-    if on_host(dev):
-        if not bool(((p >= 0) & (p < math.inf)).all()):
-            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-        if not bool((total > 0).all()):
-            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    source = choose(generator, dev)
-    if replacement and num_samples > 1:
-        shape = Size((*p.shape[:-1], num_samples))
-        ladder = p.cumsum(-1)
-        u = core.pending(uniform(shape, wide, source.take(layout.numel(shape))), dev) * ladder[..., -1:]
-        t = FUNCTIONS["searchsorted"](ladder, u, right=True).clamp(max=classes - 1)
-    else:
-        # The largest p/q, q exponential, is a class drawn by weight; the next largest the next one drawn.
-        race = p / core.pending(exponential(p.shape, wide, source.take(p.numel()), 1.0), dev)
-        t = race.argmax(-1, keepdim=True) if num_samples == 1 else race.topk(num_samples, -1)[1]
-    return core.deliver(t, out, "multinomial", (input,))
-
-
-from . import random_fill  # noqa: E402, F401 - registers the in-place fillers
+from . import random_draw, random_fill  # noqa: E402, F401 - registers the rest

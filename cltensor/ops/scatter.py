@@ -90,7 +90,11 @@ def both(name: str, fn: Callable, *, out: bool = True) -> None:
     def function(*args: Any, **kwargs: Any) -> Tensor:
         into = kwargs.pop("out", None) if out else None
         value = fn(False, *args, **kwargs)
-        return value if into is None else core.deliver(value, into, name, [a for a in args if is_tensor(a)])
+        return (
+            value
+            if into is None
+            else core.deliver(value, into, name, [a for a in args if is_tensor(a)])
+        )
 
     @functools.wraps(fn)
     def method_(*args: Any, **kwargs: Any) -> Tensor:
@@ -110,7 +114,9 @@ def need_tensor(function: str, **named: Any) -> None:
     """Raise torch's TypeError for an argument that must be a tensor and is not."""
     for name, value in named.items():
         if not is_tensor(value):
-            raise TypeError(f"{function}(): argument '{name}' must be Tensor, not {type(value).__name__}")
+            raise TypeError(
+                f"{function}(): argument '{name}' must be Tensor, not {type(value).__name__}"
+            )
 
 
 def like(x: Tensor, t: Tensor) -> Tensor:
@@ -148,25 +154,40 @@ def _check_index(function: str, index: Tensor) -> None:
 
 
 @public()
-def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def gather(
+    input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None
+) -> Tensor:
     """Take `input[index[i][j]][j]` (for dim 0), in the shape of `index`."""
     _check_index("gather", index)
     dim = layout.wrap_dim(dim, input.ndim)
     index = like(index, input)
     if index.numel():
         if max(1, index.ndim) != max(1, input.ndim):
-            raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+            raise RuntimeError(
+                "Index tensor must have the same number of dimensions as input tensor"
+            )
         for d in range(min(index.ndim, input.ndim)):
             if d != dim and index.shape[d] > input.shape[d]:
                 raise RuntimeError(
                     f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
                     f"{list(input.shape)} apart from dimension {dim}"
                 )
-        value = core.result(kernels.gather(backend_of(input), core.kernel_operand(input), dim, core.kernel_operand(index)), input.device)
+        value = core.result(
+            kernels.gather(
+                backend_of(input), core.kernel_operand(input), dim, core.kernel_operand(index)
+            ),
+            input.device,
+        )
     else:
         value = input.new_empty(tuple(index.shape))
     if graph.needs_grad(input):
-        graph.record("GatherBackward0", (input,), value, _gather_back, {"dim": dim, "index": index, "sparse_grad": sparse_grad})
+        graph.record(
+            "GatherBackward0",
+            (input,),
+            value,
+            _gather_back,
+            {"dim": dim, "index": index, "sparse_grad": sparse_grad},
+        )
     return value if out is None else core.deliver(value, out, "gather", (input,))
 
 
@@ -174,7 +195,9 @@ def _gather_back(ctx: Any, g: Tensor) -> Tensor:
     return zeros(g, ctx.shapes[0]).scatter_add(ctx.dim, ctx.index, g)
 
 
-def _check_scatter(t: Tensor, dim: int, index: Tensor, src: Any, function: str = "scatter") -> tuple[int, Tensor, Any]:
+def _check_scatter(
+    t: Tensor, dim: int, index: Tensor, src: Any, function: str = "scatter"
+) -> tuple[int, Tensor, Any]:
     _check_index(function, index)
     dim = layout.wrap_dim(dim, t.ndim)
     index = like(index, t)
@@ -197,21 +220,39 @@ def _check_scatter(t: Tensor, dim: int, index: Tensor, src: Any, function: str =
                 f"larger size than src {list(src.shape)}"
             )
     elif wrong:
-        raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(t.shape)} apart from dimension {dim}")
+        raise RuntimeError(
+            f"Expected index {list(index.shape)} to be no larger than self {list(t.shape)} apart from dimension {dim}"
+        )
     return dim, index, src
 
 
-def _scatter_into(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None, include_self: bool = True) -> None:
+def _scatter_into(
+    t: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any,
+    reduce: str | None = None,
+    include_self: bool = True,
+) -> None:
     if index.numel():
         at, value = reading(index, t), reading(src, t) if is_tensor(src) else src
         kernels.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
 
 
-def _scatter(inplace: bool, input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+def _scatter(
+    inplace: bool,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:
     """Write `src` (a tensor or a number) to `input[index[i][j]][j]` (for dim 0); `reduce`: "add" or "multiply"."""
     src = value if src is None else src
     if src is None:
-        raise TypeError("scatter() missing 1 required positional arguments: \"src\"")
+        raise TypeError('scatter() missing 1 required positional arguments: "src"')
     if not is_tensor(src):
         if src.__class__ not in NUMBERS:
             src = src.item()
@@ -223,12 +264,34 @@ def _scatter(inplace: bool, input: Tensor, dim: int, index: Tensor, src: Any = N
         if is_tensor(src):
             _warn_reduce()
         return change(
-            "NotImplemented", input, (), lambda t: _scatter_into(t, dim, index, src, reduce), _no_formula, {}, inplace=inplace
+            "NotImplemented",
+            input,
+            (),
+            lambda t: _scatter_into(t, dim, index, src, reduce),
+            _no_formula,
+            {},
+            inplace=inplace,
         )
     saved = {"dim": dim, "index": index}
     if is_tensor(src):
-        return change("ScatterBackward0", input, (src,), lambda t: _scatter_into(t, dim, index, src), _scatter_back, saved, inplace=inplace)
-    return change("ScatterBackward1", input, (), lambda t: _scatter_into(t, dim, index, src), _scatter_value_back, saved, inplace=inplace)
+        return change(
+            "ScatterBackward0",
+            input,
+            (src,),
+            lambda t: _scatter_into(t, dim, index, src),
+            _scatter_back,
+            saved,
+            inplace=inplace,
+        )
+    return change(
+        "ScatterBackward1",
+        input,
+        (),
+        lambda t: _scatter_into(t, dim, index, src),
+        _scatter_value_back,
+        saved,
+        inplace=inplace,
+    )
 
 
 def _warn_reduce() -> None:
@@ -270,11 +333,22 @@ def _scatter_add_back(ctx: Any, g: Tensor) -> tuple:
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-def _scatter_reduce(inplace: bool, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+def _scatter_reduce(
+    inplace: bool,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
     """Reduce `src` into `input[index[i][j]][j]` by "sum", "prod", "mean", "amax" or "amin"."""
     need_tensor("scatter_reduce", src=src)
     if reduce not in REDUCTIONS:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
     dim, index, src = _check_scatter(input, dim, index, src)
     saved = {"dim": dim, "index": index, "reduce": reduce, "include_self": include_self}
 
@@ -283,10 +357,21 @@ def _scatter_reduce(inplace: bool, input: Tensor, dim: int, index: Tensor, src: 
 
     if reduce in ("prod", "amax", "amin") and graph.needs_grad(input, src):
         saved |= {"self": input, "src": src}
-    return with_result("ScatterReduceBackward0", input, src, run, _scatter_reduce_back, saved, reduce, inplace)
+    return with_result(
+        "ScatterReduceBackward0", input, src, run, _scatter_reduce_back, saved, reduce, inplace
+    )
 
 
-def with_result(node: str, input: Tensor, src: Tensor, run: Callable, backward: Callable, saved: dict, reduce: str, inplace: bool) -> Tensor:
+def with_result(
+    node: str,
+    input: Tensor,
+    src: Tensor,
+    run: Callable,
+    backward: Callable,
+    saved: dict,
+    reduce: str,
+    inplace: bool,
+) -> Tensor:
     """As `change`, for reductions whose gradient needs the result."""
     if reduce not in ("prod", "amax", "amin") or not graph.needs_grad(input, src):
         return change(node, input, (src,), run, backward, saved, inplace=inplace)
@@ -315,7 +400,9 @@ def _scatter_reduce_back(ctx: Any, g: Tensor) -> tuple:
     return own, None if part is None else uncrop(part, ctx.shapes[1])
 
 
-def reduction_grads(ctx: Any, g: Tensor, pick: Callable, put: Callable, again: Callable, fit: Callable) -> tuple:
+def reduction_grads(
+    ctx: Any, g: Tensor, pick: Callable, put: Callable, again: Callable, fit: Callable
+) -> tuple:
     """Gradients of a reduction into positions: `pick` reads them, `put` adds to them, `again` repeats the reduction."""
     reduce, first, second = ctx.reduce, ctx.needs[0], ctx.needs[1]
     if reduce == "sum":
@@ -354,7 +441,9 @@ both("scatter_reduce", _scatter_reduce)
 def _flat_index(function: str, index: Tensor) -> None:
     need_tensor(function, index=index)
     if index.dtype is not dtypes.int64:
-        raise RuntimeError(f"{function}(): Expected a long tensor for index, but got {index.dtype.scalar_name}")
+        raise RuntimeError(
+            f"{function}(): Expected a long tensor for index, but got {index.dtype.scalar_name}"
+        )
 
 
 @public()
@@ -362,7 +451,10 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Take elements of the flattened tensor; negative indices count from the end."""
     _flat_index("take", index)
     index = like(index, input)
-    value = core.result(kernels.take(backend_of(input), core.kernel_operand(input), core.kernel_operand(index)), input.device)
+    value = core.result(
+        kernels.take(backend_of(input), core.kernel_operand(input), core.kernel_operand(index)),
+        input.device,
+    )
     if graph.needs_grad(input):
         graph.record("TakeBackward0", (input,), value, _take_back, {"index": index})
     return value if out is None else core.deliver(value, out, "take", (input,))
@@ -373,11 +465,15 @@ def _take_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 @public()
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+def take_along_dim(
+    input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Take along a dimension where sizes broadcast in the others; of the flattened tensor without `dim`."""
     need_tensor("take_along_dim", indices=indices)
     if indices.dtype is not dtypes.int64:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_name}")
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_name}"
+        )
     if dim is None:
         return gather(input.reshape(-1), 0, indices.reshape(-1), out=out)
     if input.ndim != indices.ndim:
@@ -395,7 +491,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     return gather(input, dim, indices.expand(tuple(wide)), out=out)
 
 
-def _put(inplace: bool, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+def _put(
+    inplace: bool, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False
+) -> Tensor:
     """Write `source` to positions of the flattened tensor, or add it there."""
     _flat_index("put_", index)
     need_tensor("put_", source=source)
@@ -414,9 +512,23 @@ def _put(inplace: bool, input: Tensor, index: Tensor, source: Tensor, accumulate
     def run(t: Tensor) -> None:
         if index.numel():
             at = reading(index, t)
-            kernels.put(backend_of(t), target(t), at, reading(values.detach().reshape(tuple(index.shape)), t), accumulate)
+            kernels.put(
+                backend_of(t),
+                target(t),
+                at,
+                reading(values.detach().reshape(tuple(index.shape)), t),
+                accumulate,
+            )
 
-    return change("PutBackward0", input, (values,), run, _put_back, {"index": index, "accumulate": accumulate}, inplace=inplace)
+    return change(
+        "PutBackward0",
+        input,
+        (values,),
+        run,
+        _put_back,
+        {"index": index, "accumulate": accumulate},
+        inplace=inplace,
+    )
 
 
 def _put_back(ctx: Any, g: Tensor) -> tuple:

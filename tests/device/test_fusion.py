@@ -1,5 +1,6 @@
 """Laziness: what fuses, what is counted, and that it never changes a value, whatever is written in place."""
 
+import dataclasses
 import os
 import random
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import cltensor as ct
+from cltensor import config
 from cltensor.runtime import STATS
 
 
@@ -162,6 +164,41 @@ def test_a_training_loop_in_steady_state_builds_nothing_and_holds_no_more():
     ct.opencl.synchronize()
     assert STATS.builds + STATS.disk_hits == made
     assert ct.opencl.memory_allocated() <= held
+
+
+def test_ten_thousand_steps_hold_no_more():
+    w = leaf(4, 4, requires_grad=True)
+    x = leaf(4, 4)
+
+    def step():
+        (w * x).sigmoid().sum().backward()
+        with ct.no_grad():
+            w.sub_(w.grad, alpha=0.01)
+            w.grad.zero_()
+
+    for _ in range(100):
+        step()
+    ct.opencl.synchronize()
+    held, reserved = ct.opencl.memory_allocated(), ct.opencl.memory_reserved()
+    for _ in range(10_000):
+        step()
+    ct.opencl.synchronize()
+    assert ct.opencl.memory_allocated() <= held
+    assert ct.opencl.memory_reserved() <= 2 * reserved
+    assert len(x._storage.backend.pending) < 300
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_running_every_op_at_once_gives_the_same_bits(dtype, monkeypatch):
+    def run():
+        x = ct.tensor(np.linspace(-3, 3, 37), dtype=getattr(ct, dtype))
+        y = (x * 3 + 1) / 7 - x * x
+        z = (y.sigmoid() * x).exp()
+        return [v.double().tolist() for v in (y, z)]
+
+    lazily = run()
+    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+    assert run() == lazily
 
 
 # ------------------------------------------------------------------ random programs against numpy

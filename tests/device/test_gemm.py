@@ -36,7 +36,7 @@ def put(backend: Any, x: np.ndarray, dt: Any = None) -> Operand:
     offset = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.itemsize
     data = to_bits(base) if dt is dtypes.bfloat16 else base
     buffer = backend.alloc(data.nbytes)
-    backend.write(buffer, 0, np.ascontiguousarray(data))
+    backend.write(buffer, 0, data.ravel(order="K"))
     return Operand(buffer, dt, x.shape, tuple(s // x.itemsize for s in x.strides), offset)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import kernel_tools as kt
 import pytest
 
 from cltensor import dtypes
 from cltensor.codegen import index as ix
 from cltensor.codegen import join, mask
 from cltensor.codegen.checks import flush_checks
-
-import kernel_tools as kt
 
 torch = pytest.importorskip("torch")
 MOVED = ["bool", "int16", "float32", "float64", "complex128"]
@@ -28,7 +27,10 @@ def test_reads_move_every_item_size(be: Any, dtype: str) -> None:
     for t in (x, x.transpose(0, 2), x[1:, ::2, 3:]):
         for dim in range(3):
             i = kt.integers(0, t.shape[dim], 9)
-            kt.same(kt.get(be, ix.index_select(be, kt.put(be, t), dim, kt.put(be, i))), t.index_select(dim, i))
+            kt.same(
+                kt.get(be, ix.index_select(be, kt.put(be, t), dim, kt.put(be, i))),
+                t.index_select(dim, i),
+            )
         i = kt.integers(0, t.shape[1], (t.shape[0], 4, t.shape[2] - 1)).transpose(0, 0)
         kt.same(kt.get(be, ix.gather(be, kt.put(be, t), 1, kt.put(be, i))), t.gather(1, i))
         i = kt.integers(-t.numel(), t.numel(), (5, 2))
@@ -56,7 +58,9 @@ def test_advanced_writes(be: Any, accumulate: bool) -> None:
     v = kt.sample((*i.shape, 20), torch.float32, 2)
     o = kt.put(be, y)
     ix.advanced_set(be, o, [(0, kt.put(be, j)), (2, kt.put(be, i))], kt.put(be, v), accumulate)
-    expected = y.clone().index_put_((j[..., None], torch.arange(20), i[..., None]), v, accumulate=accumulate)
+    expected = y.clone().index_put_(
+        (j[..., None], torch.arange(20), i[..., None]), v, accumulate=accumulate
+    )
     kt.same(kt.get(be, o), expected, 1e-5)
     o = kt.put(be, y)
     ix.advanced_set(be, o, [(1, kt.put(be, torch.tensor([0, 3, -1])))], 2.5)
@@ -85,7 +89,7 @@ def test_the_last_duplicate_wins_on_a_cpu() -> None:
     kt.same(kt.get(be, o), expected)
 
 
-@pytest.mark.parametrize("size,count", [(10, 1000), (200, 50_000)])
+@pytest.mark.parametrize(("size", "count"), [(10, 1000), (200, 50_000)])
 @pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin", "mean"])
 def test_scatter_reduces(be: Any, reduce: str, size: int, count: int) -> None:
     for dtype in (torch.float32, torch.int32):
@@ -94,7 +98,11 @@ def test_scatter_reduces(be: Any, reduce: str, size: int, count: int) -> None:
             s = kt.sample(count, dtype, 1, 0.02).abs() + (1 if reduce == "prod" else 0)
             o = kt.put(be, z)
             ix.scatter(be, o, 0, kt.put(be, i), kt.put(be, s), reduce, include_self)
-            kt.same(kt.get(be, o), z.clone().scatter_reduce_(0, i, s, reduce, include_self=include_self), 1e-3)
+            kt.same(
+                kt.get(be, o),
+                z.clone().scatter_reduce_(0, i, s, reduce, include_self=include_self),
+                1e-3,
+            )
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "float64", "complex64"])
@@ -157,29 +165,52 @@ ERRORS = [
     (lambda x, i: x.gather(0, i), lambda b, x, i: ix.gather(b, x, 0, i), (4,), _at(0, 4)),
     (lambda x, i: x.gather(0, i), lambda b, x, i: ix.gather(b, x, 0, i), (4,), _at(0, -1)),
     (lambda x, i: x.index_select(0, i), lambda b, x, i: ix.index_select(b, x, 0, i), (4,), _at(4)),
-    (lambda x, i: x.index_select(1, i), lambda b, x, i: ix.index_select(b, x, 1, i), (3, 4), _at(1, -1)),
-    (lambda x, i: x.take(i), lambda b, x, i: ix.take(b, x, i), (3, 4), _at(-13)),
+    (
+        lambda x, i: x.index_select(1, i),
+        lambda b, x, i: ix.index_select(b, x, 1, i),
+        (3, 4),
+        _at(1, -1),
+    ),
+    (lambda x, i: x.take(i), ix.take, (3, 4), _at(-13)),
     (lambda x, i: x[i], lambda b, x, i: ix.advanced_get(b, x, [(0, i)]), (3, 4), _at(0, 5)),
-    (lambda x, i: x[i, i], lambda b, x, i: ix.advanced_get(b, x, [(0, i), (1, i)]), (9, 4), _at(0, 7)),
-    (lambda x, i: x.index_fill_(0, i, 1.0), lambda b, x, i: ix.index_fill(b, x, 0, i, 1.0), (3, 4), _at(-9)),
+    (
+        lambda x, i: x[i, i],
+        lambda b, x, i: ix.advanced_get(b, x, [(0, i), (1, i)]),
+        (9, 4),
+        _at(0, 7),
+    ),
+    (
+        lambda x, i: x.index_fill_(0, i, 1.0),
+        lambda b, x, i: ix.index_fill(b, x, 0, i, 1.0),
+        (3, 4),
+        _at(-9),
+    ),
     (lambda x, i: x.scatter_(0, i, 1.0), lambda b, x, i: ix.scatter(b, x, 0, i, 1.0), (4,), _at(4)),
     (
         lambda x, i: x.scatter_add_(0, i, torch.ones(2)),
-        lambda b, x, i: ix.scatter(b, x, 0, i, kt.put(b, torch.ones(2)), "add"), (4,), _at(-1, 2),
+        lambda b, x, i: ix.scatter(b, x, 0, i, kt.put(b, torch.ones(2)), "add"),
+        (4,),
+        _at(-1, 2),
     ),
     (
         lambda x, i: x.index_add_(1, i, torch.ones(3, 1)),
-        lambda b, x, i: ix.index_add(b, x, 1, i, kt.put(b, torch.ones(3, 1))), (3, 4), _at(4),
+        lambda b, x, i: ix.index_add(b, x, 1, i, kt.put(b, torch.ones(3, 1))),
+        (3, 4),
+        _at(4),
     ),
     (
         lambda x, i: x.index_copy_(0, i, torch.ones(1, 4)),
-        lambda b, x, i: ix.index_copy(b, x, 0, i, kt.put(b, torch.ones(1, 4))), (3, 4), _at(-1),
+        lambda b, x, i: ix.index_copy(b, x, 0, i, kt.put(b, torch.ones(1, 4))),
+        (3, 4),
+        _at(-1),
     ),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize("oracle,ours,shape,index", ERRORS)
-def test_bad_indices_raise_in_torchs_words(be: Any, oracle: Any, ours: Any, shape: Any, index: Any) -> None:
+@pytest.mark.parametrize(("oracle", "ours", "shape", "index"), ERRORS)
+def test_bad_indices_raise_in_torchs_words(
+    be: Any, oracle: Any, ours: Any, shape: Any, index: Any
+) -> None:
     with pytest.raises((RuntimeError, IndexError)) as expected:
         oracle(torch.zeros(shape), index)
     o = kt.put(be, torch.zeros(shape))
@@ -204,19 +235,26 @@ def test_masks(be: Any, n: int) -> None:
     kt.same(kt.get(be, o), x.clone().masked_scatter_(m, s))
     assert kt.get(be, mask.nonzero(be, kt.put(be, torch.tensor(3.0)))).shape == (1, 0)
     with pytest.raises(RuntimeError, match="Number of elements of source < number of ones in mask"):
-        mask.masked_scatter(be, o, kt.put(be, torch.ones(n, 2, dtype=torch.bool)), kt.put(be, torch.ones(1)))
+        mask.masked_scatter(
+            be, o, kt.put(be, torch.ones(n, 2, dtype=torch.bool)), kt.put(be, torch.ones(1))
+        )
         flush_checks(be)
 
 
 @pytest.mark.parametrize("dtype", MOVED)
 def test_joins(be: Any, dtype: str) -> None:
-    a, b = kt.sample((3, 4, 5), getattr(torch, dtype)), kt.sample((5, 2, 3), getattr(torch, dtype)).transpose(0, 2)
+    a, b = (
+        kt.sample((3, 4, 5), getattr(torch, dtype)),
+        kt.sample((5, 2, 3), getattr(torch, dtype)).transpose(0, 2),
+    )
     kt.same(kt.get(be, join.cat(be, [kt.put(be, a), kt.put(be, b)], 1)), torch.cat([a, b], 1))
     kt.same(kt.get(be, join.flip(be, kt.put(be, b), [0, 2])), b.flip([0, 2]))
     kt.same(kt.get(be, join.roll(be, kt.put(be, a), [1, -7], [0, 2])), a.roll([1, -7], [0, 2]))
 
 
-@pytest.mark.parametrize("dt", [d for d in dtypes.ALL if d.name != "complex32"], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "dt", [d for d in dtypes.ALL if d.name != "complex32"], ids=lambda d: d.name
+)
 def test_fill(be: Any, dt: Any) -> None:
     kind = getattr(torch, dt.name)
     x = torch.zeros(4, 6, dtype=kind)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import kernel_tools as kt
 import pytest
 
 from cltensor.codegen import scan as sc
 from cltensor.codegen import sort as so
-
-import kernel_tools as kt
 
 torch = pytest.importorskip("torch")
 
@@ -19,14 +19,25 @@ def be(request: pytest.FixtureRequest) -> Any:
     return kt.backend_for(request.param)
 
 
-SCANNED = ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+# A GPU schedule's text does not depend on the dtype in more ways than these show; PoCL builds it
+# slowly.
+GPU_SCANNED = {"float16", "float32"}
+GPU_SORTED = {"int64", "float32"}
+SCANNED = ["bool", "int64", "float16", "bfloat16", "float32", "complex64"]
 TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
 @pytest.mark.parametrize("kind", sc.KINDS)
 @pytest.mark.parametrize("dtype", SCANNED)
 def test_scans(be: Any, kind: str, dtype: str) -> None:
-    for shape, dim in [((5,), 0), ((40_000,), 0), ((3, 40, 20), 1), ((20, 40), 1), ((), 0), ((0, 3), 0)]:
+    for shape, dim in [
+        ((5,), 0),
+        ((40_000,), 0),
+        ((3, 40, 20), 1),
+        ((20, 40), 1),
+        ((), 0),
+        ((0, 3), 0),
+    ]:
         x = kt.sample(shape, getattr(torch, dtype))
         if kind == "cumprod" and x.numel() > 1000:
             continue
@@ -35,9 +46,9 @@ def test_scans(be: Any, kind: str, dtype: str) -> None:
         try:
             expected = getattr(x, kind)(dim)
         except NotImplementedError as error:
-            with pytest.raises(NotImplementedError) as found:
+            expected_text = re.escape(str(error))
+            with pytest.raises(NotImplementedError, match=expected_text):
                 sc.scan(be, kt.put(be, x), dim, kind)
-            assert str(found.value) == str(error)
             return
         found = sc.scan(be, kt.put(be, x), dim, kind)
         if kind in ("cummax", "cummin"):
@@ -62,10 +73,13 @@ def test_scan_is_the_same_every_time_and_converts_first(be: Any) -> None:
     from cltensor import dtypes
 
     y = kt.sample((4, 5), torch.float32)
-    kt.same(kt.get(be, sc.scan(be, kt.put(be, y.T), 0, "cumsum", dtypes.int64)), y.T.cumsum(0, dtype=torch.int64))
+    kt.same(
+        kt.get(be, sc.scan(be, kt.put(be, y.T), 0, "cumsum", dtypes.int64)),
+        y.T.cumsum(0, dtype=torch.int64),
+    )
 
 
-SORTED = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+SORTED = ["bool", "int8", "int64", "float16", "bfloat16", "float32", "float64"]
 
 
 def _rows(shape: tuple[int, ...], dtype: str) -> Any:
@@ -79,6 +93,10 @@ def _rows(shape: tuple[int, ...], dtype: str) -> Any:
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", SORTED)
 def test_sort_is_stable_as_torchs(be: Any, dtype: str, descending: bool) -> None:
+    if be.info.kind == "gpu" and dtype not in GPU_SORTED:
+        pytest.skip("not among the dtypes tried on a GPU schedule")
+    if descending and dtype not in GPU_SORTED:
+        pytest.skip("descending order only complements the keys")
     for shape in [(3, 1, 2), (3, 7, 2), (3, 65, 2), (2, 700, 2), (1, 40_001)]:
         x = _rows(shape, dtype)
         values, indices = so.sort(be, kt.put(be, x), 1, descending)
@@ -88,7 +106,7 @@ def test_sort_is_stable_as_torchs(be: Any, dtype: str, descending: bool) -> None
 
 
 @pytest.mark.parametrize("largest", [False, True])
-@pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "float32"])
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32"])
 def test_topk(be: Any, dtype: str, largest: bool) -> None:
     x = _rows((3, 300, 2), dtype)
     for k in (0, 1, 10, 40, 300):
@@ -99,8 +117,10 @@ def test_topk(be: Any, dtype: str, largest: bool) -> None:
         so.topk(be, kt.put(be, x), 301, 1)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int64", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["int64", "bfloat16", "float32"])
 def test_selection(be: Any, dtype: str) -> None:
+    if be.info.kind == "gpu" and dtype not in GPU_SORTED:
+        pytest.skip("not among the dtypes tried on a GPU schedule")
     x = _rows((3, 101, 2), dtype)
     o = kt.put(be, x)
     pairs = [
@@ -125,7 +145,10 @@ def test_searchsorted(be: Any, right: bool) -> None:
     q = kt.sample((20, 3), torch.float32, 1).T
     s, order = row.sort(1)
     q[0, 0], q[0, 1] = float("nan"), s[0, 50]
-    kt.same(kt.get(be, so.searchsorted(be, kt.put(be, s), kt.put(be, q), right)), torch.searchsorted(s, q, right=right))
+    kt.same(
+        kt.get(be, so.searchsorted(be, kt.put(be, s), kt.put(be, q), right)),
+        torch.searchsorted(s, q, right=right),
+    )
     found = so.searchsorted(be, kt.put(be, s[0]), kt.put(be, q), right)
     kt.same(kt.get(be, found), torch.searchsorted(s[0], q, right=right))
     found = so.searchsorted(be, kt.put(be, row), kt.put(be, q), right, sorter=kt.put(be, order))
@@ -133,12 +156,19 @@ def test_searchsorted(be: Any, right: bool) -> None:
 
 
 def test_unique(be: Any) -> None:
-    for x in (kt.integers(0, 30, (50, 40)).T, kt.sample((500,), torch.float32).round(), torch.tensor([2.0]), torch.zeros(0)):
+    for x in (
+        kt.integers(0, 30, (50, 40)).T,
+        kt.sample((500,), torch.float32).round(),
+        torch.tensor([2.0]),
+        torch.zeros(0),
+    ):
         found = so.unique(be, kt.put(be, x))
         expected = torch.unique(x, return_inverse=True, return_counts=True)
         for f, e in zip(found, expected, strict=True):
             kt.same(kt.get(be, f), e)
     x = torch.tensor([1, 1, 2, 2, 3, 1, 1, 2])
     found = so.unique_consecutive(be, kt.put(be, x))
-    for f, e in zip(found, torch.unique_consecutive(x, return_inverse=True, return_counts=True), strict=True):
+    for f, e in zip(
+        found, torch.unique_consecutive(x, return_inverse=True, return_counts=True), strict=True
+    ):
         kt.same(kt.get(be, f), e)

@@ -1,0 +1,384 @@
+"""The two kernels behind indexing, and strided copies and fills: launching them over regions and
+index operands.
+
+`move` reads through index operands (or writes through them where order does not matter); `combine`
+writes or reduces into positions where several contributions may meet, always in index order. Owns
+how the work is divided; what an operation means is index.py's. Knows nothing of tensors.
+
+Note [Order of writes]: a duplicate index means "the last one wins" for plain writes on a CPU
+schedule, and a sum (product, maximum ...) taken in index order for reductions on every schedule, so
+results are the same in every run. Plain writes on a GPU schedule leave the winner among duplicates
+open, as torch does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from .checks import Describe, checking
+from .operand import Operand
+from .region import Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
+
+if TYPE_CHECKING:
+    from ..runtime import Backend
+
+Scalar = complex | float | int | bool
+# A GPU schedule gives a lane to each position that cannot collide when there are this many, else it
+# sorts.
+_SERIAL_LANES = 4096
+
+
+class Through(NamedTuple):
+    """An index operand laid over the iteration space, and what it indexes."""
+
+    operand: Operand
+    strides: tuple[int, ...]  # over the iteration space
+    size: int  # of the indexed dim
+    step: int  # its stride in the indexed operand
+
+
+# -- the two kernels ------------------------------------------------------------------------------
+
+
+def _targets(through: Sequence[Through]) -> list[int]:
+    return [v for t in through for v in (t.operand.offset, t.size, t.step)]
+
+
+def move(
+    backend: Backend,
+    side: str,
+    dst: Operand,
+    src: Operand | tuple[int, int],
+    space: Sequence[int],
+    dst_strides: Sequence[int],
+    src_strides: Sequence[int],
+    through: Sequence[Through] = (),
+    wrap: bool = False,
+    describe: Describe | None = None,
+) -> None:
+    """Launch index_move over `space`; `src` is an operand or the two words of a scalar's bits."""
+    if not math.prod(space):
+        return
+    source = [src] if isinstance(src, Operand) else []
+    words: Sequence[int] = () if isinstance(src, Operand) else src
+    scalar = not source
+    operands = [dst, *source, *(t.operand for t in through)]
+    strides = [dst_strides, *([] if scalar else [src_strides]), *(t.strides for t in through)]
+    dims = Dims(space, strides)
+    gpu = is_gpu(backend)
+    kind = index_type(backend, *operands)
+    moving = 1 if scalar else 2
+    hoist = (
+        not gpu and all(s[-1] == 0 for s in dims.strides[moving:]) if dims.sizes[-1] >= 8 else False
+    )
+    units = () if gpu else dims.units()[:moving]
+    if gpu:
+        work = dims.n
+    else:
+        work = workers(backend, dims.n)
+    shape = "s" if scalar else ""
+    name = f"{side}{shape}_b{dst.dtype.itemsize}_r{dims.rank}_k{len(through)}"
+    key: dict[str, Any] = {
+        "T": storage(dst.dtype),
+        "I": kind,
+        "rank": dims.rank,
+        "side": side,
+        "index": tuple(t.operand.dtype.cl for t in through),
+        "wrap": wrap,
+        "hoist": hoist or (not gpu and not through),
+        "units": units,
+        "gpu": gpu,
+        "scalar": scalar,
+    }
+    buffers = [x.buffer for x in operands]
+    offsets = [dst.offset, *(x.offset for x in source)]
+    longs = words
+    nbytes = dims.n * dst.dtype.itemsize * (1 if scalar else 2) + sum(
+        dims.n * t.operand.dtype.itemsize for t in through
+    )
+    if not through:
+        run(
+            backend,
+            "index_move",
+            name,
+            buffers,
+            [dims.n, *offsets, *dims.args()],
+            work,
+            nbytes,
+            longs,
+            **key,
+        )
+        return
+    assert describe is not None
+    with checking(backend, describe) as status:
+        scalars = [status.offset, dims.n, *offsets, *_targets(through), *dims.args()]
+        run(
+            backend,
+            "index_move",
+            name,
+            [*buffers, status.buffer],
+            scalars,
+            work,
+            nbytes,
+            longs,
+            **key,
+        )
+
+
+def combine(
+    backend: Backend,
+    action: str,
+    dst: Operand,
+    src: Operand,
+    space: Sequence[int],
+    colliding: Sequence[int],
+    dst_strides: Sequence[int],
+    src_strides: Sequence[int],
+    through: Sequence[Through],
+    wrap: bool,
+    describe: Describe,
+    factor: Operand | None = None,
+) -> None:
+    """Launch index_write; `colliding` names the dims of `space` along which positions may meet."""
+    if not math.prod(space):
+        return
+    gpu = is_gpu(backend)
+    if gpu and action == "move":
+        move(backend, "set", dst, src, space, dst_strides, src_strides, through, wrap, describe)
+        return
+    strides = [dst_strides, src_strides, *(t.strides for t in through)]
+    safe = [d for d in range(len(space)) if d not in colliding]
+
+    def part(dims: Sequence[int]) -> Dims:
+        return Dims([space[d] for d in dims], [[s[d] for d in dims] for s in strides])
+
+    c, s = part(colliding), part(safe)
+    operands = [dst, src, *(t.operand for t in through)]
+    kind = index_type(backend, *operands)
+    hoist = all(not any(t.strides[d] for d in safe if space[d] != 1) for t in through)
+    if gpu and s.n < _SERIAL_LANES and c.n > 32:
+        _combine_sorted(
+            backend, action, dst, src, c, s, through, wrap, describe, factor, hoist, kind
+        )
+        return
+    # The walk with the shorter steps in memory goes inside.
+    near_c = min(
+        (abs(x) for x, n in zip(c.strides[1], c.sizes, strict=True) if n > 1), default=1 << 62
+    )
+    near_s = min(
+        (abs(x) for x, n in zip(s.strides[1], s.sizes, strict=True) if n > 1), default=1 << 62
+    )
+    # A loop over few positions of s inside would cost more than looking every index up in the loop
+    # over c.
+    outer = "c" if s.n >= 8 and (hoist or near_s <= near_c) else "s"
+    hoist = hoist and outer == "c"
+    inner = s if outer == "c" else c
+    units = () if gpu or inner.n == 1 else inner.units()[:2]
+    work: int | tuple[int, int] = s.n
+    if not gpu:
+        wanted = workers(backend, c.n * s.n)
+        # With c outside every work-item reads all indices: no more of them than cores.
+        work = (
+            min(wanted, backend.info.compute_units, max(1, s.n // 16))
+            if outer == "c"
+            else min(wanted, s.n)
+        )
+    key: dict[str, Any] = {
+        "T": storage(dst.dtype),
+        "dt": dst.dtype if action != "move" else None,
+        "I": kind,
+        "rank_c": c.rank,
+        "rank_s": s.rank,
+        "action": action,
+        "index": tuple(t.operand.dtype.cl for t in through),
+        "wrap": wrap,
+        "hoist": hoist,
+        "outer": outer,
+        "units": units,
+        "gpu": gpu,
+        "scale": factor is not None,
+    }
+    what = f"b{dst.dtype.itemsize}" if action == "move" else dst.dtype.code
+    name = f"index_{action}_{what}_{outer}_r{c.rank}{s.rank}_k{len(through)}"
+    buffers = [
+        x.buffer for x in (dst, src, *([factor] if factor else []), *(t.operand for t in through))
+    ]
+    nbytes = c.n * s.n * (3 * dst.dtype.itemsize + 8)
+    with checking(backend, describe) as status:
+        scalars = [
+            status.offset,
+            c.n,
+            s.n,
+            dst.offset,
+            src.offset,
+            *_targets(through),
+            *c.args(),
+            *s.args(),
+        ]
+        run(backend, "index_write", name, [*buffers, status.buffer], scalars, work, nbytes, **key)
+
+
+def _combine_sorted(
+    backend: Backend,
+    action: str,
+    dst: Operand,
+    src: Operand,
+    c: Dims,
+    s: Dims,
+    through: Sequence[Through],
+    wrap: bool,
+    describe: Describe,
+    factor: Operand | None,
+    hoist: bool,
+    kind: str,
+) -> None:
+    """Reduce by destination on a GPU schedule: sort the destinations, then one lane walks each
+    run of equal ones.
+    """
+    from .sort import sort_flat  # sort.py uses this module
+
+    index = tuple(t.operand.dtype.cl for t in through)
+    rows = 1 if hoist else s.n
+    common: dict[str, Any] = {
+        "I": kind,
+        "rank_c": c.rank,
+        "rank_s": s.rank,
+        "index": index,
+        "wrap": wrap,
+        "hoist": hoist,
+        "gpu": True,
+    }
+    keys = empty(backend, dtypes.int64, (rows * c.n,))
+    with checking(backend, describe) as status:
+        buffers = [keys.buffer, *(t.operand.buffer for t in through), status.buffer]
+        scalars = [status.offset, rows * c.n, c.n, *_targets(through), *c.args(), *s.args()]
+        name = f"index_keys_r{c.rank}{s.rank}_k{len(through)}"
+        run(backend, "index_keys", name, buffers, scalars, rows * c.n, rows * c.n * 16, **common)
+    ordered, order = sort_flat(backend, keys)
+    buffers = [dst.buffer, src.buffer, *([factor.buffer] if factor else [])]
+    buffers += [ordered.buffer, order.buffer, *(t.operand.buffer for t in through)]
+    scalars = [
+        rows * c.n,
+        c.n,
+        s.n,
+        dst.offset,
+        src.offset,
+        *_targets(through),
+        *c.args(),
+        *s.args(),
+    ]
+    key: dict[str, Any] = {**common, "dt": dst.dtype, "action": action, "scale": factor is not None}
+    name = f"index_runs_{action}_{dst.dtype.code}_r{c.rank}{s.rank}_k{len(through)}"
+    run(backend, "index_runs", name, buffers, scalars, c.n * s.n, c.n * s.n * 16, **key)
+
+
+def scalar_words(dt: dtypes.dtype, value: Scalar) -> tuple[int, int]:
+    """Return the storage bits of a scalar as two signed 64-bit words."""
+    raw = scalar_bytes(dt, value).ljust(16, b"\0")
+    return tuple(int(v) for v in np.frombuffer(raw, np.int64))  # type: ignore[return-value]
+
+
+def scalar_bytes(dt: dtypes.dtype, value: Scalar) -> bytes:
+    """Return how `value` is stored as `dt`; integers wrap."""
+    if dt is dtypes.bfloat16:
+        bits = int(np.float32(complex(value).real).view(np.uint32))
+        if value != value:
+            return b"\xc0\x7f"
+        return (((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF).to_bytes(2, "little")
+    if dt is dtypes.complex32:
+        value = complex(value)
+        return np.array([value.real, value.imag], np.float16).tobytes()
+    assert dt.np is not None
+    if dt.category == dtypes.INTEGRAL:
+        number = int(value.real if isinstance(value, complex) else value)
+        return (number & (2 ** (8 * dt.itemsize) - 1)).to_bytes(dt.itemsize, "little")
+    with np.errstate(over="ignore"):
+        return np.array(value).astype(dt.np).tobytes()
+
+
+def scalar_operand(
+    backend: Backend, dt: dtypes.dtype, value: Scalar, shape: Sequence[int] = ()
+) -> Operand:
+    """Put a scalar on the device and expand it to `shape`."""
+    one = empty(backend, dt, ())
+    backend.write(one.buffer, 0, np.frombuffer(scalar_bytes(dt, value), np.uint8))
+    return one._replace(shape=tuple(shape), strides=(0,) * len(shape))
+
+
+def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
+    """Copy `src` to `dst` of the same shape and item size; strides of either sign, zero only in
+    `src`.
+    """
+    if not math.prod(src.shape):
+        return
+    size = dst.dtype.itemsize
+    if is_dense(src) and is_dense(dst):
+        backend.copy(
+            src.buffer,
+            src.offset * size,
+            dst.buffer,
+            dst.offset * size,
+            math.prod(src.shape) * size,
+        )
+        return
+    if not _copy_tiled(backend, src, dst):
+        move(backend, "set", dst, src, dst.shape, dst.strides, src.strides)
+
+
+def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
+    """Copy by tiles where the two sides run along different dims and it pays; tell whether that
+    was so.
+    """
+    dims = Dims(dst.shape, [dst.strides, src.strides])
+    to, of = ([abs(s) for s in strides] for strides in dims.strides)
+    a = min(range(dims.rank), key=lambda d: to[d])
+    b = min((d for d in range(dims.rank) if of[d]), key=lambda d: of[d], default=a)
+    na, nb = dims.sizes[a], dims.sizes[b]
+    if a == b or min(na, nb) < 8 or dims.n < 4096 or of[a] < 4 * of[b] or to[b] < 4 * to[a]:
+        return False
+    rest = [d for d in range(dims.rank) if d not in (a, b)]
+    outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
+    gpu = is_gpu(backend)
+    size = dst.dtype.itemsize
+    tile, lanes = (16, 64) if gpu else (64 if size == 1 else 32 if size <= 4 else 16, 1)
+    tiles = outer.n * -(-na // tile) * -(-nb // tile)
+    work = (min(tiles, 1 << 16) * lanes, lanes) if gpu else min(tiles, workers(backend, dims.n))
+    d, s = dims.strides
+    scalars = [outer.n, dst.offset, src.offset, na, nb, d[a], d[b], s[a], s[b], *outer.args()]
+    run(
+        backend,
+        "copy_tile",
+        f"copy_tile_b{size}_r{outer.rank}",
+        [dst.buffer, src.buffer],
+        scalars,
+        work,
+        2 * dims.n * size,
+        T=storage(dst.dtype),
+        I=index_type(backend, dst, src),
+        rank=outer.rank,
+        gpu=gpu,
+        tile=tile,
+        lanes=lanes,
+        unit_d=d[a] == 1,
+        unit_s=s[b] == 1,
+    )
+    return True
+
+
+def fill_strided(backend: Backend, dst: Operand, value: Scalar) -> None:
+    """Set every element of a strided region."""
+    move(backend, "set", dst, scalar_words(dst.dtype, value), dst.shape, dst.strides, ())
+
+
+def dense(backend: Backend, x: Operand) -> Operand:
+    """Return `x` itself when row-major without gaps, else a copy that is."""
+    if is_dense(x):
+        return x
+    result = empty(backend, x.dtype, x.shape)
+    copy_strided(backend, x, result)
+    return result

@@ -1,0 +1,14 @@
+"""torch.linalg: factorizations, solvers, norms and products of (batches of) matrices.
+
+Factorizations run on the host in numpy's LAPACK, on the tensor's own memory where the host shares it (`stats().host_ops` counts
+them); products, norms, exponentials and all gradients run on the device.
+"""
+
+from __future__ import annotations
+
+from .ops.lapack import LinAlgError
+from .ops.linalg import LINALG as _LINALG
+
+globals().update(_LINALG)
+
+__all__ = ["LinAlgError", *sorted(_LINALG)]

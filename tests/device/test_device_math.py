@@ -1,0 +1,275 @@
+"""The device functions of cl_kernels/ against scipy and numpy: accuracy over wide ranges, poles,
+infinities, branch cuts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special as sp
+from support import ct as torch
+
+from cltensor.codegen.language import LIBRARY
+from cltensor.codegen.pointwise import PointOp
+from cltensor.ops import core
+
+LETTERS = "xyz"
+_ops: dict[str, PointOp] = {}
+
+
+def evaluate(name: str, *arrays: Any) -> np.ndarray:
+    """Apply a device function to arrays of one dtype."""
+    tensors = [torch.tensor(np.ascontiguousarray(a)) for a in arrays]
+    if name not in _ops:
+        _ops[name] = PointOp(name, f"{name}({', '.join(LETTERS[: len(arrays)])})")
+    t = core.compute(
+        _ops[name], tensors[0].dtype, tensors[0].dtype, tensors, tensors[0].shape, tensors[0].device
+    )
+    return t.cpu().numpy()
+
+
+def spread(low: float, high: float, n: int = 4001) -> np.ndarray:
+    return np.random.default_rng(1).uniform(low, high, n)
+
+
+def powers(low: int, high: int, n: int = 2001) -> np.ndarray:
+    return 10.0 ** np.random.default_rng(2).uniform(low, high, n)
+
+
+def error(found: np.ndarray, wanted: np.ndarray, *, mixed: bool) -> float:
+    """The largest error in units of the dtype's epsilon; with `mixed` absolute where the value is
+    below 1."""
+    eps = np.finfo(found.dtype).eps
+    tiny = float(np.finfo(found.dtype).tiny)
+    usable = (
+        np.isfinite(wanted)
+        & (np.abs(wanted) < float(np.finfo(found.dtype).max))
+        & (np.abs(wanted) > 100 * tiny)
+    )
+    size = np.abs(wanted[usable])
+    return float(
+        np.max(np.abs(found[usable] - wanted[usable]) / (np.maximum(size, 1) if mixed else size))
+        / eps
+    )
+
+
+POSITIVE = np.concatenate([spread(0.001, 30), powers(-6, 2)])
+BOTH = np.concatenate([spread(-30, 30), powers(-6, 2), -powers(-6, 2)])
+WHOLE_LINE: dict[str, tuple[Callable, np.ndarray, float, bool]] = {
+    # name: (reference, arguments, epsilons allowed, absolute below 1)
+    "lgamma": (sp.gammaln, np.concatenate([spread(-20, 20), powers(-6, 4)]), 8, True),
+    "digamma": (sp.digamma, np.concatenate([spread(0.01, 20), powers(-6, 4)]), 8, True),
+    "trigamma": (
+        lambda x: sp.polygamma(1, x),
+        np.concatenate([spread(0.01, 20), powers(-6, 4)]),
+        8,
+        False,
+    ),
+    "erfinv": (sp.erfinv, np.concatenate([spread(-1, 1), 1 - powers(-6, -1)]), 6, False),
+    "ndtri": (sp.ndtri, np.concatenate([spread(0, 1), powers(-30, -1)]), 8, False),
+    "erfcx": (sp.erfcx, np.concatenate([spread(-8, 8), powers(-6, 3)]), 24, False),
+    "log_ndtr": (sp.log_ndtr, np.concatenate([spread(-40, 5), -powers(-6, 3)]), 8, True),
+    "i0": (sp.i0, np.clip(BOTH, -80, 80), 12, False),
+    "i0e": (sp.i0e, BOTH, 12, False),
+    "i1": (sp.i1, np.clip(BOTH, -80, 80), 24, False),
+    "i1e": (sp.i1e, BOTH, 24, False),
+    "k0": (sp.k0, np.clip(POSITIVE, 0, 80), 16, False),
+    "k0e": (sp.k0e, POSITIVE, 16, False),
+    "k1": (sp.k1, np.clip(POSITIVE, 0, 80), 16, False),
+    "k1e": (sp.k1e, POSITIVE, 16, False),
+    "j0": (sp.j0, BOTH, 16, True),
+    "j1": (sp.j1, BOTH, 16, True),
+    "y0": (sp.y0, POSITIVE, 16, True),
+    "y1": (sp.y1, POSITIVE, 24, True),
+    "sj0": (lambda x: sp.spherical_jn(0, x), BOTH, 8, True),
+    "airy": (lambda x: sp.airy(x)[0], np.clip(BOTH, -30, 30), 80, True),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.fp64)])
+@pytest.mark.parametrize("name", sorted(WHOLE_LINE))
+def test_one_argument(name: str, dtype: str) -> None:
+    reference, x, allowed, mixed = WHOLE_LINE[name]
+    x = x.astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = reference(x.astype(np.float64))
+    assert error(evaluate(name, x), wanted, mixed=mixed) <= allowed
+
+
+def log_gamma_pairs(n: int = 4001) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    a = 10 ** rng.uniform(-2, 3, n)
+    return a, a * np.exp(rng.normal(0, 0.4, n))
+
+
+TWO: dict[str, tuple[Callable, Callable[[], tuple[np.ndarray, np.ndarray]], float]] = {
+    "zeta": (sp.zeta, lambda: (spread(1.05, 15), spread(0.05, 30)), 12),
+    "polygamma": (
+        lambda n, x: sp.polygamma(n.astype(int), x),
+        lambda: (np.full(4001, 3.0), spread(0.05, 30)),
+        12,
+    ),
+    "igamma": (sp.gammainc, log_gamma_pairs, 64),
+    "igammac": (sp.gammaincc, log_gamma_pairs, 64),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.fp64)])
+@pytest.mark.parametrize("name", sorted(TWO))
+def test_two_arguments(name: str, dtype: str) -> None:
+    reference, make, allowed = TWO[name]
+    a, b = (v.astype(dtype) for v in make())
+    assert (
+        error(
+            evaluate(name, a, b), reference(a.astype(np.float64), b.astype(np.float64)), mixed=True
+        )
+        <= allowed
+    )
+
+
+def test_incomplete_gamma_of_large_arguments_is_uniform() -> None:
+    a = np.float32(4e6)
+    x = (a + 2000 * np.linspace(-3, 3, 101)).astype(np.float32)
+    p, q = evaluate("igamma", np.full_like(x, a), x), evaluate("igammac", np.full_like(x, a), x)
+    assert np.abs(p + q - 1).max() < 4e-7
+    assert np.all(np.diff(p) > 0)
+    assert abs(p[50] - sp.gammainc(4e6, 4e6)) < 1e-6
+
+
+INF, NAN = np.inf, np.nan
+POINTS = [
+    ("lgamma", [0, -1, INF, NAN], [INF, INF, INF, NAN]),
+    ("digamma", [0.0, -0.0, -1, -3, INF, -INF, NAN], [-INF, INF, NAN, NAN, INF, NAN, NAN]),
+    ("erfinv", [-1, 1, 0, 1.5, NAN], [-INF, INF, 0, NAN, NAN]),
+    ("ndtri", [0, 1, 0.5, -0.1, 1.1, NAN], [-INF, INF, 0, NAN, NAN, NAN]),
+    ("erfcx", [0, INF, -INF, NAN], [1, 0, INF, NAN]),
+    ("log_ndtr", [INF, -INF, NAN], [0, -INF, NAN]),
+    ("i0e", [0, INF, -INF, NAN], [1, 0, 0, NAN]),
+    ("k0", [0, -1, INF, NAN], [INF, NAN, 0, NAN]),
+    ("y0", [0, -1, NAN], [-INF, NAN, NAN]),
+    ("sj0", [0, INF, NAN], [1, 0, NAN]),
+]
+
+
+@pytest.mark.parametrize(("name", "x", "wanted"), POINTS, ids=[p[0] for p in POINTS])
+def test_poles_and_ends(name: str, x: list[float], wanted: list[float]) -> None:
+    np.testing.assert_allclose(
+        evaluate(name, np.array(x, np.float32)), np.array(wanted, np.float32), atol=1e-7
+    )
+
+
+def complex_samples(dtype: str) -> np.ndarray:
+    rng = np.random.default_rng(4)
+    z = (rng.standard_normal(3000) + 1j * rng.standard_normal(3000)) * 10 ** rng.uniform(
+        -3, 1, 3000
+    )
+    near_circle = np.exp(1j * rng.uniform(-4, 4, 500)) * (1 + 1e-4 * rng.standard_normal(500))
+    return np.concatenate([z, near_circle]).astype(dtype)
+
+
+COMPLEX: dict[str, tuple[Callable, float]] = {
+    "cexp": (np.exp, 8),
+    "clog": (np.log, 8),
+    "csqrt": (np.sqrt, 4),
+    "csin": (np.sin, 16),
+    "ccos": (np.cos, 16),
+    "ctan": (np.tan, 12),
+    "csinh": (np.sinh, 16),
+    "ccosh": (np.cosh, 16),
+    "ctanh": (np.tanh, 12),
+    "casin": (np.arcsin, 12),
+    "cacos": (np.arccos, 12),
+    "catan": (np.arctan, 12),
+    "casinh": (np.arcsinh, 12),
+    "cacosh": (np.arccosh, 12),
+    "catanh": (np.arctanh, 12),
+    "crecip": (lambda z: 1 / z, 6),
+    "clog10": (np.log10, 8),
+    "clog2": (np.log2, 8),
+    "clog1p": (np.log1p, 8),
+    "cexpm1": (np.expm1, 8),
+    "crsqrt": (lambda z: 1 / np.sqrt(z), 8),
+    "csgn": (lambda z: z / np.abs(z), 4),
+    "cabs": (np.abs, 4),
+    "carg": (np.angle, 6),
+}
+
+
+@pytest.mark.parametrize("dtype", ["complex64", pytest.param("complex128", marks=pytest.mark.fp64)])
+@pytest.mark.parametrize("name", sorted(COMPLEX))
+def test_complex_functions(name: str, dtype: str) -> None:
+    reference, allowed = COMPLEX[name]
+    z = complex_samples(dtype)
+    wanted = reference(z.astype(np.clongdouble)).astype(np.complex128)
+    found = evaluate(name, z)
+    finite = np.isfinite(wanted) & (np.abs(wanted) < 1e30)
+    relative = np.abs(found - wanted)[finite] / np.abs(wanted)[finite]
+    assert relative.max() <= allowed * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize(
+    "name", ["csqrt", "clog", "casin", "cacos", "catan", "casinh", "cacosh", "catanh"]
+)
+def test_branch_cuts_follow_the_sign_of_zero(name: str) -> None:
+    parts = [(re, im) for re in (-2.0, -0.5, 0.5, 2.0) for im in (0.0, -0.0)] + [
+        (re, im) for re in (0.0, -0.0) for im in (-2.0, -0.5, 0.5, 2.0)
+    ]
+    z = np.array([complex(re, im) for re, im in parts], np.complex64)
+    with np.errstate(all="ignore"):
+        wanted = COMPLEX[name][0](z.astype(np.complex128))
+    np.testing.assert_allclose(evaluate(name, z), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_complex_products_and_quotients() -> None:
+    a, b = complex_samples("complex64"), complex_samples("complex64")[::-1].copy()
+    wide = a.astype(np.complex128), b.astype(np.complex128)
+    for name, wanted in (("cmul", wide[0] * wide[1]), ("cdiv", wide[0] / wide[1])):
+        assert (np.abs(evaluate(name, a, b) - wanted) / np.abs(wanted)).max() < 6e-7
+    power = evaluate("cpow", a, b[:] / 4)
+    wanted = wide[0] ** (wide[1] / 4)
+    assert np.nanmax(np.abs(power - wanted) / np.abs(wanted)) < 1e-4
+
+
+def test_complex_division_neither_overflows_nor_underflows() -> None:
+    a = np.array([1e30 + 1e30j, 1e-30 + 1e-30j, 1 + 1j, 3e38 + 0j], np.complex64)
+    b = np.array([1e30 + 1e30j, 1e-30 + 1e-30j, 1e38 + 1e38j, 3e38 + 3e38j], np.complex64)
+    np.testing.assert_allclose(evaluate("cdiv", a, b), [1, 1, 1e-38, 0.5 - 0.5j], rtol=1e-5)
+
+
+def test_division_by_complex_zero_is_infinite() -> None:
+    found = evaluate("cdiv", np.array([1 + 1j], np.complex64), np.array([0j], np.complex64))
+    assert np.isinf(found.real).all()
+    assert np.isinf(found.imag).all()
+
+
+def test_exponential_of_large_real_parts() -> None:
+    z = np.array([89 + 1.5j, 100 + 1.5j, -200 + 1j, np.inf + 0j, -np.inf + 1j], np.complex64)
+    with np.errstate(over="ignore"):
+        wanted = np.exp(z.astype(np.complex128)).astype(np.complex64)
+    found = evaluate("cexp", z)
+    np.testing.assert_allclose(found.real, wanted.real, rtol=2e-5)
+    np.testing.assert_allclose(found.imag, wanted.imag, rtol=2e-5)
+
+
+def test_every_declared_function_exists() -> None:
+    one, three = np.full(3, 0.5, np.float32), np.full(3, 0.5 + 0.5j, np.complex64)
+    arity = {
+        "zeta": 2,
+        "polygamma": 2,
+        "igamma": 2,
+        "igammac": 2,
+        "cmul": 2,
+        "cdiv": 2,
+        "cpow": 2,
+        "cpolar": 2,
+    }
+    for name, (header, _) in LIBRARY.items():
+        if header not in ("philox", "poisson"):
+            x = three if header == "complex" else one
+            assert (
+                np.isfinite(evaluate(name, *[x] * arity.get(name, 1)).real).any() or name == "zeta"
+            )

@@ -1,0 +1,176 @@
+"""Every differentiable operator: first and second derivatives against finite differences.
+
+A case is a line: a name, a function of tensors, the shapes of its inputs and the interval they are drawn from. Inputs are
+float64; the first is a strided view (every other column of a wider tensor), so that no formula relies on dense memory, and
+binary operators broadcast their second input.
+"""
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from cltensor.autograd import gradcheck, gradgradcheck
+
+F = ct.nn.functional
+M, V, ROW = (3, 4), (4,), (1, 4)
+ANY, POSITIVE, UNIT, BIG = (-2.0, 2.0), (0.3, 3.0), (-0.8, 0.8), (1.2, 3.0)
+
+UNARY = {
+    ANY: "abs neg exp exp2 expm1 sin cos atan sinh cosh tanh asinh sigmoid erf erfc square relu sgn frac sinc deg2rad rad2deg",
+    POSITIVE: "log log2 log10 log1p sqrt rsqrt reciprocal lgamma digamma",
+    UNIT: "asin acos atanh tan erfinv",
+    BIG: "acosh",
+}
+ZERO = "sign ceil floor trunc round"  # derivative zero almost everywhere
+
+CASES = [
+    ("add", lambda x, y: x + y, (M, ROW)),
+    ("add alpha", lambda x, y: ct.add(x, y, alpha=3), (M, V)),
+    ("sub", lambda x, y: x - y, (M, V)),
+    ("rsub", lambda x, y: ct.rsub(x, y, alpha=2), (M, V)),
+    ("number minus", lambda x: 3 - x, (M,)),
+    ("mul", lambda x, y: x * y, (M, ROW)),
+    ("div", lambda x, y: x / y, (M, V), POSITIVE),
+    ("number over", lambda x: 2 / x, (M,), POSITIVE),
+    ("pow", lambda x, y: x**y, (M, V), POSITIVE),
+    ("pow 3", lambda x: x**3, (M,)),
+    ("pow 2.5", lambda x: x**2.5, (M,), POSITIVE),
+    ("number pow", lambda x: 2.0**x, (M,)),
+    ("remainder", lambda x, y: ct.remainder(x, y), (M, V), BIG),
+    ("fmod", lambda x, y: ct.fmod(x, y), (M, V), BIG),
+    ("atan2", lambda x, y: ct.atan2(x, y), (M, V), POSITIVE),
+    ("hypot", lambda x, y: ct.hypot(x, y), (M, V), POSITIVE),
+    ("maximum", lambda x, y: ct.maximum(x, y), (M, V)),
+    ("minimum", lambda x, y: ct.minimum(x, y), (M, V)),
+    ("fmax", lambda x, y: ct.fmax(x, y), (M, V)),
+    ("clamp", lambda x: x.clamp(-0.5, 0.7), (M,)),
+    ("clamp tensors", lambda x, y, z: ct.clamp(x, y - 3, z + 3), (M, V, V)),
+    ("clamp_min", lambda x: x.clamp(min=0.1), (M,)),
+    ("where", lambda x, y: ct.where(ct.arange(4) > 1, x, y), (M, ROW)),
+    ("lerp", lambda x, y, w: ct.lerp(x, y, w), (M, M, M), UNIT),
+    ("lerp number", lambda x, y: ct.lerp(x, y, 0.3), (M, V)),
+    ("addcmul", lambda x, y, z: ct.addcmul(x, y, z, value=0.5), (M, V, M)),
+    ("addcdiv", lambda x, y, z: ct.addcdiv(x, y, z, value=0.5), (M, V, M), POSITIVE),
+    ("xlogy", lambda x, y: ct.xlogy(x, y), (M, V), POSITIVE),
+    ("logaddexp", lambda x, y: ct.logaddexp(x, y), (M, V)),
+    ("copysign", lambda x, y: ct.copysign(x, y), (M, V), POSITIVE),
+    ("masked_fill", lambda x: x.masked_fill(ct.arange(4) > 2, 1.5), (M,)),
+    ("logit", lambda x: ct.logit(x), (M,), (0.2, 0.8)),
+    ("gelu", lambda x: F.gelu(x), (M,)),
+    ("gelu tanh", lambda x: F.gelu(x, approximate="tanh"), (M,)),
+    ("silu", lambda x: F.silu(x), (M,)),
+    ("mish", lambda x: F.mish(x), (M,)),
+    ("softplus", lambda x: F.softplus(x), (M,)),
+    ("elu", lambda x: F.elu(x), (M,)),
+    ("leaky_relu", lambda x: F.leaky_relu(x), (M,)),
+    ("logsigmoid", lambda x: F.logsigmoid(x), (M,)),
+    ("hardswish", lambda x: F.hardswish(x), (M,)),
+    # reductions
+    ("sum", lambda x: x.sum(), (M,)),
+    ("sum dim", lambda x: x.sum(0), (M,)),
+    ("mean", lambda x: x.mean(1, keepdim=True), (M,)),
+    ("prod", lambda x: x.prod(), (M,), POSITIVE),
+    ("prod dim", lambda x: x.prod(1), (M,), POSITIVE),
+    ("var", lambda x: x.var(0), (M,)),
+    ("std", lambda x: x.std(1), (M,)),
+    ("max", lambda x: x.max(), (M,)),
+    ("max dim", lambda x: x.max(1).values, (M,)),
+    ("min dim", lambda x: x.min(0).values, (M,)),
+    ("amax", lambda x: x.amax((0, 1)), (M,)),
+    ("amin", lambda x: x.amin(1), (M,)),
+    ("norm", lambda x: x.norm(), (M,)),
+    ("norm 3", lambda x: x.norm(3, 1), (M,), POSITIVE),
+    ("logsumexp", lambda x: x.logsumexp(1), (M,)),
+    ("cumsum", lambda x: x.cumsum(1), (M,)),
+    ("cumprod", lambda x: x.cumprod(1), (M,), POSITIVE),
+    ("median", lambda x: x.median(), (M,)),
+    ("median dim", lambda x: x.median(1).values, (M,)),
+    ("kthvalue", lambda x: x.kthvalue(2, 1).values, (M,)),
+    ("sort", lambda x: x.sort(1).values, (M,)),
+    ("topk", lambda x: x.topk(2, 1).values, (M,)),
+    ("trace", lambda x: x.trace(), (M,)),
+    # shape
+    ("t", lambda x: x.t() * 2, (M,)),
+    ("permute", lambda x: x.permute(1, 0) * 2, (M,)),
+    ("reshape", lambda x: x.reshape(2, 6) * 2, (M,)),
+    ("expand", lambda x: x.unsqueeze(1).expand(3, 2, 4) * 2, (M,)),
+    ("select", lambda x: x[1] * 2, (M,)),
+    ("slice", lambda x: x[:, 1:3] * 2, (M,)),
+    ("diagonal", lambda x: x.diagonal() * 2, (M,)),
+    ("unfold", lambda x: x.unfold(1, 2, 1) * 2, (M,)),
+    ("as_strided", lambda x: x.contiguous().as_strided((2, 3), (1, 2)) * 2, (M,)),
+    ("cat", lambda x, y: ct.cat([x, y], 0), (M, ROW)),
+    ("stack", lambda x, y: ct.stack([x, y], 1), (M, M)),
+    ("repeat", lambda x: x.repeat(2, 2), (M,)),
+    ("flip", lambda x: x.flip(0), (M,)),
+    ("roll", lambda x: x.roll(1, 0), (M,)),
+    ("tril", lambda x: x.tril(), (M,)),
+    ("triu", lambda x: x.triu(1), (M,)),
+    ("diag", lambda x: x[0].diag(), (M,)),
+    ("unbind", lambda x: x.unbind(0)[1] * x.unbind(0)[0], (M,)),
+    ("split", lambda x: x.split(2, 1)[0] * 2, (M,)),
+    # indexing
+    ("index", lambda x: x[ct.tensor([0, 2, 0])], (M,)),
+    ("mask", lambda x: x[ct.tensor([True, False, True])], (M,)),
+    ("index_select", lambda x: x.index_select(1, ct.tensor([3, 3, 0])), (M,)),
+    ("gather", lambda x: x.gather(1, ct.tensor([[0, 0], [1, 2], [3, 3]])), (M,)),
+    ("scatter", lambda x, y: x.scatter(1, ct.tensor([[0], [1], [3]]), y), (M, (3, 1))),
+    ("scatter_add", lambda x, y: x.scatter_add(1, ct.tensor([[0, 0], [1, 2], [3, 3]]), y), (M, (3, 2))),
+    ("take", lambda x: x.take(ct.tensor([0, 5, 5])), (M,)),
+    ("masked_select", lambda x: x.masked_select(ct.arange(4) > 1), (M,)),
+    ("index_put", lambda x, y: x.index_put((ct.tensor([0, 2]),), y), (M, (2, 4))),
+    ("index_add", lambda x, y: x.index_add(0, ct.tensor([0, 0]), y), (M, (2, 4))),
+    # products
+    ("mm", lambda x, y: x.mm(y), (M, (4, 2))),
+    ("mv", lambda x, y: x.mv(y), (M, V)),
+    ("dot", lambda x, y: x[0].dot(y), (M, V)),
+    ("bmm", lambda x, y: x.reshape(1, 3, 4).bmm(y), (M, (1, 4, 2))),
+    ("matmul", lambda x, y: x @ y, (M, (2, 4, 2))),
+    ("addmm", lambda c, a, b: ct.addmm(c, a, b, beta=0.5, alpha=2), ((3, 2), M, (4, 2))),
+    ("addmv", lambda a, b, c: ct.addmv(c, a, b), (M, V, (3,))),
+    ("addr", lambda c, a, b: ct.addr(c, a, b), (M, (3,), V)),
+    ("outer", lambda x, y: ct.outer(x[0], y), (M, (3,))),
+    ("baddbmm", lambda c, a, b: ct.baddbmm(c.reshape(1, 3, 2), a, b), ((3, 2), (1, 3, 4), (1, 4, 2))),
+    ("cross", lambda x, y: ct.linalg.cross(x, y, dim=0), ((3, 2), (3, 2))),
+    # softmax and losses
+    ("softmax", lambda x: x.softmax(1), (M,)),
+    ("log_softmax", lambda x: x.log_softmax(0), (M,)),
+    ("cross_entropy", lambda x: F.cross_entropy(x, ct.tensor([0, 3, 1])), (M,)),
+    ("nll_loss", lambda x: F.nll_loss(x, ct.tensor([0, 3, 1])), (M,)),
+    ("mse_loss", lambda x, y: F.mse_loss(x, y), (M, M)),
+    # linear algebra
+    ("inverse", lambda x: ct.inverse(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
+    ("det", lambda x: ct.det(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
+    ("solve", lambda x, y: ct.linalg.solve(x @ x.t() + ct.eye(3, dtype=ct.float64), y), ((3, 3), (3, 2))),
+    ("cholesky", lambda x: ct.linalg.cholesky(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
+    ("qr", lambda x: ct.linalg.qr(x)[1].abs(), ((4, 3),)),
+    ("svdvals", lambda x: ct.linalg.svdvals(x), ((3, 4),)),
+    ("eigvalsh", lambda x: ct.linalg.eigvalsh(x + x.t()), ((3, 3),)),
+]
+CASES += [(name, lambda x, name=name: getattr(ct, name)(x), (M,), domain) for domain, names in UNARY.items() for name in names.split()]
+
+
+def inputs(shapes, domain):
+    rng = np.random.RandomState(3)
+    made = []
+    for k, shape in enumerate(shapes):
+        low, high = domain
+        wide = (*shape[:-1], shape[-1] * 2) if k == 0 else shape
+        t = ct.tensor(rng.uniform(low, high, wide))
+        made.append((t[..., ::2] if k == 0 else t).detach().requires_grad_())
+    return made
+
+
+@pytest.mark.parametrize("case", CASES, ids=[c[0] for c in CASES])
+def test_first_and_second_derivatives(case):
+    _, fn, shapes, *rest = case
+    xs = inputs(shapes, rest[0] if rest else ANY)
+    assert gradcheck(fn, xs)
+    assert gradgradcheck(fn, xs)
+
+
+@pytest.mark.parametrize("name", ZERO.split())
+def test_steps_have_zero_derivative(name):
+    (x,) = inputs((M,), ANY)
+    getattr(ct, name)(x).sum().backward()
+    assert not x.grad.any()

@@ -1,0 +1,503 @@
+"""Random numbers: reproducible whatever the launch, distributed as they should be; generators;
+arguments and errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from support import ct as torch
+
+from cltensor import config, lazy
+from cltensor.codegen import pointwise
+
+N = 20000
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1234)
+
+
+def numpy(t: Any) -> np.ndarray:
+    return t.detach().cpu().numpy()
+
+
+# ---------------------------------------------------------------------- reproducible
+
+DRAWS: dict[str, Callable[[], Any]] = {
+    "rand": lambda: torch.rand(1003),
+    "rand float16": lambda: torch.rand(1003, dtype=torch.float16),
+    "randn": lambda: torch.randn(17, 59),
+    "randint": lambda: torch.randint(-5, 1000, (1003,)),
+    "wide randint": lambda: torch.randint(-(2**62), 2**62, (1003,)),
+    "randperm": lambda: torch.randperm(1003),
+    "bernoulli": lambda: torch.bernoulli(torch.full((1003,), 0.3)),
+    "poisson": lambda: torch.poisson(torch.full((1003,), 20.0)),
+    "exponential": lambda: torch.empty(1003).exponential_(2),
+    "strided": lambda: torch.zeros(31, 34)[:, 1::3].uniform_(0, 2),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DRAWS))
+def test_a_seed_repeats_and_draws_differ(name: str) -> None:
+    first, second = numpy(DRAWS[name]()), numpy(DRAWS[name]())
+    assert (first != second).any()
+    torch.manual_seed(1234)
+    np.testing.assert_array_equal(numpy(DRAWS[name]()), first)
+
+
+@pytest.mark.parametrize("name", sorted(DRAWS))
+def test_numbers_do_not_depend_on_lanes_or_eagerness(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = numpy(DRAWS[name]())
+    for lanes in (1,) if name == "poisson" else (1, 16):
+        monkeypatch.setattr(
+            pointwise, "choose_lanes", lambda program, preferred, lanes=lanes: lanes
+        )
+        monkeypatch.setattr(lazy, "_kernels", {})
+        torch.manual_seed(1234)
+        np.testing.assert_allclose(numpy(DRAWS[name]()), first, rtol=1e-6, atol=1e-6)
+    monkeypatch.undo()
+    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+    torch.manual_seed(1234)
+    np.testing.assert_array_equal(numpy(DRAWS[name]()), first)
+
+
+def test_counters_are_taken_at_the_call() -> None:
+    a, b = torch.rand(64), torch.rand(64)
+    b_first = numpy(b)
+    a_second = numpy(a)
+    torch.manual_seed(1234)
+    np.testing.assert_array_equal(numpy(torch.rand(64)), a_second)
+    np.testing.assert_array_equal(numpy(torch.rand(64)), b_first)
+
+
+def test_a_prefix_of_a_longer_draw() -> None:
+    long = numpy(torch.rand(1000))
+    torch.manual_seed(1234)
+    np.testing.assert_array_equal(numpy(torch.rand(77)), long[:77])
+
+
+def test_reading_twice_gives_one_value() -> None:
+    x = torch.rand(100)
+    y = x * 2
+    np.testing.assert_array_equal(numpy(y), numpy(x) * 2)
+    z = torch.rand(8, 1)
+    wide = numpy(z + torch.zeros(8, 5))
+    np.testing.assert_array_equal(wide, np.repeat(numpy(z), 5, 1))
+
+
+def test_known_answer_of_philox() -> None:
+    """Philox4x32-10 of counter 0 under key 0, the first vector of the generator's published
+    tests."""
+    g = torch.Generator(torch.rand(1).device).manual_seed(0)
+    low = torch.empty(2, dtype=torch.int64, device=g.device).random_(-(2**63), None, generator=g)
+    assert [int(w) + 2**63 for w in numpy(low)] == [0xE169C58D6627E8D5, 0x9B00DBD8BC57AC4C]
+
+
+# ---------------------------------------------------------------------- distributions
+
+
+def fits(sample: Any, law: Any) -> None:
+    assert stats.kstest(numpy(sample).ravel().astype(np.float64), law.cdf).pvalue > 1e-3
+
+
+FLOATS = ["float32", pytest.param("float64", marks=pytest.mark.fp64)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_continuous_distributions(dtype: str) -> None:
+    kind = getattr(torch, dtype)
+    fits(torch.rand(N, dtype=kind), stats.uniform())
+    fits(torch.randn(N, dtype=kind), stats.norm())
+    x = torch.empty(N, dtype=kind)
+    fits(x.uniform_(-3, 5), stats.uniform(-3, 8))
+    fits(x.normal_(2, 0.5), stats.norm(2, 0.5))
+    fits(x.exponential_(3), stats.expon(scale=1 / 3))
+    fits(x.cauchy_(1, 2), stats.cauchy(1, 2))
+    fits(x.log_normal_(0.5, 0.7), stats.lognorm(0.7, scale=np.exp(0.5)))
+
+
+def test_uniform_stays_below_one() -> None:
+    for kind in (torch.float32, torch.float16, torch.bfloat16):
+        x = torch.rand(1 << 18, dtype=kind).float()
+        assert float(x.max()) < 1
+        assert float(x.min()) >= 0
+
+
+def test_neighbours_are_uncorrelated() -> None:
+    for x in (numpy(torch.rand(1 << 16)), numpy(torch.randn(1 << 16))):
+        for lag in (1, 2, 3, 8, 16):
+            assert abs(np.corrcoef(x[:-lag], x[lag:])[0, 1]) < 0.015
+    a, b = numpy(torch.randn(1 << 16)), numpy(torch.randn(1 << 16))
+    assert abs(np.corrcoef(a, b)[0, 1]) < 0.015
+
+
+def chi_square(found: np.ndarray, expected: np.ndarray) -> None:
+    keep = expected > 5
+    found, expected = found[keep], expected[keep]
+    assert stats.chisquare(found, expected * found.sum() / expected.sum()).pvalue > 1e-3
+
+
+def test_integers() -> None:
+    x = numpy(torch.randint(-3, 7, (N,)))
+    assert x.dtype == np.int64
+    chi_square(np.bincount(x + 3, minlength=10), np.full(10, N / 10))
+    chi_square(
+        np.bincount(numpy(torch.empty(N).random_(5)).astype(int), minlength=5), np.full(5, N / 5)
+    )
+    chi_square(
+        np.bincount(numpy(torch.zeros(N, dtype=torch.uint8).random_()), minlength=256),
+        np.full(256, N / 256),
+    )
+    wide = numpy(torch.randint(-(2**63), 2**63 - 1, (N,))).astype(np.float64)
+    assert stats.kstest(wide / 2.0**64 + 0.5, stats.uniform().cdf).pvalue > 1e-3
+
+
+def test_discrete_distributions() -> None:
+    chi_square(
+        np.bincount(numpy(torch.empty(N).bernoulli_(0.3)).astype(int)), N * np.array([0.7, 0.3])
+    )
+    p = torch.tensor([0.0, 0.25, 1.0]).repeat(4000, 1)
+    np.testing.assert_allclose(numpy(torch.bernoulli(p)).mean(0), [0, 0.25, 1], atol=0.03)
+    k = np.arange(60)
+    for rate in (0.5, 6.0, 25.0):
+        found = np.bincount(numpy(torch.poisson(torch.full((N,), rate))).astype(int), minlength=60)[
+            :60
+        ]
+        chi_square(found, N * stats.poisson(rate).pmf(k))
+    chi_square(
+        np.bincount(numpy(torch.empty(N).geometric_(0.3)).astype(int), minlength=60)[:60],
+        N * stats.geom(0.3).pmf(k),
+    )
+    assert numpy(torch.poisson(torch.zeros(10))).sum() == 0
+
+
+def test_multinomial() -> None:
+    w = torch.tensor([0.0, 1.0, 3.0, 6.0])
+    found = np.bincount(numpy(torch.multinomial(w, N, replacement=True)), minlength=4)
+    assert found[0] == 0
+    chi_square(found[1:], N * np.array([0.1, 0.3, 0.6]))
+    rows = numpy(torch.multinomial(w.repeat(N, 1), 1))[:, 0]
+    chi_square(np.bincount(rows, minlength=4)[1:], N * np.array([0.1, 0.3, 0.6]))
+    both = numpy(torch.multinomial(w.repeat(500, 1), 3))
+    assert (np.sort(both, 1) == [1, 2, 3]).all()
+
+
+def test_permutations() -> None:
+    assert sorted(torch.randperm(1000).tolist()) == list(range(1000))
+    firsts = np.array([int(torch.randperm(5)[0]) for _ in range(300)])
+    assert (np.bincount(firsts, minlength=5) > 30).all()
+    assert torch.randperm(4, dtype=torch.int32).dtype is torch.int32
+    assert torch.randperm(0).shape == (0,)
+
+
+def test_complex_normal_has_variance_one() -> None:
+    z = numpy(torch.randn(N, dtype=torch.complex64))
+    assert abs(np.mean(np.abs(z) ** 2) - 1) < 0.03
+    fits(torch.tensor(z.imag.copy()), stats.norm(0, np.sqrt(0.5)))
+
+
+# ---------------------------------------------------------------------- generators
+
+
+def test_state_is_saved_and_restored() -> None:
+    g = torch.Generator(torch.rand(0).device).manual_seed(3)
+    one = torch.rand(5, generator=g)
+    saved = g.get_state()
+    assert saved.dtype is torch.uint8
+    two = torch.rand(5, generator=g)
+    assert torch.equal(torch.rand(5, generator=g.set_state(saved)), two)
+    assert not torch.equal(one, two)
+    assert g.initial_seed() == 3
+    copy = pickle.loads(pickle.dumps(g))
+    assert torch.equal(torch.rand(5, generator=copy), torch.rand(5, generator=g.clone_state()))
+
+
+def test_default_state_is_saved_and_restored() -> None:
+    torch.rand(10, device="cpu")
+    state = torch.get_rng_state()
+    first = torch.rand(10, device="cpu")
+    torch.set_rng_state(state)
+    assert torch.equal(torch.rand(10, device="cpu"), first)
+
+
+def test_own_generator_leaves_the_default_alone() -> None:
+    a = numpy(torch.rand(8))
+    torch.manual_seed(1234)
+    g = torch.Generator(torch.rand(0).device).manual_seed(9)
+    torch.rand(100, generator=g)
+    np.testing.assert_array_equal(numpy(torch.rand(8)), a)
+
+
+def test_fork_keeps_the_state() -> None:
+    from cltensor.random import fork_rng
+
+    state = torch.get_rng_state().tolist()
+    with fork_rng():
+        torch.manual_seed(1)
+        torch.rand(3, device="cpu")
+    assert torch.get_rng_state().tolist() == state
+
+
+def test_seeds() -> None:
+    assert torch.manual_seed(5) is torch.default_generator
+    assert torch.initial_seed() == 5
+    torch.manual_seed(-1)
+    assert torch.initial_seed() == 2**64 - 1
+    seed = torch.seed()
+    assert torch.initial_seed() == seed
+    assert torch.Generator().initial_seed() == 67280421310721
+    with pytest.raises(ValueError, match="Overflow when unpacking long"):
+        torch.manual_seed(2**64)
+    with pytest.raises(TypeError, match=r"RNG state must be a torch\.ByteTensor"):
+        torch.set_rng_state(torch.zeros(16))
+
+
+# ---------------------------------------------------------------------- arguments
+
+
+def test_arguments() -> None:
+    assert (
+        torch.rand(2, 3).shape
+        == torch.rand((2, 3)).shape
+        == torch.rand(size=[2, 3]).shape
+        == (2, 3)
+    )
+    assert torch.rand(()).shape == ()
+    assert torch.rand(0, 3).shape == (0, 3)
+    assert torch.rand(2, requires_grad=True).requires_grad
+    out = torch.empty(3)
+    assert torch.rand(2, 2, out=out) is out
+    assert out.shape == (2, 2)
+    assert torch.randint(3, (2,)).dtype is torch.int64
+    assert torch.randint(low=1, high=3, size=(2,), dtype=torch.float32).dtype is torch.float32
+    base = torch.zeros(3, 4)
+    assert torch.rand_like(base.t()).stride() == base.t().stride()
+    assert torch.randn_like(base, dtype=torch.float16).dtype is torch.float16
+    assert set(torch.randint_like(base, 3, 5).flatten().tolist()) <= {3.0, 4.0}
+    assert torch.normal(torch.zeros(3, 1), torch.ones(4)).shape == (3, 4)
+    assert torch.normal(0.0, 1.0, (2, 2)).shape == (2, 2)
+
+
+def test_filling_a_view_changes_only_the_view() -> None:
+    base = torch.zeros(6, 8)
+    base[1:5, ::2].normal_(10, 1)
+    found = numpy(base)
+    assert (found[1:5, ::2] > 4).all()
+    assert not found[:, 1::2].any()
+    assert not found[0].any()
+
+
+ERRORS = [
+    (
+        lambda: torch.zeros(3).normal_(0, -1),
+        RuntimeError,
+        "normal expects std >= 0.0, but found std -1",
+    ),
+    (
+        lambda: torch.normal(0.0, -1.0, (2,)),
+        RuntimeError,
+        "normal expects std >= 0.0, but found std -1",
+    ),
+    (
+        lambda: torch.zeros(3).random_(5, 3),
+        RuntimeError,
+        "random_ expects 'from' to be less than 'to', but got from=5 >= to=3",
+    ),
+    (
+        lambda: torch.randint(0, (2,)),
+        RuntimeError,
+        "random_ expects 'from' to be less than 'to', but got from=0 >= to=0",
+    ),
+    (
+        lambda: torch.zeros(3).uniform_(2, 1),
+        RuntimeError,
+        "uniform_ expects to return a [from, to) range, but found from=2 > to=1",
+    ),
+    (
+        lambda: torch.zeros(3).exponential_(0),
+        RuntimeError,
+        "exponential_ expects lambda > 0.0, but found lambda=0",
+    ),
+    (
+        lambda: torch.zeros(3).cauchy_(0, 0),
+        RuntimeError,
+        "cauchy_ expects sigma > 0.0, but found sigma=0",
+    ),
+    (
+        lambda: torch.zeros(3).log_normal_(0, 0),
+        RuntimeError,
+        "log_normal_ expects std > 0.0, but found std=0",
+    ),
+    (
+        lambda: torch.zeros(3).geometric_(1),
+        RuntimeError,
+        "geometric_ expects p to be in (0, 1), but got p=1",
+    ),
+    (
+        lambda: torch.zeros(3).bernoulli_(2),
+        RuntimeError,
+        "bernoulli_ expects p to be in [0, 1], but got p=2",
+    ),
+    (
+        lambda: torch.rand(2, dtype=torch.int64),
+        NotImplementedError,
+        "\"check_uniform_bounds\" not implemented for 'Long'",
+    ),
+    (
+        lambda: torch.randn(2, dtype=torch.bool),
+        NotImplementedError,
+        "\"normal_kernel_cpu\" not implemented for 'Bool'",
+    ),
+    (
+        lambda: torch.rand(-1),
+        RuntimeError,
+        "Trying to create tensor with negative dimension -1: [-1]",
+    ),
+    (
+        lambda: torch.randint(0, 300, (2,), dtype=torch.uint8),
+        RuntimeError,
+        "to - 1 is out of bounds for unsigned char",
+    ),
+    (
+        lambda: torch.randint(3, (2,), dtype=torch.bool),
+        RuntimeError,
+        "to - 1 is out of bounds for bool",
+    ),
+    (
+        lambda: torch.randperm(300, dtype=torch.uint8),
+        RuntimeError,
+        "value cannot be converted to type uint8_t without overflow",
+    ),
+    (
+        lambda: torch.multinomial(torch.tensor([1.0, 1.0]), 3),
+        RuntimeError,
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
+    ),
+    (
+        lambda: torch.multinomial(torch.tensor([1, 1]), 1),
+        RuntimeError,
+        "multinomial only supports floating-point dtypes for input, got: Long",
+    ),
+    (
+        lambda: torch.multinomial(torch.ones(1, 1, 1), 1),
+        RuntimeError,
+        "prob_dist must be 1 or 2 dim",
+    ),
+    (
+        lambda: torch.zeros(1).expand(3).normal_(),
+        RuntimeError,
+        "unsupported operation: more than one element of the written-to tensor",
+    ),
+    (
+        lambda: torch.rand(3, requires_grad=True).uniform_(),
+        RuntimeError,
+        "a leaf Variable that requires grad is being used in an in-place operation.",
+    ),
+    (
+        lambda: torch.rand("a"),
+        TypeError,
+        "rand(): argument 'size' (position 1) must be tuple of ints, not str",
+    ),
+    (
+        lambda: torch.rand(3, out=torch.empty(3), dtype=torch.float16),
+        RuntimeError,
+        "dtype Half does not match dtype of out parameter (Float)",
+    ),
+    (
+        lambda: torch.rand(2, generator=torch.Generator("opencl:7"), device="cpu"),
+        RuntimeError,
+        "Expected a 'cpu' device type for generator but found 'opencl'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), ERRORS, ids=[e[2][:40] for e in ERRORS])
+def test_errors(call: Callable[[], Any], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value).startswith(text)
+
+
+HOST_CHECKS = [
+    (
+        lambda d: torch.multinomial(torch.zeros(2, device=d), 1),
+        "invalid multinomial distribution (sum of probabilities <= 0)",
+    ),
+    (
+        lambda d: torch.multinomial(torch.tensor([1.0, -1.0], device=d), 1),
+        "probability tensor contains either `inf`, `nan` or element < 0",
+    ),
+    (
+        lambda d: torch.poisson(-torch.ones(2, device=d)),
+        "invalid Poisson rate, expected rate to be non-negative",
+    ),
+    (
+        lambda d: torch.normal(torch.ones(2, device=d), -torch.ones(2, device=d)),
+        "normal expects all elements of std >= 0.0",
+    ),
+    (
+        lambda d: torch.bernoulli(2 * torch.ones(2, device=d)),
+        "Expected p_in >= 0 && p_in <= 1 to be true",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), HOST_CHECKS, ids=[e[1][:30] for e in HOST_CHECKS])
+def test_values_are_checked_on_cpu(call: Callable[[Any], Any], text: str) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        call("cpu")
+    assert str(caught.value).startswith(text)
+
+
+# ---------------------------------------------------------------------- gradients
+
+
+def test_fillers_cut_the_gradient() -> None:
+    for fill, node in (
+        ("uniform_", "UniformBackward0"),
+        ("normal_", "NormalBackward0"),
+        ("exponential_", "ExponentialBackward0"),
+    ):
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        getattr(y, fill)()
+        assert type(y.grad_fn).__name__ == node
+        y.sum().backward()
+        assert x.grad.tolist() == [0, 0, 0]
+
+
+def test_draws_from_parameters_have_zero_gradients() -> None:
+    p = torch.full((3,), 0.5, requires_grad=True)
+    for t, node in (
+        (torch.bernoulli(p), "BernoulliBackward0"),
+        (torch.poisson(p), "PoissonBackward0"),
+        (torch.normal(p, 1.0), "NormalBackward1"),
+        (torch.normal(1.0, p), "NormalBackward2"),
+        (torch.normal(p, p), "NormalBackward3"),
+    ):
+        assert type(t.grad_fn).__name__ == node
+        p.grad = None
+        t.sum().backward()
+        assert p.grad.tolist() == [0, 0, 0]
+
+
+def test_random_numbers_fuse_and_repeat_without_builds() -> None:
+    def step(n: int) -> Any:
+        return numpy((torch.rand(n) * 2 - 1).abs())
+
+    step(100)
+    before = torch.stats()
+    step(100)
+    step(257)
+    after = torch.stats()
+    assert after["builds"] == before["builds"]
+    assert after["launches"] - before["launches"] == 2

@@ -1,0 +1,176 @@
+"""Reductions on the device: values against numpy over dims, layouts and dtypes; schedules; launches; gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from cltensor import dtypes
+from cltensor.codegen import reduce as family
+from cltensor.codegen.prologue import of_operands
+from cltensor.ops import core
+from cltensor.runtime import STATS, get_backend
+from tests.support import close, data
+
+SHAPES = [(), (1,), (31,), (32,), (33,), (33, 32), (31, 33), (3, 33, 5), (2, 3, 4, 5), (0,), (0, 3), (3, 0)]
+
+
+def _tensor(array: np.ndarray) -> Any:
+    return ct.tensor(array.tolist(), dtype=getattr(ct, str(array.dtype))).reshape(array.shape)
+
+
+def _dims(ndim: int) -> list[Any]:
+    return [None, *range(ndim)] + ([(0, ndim - 1)] if ndim > 1 else [])
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool"])
+def test_sum_and_truth_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
+    a = data(*shape, dtype=dtype)
+    x = _tensor(a)
+    for dim in _dims(a.ndim):
+        close(x.sum(dim), a.sum(axis=dim), 1e-4)
+        close(x.any(dim), a.any(axis=dim))
+        close(x.all(dim), a.all(axis=dim))
+        close(x.count_nonzero(dim), np.count_nonzero(a, axis=dim))
+
+
+@pytest.mark.parametrize("shape", [s for s in SHAPES if 0 not in s], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int8"])
+def test_extremes_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
+    a = data(*shape, dtype=dtype)
+    x = _tensor(a)
+    close(x.max(), a.max())
+    close(x.argmin(), a.argmin())
+    for d in range(a.ndim):
+        values, indices = x.max(d)
+        close(values, a.max(axis=d))
+        close(indices, a.argmax(axis=d))
+        close(x.amin(d, keepdim=True), a.min(axis=d, keepdims=True))
+        low, high = x.aminmax(dim=d)
+        close(low, a.min(axis=d))
+        close(high, a.max(axis=d))
+
+
+@pytest.mark.parametrize("shape", [(33, 32), (3, 33, 5), (70, 31)], ids=str)
+def test_statistics_match_numpy(shape: tuple[int, ...]) -> None:
+    a = data(*shape)
+    x = _tensor(a)
+    for dim in _dims(a.ndim):
+        close(x.mean(dim), a.mean(axis=dim))
+        close(x.var(dim), a.var(axis=dim, ddof=1))
+        close(x.std(dim, correction=0), a.std(axis=dim))
+        axes = tuple(range(a.ndim)) if dim is None else dim
+        close(x.logsumexp(axes), np.log(np.exp(a).sum(axis=dim)))
+        close(x.prod(dim) if not isinstance(dim, tuple) else x.sum(dim), a.prod(axis=dim) if not isinstance(dim, tuple) else a.sum(axis=dim), 1e-4)
+
+
+@pytest.mark.parametrize("change", [lambda v: v.T, lambda v: v[1:, ::2], lambda v: v[::3], lambda v: v[2], lambda v: v[:, 3:4]])
+def test_any_layout_is_read_in_place(change: Any) -> None:
+    a = data(33, 34)
+    x, a = change(_tensor(a)), change(a)
+    for dim in _dims(a.ndim):
+        close(x.sum(dim), a.sum(axis=dim), 1e-4)
+        close(x.argmax(dim) if not isinstance(dim, tuple) else x.amax(dim), a.argmax(axis=dim) if not isinstance(dim, tuple) else a.max(axis=dim))
+    close(x.expand(3, *x.shape).sum(0), 3 * a, 1e-4)
+
+
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-group", "gpu-col"])
+@pytest.mark.parametrize("parts", [None, 3])
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> None:
+    a = (data(33, 40, 18) * 3).astype(dtype)
+    x = ct.from_numpy(a.copy()).to(ct.get_default_device())
+    backend = get_backend(x.device)
+    dt = x.dtype
+    wide = dtypes.float32 if dt.category == 2 else dtypes.int64
+    for view, array in ((x, a), (x.permute(2, 0, 1), a.transpose(2, 0, 1))):
+        source = of_operands(core.kernel_operand(view))
+        for dims in ((1,), (0, 2)):
+
+            def run(kind: str, compute: Any, outputs: Any, scale: float | None = None, source: Any = source, dims: Any = dims) -> list[Any]:
+                found = family.reduce(backend, kind, source, dims, compute, outputs, scale=scale, schedule=schedule, parts=parts)
+                return [core.result(f, x.device) for f in found]
+
+            exact = array.astype(np.float64)
+            close(run("sum", wide, [("value", wide)])[0], exact.sum(axis=dims), 2e-3)
+            if len(dims) == 1:
+                compute = dtypes.float32 if dt.category == 2 else dtypes.int32
+                close(run("argmin", compute, [("index", dtypes.int64)])[0], array.argmin(axis=dims[0]))
+            if dt is dtypes.float32:
+                n = exact.size // exact.sum(axis=dims).size
+                var, mean = run("var", dt, [("var", dt), ("mean", dt)], n - 1)
+                close(var, exact.var(axis=dims, ddof=1), 1e-4)
+                close(mean, exact.mean(axis=dims), 1e-4)
+                close(run("logsumexp", dt, [("value", dt)])[0], np.log(np.exp(exact).sum(axis=dims)), 1e-4)
+
+
+def test_long_sums_are_accurate() -> None:
+    a = np.random.default_rng(0).random(1 << 22, dtype=np.float32)
+    x = ct.from_numpy(a).to(ct.get_default_device())
+    exact = a.astype(np.float64).sum()
+    assert abs(x.sum().item() - exact) <= 4e-7 * exact
+    shifted = ct.from_numpy(a + 1000).to(ct.get_default_device())
+    assert abs(shifted.var().item() - (a + 1000).astype(np.float64).var(ddof=1)) < 1e-5
+
+
+def test_nan_wins_and_first_of_equals_is_found() -> None:
+    a = np.tile(np.float32([1, 3, 3, 0, 0]), (4, 9))
+    x = _tensor(a)
+    assert x.argmax(1).tolist() == [1] * 4
+    assert x.argmin(1).tolist() == [3] * 4
+    a[2, 7] = np.nan
+    x = _tensor(a)
+    assert np.isnan(x.max().item()) and x.argmax(1).tolist() == [1, 1, 7, 1] and x.argmin().item() == 2 * 45 + 7
+    lowest = ct.full((40,), -float("inf"))
+    assert lowest.argmax().item() == 0 and lowest.max(0)[1].item() == 0
+
+
+def test_empty_reductions() -> None:
+    empty = ct.zeros(0, 3)
+    assert empty.sum().item() == 0 and empty.prod(0).tolist() == [1, 1, 1] and np.isnan(empty.mean().item())
+    assert empty.all().item() is True and empty.any(0).tolist() == [False] * 3
+    with pytest.raises(RuntimeError, match=r"max\(\): Expected reduction dim to be specified for input.numel\(\) == 0"):
+        empty.max()
+    with pytest.raises(IndexError, match=r"argmax\(\): Expected reduction dim 0 to have non-zero size"):
+        empty.argmax(0)
+
+
+def test_a_chain_is_the_prologue_of_its_reduction() -> None:
+    def step(n: int, m: int) -> tuple[int, int]:
+        x, y = ct.ones(n, m) * 3, ct.ones(n, m)
+        x.data_ptr(), y.data_ptr()
+        before = STATS.launches, STATS.builds
+        assert ((x - y) ** 2).mean().item() == 4
+        return STATS.launches - before[0], STATS.builds - before[1]
+
+    step(64, 100)
+    assert step(65, 90) == (1, 0)
+    step(900, 900)
+    launches, builds = step(1000, 800)
+    assert launches <= 2 and builds == 0
+
+
+def test_a_pending_value_read_twice_runs_once() -> None:
+    x = ct.ones(50, 60)
+    x.data_ptr()
+    y = x.exp() * 2 + 1
+    first, second = y.sum(), y.amax()
+    assert first.item() == pytest.approx(3000 * (2 * np.e + 1), rel=1e-5) and second.item() == pytest.approx(2 * np.e + 1)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.sum(1), lambda x: x.mean((0, 2)), lambda x: x.prod(1), lambda x: x.prod(), lambda x: x.max(1)[0], lambda x: x.amax((0, 1)),
+        lambda x: x.var(1), lambda x: x.std((0, 2), correction=0), lambda x: x.logsumexp(1), lambda x: x.norm(), lambda x: x.norm(3, 1),
+        lambda x: x.cumsum(1), lambda x: x.cumprod(1), lambda x: x.sort(1)[0], lambda x: x.topk(2, 1)[0], lambda x: x.median(1)[0],
+    ],
+)  # fmt: skip
+def test_gradients(fn: Any) -> None:
+    x = ct.from_numpy(data(2, 4, 3, dtype="float64")).to(ct.get_default_device()).requires_grad_(True)
+    assert ct.autograd.gradcheck(fn, (x,))
+    assert ct.autograd.gradgradcheck(fn, (x,))

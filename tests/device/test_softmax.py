@@ -1,0 +1,106 @@
+"""softmax, log_softmax and the losses on the device: values against numpy, schedules, launches and gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from cltensor import dtypes
+from cltensor.codegen import softmax as family
+from cltensor.codegen.prologue import of_operands
+from cltensor.ops import core, losses
+from cltensor.runtime import STATS, get_backend
+from tests.support import close, data
+
+
+def _softmax(a: np.ndarray, axis: int) -> np.ndarray:
+    e = np.exp(a - a.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def _on_device(a: np.ndarray) -> Any:
+    return ct.from_numpy(a).to(ct.get_default_device())
+
+
+@pytest.mark.parametrize("shape", [(31,), (33, 32), (3, 33, 5), (5, 1, 40), (64, 10)], ids=str)
+def test_values_match_numpy(shape: tuple[int, ...]) -> None:
+    a = data(*shape) * 5
+    x = ct.tensor(a.tolist())
+    for d in range(a.ndim):
+        close(x.softmax(d), _softmax(a, d))
+        close(x.log_softmax(d), np.log(_softmax(a.astype(np.float64), d)), 1e-4)
+        close((x * 2).softmax(d), _softmax(a * 2, d))
+        close(x.mT.softmax(d) if a.ndim > 1 else x.softmax(d), _softmax(np.swapaxes(a, -1, -2) if a.ndim > 1 else a, d))
+
+
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_every_schedule_agrees(schedule: str, dtype: str) -> None:
+    a = data(7, 33, 18).astype(dtype)
+    x = _on_device(a.copy())
+    backend = get_backend(x.device)
+    compute = dtypes.float32 if dtype == "float16" else x.dtype
+    source = of_operands(core.kernel_operand(x))
+    both = of_operands(core.kernel_operand(x), core.kernel_operand(x))
+    for d in (1, 2):
+        s = _softmax(a.astype(np.float64), d)
+        tol = 2e-3 if dtype == "float16" else 1e-5
+        found = family.softmax(backend, "softmax", source, d, compute, x.dtype, schedule=schedule)
+        close(core.result(found, x.device), s, tol)
+        found = family.softmax(backend, "log_softmax", source, d, compute, x.dtype, schedule=schedule)
+        close(core.result(found, x.device), np.log(s), 2 * tol)
+        found = family.softmax(backend, "softmax_back", both, d, compute, x.dtype, schedule=schedule)
+        v = a.astype(np.float64)
+        close(core.result(found, x.device), v * (v - (v * v).sum(axis=d, keepdims=True)), 20 * tol)
+
+
+def test_extreme_inputs() -> None:
+    x = ct.tensor([[1000.0, 0.0, -1000.0], [-float("inf"), 0.0, 0.0]])
+    close(x.softmax(1), [[1, 0, 0], [0, 0.5, 0.5]])
+    assert np.isnan(ct.tensor([float("nan"), 1.0]).softmax(0).tolist()).all()
+    assert ct.zeros(0, 3).softmax(1).shape == (0, 3)
+
+
+def test_one_launch_and_no_new_kernel_for_another_shape() -> None:
+    def step(n: int, m: int) -> tuple[int, int]:
+        x = ct.ones(n, m) * 2
+        x.data_ptr()
+        before = STATS.launches, STATS.builds
+        assert x.softmax(1)[0, 0].item() == pytest.approx(1 / m)
+        return STATS.launches - before[0], STATS.builds - before[1]
+
+    step(10, 60)
+    assert step(12, 70) == (1, 0)
+
+
+def _target() -> Any:
+    return _on_device(data(4, 3, seed=1, dtype="float64"))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.softmax(1), lambda x: x.log_softmax(0), lambda x: losses.mse_loss(x, _target()), lambda x: losses.smooth_l1_loss(x, _target()),
+        lambda x: losses.cross_entropy(x, ct.tensor([0, -100, 1, 1]), ct.tensor([0.5, 1.0, 2.0], dtype=ct.float64)),
+        lambda x: losses.binary_cross_entropy_with_logits(x, _target().sigmoid()), lambda x: losses.huber_loss(x, _target(), reduction="sum"),
+        lambda x: losses.cross_entropy(x, _target().softmax(1), label_smoothing=0.1), lambda x: losses.binary_cross_entropy(x.sigmoid(), _target().sigmoid()),
+    ],
+)  # fmt: skip
+def test_gradients(fn: Any) -> None:
+    x = _on_device(data(4, 3, dtype="float64")).requires_grad_(True)
+    assert ct.autograd.gradcheck(fn, (x,))
+    assert ct.autograd.gradgradcheck(fn, (x,))
+
+
+def test_cross_entropy_graph_and_errors() -> None:
+    x = ct.tensor(data(4, 3).tolist(), requires_grad=True)
+    loss = losses.cross_entropy(x, ct.tensor([0, 1, 2, 0]))
+    assert loss.grad_fn.name() == "NllLossBackward0"
+    assert loss.grad_fn.next_functions[0][0].name() == "LogSoftmaxBackward0"
+    with pytest.raises(IndexError, match="Target 7 is out of bounds."):
+        losses.cross_entropy(x, ct.tensor([0, 1, 7, 0])).item()
+    with pytest.raises(ValueError, match=r"Expected input batch_size \(4\) to match target batch_size \(2\)."):
+        losses.cross_entropy(x, ct.tensor([0, 1]))
