@@ -256,7 +256,7 @@ class Tensor(AutogradMixin):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        self._storage, self.dtype, self.device = value._storage, value.dtype, value.device
+        self._storage, self.dtype, self.device, self._acc = value._storage, value.dtype, value.device, None
         self._set_layout(value.shape, value._strides, value._offset)
 
     def set_(self, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:

@@ -1,6 +1,7 @@
-"""Matrix times vector and dot products, bound by the memory the matrix is read from. Schedules of templates/gemv.mako.
+"""Matrix times vector and dot products, bound by the memory the matrix is read from.
 
-Takes products with one column whose matrix has an adjacent dim; the others are left to gemm.py. Knows no tensors.
+Owns the schedules of templates/gemv.mako, for products with one column whose matrix has an adjacent
+dim; the others are left to gemm.py. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -10,8 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .product import (
-    LONG, SCALARS, Product, access_variables, accumulator, built, ceil_div, in_pieces, number, spread_args, tile,
-)  # fmt: skip
+    LONG,
+    SCALARS,
+    Product,
+    access_variables,
+    accumulator,
+    built,
+    ceil_div,
+    in_pieces,
+    number,
+    spread_args,
+    tile,
+)
 from .source import render
 
 if TYPE_CHECKING:
@@ -35,11 +46,36 @@ def _kernel(backend: Backend, dt: dtype, out: dtype, body: str, rows: int, stage
         lanes = tile(backend, acc)[1] if body != "group" else 8
         name = f"gemv_{body}{rows}_{dt.code}_{out.code}{'_staged' if stage else ''}"
         source = render(
-            "gemv", fn=name, body=body, R=rows, U=2 if rows > 1 else 4, G=_group(backend) if body == "group" else 1,
-            stage=stage, X_ROOM=X_ROOM, M_ROOM=M_ROOM, **access_variables(dt, out, lanes),
-        )  # fmt: skip
+            "gemv",
+            fn=name,
+            body=body,
+            R=rows,
+            U=2 if rows > 1 else 4,
+            G=_group(backend) if body == "group" else 1,
+            stage=stage,
+            X_ROOM=X_ROOM,
+            M_ROOM=M_ROOM,
+            **access_variables(dt, out, lanes),
+        )
         scalar = SCALARS[acc]
-        types = [None, LONG, LONG, LONG, None, LONG, LONG, None, LONG, LONG, None, LONG, LONG, np.int32, scalar, scalar]
+        types = [
+            None,
+            LONG,
+            LONG,
+            LONG,
+            None,
+            LONG,
+            LONG,
+            None,
+            LONG,
+            LONG,
+            None,
+            LONG,
+            LONG,
+            np.int32,
+            scalar,
+            scalar,
+        ]
         return name, source, [*types, *[LONG] * 14]
 
     return built(backend, ("gemv", dt, out, body, rows, stage), make)
@@ -67,20 +103,49 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
     short = tasks * batches < (units if cpu else 2 * units)
     if p.kstep == 0 and p.inner == 1 and short and p.k >= 2 * PIECE // min(p.m, 8):
         pieces = max(min(ceil_div(2 * units, tasks * batches), p.k * min(p.m, 8) // PIECE), 1)
-        in_pieces(backend, dt, out, p, ceil_div(p.k, pieces), lambda wide, q: run(backend, dt, q, cpu, wide))
+        in_pieces(
+            backend,
+            dt,
+            out,
+            p,
+            ceil_div(p.k, pieces),
+            lambda wide, q: run(backend, dt, q, cpu, wide),
+        )
         return
     if stage and length > X_ROOM and out.itemsize == 2 and out.is_floating_point:
         in_pieces(backend, dt, out, p, p.k, lambda wide, q: run(backend, dt, q, cpu, wide))
         return
     rows = 4 if along_k and p.m >= 4 and cpu else 1
-    kernel = _kernel(backend, dt, out, "group" if not cpu else "rows" if along_k else "cols", rows, stage)
+    kernel = _kernel(
+        backend, dt, out, "group" if not cpu else "rows" if along_k else "cols", rows, stage
+    )
     block = ceil_div(ceil_div(p.m, tasks), step) * step
     a, b, c, d = p.a, p.b, p.out, p.bias or p.out
     args = (
-        a.buffer, a.offset, a.row, a.col, b.buffer, b.offset, b.row, c.buffer, c.offset, c.row,
-        d.buffer, d.offset, d.row, int(p.bias is not None), number(acc, p.alpha), number(acc, p.beta),
-        p.m, p.k, block, batches, p.inner, p.kstep, *spread_args(p),
-    )  # fmt: skip
+        a.buffer,
+        a.offset,
+        a.row,
+        a.col,
+        b.buffer,
+        b.offset,
+        b.row,
+        c.buffer,
+        c.offset,
+        c.row,
+        d.buffer,
+        d.offset,
+        d.row,
+        int(p.bias is not None),
+        number(acc, p.alpha),
+        number(acc, p.beta),
+        p.m,
+        p.k,
+        block,
+        batches,
+        p.inner,
+        p.kstep,
+        *spread_args(p),
+    )
     if cpu:
         backend.launch(kernel, (ceil_div(p.m, block), batches), (1, 1), args)
     else:

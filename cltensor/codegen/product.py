@@ -1,4 +1,4 @@
-"""What the dense-product kernels share: element access, the record of one product, the register tile, the second pass.
+"""What the dense-product kernels share: element access, the record of one product, the second pass.
 
 Knows nothing of schedules (gemm.py, gemv.py) or tensors.
 """
@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer, Kernel
 
 LONG = np.int64
-_SIZES = {"char": 1, "uchar": 1, "short": 2, "ushort": 2, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8}
+_SIZES = {
+    "char": 1,
+    "uchar": 1,
+    "short": 2,
+    "ushort": 2,
+    "int": 4,
+    "uint": 4,
+    "float": 4,
+    "long": 8,
+    "ulong": 8,
+    "double": 8,
+}
 _kernels: dict[tuple[Any, ...], Kernel] = {}
 
 
@@ -47,7 +58,11 @@ class Access(NamedTuple):
             return text
         if self.cl in ("char", "short"):
             return f"as_uint{lanes}(convert_int{lanes}({text}))"
-        return f"as_{self.acc}{lanes}({text})" if self.cl in ("int", "long") else f"convert_{self.acc}{lanes}({text})"
+        return (
+            f"as_{self.acc}{lanes}({text})"
+            if self.cl in ("int", "long")
+            else f"convert_{self.acc}{lanes}({text})"
+        )
 
     def store(self, value: str, pointer: str, index: str) -> str:
         if self.code == "f16":
@@ -69,13 +84,18 @@ class Access(NamedTuple):
 
 
 def accumulator(dt: dtype) -> str:
-    """Name the type in which sums of products of `dt` are kept; integers wrap, so unsigned ones serve them all."""
+    """Name the type that sums products of `dt`; unsigned for integers, which wrap."""
     if dt.category == 1:
         return "ulong" if dt.itemsize == 8 else "uint"
     return dt.reg
 
 
-SCALARS: dict[str, Any] = {"float": np.float32, "double": np.float64, "uint": np.uint32, "ulong": np.uint64}
+SCALARS: dict[str, Any] = {
+    "float": np.float32,
+    "double": np.float64,
+    "uint": np.uint32,
+    "ulong": np.uint64,
+}
 
 
 def number(acc: str, value: float) -> float | int:
@@ -96,7 +116,8 @@ def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
     return tuple(texts)
 
 
-# vload_half of many lanes is a call per lane on some devices. Moving the bits into place leaves the exponent 112 short.
+# vload_half of many lanes is a call per lane on some devices. Moving the bits into place leaves
+# the exponent 112 short.
 _WIDEN = """
 static inline float@ clt_widen(ushort@ h) {
   uint@ u = convert_uint@(h);
@@ -112,11 +133,20 @@ def access_variables(dt: dtype, out: dtype, lanes: int) -> dict[str, Any]:
     acc = accumulator(dt)
     ta, to = Access(dt.cl, acc, dt.code), Access(out.cl, acc, out.code)
     return {
-        "ta": dt.cl, "to": out.cl, "acc": acc, "V": lanes, "unaligned": [(t, _SIZES[t]) for t in sorted({"ushort" if t == "half" else t for t in (dt.cl, out.cl, acc)})], "headers": headers((dt.code, out.code), lanes),
+        "ta": dt.cl,
+        "to": out.cl,
+        "acc": acc,
+        "V": lanes,
+        "unaligned": [
+            (t, _SIZES[t])
+            for t in sorted({"ushort" if t == "half" else t for t in (dt.cl, out.cl, acc)})
+        ],
+        "headers": headers((dt.code, out.code), lanes),
         "load": lambda place, which="ta": (ta if which == "ta" else to).load(place),
         "loadv": lambda p, which="ta": (ta if which == "ta" else to).loadv(p, lanes),
-        "store": to.store, "storev": lambda v, p: to.storev(v, p, lanes),
-    }  # fmt: skip
+        "store": to.store,
+        "storev": lambda v, p: to.storev(v, p, lanes),
+    }
 
 
 _PROBE = """
@@ -132,10 +162,10 @@ _tiles: dict[Backend, tuple[int, int]] = {}
 
 
 def tile(backend: Backend, acc: str) -> tuple[int, int]:
-    """Return (rows, lanes) of the register tile, which is two vectors wide, for an accumulating type.
+    """Return (rows, lanes) of the register tile, which is two vectors wide, for an accumulator.
 
-    What a driver reports as its vector width is not what its compiler has registers for (a compiler older than the
-    processor falls back to 16 registers of 32 bytes, where a larger tile spills), so the compiler is asked.
+    What a driver reports as its vector width is not what its compiler has registers for (one older
+    than the processor knows 16 registers of 32 bytes, where a larger tile spills): so it is asked.
     """
     found = _tiles.get(backend)
     if found is None:
@@ -148,7 +178,7 @@ def tile(backend: Backend, acc: str) -> tuple[int, int]:
 
 
 class Side(NamedTuple):
-    """One operand of one product: buffer, offset, strides of its two matrix dims and of two batch dims."""
+    """One operand: buffer, offset, strides of its two matrix dims and of two batch dims."""
 
     buffer: Buffer
     offset: int
@@ -181,9 +211,13 @@ class Product(NamedTuple):
         """Return the same product written out^T = b^T a^T."""
         bias = self.bias.transposed() if self.bias is not None else None
         return self._replace(
-            a=self.b.transposed(), b=self.a.transposed(), out=self.out.transposed(), bias=bias, m=self.n, n=self.m
-        )  # fmt: skip
-
+            a=self.b.transposed(),
+            b=self.a.transposed(),
+            out=self.out.transposed(),
+            bias=bias,
+            m=self.n,
+            n=self.m,
+        )
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -191,7 +225,9 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def built(backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[str, str, list[Any]]]) -> Kernel:
+def built(
+    backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[str, str, list[Any]]]
+) -> Kernel:
     """Return the kernel of a key, made at first use from (name, source, argument types)."""
     found = _kernels.get((backend, key))
     if found is None:
@@ -206,9 +242,14 @@ def spread_args(p: Product) -> tuple[Any, ...]:
 
 
 def in_pieces(
-    backend: Backend, dt: dtype, out_dt: dtype, p: Product, piece: int, run: Callable[[dtype, Product], None]
+    backend: Backend,
+    dt: dtype,
+    out_dt: dtype,
+    p: Product,
+    piece: int,
+    run: Callable[[dtype, Product], None],
 ) -> None:
-    """Compute a product over pieces of K of length `piece` by `run`, kept in the accumulating type, then add them up.
+    """Compute a product by `run` over pieces of K, in the accumulating type, then add them up.
 
     The inner batch dim is taken for the pieces unless there is only one piece.
     """
@@ -223,26 +264,73 @@ def in_pieces(
         q = p._replace(out=out, bias=None, alpha=1, beta=0)
     else:
         q = p._replace(
-            a=p.a._replace(inner=piece * p.a.col), b=p.b._replace(inner=piece * p.b.row), bias=None, alpha=1, beta=0,
-            out=Side(partial, 0, p.n, 1, pieces * matrix, matrix), inner=pieces, kstep=piece,
-        )  # fmt: skip
+            a=p.a._replace(inner=piece * p.a.col),
+            b=p.b._replace(inner=piece * p.b.row),
+            bias=None,
+            alpha=1,
+            beta=0,
+            out=Side(partial, 0, p.n, 1, pieces * matrix, matrix),
+            inner=pieces,
+            kstep=piece,
+        )
     run(wide, q)
 
     def make() -> tuple[str, str, list[Any]]:
         name = f"gemm_combine_{out_dt.code}"
         scalar = SCALARS[acc]
-        types = [None, LONG, None, LONG, LONG, LONG, None, LONG, LONG, LONG, np.int32, scalar, scalar, *[LONG] * 8]
+        types = [
+            None,
+            LONG,
+            None,
+            LONG,
+            LONG,
+            LONG,
+            None,
+            LONG,
+            LONG,
+            LONG,
+            np.int32,
+            scalar,
+            scalar,
+            *[LONG] * 8,
+        ]
         return name, render("gemm_combine", fn=name, **access_variables(dt, out_dt, 8)), types
 
     c, d = p.out, p.bias or p.out
     span, group = (256, 1) if backend.info.lanes > 1 else (1, 64)
-    # The kernel sees one batch index made of both dims, so the partial results lie in the same order.
     backend.launch(
         built(backend, ("combine", acc, out_dt), make),
-        (ceil_div(p.n, span * group) * group, p.m, p.outer * p.inner), (group, 1, 1),
-        (partial, pieces, c.buffer, c.offset, c.row, c.col, d.buffer, d.offset, d.row, d.col, int(p.bias is not None),
-         number(acc, p.alpha), number(acc, p.beta), p.m, p.n, span, p.inner, c.outer, c.inner, d.outer, d.inner),
-    )  # fmt: skip
+        (ceil_div(p.n, span * group) * group, p.m, p.outer * p.inner),
+        (group, 1, 1),
+        (
+            partial,
+            pieces,
+            c.buffer,
+            c.offset,
+            c.row,
+            c.col,
+            d.buffer,
+            d.offset,
+            d.row,
+            d.col,
+            int(p.bias is not None),
+            number(acc, p.alpha),
+            number(acc, p.beta),
+            p.m,
+            p.n,
+            span,
+            p.inner,
+            c.outer,
+            c.inner,
+            d.outer,
+            d.inner,
+        ),
+    )
 
 
-WIDE = {"float": dtypes.float32, "double": dtypes.float64, "uint": dtypes.uint32, "ulong": dtypes.uint64}
+WIDE = {
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "uint": dtypes.uint32,
+    "ulong": dtypes.uint64,
+}

@@ -6,7 +6,13 @@ from typing import Any
 
 from ..ops import activation
 from ..ops.activation import gelu, hardshrink, prelu, softplus
-from ..ops.row import FUNCTIONS
+from ..ops.join import pad
+from ..ops.losses import (
+    binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
+)  # fmt: skip
+from ..ops.mask import one_hot
+from ..ops.matmul import linear
+from ..ops.softmax import log_softmax, softmax, softmin
 from ..tensor import Tensor
 
 
@@ -106,15 +112,4 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _choose(activation.threshold_row, inplace, input, threshold, value)
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute input @ weight.T + bias."""
-    out = input.matmul(weight.t())
-    return out if bias is None else out + bias
-
-
-for _name in """softmax log_softmax softmin cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy
-binary_cross_entropy_with_logits one_hot pad dropout""".split():
-    if _name in FUNCTIONS:
-        globals()[_name] = FUNCTIONS[_name]
-
-__all__ = ["gelu", "hardshrink", "prelu", "softplus"]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("Any", "Tensor", "activation", "annotations")]

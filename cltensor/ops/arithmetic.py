@@ -122,7 +122,7 @@ mul = Row(
 )  # fmt: skip
 true_divide = Row(
     "div", {"fc": "x / y"}, promote=FLOAT, args=BINARY, public=False, reference=np.true_divide, node="DivBackward0",
-    grad={"x": lambda g, y: g / conj(y), "y": lambda g, y, result: -g * conj(result / y)},
+    grad={"x": lambda g, y: g / conj(y), "y": lambda g, x, y: -g * conj((x / y) / y)},
 )  # fmt: skip
 
 # Integer quotients never reach the hardware with a divisor of 0 or -1: it traps or returns junk (see check_divisor).

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..layout import contiguous_strides
+from ..codegen.pointwise import IDENTITY
 from ..dtypes import from_numpy
+from ..layout import contiguous_strides
 from ..lazy import Expr, Scalar
 from ..runtime import get_backend
 from ..runtime.stats import STATS
@@ -210,6 +211,6 @@ def absent(g: Tensor) -> bool:
     if g._node is not None or g._requires:
         return False
     value = g._storage.value
-    if value.__class__ is Expr and value.args.__class__ is tuple and len(value.args) == 1 and value.args[0].__class__ is Scalar:
+    if value.__class__ is Expr and value.op is IDENTITY and value.args[0].__class__ is Scalar:
         return value.args[0].value == 0
     return not g.numel() or not bool((g != 0).any())

@@ -152,7 +152,7 @@ class Row:
 
     def inplace(self, t: Tensor, *others: Any) -> Tensor:
         """Apply with the result written into `t`; torch's errors for shapes, dtypes, overlaps and leaves."""
-        views.check_inplace(t)
+        views.check_inplace(t, *others)
         xs = (t, *others)
         record = bool(self.grads) and graph.needs_grad(*xs)
         if record and any(name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names):

@@ -1,4 +1,4 @@
-"""Dense products at the level of kernels: every dtype, layout class and schedule against numpy in float64."""
+"""Dense products at the level of kernels: dtypes, layouts, schedules against numpy in float64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from cltensor.codegen import gemm
 from cltensor.codegen.operand import Operand
 from cltensor.runtime import STATS, get_backend
 
-SIZES = [(1, 1, 1), (3, 5, 2), (31, 33, 32), (64, 64, 64), (7, 100, 300), (130, 17, 65), (200, 130, 600)]
+SIZES = [
+    (1, 1, 1),
+    (3, 5, 2),
+    (31, 33, 32),
+    (64, 64, 64),
+    (7, 100, 300),
+    (130, 17, 65),
+    (200, 130, 600),
+]
 SCHEDULES = ["cpu", "gpu"]
 
 
@@ -28,7 +36,7 @@ def to_bits(x: np.ndarray) -> np.ndarray:
 
 
 def put(backend: Any, x: np.ndarray, dt: Any = None) -> Operand:
-    """Copy the memory under a view to the device, so that its strides and offset stay as they are."""
+    """Copy the memory under a view to the device: strides and offset stay as they are."""
     base = x
     while base.base is not None:
         base = base.base
@@ -61,7 +69,7 @@ def rand(rng: Any, shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray
 
 
 def layouts(rng: Any, shape: tuple[int, ...], dtype: str = "float32") -> dict[str, np.ndarray]:
-    """Return arrays of one shape: dense, transposed, a window of something larger, every second element."""
+    """Return arrays of one shape: dense, transposed, a window, with steps."""
     *batch, r, c = shape
     return {
         "dense": rand(rng, shape, dtype),
@@ -97,7 +105,13 @@ def test_float_types(backend: Any, dtype: str, schedule: str) -> None:
     if not backend.info.fp64 and dtype in ("float64", "complex128"):
         pytest.skip("no float64 on this device")
     rng = np.random.default_rng(1)
-    eps = {"float64": 1e-15, "float16": 6e-4, "bfloat16": 4e-3, "complex64": 1e-6, "complex128": 1e-15}[dtype]
+    eps = {
+        "float64": 1e-15,
+        "float16": 6e-4,
+        "bfloat16": 4e-3,
+        "complex64": 1e-6,
+        "complex128": 1e-15,
+    }[dtype]
     for m, n, k in [(5, 3, 7), (33, 40, 50), (20, 70, 1500), (1, 40, 3000), (40, 1, 3000)]:
         for order in ((False, False), (True, False), (False, True)):
             base = "float32" if dtype == "bfloat16" else dtype
@@ -106,18 +120,21 @@ def test_float_types(backend: Any, dtype: str, schedule: str) -> None:
             pa, pb = put(backend, a, dt), put(backend, b, dt)
             a, b = get(backend, pa), get(backend, pb)
             found = get(backend, gemm.matmul(backend, pa, pb, schedule=schedule))
-            # Inner sums in float32: the error allowed is rounding of the result, which is below eps of the bound.
             check(found, a, b, eps)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"]
+)
 def test_integers_wrap(backend: Any, dtype: str, schedule: str) -> None:
     rng = np.random.default_rng(2)
     for m, n, k in [(4, 5, 6), (20, 40, 33), (40, 1, 70), (9, 33, 600)]:
         a, b, d = rand(rng, (m, k), dtype), rand(rng, (k, n), dtype), rand(rng, (n,), dtype)
         bias = put(backend, d)._replace(shape=(m, n), strides=(0, 1))
-        found = gemm.matmul(backend, put(backend, a), put(backend, b), alpha=3, beta=2, bias=bias, schedule=schedule)
+        found = gemm.matmul(
+            backend, put(backend, a), put(backend, b), alpha=3, beta=2, bias=bias, schedule=schedule
+        )
         with np.errstate(over="ignore"):
             three, two = np.array(3, dtype), np.array(2, dtype)
             expected = a @ b * three + d * two
@@ -127,15 +144,29 @@ def test_integers_wrap(backend: Any, dtype: str, schedule: str) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_bias_and_out(backend: Any, schedule: str) -> None:
     rng = np.random.default_rng(3)
-    for m, n, k in [(5, 7, 9), (40, 50, 20), (64, 96, 1200), (3, 3, 9000), (1, 30, 40), (30, 1, 40)]:
+    for m, n, k in [
+        (5, 7, 9),
+        (40, 50, 20),
+        (64, 96, 1200),
+        (3, 3, 9000),
+        (1, 30, 40),
+        (30, 1, 40),
+    ]:
         a, b = rand(rng, (m, k)), rand(rng, (k, n))
         pa, pb = put(backend, a), put(backend, b)
-        for name, d in {"full": rand(rng, (m, n)), "row": rand(rng, (1, n)), "col": rand(rng, (m, 1))}.items():
+        for name, d in {
+            "full": rand(rng, (m, n)),
+            "row": rand(rng, (1, n)),
+            "col": rand(rng, (m, 1)),
+        }.items():
             bias = put(backend, d)
             strides = tuple(0 if s == 1 else t for s, t in zip(d.shape, bias.strides, strict=True))
             bias = bias._replace(shape=(m, n), strides=strides)
-            out = put(backend, np.full((2 * n, m), np.nan, np.float32)[::2].T)  # strided, and nan must not leak
-            found = gemm.matmul(backend, pa, pb, out, alpha=0.5, beta=-2, bias=bias, schedule=schedule)
+            # Strided, and its nan must not leak.
+            out = put(backend, np.full((2 * n, m), np.nan, np.float32)[::2].T)
+            found = gemm.matmul(
+                backend, pa, pb, out, alpha=0.5, beta=-2, bias=bias, schedule=schedule
+            )
             assert found is out, name
             check(get(backend, out), a * np.float32(0.5), b, 1e-6, -2.0 * d)
         own = put(backend, rand(rng, (m, n)))
@@ -162,15 +193,25 @@ def test_out_leaves_neighbours(backend: Any, schedule: str) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        ((3,), (8, 9, 10)), ((40,), (4, 4, 4)), ((2, 3), (20, 33, 17)), ((300,), (2, 3, 5)), ((2, 2, 2, 2), (6, 7, 8)),
-        ((5,), (1, 20, 30)), ((2, 5), (20, 1, 30)), ((2, 3), (70, 64, 70)),
+        ((3,), (8, 9, 10)),
+        ((40,), (4, 4, 4)),
+        ((2, 3), (20, 33, 17)),
+        ((300,), (2, 3, 5)),
+        ((2, 2, 2, 2), (6, 7, 8)),
+        ((5,), (1, 20, 30)),
+        ((2, 5), (20, 1, 30)),
+        ((2, 3), (70, 64, 70)),
     ],
     ids=str,
-)  # fmt: skip
-def test_batches(backend: Any, case: tuple[tuple[int, ...], tuple[int, int, int]], schedule: str) -> None:
+)
+def test_batches(
+    backend: Any, case: tuple[tuple[int, ...], tuple[int, int, int]], schedule: str
+) -> None:
     batch, (m, n, k) = case
     rng = np.random.default_rng(5)
-    a = rand(rng, (*batch[::-1], m, k)).transpose(*reversed(range(len(batch))), -2, -1)  # dims that do not merge
+    a = rand(rng, (*batch[::-1], m, k)).transpose(
+        *reversed(range(len(batch))), -2, -1
+    )  # dims that do not merge
     b = np.broadcast_to(rand(rng, (batch[-1], k, n)), (*batch, k, n))
     found = gemm.matmul(backend, put(backend, a), put(backend, b), schedule=schedule)
     assert found.shape == (*batch, m, n)
@@ -183,11 +224,20 @@ def test_empty(backend: Any, schedule: str) -> None:
     a, b = put(backend, np.zeros((2, 0), np.float32)), put(backend, np.zeros((0, 3), np.float32))
     found = gemm.matmul(backend, a, b, beta=3, bias=bias, alpha=float("inf"), schedule=schedule)
     np.testing.assert_array_equal(get(backend, found), 3 * np.arange(6).reshape(2, 3))
-    np.testing.assert_array_equal(get(backend, gemm.matmul(backend, a, b, schedule=schedule)), np.zeros((2, 3)))
-    none = gemm.matmul(backend, b._replace(shape=(0, 3)), put(backend, np.ones((3, 4), np.float32)), schedule=schedule)
+    np.testing.assert_array_equal(
+        get(backend, gemm.matmul(backend, a, b, schedule=schedule)), np.zeros((2, 3))
+    )
+    none = gemm.matmul(
+        backend,
+        b._replace(shape=(0, 3)),
+        put(backend, np.ones((3, 4), np.float32)),
+        schedule=schedule,
+    )
     assert none.shape == (0, 4)
     nan = put(backend, np.full((2, 3), np.nan, np.float32))
-    assert (get(backend, gemm.matmul(backend, a, b, beta=0, bias=nan, schedule=schedule)) == 0).all()
+    assert (
+        get(backend, gemm.matmul(backend, a, b, beta=0, bias=nan, schedule=schedule)) == 0
+    ).all()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -224,7 +274,9 @@ def test_tall_k(backend: Any, schedule: str) -> None:
         pa, pb = put(backend, a), put(backend, b)
         first = get(backend, gemm.matmul(backend, pa, pb, schedule=schedule))
         check(first, a, b, 1e-6)
-        np.testing.assert_array_equal(first, get(backend, gemm.matmul(backend, pa, pb, schedule=schedule)))
+        np.testing.assert_array_equal(
+            first, get(backend, gemm.matmul(backend, pa, pb, schedule=schedule))
+        )
 
 
 def test_new_sizes_build_nothing(backend: Any) -> None:
