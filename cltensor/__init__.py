@@ -19,7 +19,7 @@ from .runtime import device, get_default_device, set_default_device
 from .size import Size
 from .tensor import Tensor, UntypedStorage  # isort: skip
 from . import creation  # isort: skip
-from . import cuda, legacy, nn, opencl  # isort: skip
+from . import cuda, legacy, linalg, nn, opencl, random, special  # isort: skip
 from .legacy import *  # noqa: F403  isort: skip - FloatTensor and its kin
 from .memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, sparse_coo, strided  # isort: skip
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
