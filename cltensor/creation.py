@@ -46,16 +46,18 @@ def _finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function:
     return t
 
 
-def _shape(function: str, size: tuple) -> Size:
+def _shape(function: str, size: tuple, named: Any = None) -> Size:
+    if named is not None and not size:
+        size = (named,)
     return Size(layout.check_shape(sizes(function, size, "size")))
 
 
 # ------------------------------------------------------------------------------------------- filled
 
 
-def empty(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
+def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
     """Make a tensor of undefined content."""
-    shape = _shape("empty", size)
+    shape = _shape("empty", args, size)
     if out is not None:
         core.resize_output(out, shape)
         return out
@@ -75,14 +77,16 @@ def filled(shape: Size, value: Any, dt: DType, dev: device) -> Tensor:
     return core.pending(Expr(IDENTITY, dt, dt, shape, (Scalar(value),)), dev)
 
 
-def zeros(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """Make a tensor of zeros."""
-    return _finish(filled(_shape("zeros", size), 0, _dtype(dtype, "zeros"), _place(device)), requires_grad, out, "zeros")
+    if any(n.__class__ is int and n < 0 for n in args):
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    return _finish(filled(_shape("zeros", args, size), 0, _dtype(dtype, "zeros"), _place(device)), requires_grad, out, "zeros")
 
 
-def ones(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """Make a tensor of ones."""
-    return _finish(filled(_shape("ones", size), 1, _dtype(dtype, "ones"), _place(device)), requires_grad, out, "ones")
+    return _finish(filled(_shape("ones", args, size), 1, _dtype(dtype, "ones"), _place(device)), requires_grad, out, "ones")
 
 
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
@@ -306,14 +310,10 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         found = dt or dtypes.scalar_dtype(data)
         if kind is int and not -(1 << 63) <= data < 1 << 64:
             raise RuntimeError("Overflow when unpacking long long")
-        if dt is not None and kind is not bool and found.category < 2:
-            if kind is complex and data.imag:
-                raise RuntimeError(f"value cannot be converted to type {found.name} without overflow")
-            if kind is float and not math.isfinite(data) and found.category == 1:
-                raise ValueError(f"cannot convert float {'NaN' if data != data else 'infinity'} to integer")
-            if found.category == 1:
-                convert.check_value(int(data.real), found)
-        return np.array(data), found
+        array = np.array(data)
+        if dt is not None and kind is not bool:
+            _check_fits(array, found)
+        return array, found
     if isinstance(data, str | bytes):
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
     if hasattr(data, "__array__") and not isinstance(data, Sequence):
@@ -337,12 +337,23 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         raise TypeError(f"new(): invalid data type '{type(bad).__name__}'") if isinstance(bad, str) else RuntimeError(f"Could not infer dtype of {type(bad).__name__}")
     if array.dtype.kind in "US":
         raise TypeError("new(): invalid data type 'str'")
-    if dt is None:
+    if dt is not None:
+        _check_fits(array, dt)
+    else:
         dt = {"b": dtypes.bool, "i": dtypes.int64, "u": dtypes.int64, "f": dtypes.get_default_dtype(), "c": dtypes.get_default_complex_dtype()}[array.dtype.kind]
         first = _first(data)
         if isinstance(first, Tensor | np.generic | np.ndarray):
             dt = first.dtype if isinstance(first, Tensor) else dtypes.from_numpy(first.dtype) if array.dtype.kind == np.dtype(first.dtype).kind else dt
     return array, dt
+
+
+def _check_fits(array: np.ndarray, dt: DType) -> None:
+    """Raise torch's errors for Python numbers that a dtype cannot hold."""
+    if array.dtype.kind == "c" and dt.category in (1, 2):
+        raise TypeError("must be real number, not complex" if dt.category == 2 else "'complex' object cannot be interpreted as an integer")
+    if dt.category == 1 and array.dtype.kind in "iuf":
+        for value in (array.min(), array.max()):
+            convert.check_value(value.item(), dt, dt.name)
 
 
 def _first(data: Any) -> Any:
@@ -429,7 +440,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     dev = convert.canonical("cpu")
     backend = get_backend(dev)
     strides = tuple(s // ndarray.itemsize for s in ndarray.strides)
-    if not ndarray.size or not backend.info.host_shared:
+    if not ndarray.size:
+        return core.make(Storage.empty(backend, 0), Size(ndarray.shape), dt, dev, strides)
+    if not backend.info.host_shared:
         return core.make(Storage.from_host(backend, np.ascontiguousarray(ndarray)), Size(ndarray.shape), dt, dev)
     extent = layout.storage_extent(ndarray.shape, strides, 0) * ndarray.itemsize
     memory = np.asarray(_Memory(ndarray, ndarray.__array_interface__["data"][0], extent))

@@ -332,7 +332,7 @@ class Tensor(AutogradMixin):
 
     def _number(self, kind: type, what: str) -> Any:
         if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+            raise ValueError("only one element tensors can be converted to Python scalars")
         value = self.item()
         if isinstance(value, complex) and kind is not complex and value.imag:
             raise RuntimeError(f"value cannot be converted to type {what} without overflow")
@@ -450,7 +450,7 @@ class Tensor(AutogradMixin):
         """Conjugate transpose of a matrix."""
         if self.ndim not in (0, 2):
             raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
-        return self if not self.ndim else shape.matrix_H(self)
+        return shape.matrix_H(self)
 
     def __neg__(self) -> Tensor:
         return unary.neg(self) if self.dtype is not dtypes.bool else _refuse_neg()

@@ -203,7 +203,17 @@ class OpNode(Node):
         )
 
 
-_CLASSES: dict[str, type[OpNode]] = {}
+class CopyBackwards(OpNode):
+    """The node of `copy_`, whose full name torch puts into a namespace."""
+
+    __slots__ = ()
+    __module__ = "builtins"
+
+    def name(self) -> str:
+        return "torch::autograd::CopyBackwards"
+
+
+_CLASSES: dict[str, type[OpNode]] = {"CopyBackwards": CopyBackwards}
 
 
 def op_class(name: str) -> type[OpNode]:

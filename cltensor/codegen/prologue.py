@@ -45,7 +45,9 @@ class Source(NamedTuple):
 def of_operands(*operands: Operand) -> Source:
     """Read plain memory: one value per operand, all of one shape."""
     leaves = tuple([(x.buffer, x.dtype, tuple(x.strides), x.offset) for x in operands])
-    return Source(tuple(operands[0].shape), leaves, (), (), (), tuple([("a", k) for k in range(len(leaves))]))
+    return Source(
+        tuple(operands[0].shape), leaves, (), (), (), tuple([("a", k) for k in range(len(leaves))])
+    )
 
 
 class Split(NamedTuple):
@@ -61,24 +63,40 @@ class Split(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def split(shape: tuple[int, ...], layouts: tuple[Strides, ...], dims: tuple[int, ...], extra: tuple[Strides, ...] = (), *, ordered: bool = False) -> Split:
+def split(
+    shape: tuple[int, ...],
+    layouts: tuple[Strides, ...],
+    dims: tuple[int, ...],
+    extra: tuple[Strides, ...] = (),
+    *,
+    ordered: bool = False,
+) -> Split:
     """Separate kept from reduced `dims`; `ordered` keeps the reduced dims in row-major order.
 
     `extra` are layouts that have to walk along (outputs over the whole iteration); they come last.
     """
-    constant = tuple([not any(s for s, n in zip(st, shape, strict=True) if n != 1) for st in layouts])
+    constant = tuple(
+        [not any(s for s, n in zip(st, shape, strict=True) if n != 1) for st in layouts]
+    )
     every = (*layouts, *extra)
     kept = [d for d in range(len(shape)) if d not in dims]
     reduced = list(dims)
     if not ordered:
         reduced.sort(key=lambda d: -sum(abs(st[d]) for st in every))
     nred, nout = math.prod(shape[d] for d in reduced), math.prod(shape[d] for d in kept)
-    kept_sizes, kept_strides = collapse([shape[d] for d in kept], [[st[d] for d in kept] for st in every] or [[0] * len(kept)])
+    kept_sizes, kept_strides = collapse(
+        [shape[d] for d in kept], [[st[d] for d in kept] for st in every] or [[0] * len(kept)]
+    )
     if nred:
-        red_sizes, red_strides = collapse([shape[d] for d in reduced], [[st[d] for d in reduced] for st in every] or [[0] * len(reduced)])
+        red_sizes, red_strides = collapse(
+            [shape[d] for d in reduced],
+            [[st[d] for d in reduced] for st in every] or [[0] * len(reduced)],
+        )
     else:
         red_sizes, red_strides = (1,), tuple((0,) for _ in every)
-    return Split(kept_sizes, red_sizes, tuple(kept_strides), tuple(red_strides), constant, nout, nred)
+    return Split(
+        kept_sizes, red_sizes, tuple(kept_strides), tuple(red_strides), constant, nout, nred
+    )
 
 
 def along_reduced(parts: Split) -> bool:
@@ -86,7 +104,9 @@ def along_reduced(parts: Split) -> bool:
     if parts.nout == 1:
         return True
     row = col = 0
-    for kept, reduced, constant in zip(parts.kept_strides, parts.reduced_strides, parts.constant, strict=False):
+    for kept, reduced, constant in zip(
+        parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
+    ):
         if not constant:
             row += reduced[-1] == 1
             col += kept[-1] == 1
@@ -100,13 +120,32 @@ def along_reduced(parts: Split) -> bool:
 class Reader:
     """C text that reads a source: arguments, base pointers and values. `row` says which dim the vectors run along."""
 
-    def __init__(self, source: Source, parts: Split, *, row: bool, lanes: int, outputs: Sequence[dtype] = (), wide: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source,
+        parts: Split,
+        *,
+        row: bool,
+        lanes: int,
+        outputs: Sequence[dtype] = (),
+        wide: bool = False,
+    ) -> None:
         self.row, self.kept_rank, self.reduced_rank = row, len(parts.kept), len(parts.reduced)
         leaves = []
-        for (_, dt, _, _), kept, reduced, constant in zip(source.leaves, parts.kept_strides, parts.reduced_strides, parts.constant, strict=False):
+        for (_, dt, _, _), kept, reduced, constant in zip(
+            source.leaves, parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
+        ):
             step = (reduced if row else kept)[-1]
-            leaves.append((dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g"))
-        program = Program(tuple(leaves), source.scalar_types, source.nodes, tuple([(source.values[0], dt, "d") for dt in outputs]), 0)
+            leaves.append(
+                (dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g")
+            )
+        program = Program(
+            tuple(leaves),
+            source.scalar_types,
+            source.nodes,
+            tuple([(source.values[0], dt, "d") for dt in outputs]),
+            0,
+        )
         lanes = choose_lanes(program, lanes)
         self.lanes = min(lanes, 8) if wide and lanes > 1 else lanes
         self.program = program
@@ -126,7 +165,9 @@ class Reader:
     # ---- arguments
     def parameters(self) -> list[str]:
         """The kernel's parameters: kept sizes, reduced sizes, operands with strides, scalars."""
-        out = [f"const long n{d}" for d in range(self.kept_rank)] + [f"const long m{d}" for d in range(self.reduced_rank)]
+        out = [f"const long n{d}" for d in range(self.kept_rank)] + [
+            f"const long m{d}" for d in range(self.reduced_rank)
+        ]
         for k, (dt, cls) in enumerate(self.program.leaves):
             out += [f"__global const {dt.cl} *p{k}", f"const long o{k}"]
             if cls != "c":
@@ -144,7 +185,9 @@ class Reader:
         i64 = dtypes.int64.np.type
         types: list = [i64] * (self.kept_rank + self.reduced_rank)
         for _, cls in self.program.leaves:
-            types += [None, i64] + ([] if cls == "c" else [i64] * (self.kept_rank + self.reduced_rank))
+            types += [None, i64] + (
+                [] if cls == "c" else [i64] * (self.kept_rank + self.reduced_rank)
+            )
         for dt in self.program.scalars:
             types += [scalar_type(dt)] * (2 if dt.is_complex else 1)
         return types
@@ -152,7 +195,9 @@ class Reader:
     def arguments(self, source: Source, parts: Split) -> list:
         """Match `parameters` with a source of this pattern."""
         args: list = [*parts.kept, *parts.reduced]
-        for (buffer, _, _, offset), kept, reduced, constant in zip(source.leaves, parts.kept_strides, parts.reduced_strides, parts.constant, strict=False):
+        for (buffer, _, _, offset), kept, reduced, constant in zip(
+            source.leaves, parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
+        ):
             args += [buffer, offset]
             if not constant:
                 args += [*kept, *reduced]
@@ -163,7 +208,11 @@ class Reader:
         out = []
         for k, dt in enumerate(self.program.scalars):
             reg = lanes_of(dt.reg, self.lanes)
-            out.append(f"const {dt.reg} k{k} = ({dt.reg})(k{k}_re, k{k}_im);" if dt.is_complex else f"const {reg} k{k} = ({reg})(k{k}_);")
+            out.append(
+                f"const {dt.reg} k{k} = ({dt.reg})(k{k}_re, k{k}_im);"
+                if dt.is_complex
+                else f"const {reg} k{k} = ({reg})(k{k}_);"
+            )
         return out
 
     # ---- positions
@@ -213,7 +262,9 @@ class Reader:
             else:
                 along = {"v": f" + {vector}", "s": "", "g": f" + ({vector}) * {step}"}[cls]
                 pointer = f"b{k} + ({at}) * {reduced}{along}"
-            out.append(f"const {lanes_of(dt.reg, self.lanes)} a{k} = {self._fetch(dt, cls, pointer, step, m)};")
+            out.append(
+                f"const {lanes_of(dt.reg, self.lanes)} a{k} = {self._fetch(dt, cls, pointer, step, m)};"
+            )
         return out
 
     def _fetch(self, dt: dtype, cls: str, pointer: str, step: str, m: str) -> str:
@@ -224,9 +275,13 @@ class Reader:
             return f"({mem.reg})({mem.scalar_load(pointer)})"
         if cls == "g":
             return f"gather_{dt.code}({pointer}, {step}, {m})"
-        return mem.vector_load(pointer) if m == str(self.lanes) else f"load_{dt.code}({pointer}, {m})"
+        return (
+            mem.vector_load(pointer) if m == str(self.lanes) else f"load_{dt.code}({pointer}, {m})"
+        )
 
-    def element(self, at: str, m: str, compute: Sequence[dtype], vector: str = "0") -> tuple[list[str], list[str]]:
+    def element(
+        self, at: str, m: str, compute: Sequence[dtype], vector: str = "0"
+    ) -> tuple[list[str], list[str]]:
         """Statements that load and compute at a position, and the names of the values in their compute dtypes."""
         body = Body(self.program, self.lanes)
         names = []

@@ -52,7 +52,12 @@ def reduce(
     shape = source.shape
     dims = tuple(sorted(dims))
     kept_shape = tuple([n for d, n in enumerate(shape) if d not in dims])
-    results = [Operand(backend.alloc(math.prod(kept_shape) * dt.itemsize), dt, kept_shape, dense(kept_shape), 0) for _, dt in outputs]
+    results = [
+        Operand(
+            backend.alloc(math.prod(kept_shape) * dt.itemsize), dt, kept_shape, dense(kept_shape), 0
+        )
+        for _, dt in outputs
+    ]
     if math.prod(kept_shape) == 0:
         return results
     _require(backend, source, compute, outputs)
@@ -64,12 +69,21 @@ def reduce(
         row = along_reduced(cut) if not gpu else _group_wins(cut)
     else:
         row = schedule in ("row", "gpu-group")
-    reader = Reader(source, cut, row=row, lanes=1 if gpu else backend.info.lanes, outputs=[dt for _, dt in outputs], wide=compute.itemsize > 4)
+    reader = Reader(
+        source,
+        cut,
+        row=row,
+        lanes=1 if gpu else backend.info.lanes,
+        outputs=[dt for _, dt in outputs],
+        wide=compute.itemsize > 4,
+    )
     plan = _plan_gpu if gpu else _plan_cpu
     unroll = _unroll(reader, state, row, gpu)
     items, ochunk, parts, pchunk = plan(backend, cut, row, reader.lanes, unroll, parts)
     if parts > 1:
-        targets: list[Buffer] = [backend.alloc(cut.nout * parts * np.dtype(_NUMPY[t]).itemsize) for t in _stored(state)]
+        targets: list[Buffer] = [
+            backend.alloc(cut.nout * parts * np.dtype(_NUMPY[t]).itemsize) for t in _stored(state)
+        ]
     else:
         targets = [r.buffer for r in results]
     args = [cut.nout, ochunk, cut.nred, parts, pchunk, *reader.arguments(source, cut)]
@@ -80,12 +94,21 @@ def reduce(
     local = (GROUP,) if gpu else (1,)
     backend.launch(kernel, (items,), local, [*args, *targets], nbytes)
     if parts > 1:
-        _merge(backend, kind, compute, tuple(outputs), targets, results, cut.nout, parts, scale, gpu)
+        _merge(
+            backend, kind, compute, tuple(outputs), targets, results, cut.nout, parts, scale, gpu
+        )
     return results
 
 
-def _require(backend: Backend, source: Source, compute: dtype, outputs: Sequence[tuple[str, dtype]]) -> None:
-    for dt in (compute, *(leaf[1] for leaf in source.leaves), *(node.compute for node in source.nodes), *(o[1] for o in outputs)):
+def _require(
+    backend: Backend, source: Source, compute: dtype, outputs: Sequence[tuple[str, dtype]]
+) -> None:
+    for dt in (
+        compute,
+        *(leaf[1] for leaf in source.leaves),
+        *(node.compute for node in source.nodes),
+        *(o[1] for o in outputs),
+    ):
         backend.require(dt)
 
 
@@ -96,13 +119,19 @@ def _stored(state: State) -> list[str]:
 def _unroll(reader: Reader, state: State, row: bool, gpu: bool) -> int:
     if gpu:
         return 1
-    weight = sum(8 if node.op.heavy else 1 for node in reader.program.nodes) + (0 if state.light else 8) + 2 * len(state.block)
+    weight = (
+        sum(8 if node.op.heavy else 1 for node in reader.program.nodes)
+        + (0 if state.light else 8)
+        + 2 * len(state.block)
+    )
     if row:
         return 4 if weight <= 8 else 2 if weight <= 16 else 1
     return COL_VECTORS
 
 
-def _plan_cpu(backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, parts: int | None) -> tuple[int, int, int, int]:
+def _plan_cpu(
+    backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, parts: int | None
+) -> tuple[int, int, int, int]:
     """Work-items, outputs per item, parts per output, elements per part."""
     total = cut.nout * max(cut.nred, 1)
     items = max(1, min(backend.info.compute_units * 4, total // GRAIN))
@@ -124,7 +153,9 @@ def _plan_cpu(backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, 
     return -(-cut.nout // ochunk) * parts, ochunk, parts, pchunk
 
 
-def _plan_gpu(backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, parts: int | None) -> tuple[int, int, int, int]:
+def _plan_gpu(
+    backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, parts: int | None
+) -> tuple[int, int, int, int]:
     units = backend.info.compute_units * 8
     if row:
         groups = min(cut.nout, units * 16)
@@ -146,14 +177,39 @@ def _group_wins(cut: Split) -> bool:
     return along_reduced(cut) or cut.nout < 64
 
 
-def _kernel(backend: Backend, state: State, reader: Reader, gpu: bool, unroll: int, outputs: tuple, partial: bool) -> Any:
-    key = (backend.device, state.name, state.dt, reader.key, reader.values, gpu, unroll, None if partial else outputs, partial)
+def _kernel(
+    backend: Backend,
+    state: State,
+    reader: Reader,
+    gpu: bool,
+    unroll: int,
+    outputs: tuple,
+    partial: bool,
+) -> Any:
+    key = (
+        backend.device,
+        state.name,
+        state.dt,
+        reader.key,
+        reader.values,
+        gpu,
+        unroll,
+        None if partial else outputs,
+        partial,
+    )
     kernel = _kernels.get(key)
     if kernel is not None:
         return kernel
     schedule = "col" if not reader.row else "group" if gpu else "row"
     i64 = np.int64
-    parameters = ["const long nout", "const long ochunk", "const long nred", "const long parts", "const long pchunk", *reader.parameters()]
+    parameters = [
+        "const long nout",
+        "const long ochunk",
+        "const long nred",
+        "const long parts",
+        "const long pchunk",
+        *reader.parameters(),
+    ]
     types: list = [i64] * 5 + reader.argument_types()
     if state.scale and not partial:
         parameters.append(f"const {_real(state.dt).reg} scale")
@@ -161,7 +217,12 @@ def _kernel(backend: Backend, state: State, reader: Reader, gpu: bool, unroll: i
     targets = _stored(state) if partial else [dt.cl for _, dt in outputs]
     parameters += [f"__global {t} *q{k}" for k, t in enumerate(targets)]
     types += [None] * len(targets)
-    codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), state.dt, *(o[1] for o in outputs))))
+    codes = "_".join(
+        dict.fromkeys(
+            d.code
+            for d in (*(d for d, _ in reader.program.leaves), state.dt, *(o[1] for o in outputs))
+        )
+    )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
@@ -179,15 +240,34 @@ def _real(dt: dtype) -> dtype:
 
 
 def _doubles(dt: dtype) -> str:
-    return "#ifndef CLT_DOUBLE\n#define CLT_DOUBLE 1\n#endif\n" if dt.reg in ("double", "double2") else ""
+    return (
+        "#ifndef CLT_DOUBLE\n#define CLT_DOUBLE 1\n#endif\n"
+        if dt.reg in ("double", "double2")
+        else ""
+    )
 
 
 def _headers(reader: Reader, state: State) -> str:
     text = reader.headers() + "".join(include(name) for name in state.headers)
-    return text.replace("#define CLT_DOUBLE 1\n", "") if state.dt.reg in ("double", "double2") else text
+    return (
+        text.replace("#define CLT_DOUBLE 1\n", "")
+        if state.dt.reg in ("double", "double2")
+        else text
+    )
 
 
-def _merge(backend: Backend, kind: str, compute: dtype, outputs: tuple, fields: list[Buffer], results: list[Operand], nout: int, parts: int, scale: float | None, gpu: bool) -> None:
+def _merge(
+    backend: Backend,
+    kind: str,
+    compute: dtype,
+    outputs: tuple,
+    fields: list[Buffer],
+    results: list[Operand],
+    nout: int,
+    parts: int,
+    scale: float | None,
+    gpu: bool,
+) -> None:
     grouped = gpu and parts > 16
     key = (backend.device, "merge", kind, compute, outputs, grouped)
     kernel = _kernels.get(key)
@@ -213,7 +293,11 @@ def _merge(backend: Backend, kind: str, compute: dtype, outputs: tuple, fields: 
             partial=False, converted=converted,
         )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
-    args: list = [nout, 1 if grouped else max(1, -(-nout // (backend.info.compute_units * 4)) if not gpu else 1), parts]
+    args: list = [
+        nout,
+        1 if grouped else max(1, -(-nout // (backend.info.compute_units * 4)) if not gpu else 1),
+        parts,
+    ]
     items = nout if grouped else -(-nout // args[1])
     if state.scale:
         args.append(float(scale))  # type: ignore[arg-type]

@@ -66,7 +66,10 @@ class State:
 
     def declare(self, p: str, lanes: int) -> list[str]:
         """Declare a fresh state."""
-        return [f"{lanes_of(t, lanes)} {p}{n} = ({lanes_of(t, lanes)})({v});" for n, t, v in (*self.fields, *self.block)]
+        return [
+            f"{lanes_of(t, lanes)} {p}{n} = ({lanes_of(t, lanes)})({v});"
+            for n, t, v in (*self.fields, *self.block)
+        ]
 
     def update(self, p: str, v: list[str], lanes: int, ok: str = "", index: str = "") -> list[str]:
         """Take in values; `ok` masks lanes, `index` is their position."""
@@ -109,7 +112,9 @@ class Sum(State):
         return [f"{p}{'t' if self.block else 's'} += {value};"]
 
     def flush(self, p, lanes):
-        return [f"{p}s += {p}t;", f"{p}t = ({lanes_of(self.base, lanes)})(0);"] if self.block else []
+        return (
+            [f"{p}s += {p}t;", f"{p}t = ({lanes_of(self.base, lanes)})(0);"] if self.block else []
+        )
 
     def merge(self, d, a, b, lanes):
         return [f"{d}s = {a}s + {b}s;"]
@@ -200,7 +205,9 @@ class Both(State):
         return self.low.update(p + "n", v, lanes, ok) + self.high.update(p + "x", v, lanes, ok)
 
     def merge(self, d, a, b, lanes):
-        return self.low.merge(d + "n", a + "n", b + "n", lanes) + self.high.merge(d + "x", a + "x", b + "x", lanes)
+        return self.low.merge(d + "n", a + "n", b + "n", lanes) + self.high.merge(
+            d + "x", a + "x", b + "x", lanes
+        )
 
     def results(self, p, lanes, origin):
         return {"min": (f"{p}ns", self.dt), "max": (f"{p}xs", self.dt)}
@@ -233,7 +240,11 @@ class Arg(Extreme):
         ]
 
     def merge(self, d, a, b, lanes):
-        same = f"({b}s == {a}s)" if self.dt.category != 2 else f"(({b}s == {a}s) | (({b}s != {b}s) & ({a}s != {a}s)))"
+        same = (
+            f"({b}s == {a}s)"
+            if self.dt.category != 2
+            else f"(({b}s == {a}s) | (({b}s != {b}s) & ({a}s != {a}s)))"
+        )
         mask = lanes_of("int" if lanes == 1 else self.mask, lanes)
         wins = f"{self._wins(b + 's', a + 's')} | ({same} & ({b}i < {a}i))"
         return [
@@ -249,7 +260,10 @@ class Arg(Extreme):
         return wide if self.merging else f"({wide} + ({origin}))"
 
     def results(self, p, lanes, origin):
-        return {"value": (f"{p}s", self.dt), "index": (self._position(p, lanes, origin), dtypes.int64)}
+        return {
+            "value": (f"{p}s", self.dt),
+            "index": (self._position(p, lanes, origin), dtypes.int64),
+        }
 
     def partial(self, p, lanes, origin):
         return [(p + "s", self.base), (self._position(p, lanes, origin), "long")]
@@ -276,7 +290,12 @@ class Var(State):
     def block(self) -> tuple:
         if self.merging:
             return ()
-        return (("k", self.base, "0"), ("c", self.base, "0"), ("x", self.base, "0"), ("y", self.base, "0"))
+        return (
+            ("k", self.base, "0"),
+            ("c", self.base, "0"),
+            ("x", self.base, "0"),
+            ("y", self.base, "0"),
+        )
 
     def first(self, p, v):
         return [f"{p}k = {v[0]};"]
@@ -286,7 +305,12 @@ class Var(State):
         d, one = f"({v[0]} - {p}k)", f"({kind})(1)"
         if ok:
             d, one = select(ok, d, f"({kind})(0)", lanes), select(ok, one, f"({kind})(0)", lanes)
-        return [f"const {kind} d{p} = {d};", f"{p}c += {one};", f"{p}x += d{p};", f"{p}y += d{p} * d{p};"]
+        return [
+            f"const {kind} d{p} = {d};",
+            f"{p}c += {one};",
+            f"{p}x += d{p};",
+            f"{p}y += d{p} * d{p};",
+        ]
 
     def flush(self, p, lanes):
         kind = lanes_of(self.base, lanes)
@@ -313,7 +337,12 @@ class Var(State):
         kind = lanes_of(self.base, lanes)
         mean = select(f"({p}n > ({kind})(0))", p + "u", f"({kind})(NAN)", lanes)
         var = f"({select(f'({p}q < ({kind})(0))', f'({kind})(0)', p + 'q', lanes)} / scale)"
-        return {"var": (var, self.dt), "std": (f"sqrt({var})", self.dt), "mean": (mean, self.dt), "m2": (p + "q", self.dt)}
+        return {
+            "var": (var, self.dt),
+            "std": (f"sqrt({var})", self.dt),
+            "mean": (mean, self.dt),
+            "m2": (p + "q", self.dt),
+        }
 
 
 class LogSumExp(State):
@@ -327,7 +356,10 @@ class LogSumExp(State):
 
     @property
     def fields(self) -> tuple:
-        return (("m", self.base, "-MAXFLOAT" if self.base == "float" else "-DBL_MAX"), ("s", self.base, "0"))
+        return (
+            ("m", self.base, "-MAXFLOAT" if self.base == "float" else "-DBL_MAX"),
+            ("s", self.base, "0"),
+        )
 
     def update(self, p, v, lanes, ok="", index=""):
         kind = lanes_of(self.base, lanes)
@@ -347,13 +379,17 @@ class LogSumExp(State):
         def part(x: str) -> str:
             return f"{x}s * {select(f'({x}m == m)', f'({kind})(1)', f'{self._exp(lanes)}({x}m - m)', lanes)}"
 
-        return [f"{{ const {kind} m = fmax({a}m, {b}m), s = {part(a)} + {part(b)}; {d}m = m; {d}s = s; }}"]
+        return [
+            f"{{ const {kind} m = fmax({a}m, {b}m), s = {part(a)} + {part(b)}; {d}m = m; {d}s = s; }}"
+        ]
 
     def results(self, p, lanes, origin):
         return {"value": (f"({p}m + log({p}s))", self.dt)}
 
 
-KINDS: dict[str, type[State]] = {k.name: k for k in (Sum, Mean, Prod, Max, Min, Both, ArgMax, ArgMin, Var, LogSumExp)}
+KINDS: dict[str, type[State]] = {
+    k.name: k for k in (Sum, Mean, Prod, Max, Min, Both, ArgMax, ArgMin, Var, LogSumExp)
+}
 
 
 def converted(text: str, source: dtype, target: dtype, lanes: int) -> str:

@@ -11,7 +11,7 @@ from .. import dtypes, layout
 from ..autograd import record as graph
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
-from .row import FLOAT, FUNCTIONS, METHODS, Row, normal, public
+from .row import FLOAT, FUNCTIONS, METHODS, Row, invalid_combination, normal, public
 
 BINARY = ("input", "other")
 
@@ -21,6 +21,26 @@ def conj(v: Any) -> Any:
     if v.__class__ in NUMBERS:
         return v.conjugate() if v.__class__ is complex else v
     return v.conj() if v.dtype.is_complex else v
+
+
+C_NAMES = {
+    "int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
+    "uint64": "uint64_t", "bool": "bool", "float16": "at::Half", "bfloat16": "at::BFloat16", "float32": "float", "float64": "double",
+}  # fmt: skip
+
+
+def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> None:
+    """Raise RuntimeError for a number the dtype cannot take, in torch's words; `name` replaces the C name of the type."""
+    fits = value.__class__ is not complex or dt.is_complex or dt.category == 0 or not value.imag
+    if fits and dt.category == 1:
+        if value != value or value in (math.inf, -math.inf):
+            fits = False
+        else:
+            bits = dt.itemsize * 8
+            low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dt.is_signed else (-(1 << bits) + 1, (1 << bits) - 1)
+            fits = low <= int(value.real) <= high
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {name or C_NAMES.get(dt.name, dt.name)} without overflow")
 
 
 # ------------------------------------------------------------------------------------------- sums
@@ -42,7 +62,7 @@ sub_scaled_row = Row(
     grad={"x": lambda g: g, "y": lambda g, z: -g * conj(z)},
 )  # fmt: skip
 rsub_row = Row(
-    "rsub", {"ifc": "y - z * x"}, args=("input", "other", "alpha"), public=False, node="RsubBackward1", graph_inputs=2,
+    "rsub", {"ifc": "y - z * x"}, args=("input", "other", "alpha"), public=False, node="RsubBackward0", number_nodes={"y": "RsubBackward1"}, graph_inputs=2,
     grad={"x": lambda g, z: -g * conj(z), "y": lambda g: g},
 )  # fmt: skip
 
@@ -93,9 +113,11 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
 @public()
 def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """Compute `other - alpha * input`."""
+    if not is_tensor(input):
+        raise invalid_combination("rsub", (input, other))
     input, other = _operands("rsub", input, other, alpha)
     _no_bools(input, other)
-    return rsub_row(input, other, alpha) if other.__class__ in NUMBERS or alpha != 1 else sub_row(other, input)
+    return rsub_row(input, other, alpha)
 
 
 def add_(t: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -117,7 +139,7 @@ METHODS["sub_"] = METHODS["subtract_"] = sub_
 # ------------------------------------------------------------------------------------------- products and quotients
 
 mul = Row(
-    "mul", {"b": "x and y", "ifc": "x * y"}, args=BINARY, aliases=("multiply",), reference=np.multiply,
+    "mul", {"b": "x and y", "ifc": "x * y"}, args=BINARY, aliases=("multiply",), numbers="xy", reference=np.multiply,
     grad={"x": lambda g, y: g * conj(y), "y": lambda g, x: g * conj(x)},
 )  # fmt: skip
 true_divide = Row(
@@ -140,19 +162,21 @@ _FLOAT_FLOOR = (
 )
 
 div_trunc = Row(
-    "div_trunc", {"i": _TRUNC, "f": "trunc(x / y)"}, args=BINARY, public=False, node="DivBackward1",
+    "div_trunc", {"i": _TRUNC, "f": "trunc(x / y)"}, args=BINARY, public=False, node="DivBackward2",
     grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
 )  # fmt: skip
 div_floor = Row(
-    "div_floor", {"i": _FLOOR, "f": _FLOAT_FLOOR}, args=BINARY, public=False, node="DivBackward1",
+    "div_floor", {"i": _FLOOR, "f": _FLOAT_FLOOR}, args=BINARY, public=False, node="DivBackward2",
     grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
 )  # fmt: skip
+floor_divide_row = Row("floor_divide", {"i": _FLOOR, "f": _FLOAT_FLOOR}, args=BINARY, public=False, underivable="floor_divide")
 remainder_row = Row(
-    "remainder", {"i": _FLOOR_REST, "f": _FLOAT_REST}, args=BINARY, public=False, reference=np.mod, node="RemainderBackward0",
+    "remainder", {"i": _FLOOR_REST, "f": _FLOAT_REST}, args=BINARY, public=False, reference=np.mod, node="RemainderBackward1",
+    number_nodes={"x": "NotImplemented", "y": "RemainderBackward0"},
     grad={"x": lambda g: g, "y": lambda g, x, y: -g * div(x, y, rounding_mode="floor")},
 )  # fmt: skip
 fmod_row = Row(
-    "fmod", {"i": _TRUNC_REST, "f": _FMOD}, args=BINARY, public=False, reference=np.fmod, node="FmodBackward0",
+    "fmod", {"i": _TRUNC_REST, "f": _FMOD}, args=BINARY, public=False, reference=np.fmod, node="FmodBackward1", number_nodes={"y": "FmodBackward0"},
     grad={"x": lambda g: g, "y": lambda g, x, y: -g * div(x, y, rounding_mode="trunc")},
 )  # fmt: skip
 
@@ -202,7 +226,7 @@ def _true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Ten
 @public()
 def floor_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Divide and round towards minus infinity."""
-    return _divided(div_floor, "floor_divide", input, other, out)
+    return _divided(floor_divide_row, "floor_divide", input, other, out)
 
 
 @public()
@@ -214,6 +238,8 @@ def remainder(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor
 @public()
 def fmod(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Remainder with the dividend's sign, as C's `fmod`."""
+    if not is_tensor(input):
+        raise invalid_combination("fmod", (input, other))
     return _divided(fmod_row, "fmod", input, other, out)
 
 
@@ -238,7 +264,7 @@ def div_(t: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 
 METHODS["div_"] = METHODS["divide_"] = div_
 METHODS["true_divide_"] = lambda t, other: div_(t, other)
-_inplace_division("floor_divide", div_floor)
+_inplace_division("floor_divide", floor_divide_row)
 _inplace_division("remainder", remainder_row)
 _inplace_division("fmod", fmod_row)
 
@@ -321,6 +347,8 @@ def _int_power(x: Any, y: Any) -> Tensor:
 @public()
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """Raise to a power; integer tensors to negative numbers are refused."""
+    if not is_tensor(input) and not is_tensor(exponent):
+        raise invalid_combination("pow", (input, exponent))
     input, exponent = normal("pow", ("input", "exponent"), (input, exponent))
     value = _pow(input, exponent)
     return value if out is None else core.deliver(value, out, "pow", (input, exponent))
@@ -434,6 +462,8 @@ clamp_numbers = Row("clamp_numbers", {"if": _CLAMP}, args=("input", "min", "max"
 
 
 def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
+    if not is_tensor(input):
+        raise invalid_combination("clamp", (input, min, max))
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     tensors = is_tensor(min) or is_tensor(max)
@@ -483,7 +513,7 @@ METHODS["clamp_min_"] = lambda t, min: clamp_low.inplace(*normal("clamp_min_", (
 METHODS["clamp_max_"] = lambda t, max: clamp_high.inplace(*normal("clamp_max_", ("input", "max"), (t, max)))
 
 where_row = Row(
-    "where", "where(x, y, z)", masks="x", args=("condition", "input", "other"), public=False, node="WhereBackward0",
+    "where", "where(x, y, z)", masks="x", args=("condition", "input", "other"), public=False, node="WhereBackward0", graph_from=1,
     grad={"y": lambda g, x: where(x, g, 0.0), "z": lambda g, x: where(x, 0.0, g)},
 )  # fmt: skip
 
@@ -494,7 +524,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     if input is None and other is None:
         return FUNCTIONS["nonzero"](condition, as_tuple=True)
     if not is_tensor(condition):
-        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
+        raise invalid_combination("where", (condition, input, other))
     if condition.dtype is not dtypes.bool:
         if condition.dtype is not dtypes.uint8:
             raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.scalar_name}")
@@ -522,6 +552,8 @@ lerp_number = Row(
 
 
 def _lerp_call(input: Tensor, end: Tensor, weight: Any) -> tuple[Row, tuple]:
+    if not is_tensor(input) or not is_tensor(end):
+        raise invalid_combination("lerp", (input, end, weight))
     input, end, weight = normal("lerp", ("input", "end", "weight"), (input, end, weight))
     if end.dtype is not input.dtype:
         raise RuntimeError(f"expected dtype {input.dtype.name} for `end` but got dtype {end.dtype.name}")
@@ -575,7 +607,7 @@ METHODS["addcmul_"] = lambda t, tensor1, tensor2, *, value=1: addcmul_row.inplac
 METHODS["addcdiv_"] = lambda t, tensor1, tensor2, *, value=1: addcdiv_row.inplace(t, tensor1, tensor2, value)
 
 masked_fill_row = Row(
-    "masked_fill", "where(y, z, x)", masks="y", args=("input", "mask", "value"), public=False, node="MaskedFillBackward0",
+    "masked_fill", "where(y, z, x)", masks="y", args=("input", "mask", "value"), public=False, node="MaskedFillBackward1", number_nodes={"z": "MaskedFillBackward0"},
     grad={"x": lambda g, y: where(y, 0.0, g), "z": lambda g, y: where(y, g, 0.0).sum()},
 )  # fmt: skip
 
@@ -587,12 +619,8 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
         if value.ndim:
             raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
         return value.to(input.dtype)
-    if dtypes.scalar_dtype(value).category > input.dtype.category:
-        raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(input.dtype.name, input.dtype.name)} without overflow")
-    return value
-
-
-C_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "bool": "bool", "float32": "float", "float64": "double"}
+    check_value(value, input.dtype)
+    return input.dtype.category == 1 and value.__class__ is float and int(value) or (bool(value) if input.dtype.category == 0 else value)
 
 
 @public()

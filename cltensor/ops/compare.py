@@ -9,16 +9,16 @@ import numpy as np
 from .. import dtypes
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
-from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public
+from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers
 
 BINARY = ("input", "other")
 
-eq = Row("eq", "x == y", promote=BOOL, args=BINARY, reference=np.equal)
-ne = Row("ne", "x != y", promote=BOOL, args=BINARY, aliases=("not_equal",), reference=np.not_equal)
-lt = Row("lt", {"bif": "x < y"}, promote=BOOL, args=BINARY, aliases=("less",), reference=np.less)
-le = Row("le", {"bif": "x <= y"}, promote=BOOL, args=BINARY, aliases=("less_equal",), reference=np.less_equal)
-gt = Row("gt", {"bif": "x > y"}, promote=BOOL, args=BINARY, aliases=("greater",), reference=np.greater)
-ge = Row("ge", {"bif": "x >= y"}, promote=BOOL, args=BINARY, aliases=("greater_equal",), reference=np.greater_equal)
+eq = Row("eq", "x == y", promote=BOOL, args=BINARY, numbers="y", reference=np.equal)
+ne = Row("ne", "x != y", promote=BOOL, args=BINARY, numbers="y", aliases=("not_equal",), reference=np.not_equal)
+lt = Row("lt", {"bif": "x < y"}, promote=BOOL, args=BINARY, numbers="y", aliases=("less",), reference=np.less)
+le = Row("le", {"bif": "x <= y"}, promote=BOOL, args=BINARY, numbers="y", aliases=("less_equal",), reference=np.less_equal)
+gt = Row("gt", {"bif": "x > y"}, promote=BOOL, args=BINARY, numbers="y", aliases=("greater",), reference=np.greater)
+ge = Row("ge", {"bif": "x >= y"}, promote=BOOL, args=BINARY, numbers="y", aliases=("greater_equal",), reference=np.greater_equal)
 
 logical_and = Row("logical_and", "x != 0 and y != 0", promote=BOOL, args=BINARY, reference=np.logical_and)
 logical_or = Row("logical_or", "x != 0 or y != 0", promote=BOOL, args=BINARY, reference=np.logical_or)
@@ -33,9 +33,9 @@ isneginf = Row("isneginf", {"bi": "x != x", "f": "x == -inf"}, promote=BOOL, inp
 signbit = Row("signbit", {"b": "x != x", "i": "x < 0", "f": "copysign(1, x) < 0"}, promote=BOOL, inplace=False, reference=np.signbit)
 isreal_row = Row("isreal", {"bif": "x == x or x != x", "c": "im(x) == 0"}, promote=BOOL, public=False)
 
-bitwise_and = Row("bitwise_and", {"b": "x and y", "i": "x & y"}, args=BINARY, reference=np.bitwise_and)
-bitwise_or = Row("bitwise_or", {"b": "x or y", "i": "x | y"}, args=BINARY, reference=np.bitwise_or)
-bitwise_xor = Row("bitwise_xor", {"b": "x != y", "i": "x ^ y"}, args=BINARY, reference=np.bitwise_xor)
+bitwise_and = Row("bitwise_and", {"b": "x and y", "i": "x & y"}, args=BINARY, numbers="xy", reference=np.bitwise_and)
+bitwise_or = Row("bitwise_or", {"b": "x or y", "i": "x | y"}, args=BINARY, numbers="xy", reference=np.bitwise_or)
+bitwise_xor = Row("bitwise_xor", {"b": "x != y", "i": "x ^ y"}, args=BINARY, numbers="xy", reference=np.bitwise_xor)
 bitwise_not = Row("bitwise_not", {"b": "x == 0", "i": "~x"}, reference=np.invert)
 
 # A shift by the width or more, or by less than nothing, gives 0 (the sign for a right shift), as in torch.
@@ -95,6 +95,7 @@ def isreal(input: Tensor) -> Tensor:
 @public()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|, elementwise; equal infinities are close."""
+    refuse_numbers("isclose", BINARY, (input, other), (False, False))
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
     if rtol < 0:

@@ -16,6 +16,7 @@ from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
 from . import core
+from .arithmetic import check_value
 from .core import NUMBERS, Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, REAL, Row, public
 
@@ -186,23 +187,12 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     core.write(self, expr)
     self._vc.value += 1
     if graph.needs_grad(self, value if is_tensor(value) else None):
-        graph.rebase(self, "FillBackward0" if not is_tensor(value) else "FillBackward1", (self, value), lambda ctx, g: (g * 0, g.sum() if ctx.needs[1] else None))
+        graph.rebase(self, "FillBackward2" if not is_tensor(value) else "FillBackward3", (self, value), _fill_back)
     return self
 
 
-def check_value(value: Any, dt: dtype) -> None:
-    """Raise RuntimeError for a number the dtype cannot take, in torch's words."""
-    from .arithmetic import C_NAMES
-
-    if value.__class__ is complex and not dt.is_complex and value.imag:
-        raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(dt.name, dt.name)} without overflow")
-    if dt.category == 1:
-        if value != value or value in (float("inf"), float("-inf")):
-            raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(dt.name, dt.name)} without overflow")
-        bits = dt.itemsize * 8
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dt.is_signed else (-(1 << bits) + 1, (1 << bits) - 1)
-        if not low <= int(value.real) <= high:
-            raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(dt.name, dt.name)} without overflow")
+def _fill_back(ctx: Any, g: Tensor) -> tuple:
+    return g * 0, g.sum() if ctx.needs[1] else None
 
 
 METHODS["fill_"] = FUNCTIONS["fill_"] = fill_
@@ -225,7 +215,11 @@ FUNCTIONS["zero_"] = zero_
 @public()
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a copy with every element set to the value."""
-    return fill_(clone(input), value)
+    with core.no_grad():
+        out = fill_(input.detach().clone(), value)
+    if graph.needs_grad(input, value):
+        graph.record("FillBackward1" if is_tensor(value) else "FillBackward0", (input, value), out, _fill_back)
+    return out
 
 
 @public(function=False)

@@ -23,7 +23,10 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     if size_average is not None or reduce is not None:
         average = True if size_average is None else size_average
         reduction = "none" if reduce is False else "mean" if average else "sum"
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=3,
+        )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
@@ -38,7 +41,7 @@ def _scaled(g: Tensor, n: int, reduction: str) -> Tensor:
     return g / n if reduction == "mean" else g
 
 
-def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:  # noqa: A002
+def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     """Broadcast input and target, warning as torch does when they differ."""
     if input.shape != target.shape:
         warnings.warn(
@@ -46,11 +49,13 @@ def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:  # noq
             "results due to broadcasting. Please ensure they have the same size.",
             stacklevel=4,
         )
-        input, target = broadcast_tensors(input, target)  # noqa: A001
+        input, target = broadcast_tensors(input, target)
     return input, target
 
 
-def _loss(node: str, input: Tensor, target: Tensor, reduction: str, value: Callable, slope: Callable) -> Tensor:  # noqa: A002
+def _loss(
+    node: str, input: Tensor, target: Tensor, reduction: str, value: Callable, slope: Callable
+) -> Tensor:
     """Record one loss: `value(x, y)` elementwise and its derivatives `slope(x, y)` by x, minus that by y."""
     x, y = input.detach(), target.detach()
     out = _reduced(value(x, y), reduction)
@@ -69,29 +74,62 @@ def _weighted(value: Tensor, weight: Tensor, shape: Any, reduction: str) -> Tens
     if weight.shape != shape:
         raise ValueError("Inputs and weight must have the same size.")
     value = value * weight
-    return value if reduction == "none" else sum(value) if reduction == "sum" else sum(value) / sum(weight)
+    return (
+        value
+        if reduction == "none"
+        else sum(value)
+        if reduction == "sum"
+        else sum(value) / sum(weight)
+    )
 
 
-def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # noqa: A002
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """Squared differences: their mean, sum, or each."""
     reduction = reduction_of(size_average, reduce, reduction)
     input, target = _paired("mse_loss", input, target)
     if input.dtype.category < 2 and target.dtype.category < 2:
         raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
     way = reduction if weight is None else "none"
-    out = _loss("MseLossBackward0", input, target, way, lambda x, y: (x - y) ** 2, lambda x, y: 2 * (x - y))
+    out = _loss(
+        "MseLossBackward0", input, target, way, lambda x, y: (x - y) ** 2, lambda x, y: 2 * (x - y)
+    )
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
 
 
-def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:  # noqa: A002
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """Absolute differences: their mean, sum, or each."""
     reduction = reduction_of(size_average, reduce, reduction)
     input, target = _paired("l1_loss", input, target)
     value = (input - target).abs()
-    return _reduced(value, reduction) if weight is None else _weighted(value, weight, input.shape, reduction)
+    return (
+        _reduced(value, reduction)
+        if weight is None
+        else _weighted(value, weight, input.shape, reduction)
+    )
 
 
-def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0) -> Tensor:  # noqa: A002
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """Squared below `beta`, absolute above: 0.5 d² / beta, or |d| - 0.5 beta."""
     reduction = reduction_of(size_average, reduce, reduction)
     if beta < 0:
@@ -110,7 +148,13 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     return _loss("SmoothL1LossBackward0", input, target, reduction, value, slope)
 
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:  # noqa: A002
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
     """Squared below `delta`, linear above: 0.5 d², or delta (|d| - 0.5 delta)."""
     reduction = reduction_of(None, None, reduction)
     if delta <= 0:
@@ -122,18 +166,29 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         return where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
 
     way = reduction if weight is None else "none"
-    out = _loss("HuberLossBackward0", input, target, way, value, lambda x, y: (x - y).clamp(-delta, delta))
+    out = _loss(
+        "HuberLossBackward0", input, target, way, value, lambda x, y: (x - y).clamp(-delta, delta)
+    )
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
 
 
-def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False) -> Tensor:  # noqa: A002
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """target * (log target - input), where `input` holds log-probabilities."""
     batch = reduction == "batchmean"
     reduction = "sum" if batch else reduction_of(size_average, reduce, reduction)
     if log_target:
         value = target.exp() * (target - input)
     else:
-        value = where(target > 0, target * where(target > 0, target, 1.0).log(), 0.0) - target * input
+        value = (
+            where(target > 0, target * where(target > 0, target, 1.0).log(), 0.0) - target * input
+        )
     out = _reduced(value, reduction)
     return out / input.shape[0] if batch and input.ndim else out
 
@@ -141,7 +196,14 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
 # ------------------------------------------------------------------------------------------- binary
 
 
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # noqa: A002
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms are kept above -100."""
     reduction = reduction_of(size_average, reduce, reduction)
     if input.shape != target.shape:
@@ -160,19 +222,39 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
         if ctx.weight is not None:
             g = g * ctx.weight
         by_x = g * (x - y) / ((1 - x) * x).clamp_min(1e-12) if ctx.needs[0] else None
-        by_y = g * ((-x).log1p().clamp_min(-100.0) - x.log().clamp_min(-100.0)) if ctx.needs[1] else None
+        by_y = (
+            g * ((-x).log1p().clamp_min(-100.0) - x.log().clamp_min(-100.0))
+            if ctx.needs[1]
+            else None
+        )
         return by_x, by_y
 
     if graph.needs_grad(input, target):
-        graph.record("BinaryCrossEntropyBackward0", (input, target), out, backward, {"self": input, "target": target, "weight": weight})
+        graph.record(
+            "BinaryCrossEntropyBackward0",
+            (input, target),
+            out,
+            backward,
+            {"self": input, "target": target, "weight": weight},
+        )
     return out
 
 
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:  # noqa: A002
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """Binary cross entropy of sigmoid(input), without overflow; `pos_weight` multiplies the positive part."""
     reduction = reduction_of(size_average, reduce, reduction)
     if input.shape != target.shape:
-        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+        raise ValueError(
+            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+        )
     x, y = input.detach(), target.detach()
     positive = 1.0 if pos_weight is None else (pos_weight.detach() - 1) * y + 1
     value = (1 - y) * x - log_sigmoid(x) * positive
@@ -186,7 +268,9 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
         p = ctx.pos_weight
         by_x = by_y = None
         if ctx.needs[0]:
-            by_x = (x.sigmoid() - y) * g if p is None else ((p * y + 1 - y) * x.sigmoid() - p * y) * g
+            by_x = (
+                (x.sigmoid() - y) * g if p is None else ((p * y + 1 - y) * x.sigmoid() - p * y) * g
+            )
         if ctx.needs[1]:
             by_y = -x * g if p is None else (log_sigmoid(-x) - p * log_sigmoid(x)) * g
         return by_x, by_y
@@ -211,14 +295,18 @@ def _picked(x: Tensor, index: Tensor, dim: int) -> Tensor:
         raise IndexError(f"Target {found[1]} is out of bounds.") from None
 
 
-def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:  # noqa: A002
+def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:
     """Return the dim of the classes. Errors in torch's words."""
     if input.ndim == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
     if input.ndim != 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
-        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0}).")
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0})."
+        )
     if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}"
+        )
     dim = 0 if input.ndim == 1 else 1
     if input.ndim == 1 and target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -227,14 +315,18 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:
         raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target.shape)}")
     classes = input.shape[dim]
     if weight is not None and tuple(weight.shape) != (classes,):
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}")
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
     return dim
 
 
 def _nll_back(ctx: Any, g: Tensor) -> tuple:
     shape, dim, weight = ctx.shapes[0], ctx.dim, ctx.weight
     target = ctx.target if len(shape) > 1 else ctx.target.reshape(())
-    hit = (positions(shape[dim], dim, len(shape), g.device) == target.unsqueeze(dim)) & (target != ctx.ignore_index).unsqueeze(dim)
+    hit = (positions(shape[dim], dim, len(shape), g.device) == target.unsqueeze(dim)) & (
+        target != ctx.ignore_index
+    ).unsqueeze(dim)
     if ctx.reduction == "mean":
         g = g / ctx.total_weight
     g = -g if g.ndim == 0 or len(shape) == 1 else -g.unsqueeze(dim)
@@ -243,7 +335,15 @@ def _nll_back(ctx: Any, g: Tensor) -> tuple:
     return (where(hit, g, 0.0),)
 
 
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # noqa: A002
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Negative log-likelihood: minus the input at each target's class.
 
     input (C), (N, C) or (N, C, d1, …); target without the class dim. `mean` divides by the sum of the weights.
@@ -256,7 +356,9 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     valid = y != ignore_index
     safe = where(valid, y, 0)
     picked = _picked(x, safe, dim)
-    weights = None if weight is None else weight.detach().gather(0, safe.reshape(-1)).reshape(safe.shape)
+    weights = (
+        None if weight is None else weight.detach().gather(0, safe.reshape(-1)).reshape(safe.shape)
+    )
     value = where(valid, -picked if weights is None else -picked * weights, 0.0)
     total: Any = None
     if reduction == "none":
@@ -264,15 +366,39 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     else:
         out = sum(value)
         if reduction == "mean":
-            total = sum(valid, dtype=x.dtype) if weights is None else sum(where(valid, weights, 0.0))
+            total = (
+                sum(valid, dtype=x.dtype) if weights is None else sum(where(valid, weights, 0.0))
+            )
             out = out / total
     if graph.needs_grad(input):
-        saved = {"target": y, "weight": weight, "dim": dim, "ignore_index": ignore_index, "reduction": reduction, "total_weight": total}
-        graph.record("NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0", (input,), out, _nll_back, saved)
+        saved = {
+            "target": y,
+            "weight": weight,
+            "dim": dim,
+            "ignore_index": ignore_index,
+            "reduction": reduction,
+            "total_weight": total,
+        }
+        graph.record(
+            "NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0",
+            (input,),
+            out,
+            _nll_back,
+            saved,
+        )
     return out
 
 
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:  # noqa: A002
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """Cross entropy of softmax(input) along the class dim with class indices, or with probabilities of input's shape."""
     reduction = reduction_of(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
@@ -295,7 +421,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
             smooth = sum(smooth) / sum(~ignored)
         else:
             safe = where(ignored, 0, y)
-            smooth = sum(smooth) / sum(where(ignored, 0.0, weight.gather(0, safe.reshape(-1)).reshape(safe.shape)))
+            smooth = sum(smooth) / sum(
+                where(ignored, 0.0, weight.gather(0, safe.reshape(-1)).reshape(safe.shape))
+            )
     elif reduction == "sum":
         smooth = sum(smooth)
     return (1 - label_smoothing) * plain + smooth * (label_smoothing / classes)
@@ -305,7 +433,9 @@ def _along(weight: Tensor, dim: int, ndim: int) -> Tensor:
     return weight.reshape([-1 if d == dim else 1 for d in range(ndim)])
 
 
-def _soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int) -> Tensor:  # noqa: A002
+def _soft_targets(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int
+) -> Tensor:
     classes = input.shape[dim]
     logs = log_softmax(input, dim)
     if smoothing > 0.0:

@@ -20,9 +20,7 @@ def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """The norm of a tensor without history."""
     if p == 0:
         return sum(x != 0, dims or None, keepdim).to(x.dtype.to_real())
-    if x.dtype.is_complex:
-        x = x.abs()
-    elif p != 2:
+    if x.dtype.is_complex or p != 2:
         x = x.abs()
     if not x.ndim:
         return x.abs() if p == 2 else x
@@ -41,7 +39,13 @@ def _back(ctx: Any, g: Tensor) -> Tensor | None:
     x, dims = ctx.self, ctx.dim
     if ctx.ord == 0:
         return None
-    return _gradient(x, spread(g, x.shape, dims, ctx.keepdim), spread(ctx.result, x.shape, dims, ctx.keepdim), ctx.ord, dims)
+    return _gradient(
+        x,
+        spread(g, x.shape, dims, ctx.keepdim),
+        spread(ctx.result, x.shape, dims, ctx.keepdim),
+        ctx.ord,
+        dims,
+    )
 
 
 def _gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
@@ -60,17 +64,29 @@ def _gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) 
     return where(n == 0, 0.0, sign * size ** (p - 1) * g / where(n == 0, 1.0, n) ** (p - 1))
 
 
-def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """The `ord`-norm of the elements over `dim` (all by default). RuntimeError for integers."""
     refuse(x, "linalg_vector_norm")
     if x.dtype.category < 2:
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
+        )
     p = float(ord)
     dims = dims_of("linalg_vector_norm", dim, x.ndim)
     if p < 0 or p == math.inf:
         if any(x.shape[d] == 0 for d in dims):
             kind = "inf" if p == math.inf else f"{p:g}"
-            raise RuntimeError(f"linalg.vector_norm cannot compute the {kind} norm on an empty tensor because the operation does not have an identity")
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {kind} norm on an empty tensor because the operation does not have an identity"
+            )
     source = x.detach()
     if dtype is not None:
         source = source.to(dtype)
@@ -81,12 +97,25 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
     if value.dtype is not target:
         value = value.to(target)
     if needs(x):
-        graph.record("LinalgVectorNormBackward0", (x,), value, _back, {"self": x, "result": value, "ord": p, "dim": dims, "keepdim": keepdim})
+        graph.record(
+            "LinalgVectorNormBackward0",
+            (x,),
+            value,
+            _back,
+            {"self": x, "result": value, "ord": p, "dim": dims, "keepdim": keepdim},
+        )
     return core.deliver(value, out, "linalg_vector_norm", (x,))
 
 
 @public()
-def norm(input: Tensor, p: Any = "fro", dim: Dims = None, keepdim: bool = False, out: Tensor | None = None, dtype: dtype | None = None) -> Tensor:  # noqa: A002
+def norm(
+    input: Tensor,
+    p: Any = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+) -> Tensor:
     """The p-norm over `dim` (all by default); "fro" is 2; "nuc" the sum of singular values of a matrix."""
     if p == "nuc":
         from .linalg import svdvals
@@ -100,18 +129,32 @@ def norm(input: Tensor, p: Any = "fro", dim: Dims = None, keepdim: bool = False,
 
 
 @public()
-def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:  # noqa: A002
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of `input - other`, which broadcast together."""
     delta = input.detach() - other.detach()
     if delta.dtype.category < 2:
-        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {delta.dtype.scalar_name} instead.")
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {delta.dtype.scalar_name} instead."
+        )
     value = _value(delta, float(p), tuple(range(delta.ndim)), False)
     if graph.needs_grad(input, other):
-        graph.record("DistBackward0", (input, other), value, _dist_back, {"self": input, "other": other, "result": value, "p": float(p)})
+        graph.record(
+            "DistBackward0",
+            (input, other),
+            value,
+            _dist_back,
+            {"self": input, "other": other, "result": value, "p": float(p)},
+        )
     return value
 
 
 def _dist_back(ctx: Any, g: Tensor) -> tuple:
     delta = ctx.self - ctx.other
-    grad = _gradient(delta, g.expand(delta.shape), ctx.result.expand(delta.shape), ctx.p, tuple(range(delta.ndim)))
+    grad = _gradient(
+        delta,
+        g.expand(delta.shape),
+        ctx.result.expand(delta.shape),
+        ctx.p,
+        tuple(range(delta.ndim)),
+    )
     return grad, -grad

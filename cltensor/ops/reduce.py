@@ -13,16 +13,29 @@ from ..dtypes import dtype
 from . import core, return_types
 from .arithmetic import maximum, minimum, where
 from .core import Tensor
-from .reducing import Dims, accumulator, comparable, count, needs, numpy_names, pick_back, positioned, run, spread
+from .reducing import (
+    Dims,
+    accumulator,
+    comparable,
+    count,
+    needs,
+    numpy_names,
+    pick_back,
+    positioned,
+    run,
+    spread,
+)
 from .row import public
 
 _REAL_ONLY = "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {}"
 
 
-def refuse(input: Any, name: str) -> None:  # noqa: A002
+def refuse(input: Any, name: str) -> None:
     """Raise torch's TypeError for an operand that is no tensor."""
     if not core.is_tensor(input):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
 
 
 def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
@@ -31,12 +44,16 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     if dim.__class__ is not int and not isinstance(dim, tuple | list):
         if not hasattr(dim, "__index__"):
-            raise TypeError(f"{name}(): argument 'dim' must be tuple of ints, not {type(dim).__name__}")
+            raise TypeError(
+                f"{name}(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
+            )
         dim = dim.__index__()
     if isinstance(dim, tuple | list):
         for position, d in enumerate(dim):
             if not hasattr(d, "__index__"):
-                raise TypeError(f"{name}(): argument 'dim' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {type(d).__name__}\"")
+                raise TypeError(
+                    f"{name}(): argument 'dim' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {type(d).__name__}\""
+                )
         dim = tuple([d.__index__() for d in dim])
     return layout.wrap_dims(dim, ndim)
 
@@ -56,7 +73,14 @@ def _sum_back(ctx: Any, g: Tensor) -> Tensor:
 
 @public()
 @numpy_names
-def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A001, A002
+def sum(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Add up the elements over `dim` (all by default); integers and bool add up to int64."""
     refuse(input, "sum")
     dims = dims_of("sum", dim, input.ndim)
@@ -75,14 +99,31 @@ def _mean_back(ctx: Any, g: Tensor) -> Tensor:
 
 @public()
 @numpy_names
-def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def mean(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Average over `dim` (all by default). RuntimeError for integers without `dtype=`."""
     refuse(input, "mean")
     dt = dtype or input.dtype
     if dt.category < 2:
-        raise RuntimeError(_REAL_ONLY.format("Input" if dtype is None else "Optional", dt.scalar_name))
+        raise RuntimeError(
+            _REAL_ONLY.format("Input" if dtype is None else "Optional", dt.scalar_name)
+        )
     dims = dims_of("mean", dim, input.ndim)
-    (value,) = run("mean", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim, scale=count(input.shape, dims))
+    (value,) = run(
+        "mean",
+        input,
+        dims,
+        accumulator(dt),
+        (("value", dt),),
+        keepdim=keepdim,
+        scale=count(input.shape, dims),
+    )
     if needs(input):
         name = "MeanBackward0" if dim is None else "MeanBackward1"
         graph.record(name, (input,), value, _mean_back, {"dim": dims, "keepdim": keepdim})
@@ -96,7 +137,14 @@ def _nansum_back(ctx: Any, g: Tensor) -> Tensor:
 
 @public()
 @numpy_names
-def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def nansum(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Add up the elements over `dim`, NaN counting as zero."""
     refuse(input, "nansum")
     if input.dtype.category < 2:
@@ -104,28 +152,43 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dty
     x = input.detach()
     value = sum(where(x.isnan(), 0.0, x), dim, keepdim, dtype=dtype)
     if needs(input):
-        graph.record("NansumBackward0", (input,), value, _nansum_back, {"self": input, "dim": dims_of("nansum", dim, input.ndim), "keepdim": keepdim})
+        graph.record(
+            "NansumBackward0",
+            (input,),
+            value,
+            _nansum_back,
+            {"self": input, "dim": dims_of("nansum", dim, input.ndim), "keepdim": keepdim},
+        )
     return core.deliver(value, out, "nansum", (input,))
 
 
 @public()
 @numpy_names
-def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def nanmean(
+    input: Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Average over `dim`, leaving NaN out."""
     if input.dtype.category < 2:
-        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.scalar_name}")
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.scalar_name}"
+        )
     number = sum((~input.detach().isnan()), dim, keepdim)
     return core.deliver(nansum(input, dim, keepdim, dtype=dtype) / number, out, "nanmean", (input,))
 
 
 @public()
-def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:  # noqa: A002
+def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """Count the elements that are not zero over `dim` (all by default)."""
     return sum(input.detach() != 0, dim)
 
 
 @public()
-def trace(input: Tensor) -> Tensor:  # noqa: A002
+def trace(input: Tensor) -> Tensor:
     """Add up the main diagonal of a matrix."""
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
@@ -153,21 +216,38 @@ def _prod_back(ctx: Any, g: Tensor) -> Tensor:
     rest = where(zero, 1.0, x)
     for d in dims:
         rest = prod(rest, d, True)
-    others = where(zero, where(zeros == 1, rest, 0.0), where(zeros == 0, rest / where(zero, 1.0, x), 0.0))
+    others = where(
+        zero, where(zeros == 1, rest, 0.0), where(zeros == 0, rest / where(zero, 1.0, x), 0.0)
+    )
     return spread(g, shape, dims, keepdim) * (others.conj() if x.dtype.is_complex else others)
 
 
 @public()
 @numpy_names
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def prod(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Multiply the elements over one `dim` (all by default); integers and bool give int64."""
     refuse(input, "prod")
-    dims = tuple(range(input.ndim)) if dim is None else (_one_dim("prod", dim, input.ndim),) if input.ndim else ()
+    dims = (
+        tuple(range(input.ndim))
+        if dim is None
+        else (_one_dim("prod", dim, input.ndim),)
+        if input.ndim
+        else ()
+    )
     dt = dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
     (value,) = run("prod", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
         name = "ProdBackward0" if dim is None else "ProdBackward1"
-        graph.record(name, (input,), value, _prod_back, {"self": input, "dim": dims, "keepdim": keepdim})
+        graph.record(
+            name, (input,), value, _prod_back, {"self": input, "dim": dims, "keepdim": keepdim}
+        )
     return core.deliver(value, out, "prod", (input,))
 
 
@@ -186,7 +266,7 @@ def _index_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     return pick_back(g, ctx.indices, ctx.shapes[0], ctx.dim, ctx.keepdim)
 
 
-def nonempty(name: str, input: Tensor, dims: Sequence[int]) -> None:  # noqa: A002
+def nonempty(name: str, input: Tensor, dims: Sequence[int]) -> None:
     """Raise torch's IndexError for a reduction without identity over nothing."""
     for d in dims:
         if input.shape[d] == 0:
@@ -196,12 +276,14 @@ def nonempty(name: str, input: Tensor, dims: Sequence[int]) -> None:  # noqa: A0
 _NO_DIM = "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
 
 
-def _no_complex(input: Tensor, kernel: str) -> None:  # noqa: A002
+def _no_complex(input: Tensor, kernel: str) -> None:
     if input.dtype.is_complex:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
 
 
-def _extreme(name: str, input: Tensor, args: tuple, dim: Any, keepdim: bool, other: Any, out: Any) -> Any:  # noqa: A002
+def _extreme(
+    name: str, input: Tensor, args: tuple, dim: Any, keepdim: bool, other: Any, out: Any
+) -> Any:
     refuse(input, name)
     if args:
         if core.is_tensor(args[0]):
@@ -213,7 +295,13 @@ def _extreme(name: str, input: Tensor, args: tuple, dim: Any, keepdim: bool, oth
         if args:
             raise TypeError(f"{name}() received an invalid combination of arguments")
     if other is not None:
-        return (maximum if name == "max" else minimum)(input, other) if out is None else core.deliver((maximum if name == "max" else minimum)(input, other), out, name, (input, other))
+        return (
+            (maximum if name == "max" else minimum)(input, other)
+            if out is None
+            else core.deliver(
+                (maximum if name == "max" else minimum)(input, other), out, name, (input, other)
+            )
+        )
     dt = input.dtype
     if dim is None:
         _no_complex(input, f"{name}_all")
@@ -222,37 +310,75 @@ def _extreme(name: str, input: Tensor, args: tuple, dim: Any, keepdim: bool, oth
         dims = tuple(range(input.ndim))
         (value,) = run(name, input, dims, comparable(dt), (("value", dt),))
         if needs(input):
-            graph.record(f"{name.title()}Backward1", (input,), value, _even_back, {"self": input, "result": value, "dim": dims, "keepdim": False})
+            graph.record(
+                f"{name.title()}Backward1",
+                (input,),
+                value,
+                _even_back,
+                {"self": input, "result": value, "dim": dims, "keepdim": False},
+            )
         return core.deliver(value, out, name, (input,))
     if isinstance(dim, tuple | list):
-        raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, tuple), but expected one of:\n * (Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None)\n")
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, tuple), but expected one of:\n * (Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
+        )
     _no_complex(input, f"{name}_cpu")
     at = _one_dim(name, dim, input.ndim)
     dims = (at,) if input.ndim else ()
     nonempty(f"{name}()", input, dims)
-    values, indices = run(f"arg{name}", input, dims, positioned(dt), (("value", dt), ("index", dtypes.int64)), keepdim=keepdim)
+    values, indices = run(
+        f"arg{name}",
+        input,
+        dims,
+        positioned(dt),
+        (("value", dt), ("index", dtypes.int64)),
+        keepdim=keepdim,
+    )
     if needs(input):
-        graph.record(f"{name.title()}Backward0", (input,), (values, indices), _index_back, {"indices": indices, "dim": at, "keepdim": keepdim})
+        graph.record(
+            f"{name.title()}Backward0",
+            (input,),
+            (values, indices),
+            _index_back,
+            {"indices": indices, "dim": at, "keepdim": keepdim},
+        )
     if out is not None:
-        values, indices = core.deliver(values, out[0], name, (input,)), core.deliver(indices, out[1], name, (input,))
+        values, indices = (
+            core.deliver(values, out[0], name, (input,)),
+            core.deliver(indices, out[1], name, (input,)),
+        )
     return getattr(return_types, name)((values, indices))
 
 
 @public()
 @numpy_names
-def max(input: Tensor, *args: Any, dim: int | None = None, keepdim: bool = False, other: Tensor | None = None, out: Any = None) -> Any:  # noqa: A001, A002
+def max(
+    input: Tensor,
+    *args: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    other: Tensor | None = None,
+    out: Any = None,
+) -> Any:
     """Largest element of all; or values and first positions along a dim; or the elementwise maximum of two tensors."""
     return _extreme("max", input, args, dim, keepdim, other, out)
 
 
 @public()
 @numpy_names
-def min(input: Tensor, *args: Any, dim: int | None = None, keepdim: bool = False, other: Tensor | None = None, out: Any = None) -> Any:  # noqa: A001, A002
+def min(
+    input: Tensor,
+    *args: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    other: Tensor | None = None,
+    out: Any = None,
+) -> Any:
     """Smallest element of all; or values and first positions along a dim; or the elementwise minimum of two tensors."""
     return _extreme("min", input, args, dim, keepdim, other, out)
 
 
-def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None) -> Tensor:  # noqa: A002
+def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None) -> Tensor:
     refuse(input, name)
     kind = name[1:]
     _no_complex(input, f"{kind}_values_cpu")
@@ -261,9 +387,17 @@ def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
         if len(dims) == input.ndim and (dim is None or dim == ()):
             raise RuntimeError(_NO_DIM.format(name))
         nonempty(f"{name}()", input, dims)
-    (value,) = run(kind, input, dims, comparable(input.dtype), (("value", input.dtype),), keepdim=keepdim)
+    (value,) = run(
+        kind, input, dims, comparable(input.dtype), (("value", input.dtype),), keepdim=keepdim
+    )
     if needs(input):
-        graph.record(f"{name.title()}Backward0", (input,), value, _shared_back, {"self": input, "result": value, "dim": dims, "keepdim": keepdim})
+        graph.record(
+            f"{name.title()}Backward0",
+            (input,),
+            value,
+            _shared_back,
+            {"self": input, "result": value, "dim": dims, "keepdim": keepdim},
+        )
     return core.deliver(value, out, name, (input,))
 
 
@@ -276,14 +410,18 @@ def _shared_back(ctx: Any, g: Tensor) -> Tensor:
 
 @public()
 @numpy_names
-def amax(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def amax(
+    input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Largest element over `dim`, one or several; equal ones share the gradient."""
     return _amax("amax", input, dim, keepdim, out)
 
 
 @public()
 @numpy_names
-def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def amin(
+    input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Smallest element over `dim`, one or several; equal ones share the gradient."""
     return _amax("amin", input, dim, keepdim, out)
 
@@ -300,45 +438,82 @@ def _aminmax_back(ctx: Any, low: Tensor | None, high: Tensor | None) -> Tensor:
 
 
 @public()
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:  # noqa: A002
+def aminmax(
+    input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None
+) -> Any:
     """Smallest and largest element, of all or along a dim, in one pass."""
     _no_complex(input, "aminmax_cpu")
-    dims = tuple(range(input.ndim)) if dim is None else (_one_dim("aminmax", dim, input.ndim),) if input.ndim else ()
+    dims = (
+        tuple(range(input.ndim))
+        if dim is None
+        else (_one_dim("aminmax", dim, input.ndim),)
+        if input.ndim
+        else ()
+    )
     if not input.numel():
         if dim is None:
-            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+            )
         nonempty("aminmax", input, dims)
     dt = input.dtype
-    low, high = run("aminmax", input, dims, comparable(dt), (("min", dt), ("max", dt)), keepdim=keepdim)
+    low, high = run(
+        "aminmax", input, dims, comparable(dt), (("min", dt), ("max", dt)), keepdim=keepdim
+    )
     if needs(input):
-        graph.record("AminmaxBackward0", (input,), (low, high), _aminmax_back, {"self": input, "min": low, "max": high, "dim": dims, "keepdim": keepdim})
+        graph.record(
+            "AminmaxBackward0",
+            (input,),
+            (low, high),
+            _aminmax_back,
+            {"self": input, "min": low, "max": high, "dim": dims, "keepdim": keepdim},
+        )
     if out is not None:
-        low, high = core.deliver(low, out[0], "aminmax", (input,)), core.deliver(high, out[1], "aminmax", (input,))
+        low, high = (
+            core.deliver(low, out[0], "aminmax", (input,)),
+            core.deliver(high, out[1], "aminmax", (input,)),
+        )
     return return_types.aminmax((low, high))
 
 
-def _arg(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Tensor | None) -> Tensor:  # noqa: A002
+def _arg(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Tensor | None) -> Tensor:
     refuse(input, name)
     if input.dtype.is_complex or input.dtype is dtypes.bool:
-        raise RuntimeError(f"{name}(): does not support {'complex' if input.dtype.is_complex else 'bool'} input")
-    dims = tuple(range(input.ndim)) if dim is None else (_one_dim(name, dim, input.ndim),) if input.ndim else ()
+        raise RuntimeError(
+            f"{name}(): does not support {'complex' if input.dtype.is_complex else 'bool'} input"
+        )
+    dims = (
+        tuple(range(input.ndim))
+        if dim is None
+        else (_one_dim(name, dim, input.ndim),)
+        if input.ndim
+        else ()
+    )
     if dim is None and not input.numel():
-        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+        raise IndexError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        )
     nonempty(f"{name}()", input, dims)
-    (index,) = run(name, input, dims, positioned(input.dtype), (("index", dtypes.int64),), keepdim=keepdim)
+    (index,) = run(
+        name, input, dims, positioned(input.dtype), (("index", dtypes.int64),), keepdim=keepdim
+    )
     return core.deliver(index, out, name, ())
 
 
 @public()
 @numpy_names
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def argmax(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Position of the largest element, the first of equals: along `dim`, or in the flattened tensor."""
     return _arg("argmax", input, dim, keepdim, out)
 
 
 @public()
 @numpy_names
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def argmin(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Position of the smallest element, the first of equals: along `dim`, or in the flattened tensor."""
     return _arg("argmin", input, dim, keepdim, out)
 
@@ -346,7 +521,9 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
 # ------------------------------------------------------------------------------------------- truth
 
 
-def _truth(name: str, kind: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None) -> Tensor:  # noqa: A002
+def _truth(
+    name: str, kind: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
+) -> Tensor:
     refuse(input, name)
     dt = dtypes.uint8 if input.dtype is dtypes.uint8 else dtypes.bool
     dims = () if dim == () else dims_of(name, dim, input.ndim)
@@ -356,14 +533,18 @@ def _truth(name: str, kind: str, input: Tensor, dim: Dims, keepdim: bool, out: T
 
 @public()
 @numpy_names
-def any(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A001, A002
+def any(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Whether some element is not zero, over `dim` (all by default)."""
     return _truth("any", "max", input, dim, keepdim, out)
 
 
 @public()
 @numpy_names
-def all(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A001, A002
+def all(
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Whether every element is not zero, over `dim` (all by default)."""
     return _truth("all", "min", input, dim, keepdim, out)
 
@@ -375,13 +556,19 @@ def _var_back(ctx: Any, g: Tensor) -> Tensor:
     return _var_grad(ctx.self, g, ctx.dim, ctx.keepdim, ctx.correction)
 
 
-def _var_grad(x: Tensor, g: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float) -> Tensor:
+def _var_grad(
+    x: Tensor, g: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float
+) -> Tensor:
     n = count(x.shape, dims)
     factor = 2.0 / (n - correction) if n != correction else math.inf
-    return spread(g, x.shape, dims, keepdim) * (factor * (x - mean(x, dims, True) if dims else x - x))
+    return spread(g, x.shape, dims, keepdim) * (
+        factor * (x - mean(x, dims, True) if dims else x - x)
+    )
 
 
-def _std_grad(x: Tensor, g: Tensor, result: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float) -> Tensor:
+def _std_grad(
+    x: Tensor, g: Tensor, result: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float
+) -> Tensor:
     return _var_grad(x, where(result == 0, 0.0, g / (result * 2)), dims, keepdim, correction)
 
 
@@ -393,14 +580,27 @@ def _pair_back(ctx: Any, g: Tensor | None, gm: Tensor | None) -> Tensor:
     x, dims, keepdim = ctx.self, ctx.dim, ctx.keepdim
     total: Any = None
     if g is not None:
-        total = _var_grad(x, g, dims, keepdim, ctx.correction) if ctx.std is None else _std_grad(x, g, ctx.std, dims, keepdim, ctx.correction)
+        total = (
+            _var_grad(x, g, dims, keepdim, ctx.correction)
+            if ctx.std is None
+            else _std_grad(x, g, ctx.std, dims, keepdim, ctx.correction)
+        )
     if gm is not None:
         part = spread(gm, x.shape, dims, keepdim) / count(x.shape, dims)
         total = part if total is None else total + part
     return total
 
 
-def _moments(name: str, input: Tensor, args: tuple, dim: Any, unbiased: Any, keepdim: bool, correction: Any, out: Any = None) -> Any:  # noqa: A002
+def _moments(
+    name: str,
+    input: Tensor,
+    args: tuple,
+    dim: Any,
+    unbiased: Any,
+    keepdim: bool,
+    correction: Any,
+    out: Any = None,
+) -> Any:
     """Parse the overloads (dim, unbiased, keepdim), (unbiased) and (dim, *, correction, keepdim), then compute."""
     refuse(input, name)
     args_ = list(args)
@@ -417,16 +617,23 @@ def _moments(name: str, input: Tensor, args: tuple, dim: Any, unbiased: Any, kee
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     if input.dtype.category < 2:
-        raise RuntimeError(f"{name.replace('_mean', '')} and {'std' if name.startswith('var') else 'var'} only support floating point and complex dtypes" if "_mean" in name else "std and var only support floating point and complex dtypes")
+        raise RuntimeError(
+            f"{name.replace('_mean', '')} and {'std' if name.startswith('var') else 'var'} only support floating point and complex dtypes"
+            if "_mean" in name
+            else "std and var only support floating point and complex dtypes"
+        )
     dims = dims_of(name, dim, input.ndim)
-    what = name.split("_")[0]
+    what = name.split("_", maxsplit=1)[0]
     paired = name.endswith("_mean")
     dt = input.dtype.to_real()
     n = count(input.shape, dims)
     dof = builtins.max(n - correction, 0)
     if dt is not input.dtype:
         z = input.detach()
-        parts = [run("var", part, dims, accumulator(dt), (("var", dt),), keepdim=keepdim, scale=dof)[0] for part in (z.real, z.imag)]
+        parts = [
+            run("var", part, dims, accumulator(dt), (("var", dt),), keepdim=keepdim, scale=dof)[0]
+            for part in (z.real, z.imag)
+        ]
         value = parts[0] + parts[1]
         value = value.sqrt() if what == "std" else value
         average = mean(z, dims, keepdim) if paired else None
@@ -443,35 +650,71 @@ def _moments(name: str, input: Tensor, args: tuple, dim: Any, unbiased: Any, kee
                 graph.record("VarBackward0", (input,), value, _var_back, saved)
         return core.deliver(value, out, name, (input,))
     if needs(input):
-        saved = {"self": input, "dim": dims, "keepdim": keepdim, "correction": correction, "std": value if what == "std" else None}
+        saved = {
+            "self": input,
+            "dim": dims,
+            "keepdim": keepdim,
+            "correction": correction,
+            "std": value if what == "std" else None,
+        }
         graph.record(f"{what.title()}MeanBackward0", (input,), (value, average), _pair_back, saved)
     return value, average
 
 
 @public()
 @numpy_names
-def var(input: Tensor, *args: Any, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False, correction: float | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def var(
+    input: Tensor,
+    *args: Any,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Variance over `dim` (all by default), the sum of squares divided by n - correction (1 by default)."""
     return _moments("var", input, args, dim, unbiased, keepdim, correction, out)
 
 
 @public()
 @numpy_names
-def std(input: Tensor, *args: Any, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False, correction: float | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def std(
+    input: Tensor,
+    *args: Any,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Standard deviation over `dim` (all by default), see `var`."""
     return _moments("std", input, args, dim, unbiased, keepdim, correction, out)
 
 
 @public(method=False)
 @numpy_names
-def var_mean(input: Tensor, *args: Any, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False, correction: float | None = None) -> tuple[Tensor, Tensor]:  # noqa: A002
+def var_mean(
+    input: Tensor,
+    *args: Any,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
     """Variance and mean over `dim` in one pass."""
     return _moments("var_mean", input, args, dim, unbiased, keepdim, correction)
 
 
 @public(method=False)
 @numpy_names
-def std_mean(input: Tensor, *args: Any, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False, correction: float | None = None) -> tuple[Tensor, Tensor]:  # noqa: A002
+def std_mean(
+    input: Tensor,
+    *args: Any,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean over `dim` in one pass."""
     return _moments("std_mean", input, args, dim, unbiased, keepdim, correction)
 
@@ -484,7 +727,9 @@ def _logsumexp_back(ctx: Any, g: Tensor) -> Tensor:
 
 @public(aliases=())
 @numpy_names
-def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def logsumexp(
+    input: Tensor, dim: Dims, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Logarithm of the sum of exponentials over `dim`, without overflow."""
     refuse(input, "logsumexp")
     if input.dtype.is_complex:
@@ -493,7 +738,13 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False, *, out: Tensor | 
     dims = dims_of("logsumexp", dim, input.ndim)
     (value,) = run("logsumexp", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
-        graph.record("LogsumexpBackward0", (input,), value, _logsumexp_back, {"self": input, "result": value, "dim": dims, "keepdim": keepdim})
+        graph.record(
+            "LogsumexpBackward0",
+            (input,),
+            value,
+            _logsumexp_back,
+            {"self": input, "result": value, "dim": dims, "keepdim": keepdim},
+        )
     return core.deliver(value, out, "logsumexp", (input,))
 
 

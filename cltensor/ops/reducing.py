@@ -37,7 +37,10 @@ def source(*xs: Tensor) -> Source:
     fusion = Fusion(shape, keep_live=False)
     backend = xs[0]._storage.backend
     values = [_value(fusion, x, shape) for x in xs]
-    if 256 + len(fusion.leaves) * (16 + 8 * len(shape)) + 16 * len(fusion.scalars) > backend.info.arg_bytes:
+    if (
+        256 + len(fusion.leaves) * (16 + 8 * len(shape)) + 16 * len(fusion.scalars)
+        > backend.info.arg_bytes
+    ):
         lazy.split("arguments")
         for x in xs:
             x._storage.buffer()
@@ -48,7 +51,14 @@ def source(*xs: Tensor) -> Source:
         strides = layout.contiguous_strides(shape) if leaf.strides is None else tuple(leaf.strides)
         leaves.append((leaf.buffer, leaf.dtype, strides, leaf.offset))
     scalars = lazy.scalar_args(fusion.scalars, fusion.scalar_types) if fusion.scalars else ()
-    return Source(shape, tuple(leaves), tuple(scalars), tuple(fusion.scalar_types), tuple(fusion.nodes), tuple(values))
+    return Source(
+        shape,
+        tuple(leaves),
+        tuple(scalars),
+        tuple(fusion.scalar_types),
+        tuple(fusion.nodes),
+        tuple(values),
+    )
 
 
 def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]:
@@ -56,23 +66,35 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
     value = storage.value
     if value.__class__ is Expr:
         found = None
-        if not value.flags & INDEXED and (storage not in _seen or (value.size <= LIGHT and not value.flags & lazy.HEAVY)):
+        if not value.flags & INDEXED and (
+            storage not in _seen or (value.size <= LIGHT and not value.flags & lazy.HEAVY)
+        ):
             found = core._pending_operand(x, value, x.shape)
         if found is not None:
             if value.size > 1:
                 _seen.add(storage)
             lazy.run_held(value)
-            return fusion.visit(found.expr, found.dims) if found.__class__ is View else fusion.visit(found)
+            return (
+                fusion.visit(found.expr, found.dims)
+                if found.__class__ is View
+                else fusion.visit(found)
+            )
         lazy.split("reduction")
         value = storage.buffer()
-    return fusion.leaf(Leaf(value, x.dtype, None if x.is_contiguous() else tuple(x._strides), x._offset), None, shape)
+    return fusion.leaf(
+        Leaf(value, x.dtype, None if x.is_contiguous() else tuple(x._strides), x._offset),
+        None,
+        shape,
+    )
 
 
 def accumulator(dt: dtype) -> dtype:
     """The dtype sums are taken in."""
     if dt.category < 2:
         return dt if dt is dtypes.uint64 else dtypes.int64
-    return dtypes.float32 if dt.itemsize == 2 else dtypes.complex64 if dt is dtypes.complex32 else dt
+    return (
+        dtypes.float32 if dt.itemsize == 2 else dtypes.complex64 if dt is dtypes.complex32 else dt
+    )
 
 
 def comparable(dt: dtype) -> dtype:
@@ -89,14 +111,26 @@ def positioned(dt: dtype) -> dtype:
     return dtypes.int64 if dt is dtypes.uint32 else dtypes.int32
 
 
-def run(kind: str, x: Tensor, dims: Sequence[int], compute: dtype, outputs: Sequence[tuple[str, dtype]], *, keepdim: bool = False, scale: float | None = None) -> list[Tensor]:
+def run(
+    kind: str,
+    x: Tensor,
+    dims: Sequence[int],
+    compute: dtype,
+    outputs: Sequence[tuple[str, dtype]],
+    *,
+    keepdim: bool = False,
+    scale: float | None = None,
+) -> list[Tensor]:
     """Reduce a tensor over wrapped dims, without gradient: one tensor per output."""
     backend = get_backend(x.device)
     with backend.lock:
         found = family.reduce(backend, kind, source(x), dims, compute, outputs, scale=scale)
     shape = Size(layout.reduced_shape(x.shape, tuple(dims), keepdim))
     n = layout.numel(shape)
-    return [core.make(Storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, x.device) for r in found]
+    return [
+        core.make(Storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, x.device)
+        for r in found
+    ]
 
 
 def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> Tensor:
@@ -110,7 +144,11 @@ def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) 
 def positions(size: int, dim: int, ndim: int, dev: Any) -> Tensor:
     """The index along one dim, int64, ready to broadcast over `ndim` dims."""
     flat = core.pending(core.index_expression((size,)), dev)
-    return flat.reshape([size if d == dim else 1 for d in range(max(ndim, 1))]) if ndim else flat.reshape(())
+    return (
+        flat.reshape([size if d == dim else 1 for d in range(max(ndim, 1))])
+        if ndim
+        else flat.reshape(())
+    )
 
 
 def pick_back(g: Tensor, index: Tensor, shape: Sequence[int], dim: int, keepdim: bool) -> Tensor:

@@ -9,14 +9,30 @@ def _class(name: str, fields: tuple[str, ...]) -> type:
     def new(cls: type, values: Any) -> Any:
         self = tuple.__new__(cls, values)
         if len(self) != len(fields):
-            raise TypeError(f"torch.return_types.{name}() takes a {len(fields)}-sequence ({len(self)}-sequence given)")
+            raise TypeError(
+                f"torch.return_types.{name}() takes a {len(fields)}-sequence ({len(self)}-sequence given)"
+            )
         return self
 
     def represent(self: Any) -> str:
-        return f"torch.return_types.{name}(\n" + ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True)) + ")"
+        return (
+            f"torch.return_types.{name}(\n"
+            + ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))
+            + ")"
+        )
 
-    members: dict[str, Any] = {"__new__": new, "__repr__": represent, "__slots__": (), "__module__": "torch.return_types"}
-    members |= {"n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0, "__match_args__": fields}
+    members: dict[str, Any] = {
+        "__new__": new,
+        "__repr__": represent,
+        "__slots__": (),
+        "__module__": "torch.return_types",
+    }
+    members |= {
+        "n_fields": len(fields),
+        "n_sequence_fields": len(fields),
+        "n_unnamed_fields": 0,
+        "__match_args__": fields,
+    }
     members["__reduce__"] = lambda self: (_rebuild, (name, tuple(self)))
     for at, field in enumerate(fields):
         members[field] = property(lambda self, at=at: tuple.__getitem__(self, at))
@@ -28,8 +44,8 @@ def _rebuild(name: str, values: tuple) -> Any:
 
 
 _PAIR = ("values", "indices")
-max = _class("max", _PAIR)  # noqa: A001
-min = _class("min", _PAIR)  # noqa: A001
+max = _class("max", _PAIR)
+min = _class("min", _PAIR)
 sort = _class("sort", _PAIR)
 topk = _class("topk", _PAIR)
 median = _class("median", _PAIR)

@@ -35,7 +35,10 @@ class Row:
     formula: text for every dtype, or a dict from letters of "bifc" (bool, integer, floating, complex) to text.
     grad: for operands x, y, z…: a function whose parameter names (g, x, y, z, result) say what is saved.
     promote: SAME, FLOAT (integers compute in the default dtype), BOOL (compares, result is bool) or REAL.
-    args: torch's names of the operands. node: torch's name of the gradient node.
+    args: torch's names of the operands. node: torch's name of the gradient node, in `number_nodes` that of a call with a number
+    as the operand of the key. numbers: the operands of the public function that may be numbers ("y" of a binary op by default).
+    graph_from, graph_inputs: the first and the end of the operands that are edges of the graph.
+    underivable: the name under which backward refuses to differentiate, where torch has no derivative but records a node.
     reference, domain: numpy's function and the interval its samples come from, for the tests.
     """
 
@@ -54,12 +57,20 @@ class Row:
         aliases: Sequence[str] = (),
         inplace: bool = True,
         public: bool = True,
+        graph_from: int = 0,
         graph_inputs: int | None = None,
+        number_nodes: dict[str, str] | None = None,
+        numbers: str = "",
+        underivable: str = "",
         doc: str = "",
     ) -> None:
         self.name, self.args, self.promote, self.reference, self.domain = name, tuple(args), promote, reference, domain
         self.node = node or name.title().replace("_", "") + "Backward0"
-        self.graph_inputs = len(self.args) if graph_inputs is None else graph_inputs
+        self.graph_from, self.graph_inputs = graph_from, len(self.args) if graph_inputs is None else graph_inputs
+        self.number_nodes = {OPERANDS.index(k): v for k, v in (number_nodes or {}).items()}
+        self.numbers = tuple(letter in numbers for letter in OPERANDS[: len(self.args)])
+        if underivable:
+            self.node, grad = "NotImplemented", dict.fromkeys(OPERANDS[: len(self.args)], _refusal(underivable))
         self.doc, self.masks, self.aliases, self.differentiable = doc, masks, tuple(aliases), bool(grad)
         if isinstance(formula, str):
             formula = dict.fromkeys(_LETTERS, formula)
@@ -132,7 +143,13 @@ class Row:
     def _record(self, xs: Sequence[Any], out: Tensor) -> None:
         if out.dtype.category < 2:
             return
-        graph.record(self.node, xs[: self.graph_inputs], out, self.backward, self._saved(xs, out))
+        graph.record(self._node_name(xs), xs[self.graph_from : self.graph_inputs], out, self.backward, self._saved(xs, out))
+
+    def _node_name(self, xs: Sequence[Any]) -> str:
+        for index, name in self.number_nodes.items():
+            if xs[index].__class__ in NUMBERS:
+                return name
+        return self.node
 
     def _saved(self, xs: Sequence[Any], out: Tensor) -> dict[str, Any]:
         saved: dict[str, Any] = {}
@@ -144,10 +161,11 @@ class Row:
 
     def backward(self, ctx: Any, g: Tensor) -> tuple:
         """Apply the row's gradient formulas to what was saved."""
-        grads: list[Any] = [None] * self.graph_inputs
+        first = self.graph_from
+        grads: list[Any] = [None] * (self.graph_inputs - first)
         for index, fn, names in self.grads:
-            if ctx.needs[index]:
-                grads[index] = fn(g, *[getattr(ctx, name) for name in names])
+            if ctx.needs[index - first]:
+                grads[index - first] = fn(g, *[getattr(ctx, name) for name in names])
         return tuple(grads)
 
     def inplace(self, t: Tensor, *others: Any) -> Tensor:
@@ -165,15 +183,15 @@ class Row:
         core.check_overlap(t, others)
         core.overwrite(t, value, fresh=True)
         if record and t.dtype.category >= 2:
-            graph.rebase(t, self.node, (t, *others)[: self.graph_inputs], self.backward, self._saved(xs, t))
+            graph.rebase(t, self._node_name(xs), (t, *others)[: self.graph_inputs], self.backward, self._saved(xs, t))
         return t
 
     # ---- public forms
     def _publish(self, inplace: bool) -> None:
-        arity, name, args = len(self.args), self.name, self.args
+        arity, name, args, numbers = len(self.args), self.name, self.args, self.numbers
 
         def function(*xs: Any, **kwargs: Any) -> Tensor:
-            if kwargs or len(xs) != arity or not _plain(xs):
+            if kwargs or len(xs) != arity or not _plain(xs, numbers):
                 xs, out = self.bind(xs, kwargs)
                 if out is not None:
                     return core.deliver(self(*xs), out, name, xs)
@@ -187,8 +205,8 @@ class Row:
         if inplace and self.promote is not REAL:
 
             def method_(t: Tensor, *xs: Any, **kwargs: Any) -> Tensor:
-                if kwargs or len(xs) != arity - 1 or not _plain(xs):
-                    xs = self.bind((t, *xs), kwargs)[0][1:]
+                if kwargs or len(xs) != arity - 1 or not _plain(xs, numbers[1:]):
+                    xs = self.bind((t, *xs), kwargs, name + "_")[0][1:]
                 return self.inplace(t, *xs)
 
             method_.__name__ = method_.__qualname__ = name + "_"
@@ -196,19 +214,21 @@ class Row:
             for alias in (name, *self.aliases):
                 METHODS[alias + "_"] = method_
 
-    def bind(self, xs: tuple, kwargs: dict[str, Any]) -> tuple[tuple, Any]:
+    def bind(self, xs: tuple, kwargs: dict[str, Any], name: str = "") -> tuple[tuple, Any]:
         """Match arguments to operands by torch's names; TypeError in torch's words."""
+        name = name or self.name
         out = kwargs.pop("out", None)
         values = list(xs)
         if len(values) > len(self.args):
-            raise TypeError(f"{self.name}() takes {len(self.args)} positional argument{'s' * (len(self.args) != 1)} but {len(values)} were given")
+            raise TypeError(f"{name}() takes {len(self.args)} positional argument{'s' * (len(self.args) != 1)} but {len(values)} were given")
         for arg in self.args[len(values) :]:
             if arg not in kwargs:
-                raise TypeError(f"{self.name}() missing 1 required positional arguments: \"{arg}\"")
+                raise TypeError(f"{name}() missing 1 required positional arguments: \"{arg}\"")
             values.append(kwargs.pop(arg))
         if kwargs:
-            raise TypeError(f"{self.name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        return normal(self.name, self.args, values), out
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        refuse_numbers(name, self.args, values, self.numbers)
+        return normal(name, self.args, values), out
 
 
 def graph_alias(value: Tensor, t: Tensor) -> Tensor:
@@ -218,9 +238,40 @@ def graph_alias(value: Tensor, t: Tensor) -> Tensor:
     return value
 
 
-def _plain(xs: Sequence[Any]) -> bool:
+def _refusal(function: str) -> Callable:
+    def refuse(g: Tensor) -> Any:
+        raise RuntimeError(f"derivative for aten::{function} is not implemented")
+
+    return refuse
+
+
+def _plain(xs: Sequence[Any], numbers: Sequence[bool]) -> bool:
+    """Whether every operand is a tensor, or a number where one is allowed beside a tensor: nothing to convert or refuse."""
     tensor = core._Registry.tensor
-    return all(x.__class__ is tensor or x.__class__ in NUMBERS for x in xs) and (xs == () or any(x.__class__ is tensor for x in xs))
+    some = not xs
+    for x, number in zip(xs, numbers, strict=True):
+        if x.__class__ is tensor:
+            some = True
+        elif isinstance(x, tensor):
+            some = True
+        elif not number or x.__class__ not in NUMBERS:
+            return False
+    return some
+
+
+def refuse_numbers(function: str, names: Sequence[str], values: Sequence[Any], allowed: Sequence[bool]) -> None:
+    """Raise torch's TypeError for a number where only a tensor is taken."""
+    for position, (name, value, number) in enumerate(zip(names, values, allowed, strict=True)):
+        if not number and not core.is_tensor(value):
+            if any(allowed):
+                raise invalid_combination(function, values)
+            raise TypeError(f"{function}(): argument '{name}' (position {position + 1}) must be Tensor, not {type(value).__name__}")
+
+
+def invalid_combination(function: str, values: Sequence[Any]) -> TypeError:
+    """The error for arguments that fit none of a function's forms."""
+    got = ", ".join("Tensor" if core.is_tensor(v) else type(v).__name__ for v in values)
+    return TypeError(f"{function}() received an invalid combination of arguments - got ({got})")
 
 
 def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:

@@ -23,7 +23,11 @@ def _run(x: Tensor, dim: int, kind: str, dt: dtype | None = None) -> Any:
     backend = get_backend(x.device)
     with backend.lock:
         found = family.scan(backend, core.kernel_operand(x), dim, kind, dt)
-    return core.result(found, x.device) if isinstance(found, Operand) else tuple([core.result(f, x.device) for f in found])
+    return (
+        core.result(found, x.device)
+        if isinstance(found, Operand)
+        else tuple([core.result(f, x.device) for f in found])
+    )
 
 
 def _backwards(x: Tensor, dim: int) -> Tensor:
@@ -36,11 +40,15 @@ def _cumsum_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 @public()
-def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def cumsum(
+    input: Tensor, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None
+) -> Tensor:
     """Running sums along `dim`; integers and bool add up to int64."""
     refuse(input, "cumsum")
     at = _one_dim("cumsum", dim, input.ndim)
-    value = _run(input, at, "cumsum", dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype))
+    value = _run(
+        input, at, "cumsum", dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+    )
     if needs(input):
         graph.record("CumsumBackward0", (input,), value, _cumsum_back, {"dim": at})
     return core.deliver(value, out, "cumsum", (input,))
@@ -56,20 +64,33 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
     # Before the first zero of a row divide; at it, leave it out of the products; behind it nothing depends on x.
     without = where(first, 1.0, x).cumprod(dim)
     if x.dtype.is_complex:
-        before, at_zero = _backwards(g * ctx.result.conj(), dim), _backwards(g * without.conj(), dim)
+        before, at_zero = (
+            _backwards(g * ctx.result.conj(), dim),
+            _backwards(g * without.conj(), dim),
+        )
         return where(seen == 0, before / where(zero, 1.0, x).conj(), where(first, at_zero, 0.0))
     before, at_zero = _backwards(g * ctx.result, dim), _backwards(g * without, dim)
     return where(seen == 0, before / where(zero, 1.0, x), where(first, at_zero, 0.0))
 
 
 @public()
-def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def cumprod(
+    input: Tensor, dim: int, *, dtype: dtype | None = None, out: Tensor | None = None
+) -> Tensor:
     """Running products along `dim`; integers and bool give int64."""
     refuse(input, "cumprod")
     at = _one_dim("cumprod", dim, input.ndim)
-    value = _run(input, at, "cumprod", dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype))
+    value = _run(
+        input, at, "cumprod", dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+    )
     if needs(input):
-        graph.record("CumprodBackward0", (input,), value, _cumprod_back, {"self": input, "result": value, "dim": at})
+        graph.record(
+            "CumprodBackward0",
+            (input,),
+            value,
+            _cumprod_back,
+            {"self": input, "result": value, "dim": at},
+        )
     return core.deliver(value, out, "cumprod", (input,))
 
 
@@ -78,25 +99,34 @@ def _ranked_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     return g.new_zeros(shape).scatter_add(ctx.dim, ctx.indices, g) if len(shape) else g
 
 
-def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:  # noqa: A002
+def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:
     refuse(input, name)
     at = _one_dim(name, dim, input.ndim)
     values, indices = _run(input, at, name)
     if needs(input):
-        graph.record(f"{name.title()}Backward0", (input,), (values, indices), _ranked_back, {"indices": indices, "dim": at})
+        graph.record(
+            f"{name.title()}Backward0",
+            (input,),
+            (values, indices),
+            _ranked_back,
+            {"indices": indices, "dim": at},
+        )
     if out is not None:
-        values, indices = core.deliver(values, out[0], name, (input,)), core.deliver(indices, out[1], name, (input,))
+        values, indices = (
+            core.deliver(values, out[0], name, (input,)),
+            core.deliver(indices, out[1], name, (input,)),
+        )
     return getattr(return_types, name)((values, indices))
 
 
 @public()
-def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:  # noqa: A002
+def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
     """Running maxima along `dim` and where they are."""
     return _ranked("cummax", input, dim, out)
 
 
 @public()
-def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:  # noqa: A002
+def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
     """Running minima along `dim` and where they are."""
     return _ranked("cummin", input, dim, out)
 
@@ -116,13 +146,19 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 @public()
-def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """Logarithms of the running sums of exponentials along `dim`."""
     refuse(input, "logcumsumexp")
     at = _one_dim("logcumsumexp", dim, input.ndim)
     value = _run(input, at, "logcumsumexp")
     if needs(input):
-        graph.record("LogcumsumexpBackward0", (input,), value, _logcumsumexp_back, {"self": input, "result": value, "dim": at})
+        graph.record(
+            "LogcumsumexpBackward0",
+            (input,),
+            value,
+            _logcumsumexp_back,
+            {"self": input, "result": value, "dim": at},
+        )
     return core.deliver(value, out, "logcumsumexp", (input,))
 
 

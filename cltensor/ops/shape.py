@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layout
 from ..autograd import record as graph
 from ..autograd import views
+from ..autograd.node import op_class
 from . import core
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
@@ -15,6 +17,8 @@ from .row import FUNCTIONS, METHODS, public
 
 def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
     """Accept sizes as separate ints or one sequence; TypeError names the function and what it got."""
+    if not args:
+        raise TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = tuple(args[0])
     out = []
@@ -93,6 +97,8 @@ def ravel(input: Tensor) -> Tensor:
 @public()
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:  # noqa: A002
     """Split one dimension into several; one size may be -1."""
+    if not input.ndim:
+        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
     return input.view(layout.unflatten_shape(input.shape, dim, tuple(sizes)))
 
 
@@ -170,8 +176,6 @@ def _t_back(ctx: Any, g: Tensor) -> Tensor:
 def numpy_T(self: Tensor) -> Tensor:
     """All dimensions reversed."""
     if self.ndim not in (0, 2):
-        import warnings
-
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future "
             "release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
@@ -180,8 +184,15 @@ def numpy_T(self: Tensor) -> Tensor:
     return permute(self, tuple(range(self.ndim - 1, -1, -1)))
 
 
+def _same(warning: str, x: Tensor) -> Tensor:
+    warnings.warn(warning, UserWarning, stacklevel=4)
+    return x
+
+
 def matrix_T(self: Tensor) -> Tensor:
     """The last two dimensions swapped."""
+    if self.ndim == 0:
+        return _same("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.", self)
     if self.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
     return transpose(self, -2, -1)
@@ -189,6 +200,8 @@ def matrix_T(self: Tensor) -> Tensor:
 
 def matrix_H(self: Tensor) -> Tensor:
     """Conjugate transpose of (batches of) matrices."""
+    if self.ndim == 0:
+        return _same("Tensor.mH is deprecated on 0-D tensors. Consider using x.conj().", self).conj()
     if self.ndim < 2:
         raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
     return transpose(self, -2, -1).conj()
@@ -197,6 +210,8 @@ def matrix_H(self: Tensor) -> Tensor:
 @public()
 def adjoint(input: Tensor) -> Tensor:
     """Conjugate transpose of (batches of) matrices."""
+    if input.ndim == 0:
+        return _same("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", input).conj()
     if input.ndim < 2:
         raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
     return matrix_H(input)
@@ -431,6 +446,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Cut a dimension into a number of pieces, or at given indices."""
+    if not input.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     if is_tensor(indices_or_sections):
         indices_or_sections = indices_or_sections.tolist()
     dim = layout.wrap_dim(dim, input.ndim)
@@ -441,15 +458,26 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 # ------------------------------------------------------------------------------------------- in place
 
 
+# torch's nodes of the in-place forms, where they have names of their own.
+_INPLACE_NODES = {
+    "TBackward0": "TBackward1", "TransposeBackward0": "TransposeBackward1", "UnsqueezeBackward0": "UnsqueezeBackward1", "SqueezeBackward0": "SqueezeBackward3",
+    "SqueezeBackward1": "SqueezeBackward4", "SqueezeBackward2": "SqueezeBackward5", "AsStridedBackward0": "AsStridedBackward1",
+}  # fmt: skip
+
+
 def _inplace_view(name: str, fn: Callable) -> None:
-    def method_(self: Tensor, *args: Any) -> Tensor:
+    def method_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         views.check_inplace(self)
-        return self._take_layout(fn(self, *args))
+        out = fn(self, *args, **kwargs)
+        node = out._node
+        if node is not None and node is not self._node:
+            node.__class__ = op_class(_INPLACE_NODES[type(node).__name__])
+        return self._take_layout(out)
 
     method_.__name__ = method_.__qualname__ = name
     method_.__doc__ = f"In-place form of `{name[:-1]}`: the tensor object takes the new shape."
     METHODS[name] = method_
 
 
-for _name, _fn in (("t_", t), ("transpose_", transpose), ("swapaxes_", transpose), ("swapdims_", transpose), ("squeeze_", squeeze), ("unsqueeze_", unsqueeze)):
+for _name, _fn in (("t_", t), ("transpose_", transpose), ("swapaxes_", transpose), ("swapdims_", transpose), ("squeeze_", squeeze), ("unsqueeze_", unsqueeze), ("as_strided_", as_strided)):
     _inplace_view(_name, _fn)

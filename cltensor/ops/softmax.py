@@ -45,12 +45,14 @@ def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
     return _run("log_softmax_back", (y, g), dim, y.dtype)
 
 
-def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, node: str) -> Tensor:  # noqa: A002
+def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, node: str) -> Tensor:
     refuse(input, kind)
     at = layout.wrap_dim(dim.__index__(), input.ndim)
     out = dt or input.dtype
     if out.category != 2:
-        raise NotImplementedError(f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at == input.ndim - 1 and kind != 'softmax' else ''}_kernel_impl\" not implemented for '{out.scalar_name}'")
+        raise NotImplementedError(
+            f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at == input.ndim - 1 and kind != 'softmax' else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
+        )
     value = _run(kind, (input,), at, out)
     if needs(input):
         graph.record(node, (input,), value, back, {"result": value, "dim": at})
@@ -58,17 +60,31 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
 
 
 @public()
-def softmax(input: Tensor, dim: int, dtype: dtype | None = None, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def softmax(
+    input: Tensor, dim: int, dtype: dtype | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Exponentials along `dim`, divided by their sum."""
-    return core.deliver(_forward("softmax", input, dim, dtype, _softmax_back, "SoftmaxBackward0"), out, "softmax", (input,))
+    return core.deliver(
+        _forward("softmax", input, dim, dtype, _softmax_back, "SoftmaxBackward0"),
+        out,
+        "softmax",
+        (input,),
+    )
 
 
 @public()
-def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def log_softmax(
+    input: Tensor, dim: int, dtype: dtype | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Logarithm of `softmax`, accurate for small probabilities."""
-    return core.deliver(_forward("log_softmax", input, dim, dtype, _log_softmax_back, "LogSoftmaxBackward0"), out, "log_softmax", (input,))
+    return core.deliver(
+        _forward("log_softmax", input, dim, dtype, _log_softmax_back, "LogSoftmaxBackward0"),
+        out,
+        "log_softmax",
+        (input,),
+    )
 
 
-def softmin(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:  # noqa: A002
+def softmin(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """`softmax` of the negated input."""
     return softmax(-input, dim, dtype)

@@ -31,12 +31,17 @@ def _scatter_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple) -> Any:
     if out is not None:
-        values, indices = core.deliver(values, out[0], name, inputs), core.deliver(indices, out[1], name, inputs)
+        values, indices = (
+            core.deliver(values, out[0], name, inputs),
+            core.deliver(indices, out[1], name, inputs),
+        )
     return getattr(return_types, name)((values, indices))
 
 
 @public()
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None) -> Any:  # noqa: A002
+def sort(
+    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None
+) -> Any:
     """Values in order along `dim`, equal ones in their old order, and their positions; NaN counts as the largest."""
     refuse(input, "sort")
     if input.dtype.is_complex:
@@ -44,59 +49,101 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     at = _one_dim("sort", dim, input.ndim)
     values, indices = _run(family.sort, input, at, bool(descending), bool(stable))
     if needs(input):
-        graph.record("SortBackward0", (input,), (values, indices), _scatter_back, {"indices": indices, "dim": at})
+        graph.record(
+            "SortBackward0",
+            (input,),
+            (values, indices),
+            _scatter_back,
+            {"indices": indices, "dim": at},
+        )
     return _deliver("sort", values, indices, out, (input,))
 
 
 @public()
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:  # noqa: A002
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Positions that put `input` in order along `dim`."""
     return sort(input.detach(), dim, descending, stable)[1]
 
 
 @public()
-def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Values in order along the first dim."""
     return core.deliver(sort(input, 0)[0], out, "msort", (input,))
 
 
 @public()
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:  # noqa: A002
+def topk(
+    input: Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    out: Any = None,
+) -> Any:
     """The `k` largest (or smallest) elements along `dim` in order, and their positions."""
     refuse(input, "topk")
     if input.dtype.is_complex or input.dtype is dtypes.bool:
-        raise RuntimeError(f"topk does not support {'complex' if input.dtype.is_complex else 'bool'} dtypes on CPU")
+        raise RuntimeError(
+            f"topk does not support {'complex' if input.dtype.is_complex else 'bool'} dtypes on CPU"
+        )
     at = _one_dim("topk", dim, input.ndim)
     values, indices = _run(family.topk, input, int(k), at, bool(largest), bool(sorted))
     if needs(input):
-        graph.record("TopkBackward0", (input,), (values, indices), _scatter_back, {"indices": indices, "dim": at})
+        graph.record(
+            "TopkBackward0",
+            (input,),
+            (values, indices),
+            _scatter_back,
+            {"indices": indices, "dim": at},
+        )
     return _deliver("topk", values, indices, out, (input,))
 
 
-def _select(name: str, input: Tensor, dim: int, keepdim: bool, out: Any, fn: Callable, *args: Any, node: str) -> Any:  # noqa: A002
+def _select(
+    name: str, input: Tensor, dim: int, keepdim: bool, out: Any, fn: Callable, *args: Any, node: str
+) -> Any:
     at = _one_dim(name, dim, input.ndim)
     nonempty(f"{name}()", input, (at,) if input.ndim else ())
     if input.dtype is dtypes.bool or input.dtype.is_complex:
-        raise NotImplementedError(f"\"{'median_cpu' if 'median' in name else name + '_cpu'}\" not implemented for '{input.dtype.scalar_name}'")
-    values, indices = _run(fn, input, *args) if input.ndim else (input.detach().clone(), input.detach().new_zeros((), dtype=dtypes.int64))
+        raise NotImplementedError(
+            f"\"{'median_cpu' if 'median' in name else name + '_cpu'}\" not implemented for '{input.dtype.scalar_name}'"
+        )
+    values, indices = (
+        _run(fn, input, *args)
+        if input.ndim
+        else (input.detach().clone(), input.detach().new_zeros((), dtype=dtypes.int64))
+    )
     if keepdim and input.ndim:
         values, indices = values.unsqueeze(at), indices.unsqueeze(at)
         values._view = indices._view = None
     if needs(input):
-        graph.record(node, (input,), (values, indices), _index_back, {"indices": indices, "dim": at, "keepdim": keepdim})
+        graph.record(
+            node,
+            (input,),
+            (values, indices),
+            _index_back,
+            {"indices": indices, "dim": at, "keepdim": keepdim},
+        )
     return _deliver(name, values, indices, out, (input,))
 
 
-def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Any:  # noqa: A002
+def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Any:
     refuse(input, name)
     skip = name == "nanmedian"
     if dim is not None:
         at = _one_dim(name, dim, input.ndim)
-        return _select(name, input, at, keepdim, out, family.median, at, skip, node=f"{name.title()}Backward1")
+        return _select(
+            name, input, at, keepdim, out, family.median, at, skip, node=f"{name.title()}Backward1"
+        )
     if input.dtype is dtypes.bool or input.dtype.is_complex:
         raise NotImplementedError(f"\"median_cpu\" not implemented for '{input.dtype.scalar_name}'")
     flat = input.detach().reshape(-1)
-    value = _run(family.median, flat, 0, skip)[0] if flat.numel() else flat.new_full((), math.nan if flat.dtype.category == 2 else -(2**63))
+    value = (
+        _run(family.median, flat, 0, skip)[0]
+        if flat.numel()
+        else flat.new_full((), math.nan if flat.dtype.category == 2 else -(2**63))
+    )
     if needs(input):
         saved = {"self": input, "result": value, "dim": tuple(range(input.ndim)), "keepdim": False}
         graph.record(f"{name.title()}Backward0", (input,), value, _even_back, saved)
@@ -104,19 +151,21 @@ def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) 
 
 
 @public()
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The lower median: of all elements, or along `dim` with its position; NaN if there is one."""
     return _median("median", input, dim, keepdim, out)
 
 
 @public()
-def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
+def nanmedian(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None
+) -> Any:
     """The lower median of what is not NaN: of all elements, or along `dim` with its position."""
     return _median("nanmedian", input, dim, keepdim, out)
 
 
 @public()
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The most frequent value along `dim`, the smallest of equally frequent ones, and a position of it."""
     refuse(input, "mode")
     at = _one_dim("mode", dim, input.ndim)
@@ -124,10 +173,14 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
 
 
 @public()
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:  # noqa: A002
+def kthvalue(
+    input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None
+) -> Any:
     """The `k`-th smallest value along `dim`, counted from 1, and its position."""
     refuse(input, "kthvalue")
     at = _one_dim("kthvalue", dim, input.ndim)
     if not 1 <= k <= (input.shape[at] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
-    return _select("kthvalue", input, at, keepdim, out, family.kthvalue, int(k), at, node="KthvalueBackward0")
+    return _select(
+        "kthvalue", input, at, keepdim, out, family.kthvalue, int(k), at, node="KthvalueBackward0"
+    )

@@ -11,7 +11,7 @@ from .. import dtypes
 from . import core
 from .arithmetic import conj, where
 from .core import Tensor
-from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public
+from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
 
 # ------------------------------------------------------------------------------------------- signs and parts
 
@@ -39,6 +39,7 @@ def _sgn_grad(g: Tensor, x: Tensor, result: Tensor) -> Tensor:
 @public(aliases=("absolute",))
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A001 - torch's name
     """Magnitude; real for complex input."""
+    refuse_numbers("abs", ("input",), (input,), (False,))
     value = abs_row(input)
     return value if out is None else core.deliver(value, out, "abs", (input,))
 
@@ -176,7 +177,7 @@ polygamma_row = Row(
 METHODS["polygamma"] = lambda self, n: polygamma(n, self)
 
 xlogy = Row(
-    "xlogy", {"f": "where(y != y, y, where(x == 0, 0, x * log(y)))"}, promote=FLOAT, args=("input", "other"), domain=(0.1, 3.0),
+    "xlogy", {"f": "where(y != y, y, where(x == 0, 0, x * log(y)))"}, promote=FLOAT, args=("input", "other"), domain=(0.1, 3.0), numbers="xy", number_nodes={"x": "XlogyBackward1", "y": "XlogyBackward2"},
     grad={"x": lambda g, x, y: where((x == 0) & (y <= 0), 0.0, g * y.log()) if not isinstance(y, float | int) else g * math.log(y), "y": lambda g, x, y: g * x / y},
 )  # fmt: skip
 logaddexp = Row(
@@ -188,11 +189,11 @@ logaddexp2 = Row(
     reference=np.logaddexp2, inplace=False, grad={"x": lambda g, x, y: g / (1 + (y - x).exp2()), "y": lambda g, x, y: g / (1 + (x - y).exp2())},
 )  # fmt: skip
 copysign = Row(
-    "copysign", {"f": "copysign(x, y)"}, promote=FLOAT, args=("input", "other"), reference=np.copysign,
+    "copysign", {"f": "copysign(x, y)"}, promote=FLOAT, args=("input", "other"), reference=np.copysign, numbers="y", number_nodes={"y": "CopysignBackward1"},
     grad={"x": lambda g, x, result: where(x == 0, 0.0, g * (result / x)), "y": lambda g: g * 0},
 )  # fmt: skip
-nextafter = Row("nextafter", {"f": "nextafter(x, y)"}, args=("input", "other"), reference=np.nextafter)
-heaviside = Row("heaviside", {"bif": "where(x == 0, y, where(x < 0, 0, 1))"}, args=("input", "values"), reference=np.heaviside)
+nextafter = Row("nextafter", {"f": "nextafter(x, y)"}, args=("input", "other"), reference=np.nextafter, node="NextafterBackward0", grad={"x": lambda g: g, "y": lambda g: g * 0})
+heaviside = Row("heaviside", {"bif": "where(x == 0, y, where(x < 0, 0, 1))"}, args=("input", "values"), reference=np.heaviside, underivable="heaviside")
 
 
 @public()

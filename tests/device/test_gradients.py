@@ -5,10 +5,13 @@ float64; the first is a strided view (every other column of a wider tensor), so 
 binary operators broadcast their second input.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import cltensor as ct
+from cltensor import config
 from cltensor.autograd import gradcheck, gradgradcheck
 
 F = ct.nn.functional
@@ -148,6 +151,12 @@ CASES = [
     ("eigvalsh", lambda x: ct.linalg.eigvalsh(x + x.t()), ((3, 3),)),
 ]
 CASES += [(name, lambda x, name=name: getattr(ct, name)(x), (M,), domain) for domain, names in UNARY.items() for name in names.split()]
+
+
+@pytest.fixture(autouse=True)
+def _eagerly(monkeypatch):
+    """Formulas are made of the same few operators: run one by one they share kernels, fused each would build its own."""
+    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
 
 
 def inputs(shapes, domain):

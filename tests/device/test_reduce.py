@@ -15,7 +15,20 @@ from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 
-SHAPES = [(), (1,), (31,), (32,), (33,), (33, 32), (31, 33), (3, 33, 5), (2, 3, 4, 5), (0,), (0, 3), (3, 0)]
+SHAPES = [
+    (),
+    (1,),
+    (31,),
+    (32,),
+    (33,),
+    (33, 32),
+    (31, 33),
+    (3, 33, 5),
+    (2, 3, 4, 5),
+    (0,),
+    (0, 3),
+    (3, 0),
+]
 
 
 def _tensor(array: np.ndarray) -> Any:
@@ -65,16 +78,26 @@ def test_statistics_match_numpy(shape: tuple[int, ...]) -> None:
         close(x.std(dim, correction=0), a.std(axis=dim))
         axes = tuple(range(a.ndim)) if dim is None else dim
         close(x.logsumexp(axes), np.log(np.exp(a).sum(axis=dim)))
-        close(x.prod(dim) if not isinstance(dim, tuple) else x.sum(dim), a.prod(axis=dim) if not isinstance(dim, tuple) else a.sum(axis=dim), 1e-4)
+        close(
+            x.prod(dim) if not isinstance(dim, tuple) else x.sum(dim),
+            a.prod(axis=dim) if not isinstance(dim, tuple) else a.sum(axis=dim),
+            1e-4,
+        )
 
 
-@pytest.mark.parametrize("change", [lambda v: v.T, lambda v: v[1:, ::2], lambda v: v[::3], lambda v: v[2], lambda v: v[:, 3:4]])
+@pytest.mark.parametrize(
+    "change",
+    [lambda v: v.T, lambda v: v[1:, ::2], lambda v: v[::3], lambda v: v[2], lambda v: v[:, 3:4]],
+)
 def test_any_layout_is_read_in_place(change: Any) -> None:
     a = data(33, 34)
     x, a = change(_tensor(a)), change(a)
     for dim in _dims(a.ndim):
         close(x.sum(dim), a.sum(axis=dim), 1e-4)
-        close(x.argmax(dim) if not isinstance(dim, tuple) else x.amax(dim), a.argmax(axis=dim) if not isinstance(dim, tuple) else a.max(axis=dim))
+        close(
+            x.argmax(dim) if not isinstance(dim, tuple) else x.amax(dim),
+            a.argmax(axis=dim) if not isinstance(dim, tuple) else a.max(axis=dim),
+        )
     close(x.expand(3, *x.shape).sum(0), 3 * a, 1e-4)
 
 
@@ -91,21 +114,44 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
         source = of_operands(core.kernel_operand(view))
         for dims in ((1,), (0, 2)):
 
-            def run(kind: str, compute: Any, outputs: Any, scale: float | None = None, source: Any = source, dims: Any = dims) -> list[Any]:
-                found = family.reduce(backend, kind, source, dims, compute, outputs, scale=scale, schedule=schedule, parts=parts)
+            def run(
+                kind: str,
+                compute: Any,
+                outputs: Any,
+                scale: float | None = None,
+                source: Any = source,
+                dims: Any = dims,
+            ) -> list[Any]:
+                found = family.reduce(
+                    backend,
+                    kind,
+                    source,
+                    dims,
+                    compute,
+                    outputs,
+                    scale=scale,
+                    schedule=schedule,
+                    parts=parts,
+                )
                 return [core.result(f, x.device) for f in found]
 
             exact = array.astype(np.float64)
             close(run("sum", wide, [("value", wide)])[0], exact.sum(axis=dims), 2e-3)
             if len(dims) == 1:
                 compute = dtypes.float32 if dt.category == 2 else dtypes.int32
-                close(run("argmin", compute, [("index", dtypes.int64)])[0], array.argmin(axis=dims[0]))
+                close(
+                    run("argmin", compute, [("index", dtypes.int64)])[0], array.argmin(axis=dims[0])
+                )
             if dt is dtypes.float32:
                 n = exact.size // exact.sum(axis=dims).size
                 var, mean = run("var", dt, [("var", dt), ("mean", dt)], n - 1)
                 close(var, exact.var(axis=dims, ddof=1), 1e-4)
                 close(mean, exact.mean(axis=dims), 1e-4)
-                close(run("logsumexp", dt, [("value", dt)])[0], np.log(np.exp(exact).sum(axis=dims)), 1e-4)
+                close(
+                    run("logsumexp", dt, [("value", dt)])[0],
+                    np.log(np.exp(exact).sum(axis=dims)),
+                    1e-4,
+                )
 
 
 def test_long_sums_are_accurate() -> None:
@@ -124,18 +170,31 @@ def test_nan_wins_and_first_of_equals_is_found() -> None:
     assert x.argmin(1).tolist() == [3] * 4
     a[2, 7] = np.nan
     x = _tensor(a)
-    assert np.isnan(x.max().item()) and x.argmax(1).tolist() == [1, 1, 7, 1] and x.argmin().item() == 2 * 45 + 7
+    assert (
+        np.isnan(x.max().item())
+        and x.argmax(1).tolist() == [1, 1, 7, 1]
+        and x.argmin().item() == 2 * 45 + 7
+    )
     lowest = ct.full((40,), -float("inf"))
     assert lowest.argmax().item() == 0 and lowest.max(0)[1].item() == 0
 
 
 def test_empty_reductions() -> None:
     empty = ct.zeros(0, 3)
-    assert empty.sum().item() == 0 and empty.prod(0).tolist() == [1, 1, 1] and np.isnan(empty.mean().item())
+    assert (
+        empty.sum().item() == 0
+        and empty.prod(0).tolist() == [1, 1, 1]
+        and np.isnan(empty.mean().item())
+    )
     assert empty.all().item() is True and empty.any(0).tolist() == [False] * 3
-    with pytest.raises(RuntimeError, match=r"max\(\): Expected reduction dim to be specified for input.numel\(\) == 0"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"max\(\): Expected reduction dim to be specified for input.numel\(\) == 0",
+    ):
         empty.max()
-    with pytest.raises(IndexError, match=r"argmax\(\): Expected reduction dim 0 to have non-zero size"):
+    with pytest.raises(
+        IndexError, match=r"argmax\(\): Expected reduction dim 0 to have non-zero size"
+    ):
         empty.argmax(0)
 
 
@@ -144,8 +203,10 @@ def test_a_chain_is_the_prologue_of_its_reduction() -> None:
         x, y = ct.ones(n, m) * 3, ct.ones(n, m)
         x.data_ptr(), y.data_ptr()
         before = STATS.launches, STATS.builds
-        assert ((x - y) ** 2).mean().item() == 4
-        return STATS.launches - before[0], STATS.builds - before[1]
+        value = ((x - y) ** 2).mean().item()
+        counts = STATS.launches - before[0], STATS.builds - before[1]
+        assert value == 4
+        return counts
 
     step(64, 100)
     assert step(65, 90) == (1, 0)
@@ -159,7 +220,9 @@ def test_a_pending_value_read_twice_runs_once() -> None:
     x.data_ptr()
     y = x.exp() * 2 + 1
     first, second = y.sum(), y.amax()
-    assert first.item() == pytest.approx(3000 * (2 * np.e + 1), rel=1e-5) and second.item() == pytest.approx(2 * np.e + 1)
+    assert first.item() == pytest.approx(
+        3000 * (2 * np.e + 1), rel=1e-5
+    ) and second.item() == pytest.approx(2 * np.e + 1)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +234,10 @@ def test_a_pending_value_read_twice_runs_once() -> None:
     ],
 )  # fmt: skip
 def test_gradients(fn: Any) -> None:
-    x = ct.from_numpy(data(2, 4, 3, dtype="float64")).to(ct.get_default_device()).requires_grad_(True)
+    x = (
+        ct.from_numpy(data(2, 4, 3, dtype="float64"))
+        .to(ct.get_default_device())
+        .requires_grad_(True)
+    )
     assert ct.autograd.gradcheck(fn, (x,))
     assert ct.autograd.gradgradcheck(fn, (x,))

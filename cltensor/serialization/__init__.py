@@ -1,0 +1,206 @@
+"""`save` and `load`: checkpoints in torch's own file format, written for torch to read and read without torch.
+
+A file is a zip of a pickle that names tensors by their storages, and of one entry per storage. Views that share memory share it
+again after loading. Loading is safe by default: only tensors, containers and plain values are built.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import random
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..storage import Storage
+from . import archive, rebuild
+from .archive import Reader, Writer, is_path, is_zip
+from .pickler import TorchPickler
+from .rebuild import StorageType, TypedStorage
+from .unpickler import FullUnpickler, WeightsUnpickler, add_safe_globals, clear_safe_globals, get_safe_globals, refuse, safe_globals
+
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+
+_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_LEGACY_PROTOCOL = 1001
+
+
+def save(
+    obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False
+) -> None:
+    """Write an object to a path or a file object open for binary writing.
+
+    A path is replaced only when everything is written. RuntimeError for a folder that is not there; what pickle cannot
+    write is its own error.
+    """
+    if not _use_new_zipfile_serialization:
+        raise RuntimeError("only the zip format is written; `load` also reads the older one")
+    text = io.BytesIO()
+    pickler = TorchPickler(text, pickle_protocol)
+    pickler.dump(obj)
+    folder = "archive"
+    if is_path(f):
+        folder = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
+    with archive.output(f) as file:
+        writer = Writer(file, folder)
+        writer.put("data.pkl", text.getbuffer())
+        writer.put(".format_version", b"1")
+        writer.put(".storage_alignment", b"64")
+        if not _disable_byteorder_record:
+            writer.put("byteorder", sys.byteorder.encode())
+        for key, storage in enumerate(pickler.storages):
+            writer.put(f"data/{key}", storage.host() if storage.nbytes else b"")
+        writer.put("version", b"3\n")
+        writer.put(".data/serialization_id", f"{random.SystemRandom().randrange(10**40):040d}".encode())
+        writer.close()
+
+
+def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args: Any) -> Any:
+    """Read what `save` (or torch) wrote, from a path or a file object open for binary reading.
+
+    map_location: a device or its name, a dict from location to location, or a function of a storage and its location.
+    weights_only (the default): build tensors, containers, plain values and what `add_safe_globals` names; UnpicklingError
+    for anything else. With False the file can run any code: only for files you trust.
+    mmap: read storages from disk when they are copied to their device, not before (path only).
+    RuntimeError for a damaged file, EOFError for an empty one.
+    """
+    if weights_only is None:
+        weights_only = pickle_module is None
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if mmap and not is_path(f):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    encoding = pickle_load_args.get("encoding", "utf-8")
+    place = rebuild.placement(map_location)
+    with archive.source(f) as (file, path):
+        if not file.read(1):
+            raise EOFError("Ran out of input")
+        file.seek(-1, os.SEEK_CUR)
+        if is_zip(file):
+            reader = Reader(file, path)
+            storages = _ZipStorages(reader, place, bool(mmap))
+            return _unpickle(io.BytesIO(reader.get("data.pkl")), storages, weights_only, encoding)
+        if mmap:
+            raise RuntimeError("mmap can only be used with files saved in the zip format, please save your checkpoint with it in order to use mmap.")
+        return _load_legacy(file, place, weights_only, encoding)
+
+
+def _unpickle(file: io.BytesIO, storages: Callable[[Any], Any], weights_only: bool, encoding: str) -> Any:
+    if weights_only:
+        return WeightsUnpickler(file.getvalue(), storages, encoding).load()
+    return FullUnpickler(file, storages, encoding=encoding).load()
+
+
+Place = Callable[[Storage | None, str], Any]
+
+
+def _settle(data: np.ndarray, dt: Any, place: Place, location: str) -> TypedStorage:
+    """Copy a storage's bytes to where they belong."""
+    target = place(None, location)
+    if target is None:
+        host = rebuild.locate("cpu")
+        storage = rebuild.make_storage(data, host)
+        made = place(storage, location)
+        if isinstance(made, Storage):
+            return TypedStorage(made, dt, made.backend.device)
+        if made == host:
+            return TypedStorage(storage, dt, host)
+        target = made
+    return TypedStorage(rebuild.make_storage(data, target), dt, target)
+
+
+def _check_id(pid: Any) -> tuple[Any, str, str, int]:
+    if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] not in ("storage", b"storage"):
+        raise refuse(f"Unknown typename for persistent_load, expected 'storage' but got {pid[0]!r}" if isinstance(pid, tuple) and pid else "a storage without a name")
+    kind, key, location, count = pid[1:5]
+    key, location = (v.decode() if isinstance(v, bytes) else v for v in (key, location))
+    if not isinstance(kind, StorageType) or not isinstance(key, str) or not isinstance(location, str) or count.__class__ is not int or count < 0:
+        raise refuse("a storage is described in a way no checkpoint does")
+    return kind.dtype, key, location, count
+
+
+class _ZipStorages:
+    """Load each storage of a zip file once."""
+
+    def __init__(self, reader: Reader, place: Place, mapped: bool) -> None:
+        self.reader, self.place, self.mapped = reader, place, mapped
+        self.found: dict[str, TypedStorage] = {}
+        order = reader.get("byteorder").decode("ascii", "replace") if reader.has("byteorder") else sys.byteorder
+        if order not in ("little", "big"):
+            raise ValueError(f"Unknown endianness type: {order}")
+        self.swap = order != sys.byteorder
+
+    def __call__(self, pid: Any) -> TypedStorage:
+        dt, key, location, count = _check_id(pid)
+        known = self.found.get(key)
+        if known is not None:
+            return known if known.dtype is dt else TypedStorage(known.storage, dt, known.place)
+        nbytes = count * (dt.itemsize if dt is not None else 1)
+        name = f"data/{key}"
+        if self.reader.size(name) != nbytes:
+            raise RuntimeError(f"the checkpoint is damaged: storage {key} has {self.reader.size(name)} bytes where its tensors expect {nbytes}")
+        data = self.reader.map(name) if self.mapped else np.frombuffer(self.reader.get(name), np.uint8)
+        if self.swap:
+            data = rebuild.swap_bytes(data, dt)
+        made = self.found[key] = _settle(data, dt, self.place, location)
+        return made
+
+
+# ------------------------------------------------------------------------------------------- the older format
+
+
+class _LateStorages:
+    """Storages of the older format, whose bytes follow the pickle: allocated when named, filled afterwards."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.found: dict[str, tuple[TypedStorage, int]] = {}
+        self.limit = 0
+
+    def __call__(self, pid: Any) -> TypedStorage:
+        dt, key, location, count = _check_id(pid)
+        if len(pid) > 5 and pid[5] is not None:
+            raise refuse("views of storages are not supported in the older format")
+        if key not in self.found:
+            nbytes = count * (dt.itemsize if dt is not None else 1)
+            if nbytes > self.limit:
+                raise RuntimeError(f"the checkpoint is damaged: storage {key} should have {nbytes} bytes, the file has {self.limit}")
+            self.found[key] = _settle(np.zeros(nbytes, np.uint8), dt, self.place, location), count
+        return self.found[key][0]
+
+
+def _load_legacy(file: BinaryIO, place: Place, weights_only: bool, encoding: str) -> Any:
+    data = file.read()
+    storages = _LateStorages(place)
+    storages.limit = len(data)
+    machine = WeightsUnpickler(data, storages, encoding)
+    if machine.load() != _LEGACY_MAGIC:
+        raise pickle.UnpicklingError("Invalid magic number; corrupt file?")
+    if machine.load() != _LEGACY_PROTOCOL:
+        raise pickle.UnpicklingError("Invalid protocol version of the older checkpoint format")
+    info = machine.load()
+    if weights_only:
+        value = machine.load()
+    else:
+        rest = io.BytesIO(data[machine.at :])
+        value = FullUnpickler(rest, storages, encoding=encoding).load()
+        machine.at += rest.tell()
+    keys = machine.load()
+    at, swap = machine.at, isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little")
+    for key in keys:
+        if key not in storages.found:
+            raise RuntimeError(f"the checkpoint is damaged: storage {key} belongs to no tensor")
+        made, count = storages.found[key]
+        nbytes = made.storage.nbytes
+        header = int.from_bytes(data[at : at + 8], "little")
+        if header != count or at + 8 + nbytes > len(data):
+            raise RuntimeError("the checkpoint is damaged: it ends before its storages do")
+        if nbytes:
+            raw = np.frombuffer(data, np.uint8, nbytes, at + 8)
+            made.storage.backend.write(made.storage.buffer(), 0, rebuild.swap_bytes(raw, made.dtype) if swap else raw)
+        at += 8 + nbytes
+    return value

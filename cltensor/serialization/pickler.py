@@ -1,0 +1,183 @@
+"""Writing pickles that torch reads: this library's tensors, types and functions under torch's names, storages set aside.
+
+Python's own pickler written in Python is extended, because names must be written that need not be importable here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+from collections import OrderedDict
+from typing import Any, BinaryIO
+
+from ..dtypes import dtype
+from ..memory_format import memory_format
+from ..runtime import device
+from ..size import Size
+from ..storage import Storage
+from ..tensor import Tensor, UntypedStorage
+from .rebuild import NAME_OF
+
+
+class Name:
+    """A global's name, as it will stand in the file."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self) -> None:
+        raise TypeError("a name in a file cannot be called")
+
+
+_names: dict[tuple[str, str], Name] = {}
+
+
+def _name(module: str, name: str) -> Name:
+    found = _names.get((module, name))
+    if found is None:
+        found = _names[module, name] = Name(module, name)
+    return found
+
+
+class StorageReference:
+    """Stands in the pickle where a storage is meant."""
+
+    __slots__ = ("dtype", "place", "storage")
+
+    def __init__(self, storage: Storage, dt: dtype | None, place: device) -> None:
+        self.storage, self.dtype, self.place = storage, dt, place
+
+
+class TorchPickler(pickle._Pickler):  # type: ignore[name-defined]
+    """Pickle an object; `storages` lists what data entries the file needs, in the order of their keys."""
+
+    dispatch = pickle._Pickler.dispatch.copy()  # type: ignore[attr-defined]
+
+    def __init__(self, file: BinaryIO, protocol: int = 2) -> None:
+        super().__init__(file, protocol)
+        self.storages: list[Storage] = []
+        self._keys: dict[int, str] = {}
+        self._dtypes: dict[int, dtype] = {}
+
+    # ---- storages
+    def persistent_id(self, obj: Any) -> Any:
+        """Return the tuple that stands for a storage."""
+        if obj.__class__ is not StorageReference:
+            return None
+        storage, dt = obj.storage, obj.dtype
+        if storage.nbytes and dt is not None and self._dtypes.setdefault(id(storage), dt) is not dt:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        key = self._keys.get(id(storage))
+        if key is None:
+            key = self._keys[id(storage)] = str(len(self.storages))
+            self.storages.append(storage)
+        kind = _name("torch", NAME_OF[dt]) if dt in NAME_OF else _name("torch.storage", "UntypedStorage")
+        count = storage.nbytes // (dt.itemsize if dt in NAME_OF else 1)
+        return ("storage", kind, key, str(obj.place), count)
+
+    # ---- objects
+    def reducer_override(self, obj: Any) -> Any:
+        """Say how this library's objects are written."""
+        if isinstance(obj, Tensor):
+            return _reduce_tensor(obj)
+        kind = obj.__class__
+        if kind is Size:
+            return _name("torch", "Size"), (tuple(obj),)
+        if kind is device:
+            return _name("torch", "device"), ((obj.type,) if obj.index is None else (obj.type, obj.index))
+        if kind is UntypedStorage:
+            raise TypeError("a storage is saved through the tensors that view it")
+        return NotImplemented
+
+    def save_name(self, obj: Name) -> None:
+        """Write a global."""
+        if self.proto >= 4:
+            self.save(obj.module)
+            self.save(obj.name)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
+        self.memoize(obj)
+
+    dispatch[Name] = save_name
+
+    def save_dtype(self, obj: dtype) -> None:
+        """Write a dtype as the global it is."""
+        self.save(_name("torch", obj.name))
+
+    dispatch[dtype] = save_dtype
+
+    def save_format(self, obj: memory_format) -> None:
+        """Write a memory format as the global it is."""
+        self.save(_name("torch", str(obj).rpartition(".")[2]))
+
+    dispatch[memory_format] = save_format
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write a class or function; this library's get torch's names."""
+        module = getattr(obj, "__module__", None) or ""
+        if module.partition(".")[0] in ("cltensor", "torch"):
+            found = _torch_name(obj, module, name or getattr(obj, "__qualname__", obj.__name__))
+            if found is not None:
+                self.save_name(found)
+                return
+        super().save_global(obj, name)
+
+    dispatch[type(_name)] = save_global
+
+    def save_type(self, obj: type) -> Any:
+        """Write a type."""
+        if obj.__module__.partition(".")[0] in ("cltensor", "torch"):
+            return self.save_global(obj)
+        return super().save_type(obj)
+
+    dispatch[type] = save_type
+
+
+def _torch_name(obj: Any, module: str, name: str) -> Name | None:
+    """Find the shortest public place of an object of this library; torch has it in the same."""
+    if obj.__class__ is type and issubclass(obj, Tensor):
+        if obj is Tensor:
+            return _name("torch", "Tensor")
+        if name == "Parameter":
+            return _name("torch.nn.parameter", "Parameter")
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        try:
+            place: Any = importlib.import_module(".".join(["cltensor", *parts[1:depth]]))
+        except ImportError:
+            break
+        if getattr(place, name, None) is obj:
+            return _name(".".join(["torch", *parts[1:depth]]), name)
+    return None
+
+
+def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
+    kind = type(t)
+    parameter = any(c.__name__ == "Parameter" and c.__module__.startswith("cltensor") for c in kind.__mro__)
+    dt = t.dtype
+    typed = dt in NAME_OF
+    storage = StorageReference(t._storage, dt if typed else None, t.device)
+    own: Any = (storage, t._offset, tuple(t.shape), tuple(t._strides), bool(t.requires_grad) and not parameter, OrderedDict())
+    function = _name("torch._utils", "_rebuild_tensor_v2")
+    if not typed:
+        function, own = _name("torch._utils", "_rebuild_tensor_v3"), (*own, dt)
+    if parameter and kind.__name__ == "Parameter":
+        return _name("torch._utils", "_rebuild_parameter"), (_Plain(function, own), bool(t.requires_grad), OrderedDict())
+    if kind is Tensor:
+        return function, own
+    return _name("torch._tensor", "_rebuild_from_type_v2"), (function, kind, own, {})
+
+
+class _Plain:
+    """A tensor without its subclass, reduced on its own."""
+
+    __slots__ = ("args", "function")
+
+    def __init__(self, function: Name, args: tuple[Any, ...]) -> None:
+        self.function, self.args = function, args
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.function, self.args

@@ -1,0 +1,259 @@
+"""What the names in a checkpoint stand for: the functions and types that may be called to build tensors, and their checks.
+
+Nothing here trusts its arguments: sizes and strides must fit the storage that the file really has.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..layout import storage_extent
+from ..memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format, sparse_coo, strided
+from ..ops.convert import canonical
+from ..runtime import device, get_backend
+from ..size import Size
+from ..storage import Storage
+from ..tensor import Tensor, UntypedStorage
+
+_STORAGE_NAMES = {
+    "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8,
+    "Short": dtypes.int16, "Int": dtypes.int32, "Long": dtypes.int64, "Bool": dtypes.bool, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
+}  # fmt: skip
+NAME_OF = {dt: f"{name}Storage" for name, dt in _STORAGE_NAMES.items()}
+
+
+class StorageType:
+    """A storage type's name in a file: the element type, None where the storage counts bytes."""
+
+    def __init__(self, dt: dtypes.dtype | None) -> None:
+        self.dtype = dt
+
+
+class TypedStorage:
+    """A storage of the file, once loaded: memory, element type and place."""
+
+    def __init__(self, storage: Storage, dt: dtypes.dtype | None, place: device) -> None:
+        self.storage, self.dtype, self.place = storage, dt, place
+
+
+STORAGE_TYPES = {f"torch.{name}Storage": StorageType(dt) for name, dt in _STORAGE_NAMES.items()} | {
+    "torch.storage.UntypedStorage": StorageType(None), "torch.UntypedStorage": StorageType(None),
+}  # fmt: skip
+
+# ------------------------------------------------------------------------------------------- storages
+
+
+def swap_bytes(data: np.ndarray, dt: dtypes.dtype | None) -> np.ndarray:
+    """Turn a storage of the other byte order round."""
+    size = 1 if dt is None else dt.itemsize // (2 if dt.is_complex else 1)
+    return data if size == 1 else data.view(f"u{size}").byteswap().view(np.uint8)
+
+
+def make_storage(data: np.ndarray, place: device) -> Storage:
+    """Copy bytes to a device."""
+    return Storage.from_host(get_backend(place), data)
+
+
+def locate(location: str) -> device:
+    """Return the device a location tag names. RuntimeError in torch's words where it is not there."""
+    try:
+        return canonical(location)
+    except Exception as error:
+        if location.startswith("cuda"):
+            raise RuntimeError(
+                "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please "
+                "use torch.load with map_location=torch.device('cpu') to map your storages to the CPU."
+            ) from error
+        raise RuntimeError(f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location})") from error
+
+
+def placement(map_location: Any) -> Callable[[Storage | None, str], device | Storage | None]:
+    """Return what decides where a storage goes: called with None it may name a device at once, else it sees the loaded storage."""
+    if map_location is None:
+        return lambda storage, location: locate(location)
+    if isinstance(map_location, dict):
+        return lambda storage, location: locate(str(map_location.get(location, location)))
+    if isinstance(map_location, str | device | int):
+        target = locate(str(device(map_location)))
+        return lambda storage, location: target
+    if not callable(map_location):
+        raise TypeError(f"map_location should be a device, a string, a dict or a function, not {type(map_location).__name__}")
+
+    def ask(storage: Storage | None, location: str) -> device | Storage | None:
+        if storage is None:
+            return None
+        made = map_location(UntypedStorage(storage), location)
+        if made is None:
+            return locate(location)
+        return made._storage if isinstance(made, UntypedStorage | Tensor) else locate(str(made))
+
+    return ask
+
+
+# ------------------------------------------------------------------------------------------- tensors
+
+
+def _ints(values: Any, what: str) -> tuple[int, ...]:
+    made = tuple(values)
+    if any(v.__class__ is not int or v < 0 for v in made):
+        raise RuntimeError(f"the checkpoint has a tensor with {what} {made!r}")
+    return made
+
+
+def tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None, metadata: Any = None) -> Tensor:
+    """Make a tensor over a loaded storage."""
+    return _tensor(storage, storage.dtype if isinstance(storage, TypedStorage) else None, offset, size, stride, requires_grad)
+
+
+def tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dt: Any, metadata: Any = None) -> Tensor:
+    """Make a tensor of a given dtype over a loaded storage of bytes."""
+    return _tensor(storage, dt, offset, size, stride, requires_grad)
+
+
+def tensor_v1(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
+    """Make a tensor over a loaded storage."""
+    return tensor_v2(storage, offset, size, stride)
+
+
+def _tensor(storage: Any, dt: Any, offset: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    if not isinstance(storage, TypedStorage) or not isinstance(dt, dtypes.dtype):
+        raise RuntimeError("the checkpoint has a tensor without a storage or without a dtype")
+    shape, strides, (start,) = _ints(size, "sizes"), _ints(stride, "strides"), _ints((offset,), "a storage offset")
+    if len(shape) != len(strides):
+        raise RuntimeError(f"the checkpoint has a tensor with sizes {shape} and strides {strides}")
+    needed = storage_extent(shape, strides, start) * dt.itemsize if 0 not in shape else 0
+    if needed > storage.storage.nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {start}, and itemsize {dt.itemsize} requiring a storage size of "
+            f"{needed} are out of bounds for storage of size {storage.storage.nbytes}"
+        )
+    t = Tensor._make(storage.storage, Size(shape), dt, storage.place, strides, start)
+    if requires_grad:
+        t._requires = dt.category >= 2
+    return t
+
+
+def parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Tensor:
+    """Make a Parameter of a tensor."""
+    if not isinstance(data, Tensor):
+        raise RuntimeError("the checkpoint has a parameter that is no tensor")
+    made = data.detach()
+    cls = sys.modules["cltensor"].nn.Parameter  # type: ignore[attr-defined]
+    made = cls(made, bool(requires_grad))
+    return made
+
+
+def parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Tensor:
+    """Make a Parameter of a tensor, with the attributes it had."""
+    return set_state(parameter(data, requires_grad), state)
+
+
+def from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Tensor:
+    """Make a tensor, change its type to a subclass, and give it the attributes it had."""
+    if function not in (tensor_v1, tensor_v2, tensor_v3, parameter):
+        raise RuntimeError("the checkpoint rebuilds a tensor in an unknown way")
+    if not (isinstance(kind, type) and issubclass(kind, Tensor)):
+        raise RuntimeError("the checkpoint gives a tensor a type that is none")
+    made = function(*args)
+    if type(made) is not kind:
+        made.__class__ = kind
+    return set_state(made, state)
+
+
+def set_state(t: Tensor, state: Any) -> Tensor:
+    """Give a tensor attributes of its user's; never one that the library itself uses."""
+    values = state[0] if isinstance(state, tuple) and state else state
+    for name, value in (values or {}).items() if isinstance(values, dict) else ():
+        if isinstance(name, str) and not name.startswith("_") and name not in t.__dict__ and not hasattr(type(t), name):
+            t.__dict__[name] = value
+    return t
+
+
+def make_device(*args: Any) -> device:
+    """Make a device of its name and index."""
+    return device(*args)
+
+
+def make_size(values: Any = ()) -> Size:
+    """Make a Size."""
+    return Size(values)
+
+
+def encode(text: Any, encoding: Any = "latin1") -> bytes:
+    """Turn the text that stands for bytes in old pickles back; only as that."""
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1", "utf-8", "ascii"):
+        raise RuntimeError("the checkpoint has bytes in an unknown form")
+    return text.encode(encoding)
+
+
+def builtin_set(values: Any = ()) -> set[Any]:
+    """Make a set."""
+    return set(values)
+
+
+def small_bytearray(*args: Any) -> bytearray:
+    """Make a bytearray of content, not of a length somebody else chose."""
+    if args and isinstance(args[0], int):
+        raise RuntimeError("the checkpoint asks for memory without content")
+    return bytearray(*args)
+
+
+class Layout:
+    """Stands for the layouts of tensors, by name."""
+
+    def __call__(self, name: Any) -> Any:
+        if name not in ("torch.strided", "torch.sparse_coo"):
+            raise RuntimeError(f"layout {name!r} is not supported")
+        return strided if name == "torch.strided" else sparse_coo
+
+
+def _parameter_class() -> Any:
+    return sys.modules["cltensor"].nn.Parameter  # type: ignore[attr-defined]
+
+
+# Called when a file names them, in torch's names; values are what the file may get hold of.
+ALLOWED: dict[str, Any] = {
+    "collections.OrderedDict": OrderedDict,
+    "collections.Counter": Counter,
+    "builtins.set": builtin_set,
+    "builtins.complex": complex,
+    "builtins.bytearray": small_bytearray,
+    "_codecs.encode": encode,
+    "torch.device": make_device,
+    "torch.Size": make_size,
+    "torch.Tensor": Tensor,
+    "torch._tensor._rebuild_from_type_v2": from_type_v2,
+    "torch._utils._rebuild_tensor": tensor_v1,
+    "torch._utils._rebuild_tensor_v2": tensor_v2,
+    "torch._utils._rebuild_tensor_v3": tensor_v3,
+    "torch._utils._rebuild_parameter": parameter,
+    "torch._utils._rebuild_parameter_with_state": parameter_with_state,
+    "torch.serialization._get_layout": Layout(),
+    "torch.channels_last": channels_last,
+    "torch.channels_last_3d": channels_last_3d,
+    "torch.contiguous_format": contiguous_format,
+    "torch.preserve_format": preserve_format,
+    **{f"torch.{dt.name}": dt for dt in dtypes.ALL},
+    **STORAGE_TYPES,
+}
+CALLABLE = frozenset(
+    id(v)
+    for k, v in ALLOWED.items()
+    if callable(v) and k not in ("torch.Tensor",) and not isinstance(v, dtypes.dtype | StorageType)
+)
+
+
+def allowed(name: str) -> Any:
+    """Return what a name stands for, None if it is not among the allowed ones."""
+    if name == "torch.nn.parameter.Parameter":
+        return _parameter_class()
+    return ALLOWED.get(name)
+
+
+__all__ = ["ALLOWED", "CALLABLE", "NAME_OF", "TypedStorage", "allowed"]
