@@ -21,13 +21,13 @@ static inline ushort clt_to_bf16_float(float v) {
   return v != v ? (ushort)0x7fc0 : (ushort)((as_uint(clt_round_bf16_float(v))) >> 16);
 }
 #if CLT_LANES == 16
-#define CLT_SELECT_float16(a, b, c) select(a, b, c)
+#define CLT_SELECT_float16(a, b, c) ((c) ? (b) : (a))
 CLT_HALF_LANES(float16, int16, uint16)
 static inline ushort16 clt_to_bf16_float16(float16 v) {
   return convert_ushort16(as_uint16(select(clt_round_bf16_float16(v), (float16)(NAN), v != v)) >> 16);
 }
 #elif CLT_LANES == 8
-#define CLT_SELECT_float8(a, b, c) select(a, b, c)
+#define CLT_SELECT_float8(a, b, c) ((c) ? (b) : (a))
 CLT_HALF_LANES(float8, int8, uint8)
 static inline ushort8 clt_to_bf16_float8(float8 v) {
   return convert_ushort8(as_uint8(select(clt_round_bf16_float8(v), (float8)(NAN), v != v)) >> 16);

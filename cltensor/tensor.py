@@ -490,7 +490,7 @@ def host_array(t: Tensor) -> np.ndarray:
 def _widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
     """Values of dtypes numpy does not have."""
     if dt is dtypes.bfloat16:
-        return (np.ascontiguousarray(bits).astype(np.uint32) << 16).view(np.float32)
+        return (bits.astype(np.uint32) << 16).view(np.float32)
     halves = np.ascontiguousarray(bits).view(np.float16).astype(np.float32)
     return np.ascontiguousarray(halves).view(np.complex64)[..., 0]
 
@@ -508,8 +508,14 @@ def _rebuild(cls: type, data: bytes, shape: tuple[int, ...], strides: tuple[int,
 _accepts = (Tensor, *NUMBERS, np.generic)
 
 
-def _operator(name: str, fn: Any, *, reflected: bool = False) -> None:
+def _operator(name: str, fn: Any, *, row: Any = None, reflected: bool = False) -> None:
+    """Attach an operator; `row` is called at once for what needs no checking, `fn` is the public function."""
+
     def forward(self: Tensor, other: Any) -> Any:
+        if row is not None:
+            kind = other.__class__
+            if (kind is Tensor or kind is float or kind is int) and self.__class__ is Tensor:
+                return row(self, other)
         if not isinstance(other, _accepts):
             return NotImplemented
         return fn(self, other)
@@ -524,6 +530,8 @@ def _operator(name: str, fn: Any, *, reflected: bool = False) -> None:
     setattr(Tensor, name, method)
 
 
+_DIRECT = {"__add__": arithmetic.add_row, "__mul__": arithmetic.mul, "__truediv__": arithmetic.true_divide}
+_DIRECT |= {f"__{name}__": rows.ROWS[name] for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 for _name, _fn in {
     "__add__": arithmetic.add, "__sub__": arithmetic.sub, "__mul__": rows.FUNCTIONS["mul"], "__truediv__": arithmetic.div, "__floordiv__": arithmetic.floor_divide,
     "__mod__": arithmetic.remainder, "__pow__": arithmetic.pow, "__and__": rows.FUNCTIONS["bitwise_and"], "__or__": rows.FUNCTIONS["bitwise_or"],
@@ -531,7 +539,7 @@ for _name, _fn in {
     "__eq__": rows.FUNCTIONS["eq"], "__ne__": rows.FUNCTIONS["ne"], "__lt__": rows.FUNCTIONS["lt"], "__le__": rows.FUNCTIONS["le"],
     "__gt__": rows.FUNCTIONS["gt"], "__ge__": rows.FUNCTIONS["ge"],
 }.items():  # fmt: skip
-    _operator(_name, _fn)
+    _operator(_name, _fn, row=_DIRECT.get(_name))
 for _name, _fn in {
     "__radd__": lambda a, b: arithmetic.add(b, a), "__rsub__": lambda a, b: arithmetic.rsub(b, a), "__rmul__": lambda a, b: rows.FUNCTIONS["mul"](b, a),
     "__rtruediv__": lambda a, b: b.reciprocal() * a, "__rfloordiv__": arithmetic.floor_divide, "__rmod__": arithmetic.remainder, "__rpow__": arithmetic.pow,

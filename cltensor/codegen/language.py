@@ -50,6 +50,8 @@ library("complex", "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csin
 library("lgamma", "lgamma", vector=True)
 library("gamma", "digamma trigamma polygamma zeta")
 library("igamma", "igamma igammac")
+library("gcd", "gcd")
+library("frexp", "mantissa exponent exp2_whole")
 library("erf", "erfinv ndtri log_ndtr erfcx", vector=True)
 library("bessel_i", "i0 i0e i1 i1e")
 library("bessel_j", "j0 j1 y0 y1")
@@ -217,9 +219,7 @@ class Emitter:
     def _call(self, name: str, args: list[ast.expr]) -> tuple[str, str]:
         if name == "where":
             cond, a, b = self.mask(args[0]), self.number(args[1]), self.number(args[2])
-            if self.lanes == 1:
-                return f"({cond} ? {a} : {b})", "num"
-            return f"select({b}, {a}, {cond})", "num"
+            return f"({cond} ? {a} : {b})", "num"  # select() would be a call into some drivers' libraries
         if name == "mask":
             return self.mask(args[0]), "mask"
         if name in _MASK_BUILTINS:

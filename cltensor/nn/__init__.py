@@ -1,5 +1,6 @@
-"""`cltensor.nn`: the functions of networks."""
+"""`cltensor.nn`: the functions of networks, parameters and buffers."""
 
-from . import functional
+from . import functional, parameter
+from .parameter import Buffer, Parameter
 
-__all__ = ["functional"]
+__all__ = ["Buffer", "Parameter", "functional", "parameter"]

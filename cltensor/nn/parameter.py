@@ -10,7 +10,7 @@ from typing import Any
 from .. import creation, printing
 from ..tensor import Tensor
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
+__all__ = ["Buffer", "Parameter"]
 
 
 class _Marked(type):
@@ -33,13 +33,15 @@ class Parameter(Tensor, metaclass=_Marked):
             data = creation.empty(0)
         if not isinstance(data, Tensor):
             raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
-        made = data.data
+        made = data.detach()
         if type(data) is not Tensor and not issubclass(type(data), Parameter):
             made.__class__ = type(data)
             made._is_param = True
         else:
             made.__class__ = cls
-        return made.requires_grad_(requires_grad)
+        if requires_grad:
+            made._set_requires(True, "Only Tensors of floating point and complex dtype can require gradients")
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
@@ -52,7 +54,7 @@ class Parameter(Tensor, metaclass=_Marked):
         return printing.parameter_str(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.data, self.requires_grad, self.__dict__.get("__state__"))
+        return _rebuild, (type(self), self.data, self.requires_grad)
 
 
 class Buffer(Tensor, metaclass=_Marked):
@@ -70,36 +72,5 @@ class Buffer(Tensor, metaclass=_Marked):
         return made
 
 
-def _rebuild(cls: type, data: Tensor, requires_grad: bool, state: Any) -> Any:
-    made = cls(data, requires_grad)
-    if state:
-        made.__dict__.update(state)
-    return made
-
-
-class _Uninitialized:
-    """A tensor whose shape is not known until `materialize`; only its dtype and device may be asked for and changed."""
-
-    _allowed = frozenset(
-        """_is_param _is_buffer persistent dtype device requires_grad is_leaf grad grad_fn _requires _node _nr materialize cls_to_become to cpu cuda
-        float double half bfloat16 data is_cuda _storage share_memory_""".split()
-    )
-
-    cls_to_become: type
-
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become the real thing: memory of the given shape, undefined content."""
-        made = creation.empty(shape, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device)
-        self.data = made  # type: ignore[misc]
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
-
-    @property
-    def shape(self) -> Any:
-        """Unknown: RuntimeError."""
-        raise RuntimeError(
-            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to load an "
-            "uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their attributes."
-        )
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
+def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Any:
+    return cls(data, requires_grad)

@@ -68,7 +68,8 @@ rsub_row = Row(
 
 
 def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
-    if input.__class__ is not core._Registry.tensor or other.__class__ not in NUMBERS:
+    tensor = core._Registry.tensor
+    if input.__class__ is not tensor or (other.__class__ is not tensor and other.__class__ not in NUMBERS):
         input, other = normal(name, BINARY, (input, other))
     if alpha.__class__ is not int and alpha != 1:
         dt = core.result_type((input, other))
@@ -631,3 +632,11 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 METHODS["masked_fill_"] = lambda t, mask, value: masked_fill_row.inplace(t, mask, _fill_value(t, mask, value))
 
+# ------------------------------------------------------------------------------------------- divisors and powers of two
+
+gcd = Row("gcd", {"i": "gcd(x, y)"}, args=BINARY, reference=np.gcd, domain=(-9, 9))
+lcm_row = Row("lcm", {"i": "where(x == 0 or y == 0, 0, abs(x / where(gcd(x, y) == 0, 1, gcd(x, y)) * y))"}, args=BINARY, reference=np.lcm, domain=(-9, 9))
+ldexp = Row(
+    "ldexp", {"f": "x * exp2_whole(y)"}, args=BINARY, promote=FLOAT,
+    grad={"x": lambda g, y: g * FUNCTIONS["exp2"](y), "y": lambda g, result: g * result * math.log(2)},
+)  # fmt: skip

@@ -330,6 +330,29 @@ def complex_(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor
     return value if out is None else core.deliver(value, out, "complex", (real, imag))
 
 
+polar_row = Row("polar", {"c": "cpolar(x, y)"}, args=("abs", "angle"), public=False)
+
+
+@public(method=False)
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Make complex numbers of magnitudes and angles, two real tensors of one dtype."""
+    if abs.dtype.category != 2 or angle.dtype.category != 2:
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {abs.dtype.scalar_name} and {angle.dtype.scalar_name}")
+    if abs.dtype is not angle.dtype:
+        raise RuntimeError(f"Expected object of scalar type {abs.dtype.scalar_name} but got scalar type {angle.dtype.scalar_name} for second argument")
+    dt = abs.dtype.to_complex()
+    shape = Size(layout.broadcast_shapes(abs.shape, angle.shape))
+    value = core.compute(polar_row.ops[3], dt, dt, (abs.detach(), angle.detach()), shape, abs.device)
+    if graph.needs_grad(abs, angle):
+        graph.record("PolarBackward0", (abs, angle), value, _polar_back, {"result": value})
+    return value if out is None else core.deliver(value, out, "polar", (abs, angle))
+
+
+def _polar_back(ctx: Any, g: Tensor) -> tuple:
+    turned = g.conj() * ctx.result
+    return (g.conj() * ctx.result.sgn()).real, (turned * 1j).real
+
+
 def view_as_real(input: Tensor) -> Tensor:
     """View complex numbers as pairs of real ones in a new last dimension."""
     from .shape import as_dtype

@@ -83,6 +83,7 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge the dimensions from start_dim to end_dim into one."""
     if input.ndim == 0:
+        layout.wrap_dim(start_dim, 0), layout.wrap_dim(end_dim, 0)
         return reshape(input, 1)
     shape = layout.flatten_shape(input.shape, start_dim, end_dim)
     return input if shape == input.shape else reshape(input, shape)
@@ -185,7 +186,7 @@ def numpy_T(self: Tensor) -> Tensor:
 
 
 def _same(warning: str, x: Tensor) -> Tensor:
-    warnings.warn(warning, UserWarning, stacklevel=4)
+    warnings.warn(warning, UserWarning, stacklevel=3)
     return x
 
 

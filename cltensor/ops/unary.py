@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 from .. import dtypes
-from . import core
+from ..autograd import record as graph
+from . import core, return_types
 from .arithmetic import conj, where
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
@@ -213,3 +214,19 @@ nan_row = Row(
 )  # fmt: skip
 METHODS["nan_to_num_"] = lambda t, *a, **k: core.assign(t, lambda x: nan_to_num(x, *a, **k))
 
+mantissa = Row("mantissa", {"f": "mantissa(x)"}, public=False)
+exponent = Row("exponent", {"f": "exponent(x)"}, public=False)
+
+
+@public()
+def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> return_types.frexp:
+    """Split into a mantissa in [0.5, 1) and an int32 exponent of two."""
+    if input.dtype.category != 2:
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    x = input.detach()
+    pair = mantissa(x), exponent(x).to(dtypes.int32)
+    if graph.needs_grad(input):
+        graph.record("FrexpBackward0", (input,), pair, lambda ctx, g, _: g / ctx.exponent.exp2(), {"exponent": pair[1]})
+    if out is not None:
+        pair = tuple(core.deliver(v, o, "frexp", (input,)) for v, o in zip(pair, out, strict=True))
+    return return_types.frexp(pair)

@@ -7,10 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import close, data
+from support import close as near
+from support import data
 
 import cltensor as torch
 from cltensor import linalg
+
+
+def close(found: Any, expected: Any, tol: float = 1e-5) -> None:
+    """Compare values, and of tensors without elements the shapes."""
+    shape = np.shape(expected) if not hasattr(expected, "detach") else tuple(expected.shape)
+    assert tuple(found.shape) == shape
+    if 0 not in shape:
+        near(found, expected, tol)
 
 
 def t(array: np.ndarray, grad: bool = False) -> Any:
@@ -45,7 +54,7 @@ def test_factorizations_multiply_back(batch: tuple[int, ...], dtype: str) -> Non
     close(low @ dagger(low), p, tol)
     close(torch.cholesky_solve(t(b), low), np.linalg.solve(p, b), tol)
     close(torch.cholesky_inverse(low), np.linalg.inv(p), tol)
-    close(linalg.cholesky(t(p), upper=True), dagger(low).resolve_conj(), tol)
+    close(linalg.cholesky(t(p), upper=True), dagger(low), tol)
     q, r = linalg.qr(t(w))
     close(q @ r, w, tol)
     u, s, vh = linalg.svd(t(w), full_matrices=False)
@@ -69,7 +78,7 @@ def test_factorizations_multiply_back(batch: tuple[int, ...], dtype: str) -> Non
 
 def test_results_are_named() -> None:
     a = t(square())
-    assert linalg.svd(a)._fields_ if hasattr(linalg.svd(a), "_fields_") else linalg.svd(a).Vh is not None
+    assert linalg.svd(a).Vh.shape == (3, 3)
     assert linalg.slogdet(a).logabsdet.shape == ()
     assert linalg.eigh(a).eigenvalues.shape == (3,)
     assert linalg.lstsq(a, a).solution.shape == (3, 3)

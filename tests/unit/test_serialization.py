@@ -1,0 +1,277 @@
+"""Checkpoints: what is saved comes back, memory shared stays shared, and a damaged or hostile file is an error."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import zipfile
+from collections import Counter, OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as torch
+from cltensor import serialization
+from cltensor.serialization import load, save
+
+DTYPES = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+def saved(obj: Any, **kwargs: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    save(obj, file, **kwargs)
+    file.seek(0)
+    return file
+
+
+def again(obj: Any, **kwargs: Any) -> Any:
+    return load(saved(obj), **kwargs)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_dtype(name: str) -> None:
+    t = torch.tensor([[1, 0, 1], [0, 1, 1]]).to(getattr(torch, name))
+    found = again(t)
+    assert found.dtype is t.dtype
+    assert found.tolist() == t.tolist()
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_containers_and_plain_values(weights_only: bool, protocol: int) -> None:
+    obj = {
+        "list": [1, -5, 2**70, 2.5, True, None, "ü", b"xy", 1j], "tuple": (1, (2, ()), [3]), "set": {1, 2}, "bytes": bytearray(b"q"), 3: OrderedDict(a=1),
+        "counter": Counter("aab"), "size": torch.Size([1, 2]), "dtype": torch.float32, "device": torch.device("cuda", 1),
+        "format": torch.channels_last, "nested": {"deep": [{"er": torch.ones(2)}]},
+    }  # fmt: skip
+    found = load(saved(obj, pickle_protocol=protocol), weights_only=weights_only)
+    tensor = found["nested"]["deep"][0].pop("er")
+    assert tensor.tolist() == [1, 1]
+    obj["nested"]["deep"][0].pop("er")  # type: ignore[index]
+    assert found == obj
+    assert type(found["size"]) is torch.Size
+    assert type(found[3]) is OrderedDict
+
+
+def test_attributes_of_an_ordered_dict() -> None:
+    state = OrderedDict(w=torch.ones(1))
+    state._metadata = {"": {"version": 1}}  # type: ignore[attr-defined]
+    assert again(state)._metadata == {"": {"version": 1}}
+
+
+def test_views_share_memory_again() -> None:
+    base = torch.arange(12.0).reshape(3, 4)
+    found = again({"base": base, "part": base[1:, ::2].t(), "same": base, "row": base[2]})
+    assert found["same"] is found["base"]
+    assert found["part"].stride() == base[1:, ::2].t().stride()
+    found["base"][2, 0] = 99
+    assert found["part"][0, 1].item() == 99
+    assert found["row"][0].item() == 99
+
+
+def test_pending_values_are_computed() -> None:
+    assert again((torch.ones(3) + 1) * 2).tolist() == [4, 4, 4]
+
+
+def test_requires_grad() -> None:
+    found = again([torch.ones(2, requires_grad=True), torch.ones(2)])
+    assert found[0].requires_grad and found[0].is_leaf
+    assert not found[1].requires_grad
+
+
+def test_empty_and_scalar_tensors() -> None:
+    found = again([torch.zeros(0, 3), torch.tensor(3.5), torch.tensor(7)])
+    assert found[0].shape == (0, 3)
+    assert found[1].item() == 3.5
+    assert found[2].item() == 7
+
+
+def test_one_storage_as_two_types_is_refused() -> None:
+    x = torch.ones(4)
+    with pytest.raises(RuntimeError, match="view the same data as different types"):
+        saved([x, x.view(torch.int32)])
+
+
+# ------------------------------------------------------------------------------------------- files
+
+
+def test_paths_and_the_layout_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "my.model.pt"
+    save({"a": torch.arange(5), "b": torch.ones(3)}, path)
+    assert load(str(path))["a"].tolist() == [0, 1, 2, 3, 4]
+    with zipfile.ZipFile(path) as z:
+        assert z.testzip() is None
+        assert [n.partition("/")[2] for n in z.namelist()] == [
+            "data.pkl", ".format_version", ".storage_alignment", "byteorder", "data/0", "data/1", "version", ".data/serialization_id",
+        ]  # fmt: skip
+        assert z.read("my.model/version") == b"3\n"
+        assert z.read("my.model/byteorder") == b"little"
+        for info in z.infolist():
+            assert info.compress_type == zipfile.ZIP_STORED
+            with z.open(info) as entry:
+                assert entry._orig_compress_start % 64 == 0  # type: ignore[attr-defined]
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    save(torch.ones(1), path)
+    with pytest.raises((TypeError, pickle.PicklingError, AttributeError)):
+        save([torch.ones(2), lambda: 0], path)
+    assert load(path).tolist() == [1]
+    assert os.listdir(tmp_path) == ["x.pt"]
+    with pytest.raises(RuntimeError, match="Parent directory"):
+        save(1, tmp_path / "no" / "x.pt")
+    with pytest.raises(AttributeError, match="expected 'f' to be"):
+        save(1, 3)
+
+
+def test_mmap(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    save([torch.arange(1000), torch.zeros(0)], path)
+    assert load(path, mmap=True)[0].sum().item() == 499500
+    with pytest.raises(ValueError, match="mmap"):
+        load(saved(1), mmap=True)
+
+
+def test_map_location() -> None:
+    file = saved(torch.ones(2))
+    for where in ("cpu", torch.device("cpu"), {"cpu": "cpu"}, lambda storage, location: storage, lambda storage, location: None):
+        file.seek(0)
+        assert load(file, map_location=where).device == torch.device("cpu")
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="don't know how to restore data location"):
+        load(file, map_location=lambda storage, location: "nowhere")
+
+
+def test_a_file_of_the_other_byte_order() -> None:
+    file = saved({"f": torch.tensor([1.0, 2.5]), "c": torch.tensor([1 + 2j]), "h": torch.tensor([258], dtype=torch.int16)})
+    turned = io.BytesIO()
+    widths = {"archive/data/0": 4, "archive/data/1": 4, "archive/data/2": 2}
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(turned, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name in widths:
+                data = np.frombuffer(data, f"u{widths[name]}").byteswap().tobytes()
+            new.writestr(name, b"big" if name.endswith("byteorder") else data)
+    turned.seek(0)
+    found = load(turned)
+    assert found["f"].tolist() == [1.0, 2.5]
+    assert found["c"].tolist() == [1 + 2j]
+    assert found["h"].tolist() == [258]
+
+
+# ------------------------------------------------------------------------------------------- damage and malice
+
+
+def test_damaged_files() -> None:
+    with pytest.raises(EOFError):
+        load(io.BytesIO())
+    whole = saved({"a": torch.arange(100.0)}).getvalue()
+    for end in (4, 30, len(whole) // 2, len(whole) - 1):
+        with pytest.raises(RuntimeError, match="PytorchStreamReader"):
+            load(io.BytesIO(whole[:end]))
+    at = whole.index(torch.arange(100.0).numpy().tobytes())
+    with pytest.raises(RuntimeError, match="CRC|failed reading"):
+        load(io.BytesIO(whole[: at + 8] + b"\xff" + whole[at + 9 :]))
+    with pytest.raises(pickle.UnpicklingError):
+        load(io.BytesIO(b"hello world"))
+
+
+def rewritten(file: io.BytesIO, changes: dict[str, bytes | None]) -> io.BytesIO:
+    """Copy a checkpoint with entries replaced (or left out)."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            short = name.partition("/")[2]
+            data = changes.get(short, old.read(name))
+            if data is not None:
+                new.writestr(name, data)
+    out.seek(0)
+    return out
+
+
+def test_missing_and_short_storages() -> None:
+    with pytest.raises(RuntimeError, match="failed locating file data/0"):
+        load(rewritten(saved(torch.ones(4)), {"data/0": None}))
+    with pytest.raises(RuntimeError, match="storage 0 has 3 bytes"):
+        load(rewritten(saved(torch.ones(4)), {"data/0": b"abc"}))
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os.system, ("echo pwned",)
+
+
+class Harmless:
+    def __init__(self) -> None:
+        self.x = 1
+
+
+def test_other_classes_are_refused_by_name() -> None:
+    with pytest.raises(pickle.UnpicklingError, match="module posix is blocked|module nt is blocked"):
+        again(Evil())
+    with pytest.raises(pickle.UnpicklingError, match="Unsupported global: GLOBAL .*Harmless was not an allowed global by default.*add_safe_globals"):
+        again(Harmless())
+    with pytest.raises(pickle.UnpicklingError, match=r"numpy\._?core\.multiarray\.scalar"):
+        again(np.float64(3))
+    assert again(Harmless(), weights_only=False).x == 1
+
+
+def test_the_users_own_list() -> None:
+    with serialization.safe_globals([Harmless]):
+        assert again(Harmless()).x == 1
+    with pytest.raises(pickle.UnpicklingError):
+        again(Harmless())
+    serialization.add_safe_globals([Harmless])
+    assert serialization.get_safe_globals() == [Harmless]
+    assert again(Harmless()).x == 1
+    serialization.clear_safe_globals()
+    assert serialization.get_safe_globals() == []
+
+
+def hostile(body: bytes) -> io.BytesIO:
+    return rewritten(saved(torch.ones(4)), {"data.pkl": b"\x80\x02" + body + b"."})
+
+
+STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x04tQ"
+
+
+def rebuilt(offset: bytes, size: bytes, stride: bytes) -> io.BytesIO:
+    return hostile(b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + offset + size + stride + b"\x89ccollections\nOrderedDict\n)RtR")
+
+
+def test_tensors_must_fit_their_storage() -> None:
+    assert load(rebuilt(b"K\x01", b"K\x03\x85", b"K\x01\x85")).tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 16"):
+        load(rebuilt(b"K\x01", b"K\x04\x85", b"K\x01\x85"))
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        load(rebuilt(b"K\x00", b"K\x02\x85", b"K\x09\x85"))
+    with pytest.raises(RuntimeError, match="strides"):
+        load(rebuilt(b"K\x00", b"K\x02\x85", b"J\xff\xff\xff\xff\x85"))
+    with pytest.raises(RuntimeError, match="offset"):
+        load(rebuilt(b"J\xff\xff\xff\xff", b"K\x02\x85", b"K\x01\x85"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"cbuiltins\neval\n(X\x01\x00\x00\x001tR", b"cos\nsystem\n(X\x02\x00\x00\x00lstR", b"cbuiltins\ngetattr\n(NNtR",
+        b"ctorch\nload\n(X\x01\x00\x00\x00xtR", b"cbuiltins\nbytearray\n(J\xff\xff\xff\x7ftR", b"ctorch\nTensor\n(K\x01tR", b"h\x05", b"R", b"]u", b"(K\x01K\x02a",
+        b"]}X\x01\x00\x00\x00aK\x01sb", b"ccollections\nOrderedDict\n}X\x01\x00\x00\x00aK\x01sb", b"ctorch._utils\n_rebuild_tensor_v2\n}X\x01\x00\x00\x00aK\x01sb",
+        b"X\xff\xff\xff\x7f", b"I1\n", b"i__main__\nFoo\n", b"K\x01Q", b"(K\x01tQ", b"\xff",
+    ],
+)  # fmt: skip
+def test_hostile_pickles(body: bytes) -> None:
+    with pytest.raises((pickle.UnpicklingError, RuntimeError, EOFError)):
+        load(hostile(body))
+
+
+def test_attributes_of_a_tensor_cannot_be_overwritten() -> None:
+    body = b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
+    t = load(hostile(body + b"}(X\x05\x00\x00\x00shapeK\x63X\x0e\x00\x00\x00_lazy_strides_K\x01X\x04\x00\x00\x00noteK\x07ub"))
+    assert t.shape == (2,)
+    assert t.note == 7
+    assert "_lazy_strides_" not in t.__dict__
