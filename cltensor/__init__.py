@@ -72,7 +72,7 @@ def numel(input: Tensor) -> _builtins.int:  # noqa: A002
 
 def broadcast_shapes(*shapes):  # type: ignore[no-untyped-def]
     """Return the shape that shapes broadcast to."""
-    from .layout import broadcast_shapes as joint
+    from .layouts import broadcast_shapes as joint
 
     return Size(joint(*[(s,) if isinstance(s, _builtins.int) else tuple(s) for s in shapes]))
 

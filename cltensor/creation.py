@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes, layout
+from . import dtypes, layouts
 from .codegen.pointwise import IDENTITY, PointOp
 from .dtypes import dtype as DType
 from .lazy import Expr, Scalar
@@ -38,6 +38,14 @@ def _dtype(dt: Any, function: str) -> DType:
 
 def _finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: str = "") -> Tensor:
     if out is not None:
+        if out.shape != t.shape:
+            if function == "arange" and out.numel():
+                warnings.warn(
+                    f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not match the computed number of "
+                    f"elements {t.numel()}. Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({t.numel()},).",
+                    UserWarning, stacklevel=3,
+                )  # fmt: skip
+            out.resize_(t.shape)
         return core.deliver(t, out, function)
     if requires_grad:
         if t.dtype.category < 2:
@@ -49,7 +57,7 @@ def _finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function:
 def _shape(function: str, size: tuple, named: Any = None) -> Size:
     if named is not None and not size:
         size = (named,)
-    return Size(layout.check_shape(sizes(function, size, "size")))
+    return Size(layouts.check_shape(sizes(function, size, "size")))
 
 
 # ------------------------------------------------------------------------------------------- filled
@@ -59,15 +67,14 @@ def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
     """Make a tensor of undefined content."""
     shape = _shape("empty", args, size)
     if out is not None:
-        core.resize_output(out, shape)
-        return out
+        return out.resize_(shape)
     return _finish(_empty(shape, _dtype(dtype, "empty"), _place(device)), requires_grad)
 
 
 def _empty(shape: Size, dt: DType, dev: device) -> Tensor:
     backend = get_backend(dev)
     backend.require(dt)
-    return core.make(Storage.empty(backend, layout.numel(shape) * dt.itemsize), shape, dt, dev)
+    return core.make(Storage.empty(backend, layouts.numel(shape) * dt.itemsize), shape, dt, dev)
 
 
 def filled(shape: Size, value: Any, dt: DType, dev: device) -> Tensor:
@@ -115,7 +122,7 @@ def _alike(input: Tensor, value: Any, dtype: Any, dev: Any, memory_format: Any =
     place = input.device if dev is None else _place(dev)
     t = _empty(input.shape, dt, place) if value is None else filled(input.shape, value, dt, place)
     if not input.is_contiguous() and "contiguous_format" not in str(memory_format):
-        t._set_layout(input.shape, layout.preserve_strides(tuple(input.shape), input._strides), 0)
+        t._set_layout(input.shape, layouts.preserve_strides(tuple(input.shape), input._strides), 0)
         if value is not None:
             t = core.make(filled(Size((t.numel(),)), value, dt, place)._storage, input.shape, dt, place, t._strides)
     return t
@@ -138,7 +145,7 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], *, dtype: Any = No
     """Make a tensor of undefined content with given strides."""
     size, stride = tuple(size), tuple(stride)
     dt, dev = _dtype(dtype, "empty_strided"), _place(device)
-    extent = globals()["layout"].storage_extent(size, stride, 0) if math.prod(size) else 0
+    extent = layouts.storage_extent(size, stride, 0) if math.prod(size) else 0
     t = core.make(Storage.empty(get_backend(dev), extent * dt.itemsize), Size(size), dt, dev, stride)
     return _finish(t, requires_grad)
 
@@ -271,7 +278,15 @@ def _from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
     array, dt = parse(data, dt)
     backend = get_backend(dev)
     backend.require(dt)
-    return core.make(Storage.from_host(backend, encode(array, dt)), Size(array.shape), dt, dev)
+    if not isinstance(data, np.ndarray) or array.flags.c_contiguous and array.size:
+        return core.make(Storage.from_host(backend, encode(array, dt)), Size(array.shape), dt, dev)
+    steps = tuple(s // array.itemsize for s in array.strides)
+    if not array.size or any(s < 0 for s in steps):
+        return core.make(Storage.from_host(backend, encode(array, dt)), Size(array.shape), dt, dev, None if array.size else steps)
+    # A dense order of dimensions other than row-major is kept.
+    strides = layout.preserve_strides(array.shape, steps)
+    order = sorted(range(array.ndim), key=lambda d: -strides[d])
+    return core.make(Storage.from_host(backend, encode(array.transpose(order), dt)), Size(array.shape), dt, dev, strides)
 
 
 def encode(array: np.ndarray, dt: DType) -> np.ndarray:
@@ -444,7 +459,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         return core.make(Storage.empty(backend, 0), Size(ndarray.shape), dt, dev, strides)
     if not backend.info.host_shared:
         return core.make(Storage.from_host(backend, np.ascontiguousarray(ndarray)), Size(ndarray.shape), dt, dev)
-    extent = layout.storage_extent(ndarray.shape, strides, 0) * ndarray.itemsize
+    extent = layouts.storage_extent(ndarray.shape, strides, 0) * ndarray.itemsize
     memory = np.asarray(_Memory(ndarray, ndarray.__array_interface__["data"][0], extent))
     storage = Storage(backend, backend.wrap(memory), extent)
     storage.pinned = backend.exports = True

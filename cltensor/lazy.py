@@ -18,7 +18,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from . import dtypes, layout
+from . import dtypes, layouts
 from .codegen import pointwise
 from .codegen.pointwise import INDEX, Node, PointOp, Program, stride_count
 from .dtypes import dtype
@@ -138,7 +138,7 @@ def view_dims(expr: Expr, shape: tuple[int, ...], strides: tuple[int, ...]) -> t
     """Match a layout over a dense expression to its dimensions: a source dimension or -1 (broadcast) per dimension."""
     if expr.flags & (INDEXED | RESHAPED):
         return None
-    source = layout.contiguous_strides(expr.shape)
+    source = layouts.contiguous_strides(expr.shape)
     free = {(st, n): d for d, (n, st) in enumerate(zip(expr.shape, source, strict=True)) if n != 1}
     dims = []
     for n, st in zip(shape, strides, strict=True):
@@ -204,7 +204,7 @@ class Fusion:
     def leaf(self, leaf: Leaf, dims: tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[str, int]:
         """Add an operand in memory, re-laid through `dims`; equal operands are one argument."""
         if dims is not None:
-            st = leaf.strides if leaf.strides is not None else layout.contiguous_strides(shape)
+            st = leaf.strides if leaf.strides is not None else layouts.contiguous_strides(shape)
             leaf = Leaf(leaf.buffer, leaf.dtype, tuple(st[d] if d >= 0 else 0 for d in dims), leaf.offset)
         key = (id(leaf.buffer), leaf.strides, leaf.offset, leaf.dtype)
         ref = self.refs.get(key)
@@ -250,12 +250,12 @@ def classify(shape: tuple[int, ...], layouts: tuple[tuple[int, ...] | None, ...]
     varied_out = [st for st in outputs if st is not None]
     if not varied and not varied_out:
         return 0, (), tuple(("c" if c else "d", ()) for c in constant), tuple(("d", ()) for _ in outputs)
-    dense = layout.contiguous_strides(shape)
-    sizes, strides = layout.collapse(shape, [dense, *varied, *varied_out])
+    dense = layouts.contiguous_strides(shape)
+    sizes, strides = layouts.collapse(shape, [dense, *varied, *varied_out])
     if not sizes:
         sizes, strides = (1,), [(1,)] * len(strides)
     rank = len(sizes)
-    flat = layout.contiguous_strides(sizes)
+    flat = layouts.contiguous_strides(sizes)
 
     def classed(st: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         if st == flat:
@@ -338,7 +338,7 @@ def _launch(backend: Backend, fusion: Fusion, outputs: list[tuple[tuple[str, int
         tuple([(o[0], o[1], c[0]) for o, c in zip(outputs, out_classes, strict=True)]),
         rank,
     )
-    n = layout.numel(shape)
+    n = layouts.numel(shape)
     args: list = list(sizes)
     nbytes = 0
     for leaf, (_, strides) in zip(leaves, leaf_classes, strict=True):
@@ -460,7 +460,7 @@ def _touches(expr: Expr, inside: set[int]) -> bool:
 
 
 def _run_outputs(backend: Backend, fusion: Fusion) -> None:
-    n = layout.numel(fusion.shape)
+    n = layouts.numel(fusion.shape)
     outputs = []
     for ref, expr, storage in fusion.outputs:
         buffer = None
@@ -489,9 +489,9 @@ def write_region(backend: Backend, op_expr: Expr, dt: dtype, buffer: Buffer, str
     with backend.lock:
         fusion = Fusion(op_expr.shape, keep_live=False)
         ref = fusion.visit(op_expr)
-        n = layout.numel(op_expr.shape)
+        n = layouts.numel(op_expr.shape)
         if n:
-            dense = strides == layout.contiguous_strides(op_expr.shape)
+            dense = strides == layouts.contiguous_strides(op_expr.shape)
             _launch(backend, fusion, [(ref, dt, buffer, None if dense else strides, offset)])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes, layout, printing
+from . import dtypes, layouts, printing
 from .autograd import AutogradMixin
 from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
@@ -113,7 +113,7 @@ class Tensor(AutogradMixin):
     def _strides(self) -> tuple[int, ...]:
         strides = self._lazy_strides
         if strides is None:
-            strides = self._lazy_strides = layout.contiguous_strides(tuple(self.shape))
+            strides = self._lazy_strides = layouts.contiguous_strides(tuple(self.shape))
         return strides
 
     def _set_layout(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
@@ -128,11 +128,11 @@ class Tensor(AutogradMixin):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension."""
-        return self.shape if dim is None else self.shape[layout.wrap_dim(dim, len(self.shape))]
+        return self.shape if dim is None else self.shape[layouts.wrap_dim(dim, len(self.shape))]
 
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides in elements, or that of one dimension."""
-        return self._strides if dim is None else self._strides[layout.wrap_dim(dim, len(self.shape))]
+        return self._strides if dim is None else self._strides[layouts.wrap_dim(dim, len(self.shape))]
 
     def storage_offset(self) -> int:
         """Return the first element's place in the storage, in elements."""
@@ -151,7 +151,7 @@ class Tensor(AutogradMixin):
 
     def numel(self) -> int:
         """Return the number of elements."""
-        return layout.numel(self.shape)
+        return layouts.numel(self.shape)
 
     nelement = numel
 
@@ -172,10 +172,10 @@ class Tensor(AutogradMixin):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Tell whether elements lie in row-major order without gaps."""
         if memory_format is not None and "channels_last" in str(memory_format):
-            return layout.is_channels_last(tuple(self.shape), self._strides)
+            return layouts.is_channels_last(tuple(self.shape), self._strides)
         contig = self._contig
         if contig is None:
-            contig = self._contig = layout.is_contiguous(tuple(self.shape), self._strides)
+            contig = self._contig = layouts.is_contiguous(tuple(self.shape), self._strides)
         return contig
 
     def data_ptr(self) -> int:
@@ -269,7 +269,7 @@ class Tensor(AutogradMixin):
         if isinstance(source, Tensor):
             self._set_layout(source.shape, source._strides, source._offset)
         if size is not None:
-            self._set_layout(tuple(size), layout.contiguous_strides(tuple(size)) if stride is None else tuple(stride), storage_offset)
+            self._set_layout(tuple(size), layouts.contiguous_strides(tuple(size)) if stride is None else tuple(stride), storage_offset)
         return self
 
     # ------------------------------------------------------------------------------------- to Python
@@ -415,7 +415,7 @@ class Tensor(AutogradMixin):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         if not self.is_leaf:
             raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled")
-        extent = layout.storage_extent(tuple(self.shape), self._strides, self._offset) if self.numel() else 0
+        extent = layouts.storage_extent(tuple(self.shape), self._strides, self._offset) if self.numel() else 0
         data = self._storage.host(0, extent * self.dtype.itemsize).tobytes() if extent else b""
         return _rebuild, (type(self), data, tuple(self.shape), self._strides, self._offset, self.dtype, str(self.device), self._requires)
 
@@ -480,7 +480,7 @@ def host_array(t: Tensor) -> np.ndarray:
     full = (*t.shape, 2) if pair else tuple(t.shape)
     if not t.numel():
         return np.empty(full, base)
-    extent = layout.storage_extent(tuple(t.shape), t._strides, t._offset)
+    extent = layouts.storage_extent(tuple(t.shape), t._strides, t._offset)
     start = t._offset * size
     raw = t._storage.host(start, extent * size - start)
     strides = tuple(s * size for s in t._strides)

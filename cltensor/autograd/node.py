@@ -203,17 +203,19 @@ class OpNode(Node):
         )
 
 
-class CopyBackwards(OpNode):
-    """The node of `copy_`, whose full name torch puts into a namespace."""
+class _Namespaced(OpNode):
+    """A node whose full name torch puts into a namespace."""
 
     __slots__ = ()
-    __module__ = "builtins"
 
     def name(self) -> str:
-        return "torch::autograd::CopyBackwards"
+        return f"torch::autograd::{type(self).__name__}"
 
 
-_CLASSES: dict[str, type[OpNode]] = {"CopyBackwards": CopyBackwards}
+_CLASSES: dict[str, type[OpNode]] = {
+    name: type(name, (_Namespaced,), {"__slots__": (), "__module__": "builtins"})
+    for name in ("CopyBackwards", "NotImplemented")
+}
 
 
 def op_class(name: str) -> type[OpNode]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
-from ..layout import collapse, contiguous_strides, numel
+from ..layouts import collapse, contiguous_strides, numel
 from . import gemv
 from .operand import Operand
 from .product import (

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..dtypes import dtype
 from .language import lanes_of
 from .operand import Operand
@@ -294,4 +294,4 @@ class Reader:
 
 def dense(shape: tuple[int, ...]) -> Strides:
     """Row-major strides."""
-    return layout.contiguous_strides(shape)
+    return layouts.contiguous_strides(shape)

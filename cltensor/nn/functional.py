@@ -64,7 +64,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Continuously differentiable exponential unit."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _choose(activation.elu_row, inplace, input, alpha, 1.0, 1.0 / alpha)
+    return _choose(activation.celu_row, inplace, input, alpha)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:

@@ -50,6 +50,10 @@ elu_row = Row(
     "elu", {"f": "where(x > 0, x * z, y * z * expm1(x * w))"}, args=("input", "alpha", "scale", "input_scale"), public=False, graph_inputs=1,
     grad={"x": lambda g, x, y, z, w: where(x > 0, g * z, g * (y * z * w) * (x * w).exp())},
 )  # fmt: skip
+celu_row = Row(
+    "celu", {"f": "where(x > 0, x, y * expm1(x / y))"}, args=("input", "alpha"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y: where(x > 0, g, g * (x / y).exp())},
+)  # fmt: skip
 hardtanh_row = Row(
     "hardtanh", {"if": "where(x < y, y, where(x > z, z, x))"}, args=("input", "min_val", "max_val"), public=False, graph_inputs=1,
     grad={"x": lambda g, x, y, z: where((x > y) & (x < z), g, 0.0)},

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import index as kernels
@@ -39,7 +39,7 @@ from .scatter import (
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Take the positions `index` (1-D) of a dimension."""
     need_tensor("index_select", index=index)
-    dim = layout.wrap_dim(dim, input.ndim)
+    dim = layouts.wrap_dim(dim, input.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if index.dtype not in INTEGERS:
@@ -95,7 +95,7 @@ def _check_rows(
     function: str, t: Tensor, dim: int, index: Tensor, source: Tensor
 ) -> tuple[int, Tensor, Tensor]:
     need_tensor(function, index=index, source=source)
-    dim = layout.wrap_dim(dim, t.ndim)
+    dim = layouts.wrap_dim(dim, t.ndim)
     if index.dtype not in INTEGERS:
         raise RuntimeError(
             f"{function}(): Expected dtype int32/int64 for index but got: {index.dtype.scalar_name}"
@@ -158,7 +158,7 @@ def _index_add_back(ctx: Any, g: Tensor) -> tuple:
 def _index_copy(inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Copy `source` to the positions `index` of a dimension."""
     need_tensor("index_copy_", index=index, source=source)
-    dim = layout.wrap_dim(dim, input.ndim)
+    dim = layouts.wrap_dim(dim, input.ndim)
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
     count = source.shape[dim] if source.ndim > dim else 1
@@ -221,7 +221,7 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
     need_tensor("index_fill_", index=index)
     if index.dtype is not dtypes.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
-    dim = layout.wrap_dim(dim, input.ndim)
+    dim = layouts.wrap_dim(dim, input.ndim)
     if index.ndim > 1:
         raise IndexError("Index has to be a vector/scalar")
     index = like(index, input)

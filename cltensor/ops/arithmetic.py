@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
@@ -147,6 +147,9 @@ true_divide = Row(
     "div", {"fc": "x / y"}, promote=FLOAT, args=BINARY, public=False, reference=np.true_divide, node="DivBackward0",
     grad={"x": lambda g, y: g / conj(y), "y": lambda g, x, y: -g * conj((x / y) / y)},
 )  # fmt: skip
+
+# A quotient by a number inside a composite function of torch's: its node has another name.
+div_number = Row("div_number", {"fc": "x / y"}, promote=FLOAT, args=BINARY, public=False, node="DivBackward1", graph_inputs=1, grad={"x": lambda g, y: g / conj(y)})
 
 # Integer quotients never reach the hardware with a divisor of 0 or -1: it traps or returns junk (see check_divisor).
 _TRUNC = "where(y == -1, 0 - x, x / where(y == 0 or y == -1, 1, y))"
@@ -320,7 +323,7 @@ POWERS = {
 def _int_power(x: Any, y: Any) -> Tensor:
     """Integer power by repeated squaring, lazily; the result wraps like the multiplications do."""
     dt = core.result_type((x, y))
-    shape = layout.broadcast_shapes(*[t.shape for t in (x, y) if is_tensor(t)])
+    shape = layouts.broadcast_shapes(*[t.shape for t in (x, y) if is_tensor(t)])
     if y.__class__ in NUMBERS:
         base = x.to(dt)
         result = None
@@ -449,11 +452,11 @@ clamp_both = Row(
     },
 )  # fmt: skip
 clamp_low = Row(
-    "clamp_min", {"if": "where(x < y, y, x)"}, args=("input", "min"), public=False, node="ClampMinBackward0",
+    "clamp_min", {"b": "x or y", "if": "where(x < y, y, x)"}, args=("input", "min"), public=False, node="ClampMinBackward0",
     grad={"x": lambda g, x, y: where(x >= y, g, 0.0), "y": lambda g, x, y: where(x < y, g, 0.0)},
 )  # fmt: skip
 clamp_high = Row(
-    "clamp_max", {"if": "where(x > y, y, x)"}, args=("input", "max"), public=False, node="ClampMaxBackward0",
+    "clamp_max", {"b": "x and y", "if": "where(x > y, y, x)"}, args=("input", "max"), public=False, node="ClampMaxBackward0",
     grad={"x": lambda g, x, y: where(x <= y, g, 0.0), "y": lambda g, x, y: where(x > y, g, 0.0)},
 )  # fmt: skip
 # With numbers as bounds the node is torch's ClampBackward1 whichever bound is given; only the input differentiates.
@@ -470,6 +473,8 @@ def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
     tensors = is_tensor(min) or is_tensor(max)
     if input.dtype.is_complex:
         raise RuntimeError("clamp is not supported for complex types")
+    if not tensors and input.dtype is dtypes.bool:
+        raise NotImplementedError(f"\"clamp{'_min' if max is None else '_max' if min is None else ''}_scalar_cpu\" not implemented for 'Bool'")
     if max is None:
         return (clamp_low if tensors else clamp_number_low), (input, min)
     if min is None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
-from .. import layout
+from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from . import core
@@ -46,7 +46,7 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
         raise RuntimeError("both inputs should have same dtype")
     size = 1
     for i, j in zip(da, db, strict=True):
-        n, m = a.shape[layout.wrap_dim(i, a.ndim)], b.shape[layout.wrap_dim(j, b.ndim)]
+        n, m = a.shape[layouts.wrap_dim(i, a.ndim)], b.shape[layouts.wrap_dim(j, b.ndim)]
         if n != m and n != 1 and m != 1:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {n} in dim {i} and second has size {m} in dim {j}")
         if n != m:
@@ -57,7 +57,7 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
                 b = b.sum(j, keepdim=True)
         else:
             size *= n
-    da, db = [layout.wrap_dim(i, a.ndim) for i in da], [layout.wrap_dim(j, b.ndim) for j in db]
+    da, db = [layouts.wrap_dim(i, a.ndim) for i in da], [layouts.wrap_dim(j, b.ndim) for j in db]
     if len(set(da)) != len(da) or len(set(db)) != len(db):
         raise RuntimeError("dim appears multiple times in the list of dims")
     keep_a, keep_b = [d for d in range(a.ndim) if d not in da], [d for d in range(b.ndim) if d not in db]
@@ -65,8 +65,8 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
     left, right = a.permute((*keep_a, *da)), b.permute((*db, *keep_b))
     if not keep_a and not keep_b and a.ndim == b.ndim == 1:
         return dot(left, right).view(shape)
-    left = left.reshape(layout.numel([a.shape[d] for d in keep_a]), size)
-    right = right.reshape(size, layout.numel([b.shape[d] for d in keep_b]))
+    left = left.reshape(layouts.numel([a.shape[d] for d in keep_a]), size)
+    right = right.reshape(size, layouts.numel([b.shape[d] for d in keep_b]))
     return mm(left, right).view(shape)
 
 
@@ -331,8 +331,8 @@ def _pair(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
         if dim in summed:
             continue
         (both if sa and sb else left if sa else right).append(dim)
-    nb, nl, nr = (layout.numel([x.shape[d] for d in dims]) for x, dims in ((a, both), (a, left), (b, right)))
-    ns = layout.numel([a.shape[d] for d in summed])
+    nb, nl, nr = (layouts.numel([x.shape[d] for d in dims]) for x, dims in ((a, both), (a, left), (b, right)))
+    ns = layouts.numel([a.shape[d] for d in summed])
     shape = (*[a.shape[d] for d in both], *[a.shape[d] for d in left], *[1] * len(summed), *[b.shape[d] for d in right])
     order = [*both, *left, *summed, *right]
     inverse = [0] * len(order)
@@ -433,7 +433,7 @@ def _unsafe(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Reshape under the node name of a view that is not tracked as one."""
     from .shape import _view_back
 
-    strides = layout.view_strides(x.shape, x._strides, shape)
+    strides = layouts.view_strides(x.shape, x._strides, shape)
     out = core.make(x._storage, shape, x.dtype, x.device, strides, x._offset)
     if graph.needs_grad(x):
         graph.record("UnsafeViewBackward0", (x,), out, _view_back)
@@ -449,10 +449,10 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | N
     """Cross product of vectors of three elements along a dim; other dims broadcast."""
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    d = layout.wrap_dim(dim, input.ndim)
+    d = layouts.wrap_dim(dim, input.ndim)
     if input.shape[d] != 3 or other.shape[d] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}")
-    shape = layout.broadcast_shapes(input.shape, other.shape)
+    shape = layouts.broadcast_shapes(input.shape, other.shape)
     with no_grad():
         value = _cross_value(input.expand(shape), other.expand(shape), d)
     if graph.needs_grad(input, other):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..codegen.pointwise import IDENTITY
@@ -251,17 +251,17 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """Change the shape in place; grows the storage when it is too small, keeping what it held."""
     from .shape import sizes
 
-    shape = Size(layout.check_shape(sizes("resize_", size, "size")))
+    shape = Size(layouts.check_shape(sizes("resize_", size, "size")))
     if graph.needs_grad(self):
         raise RuntimeError("cannot resize variables that require grad")
     if shape == self.shape:
         return self
-    needed = (self._offset + layout.numel(shape)) * self.dtype.itemsize
+    needed = (self._offset + layouts.numel(shape)) * self.dtype.itemsize
     if needed > self._storage.nbytes:
         if self._storage.shared:
             raise RuntimeError("Trying to resize storage that is not resizable")
         self._storage.resize(needed)
-    self._set_layout(shape, layout.contiguous_strides(shape), self._offset)
+    self._set_layout(shape, layouts.contiguous_strides(shape), self._offset)
     return self
 
 
@@ -323,7 +323,7 @@ def complex_(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor
     if real.dtype.category != 2:
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype.scalar_name} and {imag.dtype.scalar_name}")
     dt = real.dtype.to_complex()
-    shape = layout.broadcast_shapes(real.shape, imag.shape)
+    shape = layouts.broadcast_shapes(real.shape, imag.shape)
     value = core.compute(complex_row.ops[3], dt, dt, (real, imag), Size(shape), real.device)
     if graph.needs_grad(real, imag):
         graph.record("ComplexBackward0", (real, imag), value, lambda ctx, g: (globals()["real"](g), globals()["imag"](g)))
@@ -341,7 +341,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     if abs.dtype is not angle.dtype:
         raise RuntimeError(f"Expected object of scalar type {abs.dtype.scalar_name} but got scalar type {angle.dtype.scalar_name} for second argument")
     dt = abs.dtype.to_complex()
-    shape = Size(layout.broadcast_shapes(abs.shape, angle.shape))
+    shape = Size(layouts.broadcast_shapes(abs.shape, angle.shape))
     value = core.compute(polar_row.ops[3], dt, dt, (abs.detach(), angle.detach()), shape, abs.device)
     if graph.needs_grad(abs, angle):
         graph.record("PolarBackward0", (abs, angle), value, _polar_back, {"result": value})

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import config, dtypes, layout, lazy
+from .. import config, dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.mode import no_grad
@@ -61,7 +61,7 @@ def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
     storage.reads += 1
     if x.shape == shape and x.is_contiguous():
         return Leaf(value, x.dtype, None, x._offset)
-    strides = x._strides if x.shape == shape else layout.expand_strides(x.shape, x._strides, shape)
+    strides = x._strides if x.shape == shape else layouts.expand_strides(x.shape, x._strides, shape)
     return Leaf(value, x.dtype, strides, x._offset)
 
 
@@ -72,15 +72,15 @@ def _pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | V
         if x.shape == value.shape:
             if x.shape == shape:
                 return value
-        elif x.shape == shape and layout.numel(shape) == layout.numel(value.shape):
+        elif x.shape == shape and layouts.numel(shape) == layouts.numel(value.shape):
             return None if value.flags & NON_DENSE else View(value, None)
     if value.size > MAX_RECOMPUTE or value.flags & HEAVY:
         return None
     if x.shape == value.shape and x.is_contiguous():
-        own: tuple[int, ...] = layout.contiguous_strides(value.shape)
+        own: tuple[int, ...] = layouts.contiguous_strides(value.shape)
     else:
         own = x._strides
-    dims = lazy.view_dims(value, shape, layout.expand_strides(x.shape, own, shape))
+    dims = lazy.view_dims(value, shape, layouts.expand_strides(x.shape, own, shape))
     return None if dims is None else View(value, dims)
 
 
@@ -92,7 +92,7 @@ def kernel_operand(x: Tensor) -> Operand:
 def result(op: Operand, dev: device) -> Tensor:
     """Wrap what an immediate kernel computed into freshly allocated contiguous memory."""
     backend = get_backend(dev)
-    return make(Storage(backend, op.buffer, layout.numel(op.shape) * op.dtype.itemsize), Size(op.shape), op.dtype, dev)
+    return make(Storage(backend, op.buffer, layouts.numel(op.shape) * op.dtype.itemsize), Size(op.shape), op.dtype, dev)
 
 
 # ------------------------------------------------------------------------------------------- pointwise
@@ -152,7 +152,7 @@ def compute(op: PointOp, compute_dtype: dtype, out: dtype, args: Sequence[Tensor
             elif strides != a._strides:
                 strides = None
                 break
-    if strides is None or not layout.is_non_overlapping_and_dense(shape, strides):
+    if strides is None or not layouts.is_non_overlapping_and_dense(shape, strides):
         return pending(expression(op, compute_dtype, out, args, shape), dev)
     order = sorted(range(len(shape)), key=lambda d: -strides[d])
     inner = Size([shape[d] for d in order])
@@ -210,7 +210,7 @@ def write(t: Tensor, expr: Expr) -> None:
     backend = storage.backend
     if expr.dtype is not t.dtype:
         expr = Expr(IDENTITY, t.dtype, t.dtype, expr.shape, (expr,))
-    whole = not t._offset and t.is_contiguous() and layout.numel(t.shape) * t.dtype.itemsize == storage.nbytes
+    whole = not t._offset and t.is_contiguous() and layouts.numel(t.shape) * t.dtype.itemsize == storage.nbytes
     if whole and not storage.pinned and not storage.shared:
         storage.replace(expr)
         if config.CONFIG.eager or backend.exports and _sees_numpy(expr):
@@ -234,7 +234,7 @@ def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
         for a in e.args:
             if a.__class__ is Leaf:
                 if a.buffer is buffer:
-                    strides = layout.contiguous_strides(e.shape) if a.strides is None else a.strides
+                    strides = layouts.contiguous_strides(e.shape) if a.strides is None else a.strides
                     same = not moved and a.offset == t._offset and a.dtype is t.dtype and _same_walk(strides, t._strides, t.shape)
                     if not same:
                         return True
@@ -251,15 +251,15 @@ def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -
 
 def check_overlap(t: Tensor, others: Sequence[Any]) -> None:
     """Raise torch's errors for writing to memory that elements share or that an operand partly covers."""
-    if layout.internal_overlap(t.shape, t._strides) == layout.FULL_OVERLAP:
+    if layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
     for o in others:
         if o.__class__ not in NUMBERS and o is not t and o._storage is t._storage and o.numel() and t.numel():
-            state = layout.overlap((t.shape, t._strides, t._offset), (o.shape, o._strides, o._offset))
-            if state == layout.PARTIAL_OVERLAP:
+            state = layouts.overlap((t.shape, t._strides, t._offset), (o.shape, o._strides, o._offset))
+            if state == layouts.PARTIAL_OVERLAP:
                 raise RuntimeError(
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                     "location. Please clone() the tensor before performing the operation."

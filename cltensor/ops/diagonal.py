@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen.pointwise import IDENTITY, PointOp
@@ -132,7 +132,7 @@ _triangle_indices("triu_indices", _UPPER)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Put the last dimension on a diagonal of two new ones, zeros elsewhere."""
     n = input.shape[-1] + abs(offset) if input.ndim else 1 + abs(offset)
-    a, b = (layout.wrap_dim(d, input.ndim + 1) for d in (dim1, dim2))
+    a, b = (layouts.wrap_dim(d, input.ndim + 1) for d in (dim1, dim2))
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     dims = list(input.shape[:-1])

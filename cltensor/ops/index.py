@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.hooks import type_string
@@ -85,7 +85,7 @@ def _slice(x: Tensor, dim: int, part: slice, *, skip_whole: bool) -> Tensor:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if skip_whole and step == 1 and not start and (stop is None or stop >= x.shape[dim]):
         return x
-    new = layout.slice_(x.shape, x._strides, x._offset, dim, start, stop, step)
+    new = layouts.slice_(x.shape, x._strides, x._offset, dim, start, stop, step)
     saved = {
         "dim": dim,
         "start": start or 0,
@@ -264,13 +264,13 @@ def _expanded(x: Tensor, found: Indices) -> Indices:
             flat.append((dim, index))
     shapes = [tuple(i.shape) for _, i in flat]
     try:
-        joint = layout.broadcast_shapes(*shapes)
+        joint = layouts.broadcast_shapes(*shapes)
     except RuntimeError:
         listed = ", ".join(str(list(s)) for s in shapes)
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}"
         ) from None
-    if layout.numel(joint) and any(not x.shape[d] for d, _ in flat):
+    if layouts.numel(joint) and any(not x.shape[d] for d, _ in flat):
         raise IndexError("index is out of bounds for dimension with size 0")
     return [(d, i if i.shape == joint else shape.expand(i, joint)) for d, i in flat]
 
@@ -454,7 +454,7 @@ def _copy_to(t: Tensor, value: Any) -> None:
         t.copy_(value)
     else:
         value = value.reshape(_stripped(value.shape)) if value.shape[0] == 1 else value
-        layout.expand_shape(value.shape, tuple(t.shape), type_string(value))
+        layouts.expand_shape(value.shape, tuple(t.shape), type_string(value))
         t.copy_(shape.expand(value, tuple(t.shape)) if value.shape != t.shape else value)
 
 
@@ -514,7 +514,7 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
                 "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char"
             )
         return _fill_mask(t, *found[0], values, inplace=inplace)
-    if inplace and layout.internal_overlap(t.shape, t._strides) == layout.FULL_OVERLAP:
+    if inplace and layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
         warnings.warn(
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
             "applies to advanced indexing e.g. tensor[indices] = tensor",
@@ -525,7 +525,7 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
     if is_tensor(values):
         joint = kernels.advanced_shape(t.shape, [(d, _layout_only(i)) for d, i in flat])
         try:
-            strides = layout.expand_strides(values.shape, values._strides, joint)
+            strides = layouts.expand_strides(values.shape, values._strides, joint)
         except RuntimeError:
             raise RuntimeError(
                 f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {list(joint)}"

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import join as kernels
@@ -55,7 +55,7 @@ def _fresh(dims: Sequence[int], dt: dtypes.dtype, dev: Any) -> Tensor:
     backend = get_backend(dev)
     backend.require(dt)
     return core.make(
-        Storage.empty(backend, layout.numel(tuple(dims)) * dt.itemsize), Size(dims), dt, dev
+        Storage.empty(backend, layouts.numel(tuple(dims)) * dt.itemsize), Size(dims), dt, dev
     )
 
 
@@ -74,7 +74,7 @@ def _joined(
     for x in parts:
         n = x.shape[dim]
         if x.numel():
-            new = layout.slice_(out.shape, out._strides, 0, dim, start, start + n)
+            new = layouts.slice_(out.shape, out._strides, 0, dim, start, start + n)
             _place(x, core.make(out._storage, Size(new[0]), dt, dev, new[1], new[2]))
         start += n
     return out
@@ -96,7 +96,7 @@ def cat(
             )
     real = [x for x in xs if tuple(x.shape) != (0,)]
     first = real[0] if real else xs[0]
-    dim = layout.wrap_dim(dim, first.ndim)
+    dim = layouts.wrap_dim(dim, first.ndim)
     for place, x in enumerate(xs):
         if tuple(x.shape) == (0,):
             continue
@@ -149,7 +149,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     if not xs:
         raise RuntimeError("stack expects a non-empty TensorList")
     first = xs[0]
-    dim = layout.wrap_dim(dim, first.ndim + 1)
+    dim = layouts.wrap_dim(dim, first.ndim + 1)
     for place, x in enumerate(xs):
         if x.shape != first.shape:
             raise RuntimeError(
@@ -160,7 +160,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     value = _fresh((*first.shape[:dim], len(xs), *first.shape[dim:]), dt, dev)
     if value.numel():
         for place, x in enumerate(xs):
-            new = layout.select(value.shape, value._strides, 0, dim, place)
+            new = layouts.select(value.shape, value._strides, 0, dim, place)
             _place(x, core.make(value._storage, Size(new[0]), dt, dev, new[1], new[2]))
     if graph.needs_grad(*xs):
         graph.record(
@@ -268,7 +268,7 @@ def repeat(self: Tensor, *repeats: Any) -> Tensor:
         )
     whole = (1,) * (len(counts) - self.ndim) + tuple(self.shape)
     target = tuple(n * c for n, c in zip(whole, counts, strict=True))
-    layout.check_shape(target)
+    layouts.check_shape(target)
     wide = tuple(v for n, c in zip(whole, counts, strict=True) for v in (c, n))
     with no_grad():
         x = self.detach().reshape(tuple(v for n in whole for v in (1, n))).expand(wide)
@@ -304,7 +304,7 @@ def repeat_interleave(
     """Repeat each element of a dimension (of the flattened tensor without `dim`), all alike or by a tensor of counts."""
     if repeats is None:
         return _interleave_index(input, output_size)
-    x, at = (input.reshape(-1), 0) if dim is None else (input, layout.wrap_dim(dim, input.ndim))
+    x, at = (input.reshape(-1), 0) if dim is None else (input, layouts.wrap_dim(dim, input.ndim))
     if is_tensor(repeats):
         if repeats.ndim > 1:
             raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
@@ -350,7 +350,7 @@ def _interleave_index(repeats: Tensor, output_size: int | None) -> Tensor:
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """Reverse the order along dimensions; a copy."""
     given = sizes("flip", dims, "dims")
-    order = tuple(layout.wrap_dim(d, input.ndim) for d in given)
+    order = tuple(layouts.wrap_dim(d, input.ndim) for d in given)
     for d in order:
         if order.count(d) > 1:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
@@ -395,7 +395,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    a, b = (layout.wrap_dim(d, input.ndim) for d in dims)
+    a, b = (layouts.wrap_dim(d, input.ndim) for d in dims)
     with no_grad():
         x, turns = input.detach(), k % 4
         if turns == 0:
@@ -434,7 +434,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
             raise RuntimeError(
                 f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(along)}"
             )
-        order = [layout.wrap_dim(d, input.ndim) for d in along]
+        order = [layouts.wrap_dim(d, input.ndim) for d in along]
         total: dict[int, int] = {}
         for s, d in zip(moves, order, strict=True):
             total[d] = total.get(d, 0) + s

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen.pointwise import IDENTITY
 from ..dtypes import from_numpy
-from ..layout import contiguous_strides
+from ..layouts import contiguous_strides
 from ..lazy import Expr, Scalar
 from ..runtime import get_backend
 from ..runtime.stats import STATS

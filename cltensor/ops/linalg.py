@@ -14,7 +14,7 @@ import numpy as np
 from ..autograd import record as graph
 from ..autograd.engine import grad
 from ..autograd.mode import enable_grad, is_grad_enabled, no_grad
-from ..layout import numel, wrap_dim
+from ..layouts import numel, wrap_dim
 from . import core
 from .contract import linalg_cross, multi_dot
 from .core import Tensor

@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from .activation import log_sigmoid
-from .arithmetic import where
+from .arithmetic import div_number, where
 from .core import Tensor
 from .reduce import mean, sum
 from .reducing import positions
@@ -445,4 +445,4 @@ def _soft_targets(
         return -sum(value, dim)
     if reduction == "sum":
         return -sum(value)
-    return -sum(value) / (input.numel() / classes)
+    return div_number(-sum(value), input.numel() / classes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import mask as masks
@@ -50,7 +50,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     if mask.dtype is not dtypes.bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     mask = like(mask, input)
-    joint = layout.broadcast_shapes(mask.shape, input.shape)
+    joint = layouts.broadcast_shapes(mask.shape, input.shape)
     wide, at = shape.expand(input.detach(), joint), shape.expand(mask, joint)
     value = core.result(
         masks.masked_select(backend_of(input), core.kernel_operand(wide), core.kernel_operand(at)),
@@ -82,7 +82,7 @@ def _masked_scatter(inplace: bool, input: Tensor, mask: Tensor, source: Tensor) 
     if inplace:
         at = shape.expand(mask, tuple(input.shape))
     else:
-        joint = layout.broadcast_shapes(mask.shape, input.shape)
+        joint = layouts.broadcast_shapes(mask.shape, input.shape)
         at, input = (
             shape.expand(mask, joint),
             input if input.shape == joint else shape.expand(input, joint),
@@ -109,7 +109,7 @@ def _masked_scatter_back(ctx: Any, g: Tensor) -> tuple:
     if ctx.needs[1]:
         full = tuple(ctx.shapes[1])
         picked = masked_select(g, ctx.mask)
-        n = layout.numel(full)
+        n = layouts.numel(full)
         if picked.numel() < n:
             count = picked.numel()
             picked = core.embed(picked, (n,), lambda z: shape.slice_dim(z, 0, 0, count))

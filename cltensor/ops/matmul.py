@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import layout
+from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from . import core
@@ -19,7 +19,7 @@ from .shape import _view_back, expand, reshape
 
 def unsafe_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Give a fresh contiguous result another shape; unlike a view it is independent of `x` for in-place writes."""
-    out = core.make(x._storage, shape, x.dtype, x.device, layout.contiguous_strides(shape), x._offset)
+    out = core.make(x._storage, shape, x.dtype, x.device, layouts.contiguous_strides(shape), x._offset)
     out._vc = x._vc
     if graph.needs_grad(x):
         graph.record("UnsafeViewBackward0", (x,), out, _view_back)
@@ -28,7 +28,7 @@ def unsafe_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _squeezed(x: Tensor, dim: int) -> Tensor:
     """Drop a dimension of a fresh result in place, as torch's `squeeze_` records it."""
-    shape, strides, offset = layout.squeeze(x.shape, x._strides, x._offset, dim)
+    shape, strides, offset = layouts.squeeze(x.shape, x._strides, x._offset, dim)
     out = core.make(x._storage, shape, x.dtype, x.device, strides, offset)
     out._vc = x._vc
     if graph.needs_grad(x):
@@ -92,7 +92,7 @@ def _folded(a: Tensor, b: Tensor) -> Tensor:
     wide = a if straight else b.transpose(-2, -1)
     small = b if straight else a.t() if a.ndim == 2 else a
     shape = wide.shape[:-1]
-    rows = wide.reshape(layout.numel(shape), wide.shape[-1])
+    rows = wide.reshape(layouts.numel(shape), wide.shape[-1])
     if small.ndim == 1:
         return unsafe_view(mv(rows, small), shape)
     value = unsafe_view(mm(rows, small), (*shape, small.shape[1]))
@@ -102,8 +102,8 @@ def _folded(a: Tensor, b: Tensor) -> Tensor:
 def _batched(a: Tensor, b: Tensor) -> Tensor:
     n, k = (a.shape[-2] if a.ndim > 1 else 1), a.shape[-1]
     m, p = (b.shape[-2], b.shape[-1]) if b.ndim > 1 else (b.shape[0], 1)
-    batch = layout.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    count = layout.numel(batch)
+    batch = layouts.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count = layouts.numel(batch)
     if m != k:
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{count}, {m}].")
     check_bmm(a, b)
@@ -137,7 +137,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if input.ndim == 2:
         return addmm(bias, input, weight.t())
     if input.ndim and weight.ndim == 2 and input.is_contiguous():
-        flat = input.view(-1 if input.numel() else layout.numel(input.shape[:-1]), input.shape[-1])
+        flat = input.view(-1 if input.numel() else layouts.numel(input.shape[:-1]), input.shape[-1])
         return addmm(bias, flat, weight.t()).view(*input.shape[:-1], weight.shape[0])
     return _matmul(input, weight.t()) + bias
 
@@ -185,7 +185,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         raise RuntimeError(f"bilinear(): input2 size does not match weight size: got {input2.shape[-1]} but expected {j}")
     if bias is not None and bias.shape[0] != o:
         raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {o}")
-    rows = layout.numel(input1.shape[:-1])
+    rows = layouts.numel(input1.shape[:-1])
     value = _trilinear(input1.reshape(rows, i), weight, input2.reshape(rows, j)).reshape(*input1.shape[:-1], o)
     return value if bias is None else value + bias
 

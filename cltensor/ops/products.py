@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import gemm
@@ -282,7 +282,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def _expandable(input: Tensor, shape: tuple[int, ...]) -> None:
     """Raise torch's errors of `expand` for a tensor that does not broadcast to the product."""
-    layout.expand(input.shape, input._strides, input._offset, shape)
+    layouts.expand(input.shape, input._strides, input._offset, shape)
 
 
 def _scaled(x: Tensor, factor: Any) -> Tensor:

@@ -17,7 +17,7 @@ from .. import dtypes
 from ..codegen import sort as sorting
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
-from ..layout import check_shape, numel, preserve_strides
+from ..layouts import check_shape, numel, preserve_strides
 from ..lazy import Expr, Scalar
 from ..runtime import default_device, device, get_backend
 from ..size import Size

@@ -13,7 +13,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
-from ..layout import broadcast_shapes, numel
+from ..layouts import broadcast_shapes, numel
 from ..lazy import Expr, Leaf, Scalar
 from ..runtime import device
 from ..size import Size

@@ -15,7 +15,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..autograd import views
 from ..dtypes import dtype as DType
-from ..layout import numel
+from ..layouts import numel
 from ..lazy import Expr
 from ..size import Size
 from . import core, random, random_draw

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..dtypes import dtype
 from . import core, return_types
@@ -55,13 +55,13 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
                     f"{name}(): argument 'dim' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {type(d).__name__}\""
                 )
         dim = tuple([d.__index__() for d in dim])
-    return layout.wrap_dims(dim, ndim)
+    return layouts.wrap_dims(dim, ndim)
 
 
 def _one_dim(name: str, dim: Any, ndim: int) -> int:
     if not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-    return layout.wrap_dim(dim.__index__(), ndim)
+    return layouts.wrap_dim(dim.__index__(), ndim)
 
 
 # ------------------------------------------------------------------------------------------- sums

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, layout, lazy
+from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..codegen import reduce as family
 from ..codegen.prologue import Source
@@ -48,7 +48,7 @@ def source(*xs: Tensor) -> Source:
         values = [_value(fusion, x, shape) for x in xs]
     leaves = []
     for leaf in fusion.leaves:
-        strides = layout.contiguous_strides(shape) if leaf.strides is None else tuple(leaf.strides)
+        strides = layouts.contiguous_strides(shape) if leaf.strides is None else tuple(leaf.strides)
         leaves.append((leaf.buffer, leaf.dtype, strides, leaf.offset))
     scalars = lazy.scalar_args(fusion.scalars, fusion.scalar_types) if fusion.scalars else ()
     return Source(
@@ -125,8 +125,8 @@ def run(
     backend = get_backend(x.device)
     with backend.lock:
         found = family.reduce(backend, kind, source(x), dims, compute, outputs, scale=scale)
-    shape = Size(layout.reduced_shape(x.shape, tuple(dims), keepdim))
-    n = layout.numel(shape)
+    shape = Size(layouts.reduced_shape(x.shape, tuple(dims), keepdim))
+    n = layouts.numel(shape)
     return [
         core.make(Storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, x.device)
         for r in found

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..codegen.pointwise import PointOp
@@ -135,7 +135,7 @@ class Row:
             if t.device != dev:
                 raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!")
         numeric = [x for i, x in enumerate(xs) if OPERANDS[i] not in self.masks]
-        return layout.broadcast_shapes(*[t.shape for t in tensors]), core.result_type(numeric), dev
+        return layouts.broadcast_shapes(*[t.shape for t in tensors]), core.result_type(numeric), dev
 
     def _refuse(self, dt: dtype) -> Exception:
         return RuntimeError(f"\"{self.name}\" not implemented for '{dt.scalar_name}'")

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.mode import no_grad
@@ -159,7 +159,7 @@ def gather(
 ) -> Tensor:
     """Take `input[index[i][j]][j]` (for dim 0), in the shape of `index`."""
     _check_index("gather", index)
-    dim = layout.wrap_dim(dim, input.ndim)
+    dim = layouts.wrap_dim(dim, input.ndim)
     index = like(index, input)
     if index.numel():
         if max(1, index.ndim) != max(1, input.ndim):
@@ -199,7 +199,7 @@ def _check_scatter(
     t: Tensor, dim: int, index: Tensor, src: Any, function: str = "scatter"
 ) -> tuple[int, Tensor, Any]:
     _check_index(function, index)
-    dim = layout.wrap_dim(dim, t.ndim)
+    dim = layouts.wrap_dim(dim, t.ndim)
     index = like(index, t)
     if is_tensor(src):
         if src.dtype is not t.dtype:
@@ -481,10 +481,10 @@ def take_along_dim(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
-    dim = layout.wrap_dim(dim, input.ndim)
+    dim = layouts.wrap_dim(dim, input.ndim)
     rest = [list(input.shape), list(indices.shape)]
     rest[0][dim] = rest[1][dim] = 1
-    wide = list(layout.broadcast_shapes(tuple(rest[0]), tuple(rest[1])))
+    wide = list(layouts.broadcast_shapes(tuple(rest[0]), tuple(rest[1])))
     wide[dim] = input.shape[dim]
     input = input.expand(tuple(wide))
     wide[dim] = indices.shape[dim]

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, layout
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.node import op_class
@@ -34,7 +34,7 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
     return tuple(out)
 
 
-def _view(x: Tensor, new: layout.Layout, name: str, backward: Callable, saved: dict[str, Any] | None = None, replay: Callable | None = None) -> Tensor:
+def _view(x: Tensor, new: layouts.Layout, name: str, backward: Callable, saved: dict[str, Any] | None = None, replay: Callable | None = None) -> Tensor:
     return core.view(x, new[0], new[1], new[2], name, backward, replay, saved)
 
 
@@ -51,18 +51,18 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return view_dtype(self, shape[0])
     wanted = sizes("view", shape)
-    return _view(self, layout.view(self.shape, self._strides, self._offset, wanted), "ViewBackward0", _view_back)
+    return _view(self, layouts.view(self.shape, self._strides, self._offset, wanted), "ViewBackward0", _view_back)
 
 
 @public()
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """Return the elements in another shape: a view where strides allow, else a copy."""
-    wanted = layout.infer_shape(sizes("reshape", shape), input.numel())
-    strides = layout.view_strides(input.shape, input._strides, wanted)
+    wanted = layouts.infer_shape(sizes("reshape", shape), input.numel())
+    strides = layouts.view_strides(input.shape, input._strides, wanted)
     if strides is not None:
         return _view(input, (wanted, strides, input._offset), "ViewBackward0", _view_back)
     copy = input.clone(memory_format="contiguous")
-    out = _view(copy, (wanted, layout.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back)
+    out = _view(copy, (wanted, layouts.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back)
     out._view = None
     return out
 
@@ -83,9 +83,9 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge the dimensions from start_dim to end_dim into one."""
     if input.ndim == 0:
-        layout.wrap_dim(start_dim, 0), layout.wrap_dim(end_dim, 0)
+        layouts.wrap_dim(start_dim, 0), layouts.wrap_dim(end_dim, 0)
         return reshape(input, 1)
-    shape = layout.flatten_shape(input.shape, start_dim, end_dim)
+    shape = layouts.flatten_shape(input.shape, start_dim, end_dim)
     return input if shape == input.shape else reshape(input, shape)
 
 
@@ -100,7 +100,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:  # noqa:
     """Split one dimension into several; one size may be -1."""
     if not input.ndim:
         raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
-    return input.view(layout.unflatten_shape(input.shape, dim, tuple(sizes)))
+    return input.view(layouts.unflatten_shape(input.shape, dim, tuple(sizes)))
 
 
 def view_dtype(x: Tensor, dt: dtypes.dtype) -> Tensor:
@@ -142,18 +142,18 @@ def as_dtype(x: Tensor, dt: dtypes.dtype, shape: tuple[int, ...], strides: tuple
 @public()
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Reorder the dimensions."""
-    order = layout.permutation(sizes("permute", dims, "dims"), input.ndim)
-    return _view(input, layout.permute(input.shape, input._strides, input._offset, order), "PermuteBackward0", _permute_back, {"order": order})
+    order = layouts.permutation(sizes("permute", dims, "dims"), input.ndim)
+    return _view(input, layouts.permute(input.shape, input._strides, input._offset, order), "PermuteBackward0", _permute_back, {"order": order})
 
 
 def _permute_back(ctx: Any, g: Tensor) -> Tensor:
-    return g.permute(layout.permute_inverse(ctx.order))
+    return g.permute(layouts.permute_inverse(ctx.order))
 
 
 @public(aliases=("swapaxes", "swapdims"))
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions."""
-    new = layout.transpose(input.shape, input._strides, input._offset, dim0, dim1)
+    new = layouts.transpose(input.shape, input._strides, input._offset, dim0, dim1)
     return _view(input, new, "TransposeBackward0", _transpose_back, {"dim0": dim0, "dim1": dim1})
 
 
@@ -166,7 +166,7 @@ def t(input: Tensor) -> Tensor:
     """Transpose a matrix; vectors and scalars stay as they are."""
     if input.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
-    new = layout.transpose(input.shape, input._strides, input._offset, 0, 1) if input.ndim == 2 else (input.shape, input._strides, input._offset)
+    new = layouts.transpose(input.shape, input._strides, input._offset, 0, 1) if input.ndim == 2 else (input.shape, input._strides, input._offset)
     return _view(input, new, "TBackward0", _t_back)
 
 
@@ -221,7 +221,7 @@ def adjoint(input: Tensor) -> Tensor:
 @public(aliases=("moveaxis",))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Move dimensions to new positions, keeping the order of the others."""
-    return permute(input, layout.movedim_order(input.ndim, source, destination))
+    return permute(input, layouts.movedim_order(input.ndim, source, destination))
 
 
 # ------------------------------------------------------------------------------------------- ones
@@ -230,7 +230,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 @public()
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Insert a dimension of size 1."""
-    new = layout.unsqueeze(input.shape, input._strides, input._offset, dim)
+    new = layouts.unsqueeze(input.shape, input._strides, input._offset, dim)
     at = dim if dim >= 0 else dim + input.ndim + 1
     return _view(input, new, "UnsqueezeBackward0", lambda ctx, g: g.squeeze(ctx.dim), {"dim": at})
 
@@ -238,7 +238,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 @public()
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Drop dimensions of size 1: all, one, or those of a tuple that are 1."""
-    new = layout.squeeze(input.shape, input._strides, input._offset, dim)
+    new = layouts.squeeze(input.shape, input._strides, input._offset, dim)
     name = "SqueezeBackward0" if dim is None else "SqueezeBackward1" if isinstance(dim, int) else "SqueezeBackward2"
     return _view(input, new, name, _view_back)
 
@@ -249,7 +249,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 @public(function=False)
 def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Repeat dimensions of size 1 without copying; -1 keeps a size."""
-    new = layout.expand(self.shape, self._strides, self._offset, sizes("expand", size, "size"))
+    new = layouts.expand(self.shape, self._strides, self._offset, sizes("expand", size, "size"))
     return _view(self, new, "ExpandBackward0", lambda ctx, g: g)
 
 
@@ -270,7 +270,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Expand tensors to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tuple(tensors[0])
-    shape = layout.broadcast_shapes(*[x.shape for x in tensors])
+    shape = layouts.broadcast_shapes(*[x.shape for x in tensors])
     return tuple(expand(x, shape) for x in tensors)
 
 
@@ -294,13 +294,13 @@ _diagonal_back = _into_zeros(lambda z, ctx: diagonal(z, ctx.offset, ctx.dim1, ct
 @public()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """Take one index of a dimension, which disappears."""
-    new = layout.select(input.shape, input._strides, input._offset, dim, int(index))
+    new = layouts.select(input.shape, input._strides, input._offset, dim, int(index))
     return _view(input, new, "SelectBackward0", _select_back, {"dim": dim, "index": int(index)})
 
 
 def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step: int = 1) -> Tensor:
     """Take a range of a dimension, as Python slices do; steps are positive."""
-    new = layout.slice_(input.shape, input._strides, input._offset, dim, start, end, step)
+    new = layouts.slice_(input.shape, input._strides, input._offset, dim, start, end, step)
     return _view(input, new, "SliceBackward0", _slice_back, {"dim": dim, "start": start, "end": end, "step": step})
 
 
@@ -308,7 +308,7 @@ def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step:
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """Take `length` indices of a dimension from `start` on."""
     start = int(start)
-    new = layout.narrow(input.shape, input._strides, input._offset, dim, start, length)
+    new = layouts.narrow(input.shape, input._strides, input._offset, dim, start, length)
     if start < 0:
         start += input.shape[dim]
     return _view(input, new, "SliceBackward0", _slice_back, {"dim": dim, "start": start, "end": start + length, "step": 1})
@@ -317,14 +317,14 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 @public()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """View the diagonal of two dimensions; it becomes the last dimension."""
-    new = layout.diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
+    new = layouts.diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
     return _view(input, new, "DiagonalBackward0", _diagonal_back, {"offset": offset, "dim1": dim1, "dim2": dim2})
 
 
 @public(function=False)
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """View all windows of a dimension; the window becomes the last dimension."""
-    new = layout.unfold(self.shape, self._strides, self._offset, dimension, size, step)
+    new = layouts.unfold(self.shape, self._strides, self._offset, dimension, size, step)
     return _view(self, new, "UnfoldBackward0", _unfold_back, {"dimension": dimension, "size": size, "step": step})
 
 
@@ -332,7 +332,7 @@ def _unfold_back(ctx: Any, g: Tensor) -> Tensor:
     shape = ctx.shapes[0]
     if not shape:
         return g.reshape(())
-    dim = layout.wrap_dim(ctx.dimension, len(shape))
+    dim = layouts.wrap_dim(ctx.dimension, len(shape))
     n, size, step = shape[dim], ctx.size, ctx.step
     # Element i of the dimension lies in window w at place i - w * step: gather the windows that cover it, place by place.
     total = None
@@ -350,7 +350,7 @@ def _unfold_back(ctx: Any, g: Tensor) -> Tensor:
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """View the storage with any shape, strides and offset; RuntimeError beyond its end."""
     offset = input._offset if storage_offset is None else storage_offset
-    new = layout.as_strided(sizes("as_strided", (tuple(size),), "size"), sizes("as_strided", (tuple(stride),), "stride"), offset, input.dtype.itemsize, input._storage.nbytes)
+    new = layouts.as_strided(sizes("as_strided", (tuple(size),), "size"), sizes("as_strided", (tuple(stride),), "stride"), offset, input.dtype.itemsize, input._storage.nbytes)
     return _view(input, new, "AsStridedBackward0", _as_strided_back, {"size": new[0], "stride": new[1], "offset": offset, "base": (input._strides, input._offset)})
 
 
@@ -358,10 +358,10 @@ def _as_strided_back(ctx: Any, g: Tensor) -> Tensor:
     """Add the gradient up over storage positions, then read it with the input's own layout."""
     strides, offset = ctx.base
     shape = ctx.shapes[0]
-    extent = max(layout.storage_extent(ctx.size, ctx.stride, ctx.offset), layout.storage_extent(shape, strides, offset))
+    extent = max(layouts.storage_extent(ctx.size, ctx.stride, ctx.offset), layouts.storage_extent(shape, strides, offset))
     places = positions(ctx.size, ctx.stride, ctx.offset, g.device).reshape(-1)
     flat = g.new_zeros(extent).index_add(0, places, g.reshape(-1))
-    if layout.internal_overlap(shape, strides) != layout.NO_OVERLAP:
+    if layouts.internal_overlap(shape, strides) != layouts.NO_OVERLAP:
         own = positions(shape, strides, offset, g.device).reshape(-1)
         count = flat.new_zeros(extent).index_add(0, own, flat.new_ones(own.numel()))
         flat = flat / count.clamp(min=1)
@@ -380,7 +380,7 @@ def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dev
 # ------------------------------------------------------------------------------------------- several parts
 
 
-def _several(input: Tensor, layouts: list[layout.Layout], name: str, backward: Callable, saved: dict[str, Any]) -> tuple[Tensor, ...]:
+def _several(input: Tensor, layouts: list[layouts.Layout], name: str, backward: Callable, saved: dict[str, Any]) -> tuple[Tensor, ...]:
     outs = []
     for shape, strides, offset in layouts:
         out = core.make(input._storage, core.Size(shape), input.dtype, input.device, strides, offset)
@@ -398,15 +398,15 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Take every index of a dimension."""
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    dim = layout.wrap_dim(dim, input.ndim)
-    parts = [layout.select(input.shape, input._strides, input._offset, dim, i) for i in range(input.shape[dim])]
+    dim = layouts.wrap_dim(dim, input.ndim)
+    parts = [layouts.select(input.shape, input._strides, input._offset, dim, i) for i in range(input.shape[dim])]
     return _several(input, parts, "UnbindBackward0", lambda ctx, *gs: FUNCTIONS["stack"](gs, ctx.dim), {"dim": dim})
 
 
-def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layout.Layout]:
+def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:
     parts, start = [], 0
     for n in lengths:
-        parts.append(layout.narrow(input.shape, input._strides, input._offset, dim, start, n))
+        parts.append(layouts.narrow(input.shape, input._strides, input._offset, dim, start, n))
         start += n
     return parts
 
@@ -421,9 +421,9 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, s
     how = split_size_or_sections if split_size is None else split_size
     if tensor.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = layout.wrap_dim(dim, tensor.ndim)
+    dim = layouts.wrap_dim(dim, tensor.ndim)
     whole = isinstance(how, int)
-    lengths = layout.split_sizes(tensor.shape[dim], how if whole else sizes("split", (tuple(how),), "split_size"), dim)
+    lengths = layouts.split_sizes(tensor.shape[dim], how if whole else sizes("split", (tuple(how),), "split_size"), dim)
     return _several(tensor, _split_layouts(tensor, dim, lengths), "SplitBackward0" if whole else "SplitWithSizesBackward0", _cat_back, {"dim": dim})
 
 
@@ -440,8 +440,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = layout.wrap_dim(dim, input.ndim)
-    return _several(input, _split_layouts(input, dim, layout.chunk_sizes(input.shape[dim], chunks)), "SplitBackward0", _cat_back, {"dim": dim})
+    dim = layouts.wrap_dim(dim, input.ndim)
+    return _several(input, _split_layouts(input, dim, layouts.chunk_sizes(input.shape[dim], chunks)), "SplitBackward0", _cat_back, {"dim": dim})
 
 
 @public()
@@ -451,9 +451,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     if is_tensor(indices_or_sections):
         indices_or_sections = indices_or_sections.tolist()
-    dim = layout.wrap_dim(dim, input.ndim)
+    dim = layouts.wrap_dim(dim, input.ndim)
     how = indices_or_sections if isinstance(indices_or_sections, int) else tuple(indices_or_sections)
-    return tuple(slice_dim(input, dim, a, b) for a, b in layout.tensor_split_bounds(input.shape[dim], how))
+    return tuple(slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], how))
 
 
 # ------------------------------------------------------------------------------------------- in place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import layout
+from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import GRAD
 from ..codegen import softmax as family
@@ -47,7 +47,7 @@ def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
 
 def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, node: str) -> Tensor:
     refuse(input, kind)
-    at = layout.wrap_dim(dim.__index__(), input.ndim)
+    at = layouts.wrap_dim(dim.__index__(), input.ndim)
     out = dt or input.dtype
     if out.category != 2:
         raise NotImplementedError(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import record as graph
-from ..layout import wrap_dim
+from ..layouts import wrap_dim
 from . import core
 from .core import Tensor, is_tensor
 from .lapack import LinAlgError, absent, adjoint, check_float, check_matrix, check_square, device, diag, diagonal, eye_like, host, named, triu

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..layout import storage_extent
+from ..layouts import storage_extent
 from ..memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format, sparse_coo, strided
 from ..ops.convert import canonical
 from ..runtime import device, get_backend

@@ -69,7 +69,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def test_the_document_names_the_floors() -> None:
-    assert {"config", "errors", "dtypes", "layout", "runtime", "codegen", "storage", "lazy"} <= set(
+    assert {"config", "errors", "dtypes", "layouts", "runtime", "codegen", "storage", "lazy"} <= set(
         FLOORS
     )
     assert {"autograd", "ops", "tensor", "creation", "nn"} <= set(FLOORS)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from cltensor import layout as L
+from cltensor import layouts as L
 
 MEMORY = np.arange(20000)
 quick = settings(max_examples=80, deadline=None)
