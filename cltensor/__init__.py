@@ -21,12 +21,13 @@ from .tensor import Tensor, UntypedStorage  # isort: skip
 from . import creation  # isort: skip
 from . import cuda, legacy, linalg, nn, opencl, random, special  # isort: skip
 from .legacy import *  # noqa: F403  isort: skip - FloatTensor and its kin
+from .ops import return_types  # isort: skip
 from .memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, sparse_coo, strided  # isort: skip
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
 from .printing import set_printoptions  # isort: skip
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # isort: skip
 from .runtime.stats import STATS as _STATS  # isort: skip
-#from .serialization import load, save  # isort: skip
+from .serialization import load, save  # isort: skip
 
 __version__ = "0.1.0"
 

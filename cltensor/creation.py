@@ -284,7 +284,7 @@ def _from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
     if not array.size or any(s < 0 for s in steps):
         return core.make(Storage.from_host(backend, encode(array, dt)), Size(array.shape), dt, dev, None if array.size else steps)
     # A dense order of dimensions other than row-major is kept.
-    strides = layout.preserve_strides(array.shape, steps)
+    strides = layouts.preserve_strides(array.shape, steps)
     order = sorted(range(array.ndim), key=lambda d: -strides[d])
     return core.make(Storage.from_host(backend, encode(array.transpose(order), dt)), Size(array.shape), dt, dev, strides)
 

@@ -14,7 +14,6 @@ This module knows storages only as cells with a `value`; it knows nothing of ten
 from __future__ import annotations
 
 import functools
-import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -240,13 +239,13 @@ class Fusion:
 
 
 @functools.lru_cache(maxsize=4096)
-def classify(shape: tuple[int, ...], layouts: tuple[tuple[int, ...] | None, ...], outputs: tuple[tuple[int, ...] | None, ...]) -> tuple:
+def classify(shape: tuple[int, ...], operands: tuple[tuple[int, ...] | None, ...], outputs: tuple[tuple[int, ...] | None, ...]) -> tuple:
     """Collapse all layouts together: (rank, sizes, class and strides per leaf, class and strides per output).
 
     Rank 0 means that one running index serves everyone.
     """
-    constant = [st is not None and not any(s for s, n in zip(st, shape, strict=True) if n != 1) for st in layouts]
-    varied = [st for st, c in zip(layouts, constant, strict=True) if st is not None and not c]
+    constant = [st is not None and not any(s for s, n in zip(st, shape, strict=True) if n != 1) for st in operands]
+    varied = [st for st, c in zip(operands, constant, strict=True) if st is not None and not c]
     varied_out = [st for st in outputs if st is not None]
     if not varied and not varied_out:
         return 0, (), tuple(("c" if c else "d", ()) for c in constant), tuple(("d", ()) for _ in outputs)
@@ -265,7 +264,7 @@ def classify(shape: tuple[int, ...], layouts: tuple[tuple[int, ...] | None, ...]
         return ("s", st[:-1]) if st[-1] == 0 else ("g", st)
 
     merged = iter(strides[1:])
-    leaf_classes = [("c", ()) if c else ("d", ()) if st is None else classed(next(merged)) for st, c in zip(layouts, constant, strict=True)]
+    leaf_classes = [("c", ()) if c else ("d", ()) if st is None else classed(next(merged)) for st, c in zip(operands, constant, strict=True)]
     out_classes = [("d", ()) if st is None else classed(next(merged)) for st in outputs]
     if all(cls in "cd" for cls, _ in leaf_classes + out_classes):
         return 0, (), tuple(leaf_classes), tuple(out_classes)
@@ -495,16 +494,17 @@ def write_region(backend: Backend, op_expr: Expr, dt: dtype, buffer: Buffer, str
             _launch(backend, fusion, [(ref, dt, buffer, None if dense else strides, offset)])
 
 
-def run_readers(backend: Backend, buffer: Buffer) -> None:
-    """Run every pending result that still reads a buffer which is about to be written."""
-    # One reference each: the storage's value, the caller's variable, this argument, getrefcount's own.
-    if sys.getrefcount(buffer) <= 4:
+def run_readers(storage: Storage) -> None:
+    """Run every pending result that still reads the storage's buffer, which is about to be written."""
+    if not storage.reads:
         return
-    for cell in list(backend.pending):
-        storage = cell()
-        if storage is not None and storage.value.__class__ is Expr and _reads(storage.value, buffer):
+    buffer = storage.value
+    for cell in list(storage.backend.pending):
+        reader = cell()
+        if reader is not None and reader.value.__class__ is Expr and _reads(reader.value, buffer):
             split("in-place")
-            realise(storage)
+            realise(reader)
+    storage.reads = 0
 
 
 def _reads(expr: Expr, buffer: Buffer) -> bool:
@@ -532,14 +532,15 @@ def _reads(expr: Expr, buffer: Buffer) -> bool:
 def register(backend: Backend, storage: Storage, expr: Expr) -> None:
     """Note a new pending result; runs what would break a bound."""
     cell = expr.cell = weakref.ref(storage)
-    pending = backend.pending
-    pending.append(cell)
-    if len(pending) > MAX_PENDING:
-        alive = [c for c in pending if (s := c()) is not None and s.value.__class__ is Expr]
-        backend.pending = alive
-        if len(alive) > MAX_PENDING // 2:
-            split("pending")
-            flush(backend)
+    with backend.lock:
+        pending = backend.pending
+        pending.append(cell)
+        if len(pending) > MAX_PENDING:
+            alive = [c for c in pending if (s := c()) is not None and s.value.__class__ is Expr]
+            backend.pending = alive
+            if len(alive) > MAX_PENDING // 2:
+                split("pending")
+                flush(backend)
 
 
 def flush(backend: Backend) -> None:

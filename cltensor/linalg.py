@@ -11,4 +11,4 @@ from .ops.linalg import LINALG as _LINALG
 
 globals().update(_LINALG)
 
-__all__ = ["LinAlgError", *sorted(_LINALG)]
+__all__ = ["LinAlgError", *sorted(_LINALG)]  # noqa: PLE0604 - the table holds names

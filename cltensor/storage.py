@@ -77,7 +77,7 @@ class Storage:
     def for_write(self) -> Buffer:
         """The memory, ready to be written in part: nothing pending reads its old content."""
         buffer = self.buffer()
-        lazy.run_readers(self.backend, buffer)
+        lazy.run_readers(self)
         return buffer
 
     def host(self, offset: int = 0, nbytes: int | None = None) -> np.ndarray:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..ops import activation
-from ..ops.activation import gelu, hardshrink, prelu, softplus
+from ..ops import activation, normalization
+from ..ops import dropout as dropping
+from ..ops import embedding as table
+from ..ops.activation import gelu, glu, hardshrink, prelu, softplus
 from ..ops.join import pad
 from ..ops.losses import (
     binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
 )  # fmt: skip
 from ..ops.mask import one_hot
 from ..ops.matmul import linear
+from ..ops.normalization import rms_norm
+from ..ops.row import FUNCTIONS
 from ..ops.softmax import log_softmax, softmax, softmin
 from ..tensor import Tensor
 
@@ -112,4 +117,109 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _choose(activation.threshold_row, inplace, input, threshold, value)
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("Any", "Tensor", "activation", "annotations")]
+# ------------------------------------------------------------------------------------------- dropout
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero elements with probability p and scale the others by 1 / (1 - p) (Hinton et al., arXiv 1207.0580)."""
+    return dropping.apply(input, p, training, inplace)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero whole channels of (N, C, L) or (C, L)."""
+    return dropping.by_channel(input, p, training, inplace, 1)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero whole channels of (N, C, H, W)."""
+    dropping.check_probability(p)
+    return dropping.apply(input, p, training, inplace, True)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    return dropping.by_channel(input, p, training, inplace, 3)
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps mean and variance of SELU networks."""
+    return dropping.alpha(input, p, training, inplace)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """`alpha_dropout` of whole channels."""
+    return dropping.alpha(input, p, training, inplace, True)
+
+
+# ------------------------------------------------------------------------------------------- normalisation and distances
+
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05) -> Tensor:
+    """Normalise over the last dimensions, which are `normalized_shape`."""
+    return normalization.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05) -> Tensor:
+    """Normalise each group of channels of each sample."""
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    return normalization.group_norm(input, num_groups, weight, bias, eps)
+
+
+def batch_norm(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel over the batch; in training, update the running statistics."""
+    return normalization.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None,
+    use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel of each sample."""
+    return normalization.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """Divide by the p-norm over `dim`, which is taken to be at least eps."""
+    size = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / size if out is None else FUNCTIONS["div"](input, size, out=out)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) -> Tensor:
+    """Cosine of the angle between vectors along `dim`; their norms are taken to be at least eps."""
+    x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
+    units = []
+    for x in (x1, x2):
+        size = FUNCTIONS["norm"](x, 2, dim, True)
+        units.append(x / size.clamp_min(eps))
+    return (units[0] * units[1]).sum(dim)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    return FUNCTIONS["norm"](x1 - x2 + eps, p, -1, keepdim)
+
+
+# ------------------------------------------------------------------------------------------- tables
+
+
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:  # fmt: skip
+    """Look up rows of `weight` (V, D) by indices of any shape (…); result (…, D). The row `padding_idx` gets no gradient."""
+    if padding_idx is None:
+        padding_idx = -1
+    elif not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    elif padding_idx < 0:
+        padding_idx += weight.shape[0]
+    if max_norm is not None:
+        table.renormalize(weight, input, max_norm, norm_type)
+    return table.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("Any", "Sequence", "Tensor", "FUNCTIONS", "activation", "annotations", "dropping", "normalization", "table")]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-
+from .. import layouts
+from ..autograd import record as graph
 from .arithmetic import conj, where
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
@@ -118,3 +120,23 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 FUNCTIONS["threshold"] = lambda input, threshold, value: threshold_row(input, threshold, value)
 FUNCTIONS["relu_"] = METHODS["relu_"]
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """Gated linear unit: the first half along `dim` times the sigmoid of the second (Dauphin et al., arXiv 1612.08083)."""
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    dim = layouts.wrap_dim(dim, input.ndim)
+    if input.shape[dim] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
+    a, b = input.detach().chunk(2, dim)
+    out = a * b.sigmoid()
+    if graph.needs_grad(input):
+        graph.record("GluBackward0", (input,), out, _glu_back, {"self": input, "dim": dim})
+    return out
+
+
+def _glu_back(ctx: Any, g: Tensor) -> Tensor:
+    a, b = ctx.self.chunk(2, ctx.dim)
+    s = b.sigmoid()
+    return FUNCTIONS["cat"]((g * s, g * a * s * (1 - s)), ctx.dim)

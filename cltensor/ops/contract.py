@@ -34,7 +34,10 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         da, db = list(range(-dims, 0)), list(range(dims))
     else:
         da, db = dims
-        da, db = ([da] if isinstance(da, int) else list(da)), ([db] if isinstance(db, int) else list(db))
+        da, db = (
+            ([da] if isinstance(da, int) else list(da)),
+            ([db] if isinstance(db, int) else list(db)),
+        )
     value = _tensordot(a, b, da, db)
     return value if out is None else core.deliver(value, out, "tensordot", (a, b))
 
@@ -48,7 +51,9 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
     for i, j in zip(da, db, strict=True):
         n, m = a.shape[layouts.wrap_dim(i, a.ndim)], b.shape[layouts.wrap_dim(j, b.ndim)]
         if n != m and n != 1 and m != 1:
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {n} in dim {i} and second has size {m} in dim {j}")
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {n} in dim {i} and second has size {m} in dim {j}"
+            )
         if n != m:
             # One side broadcasts: summing the other first is the same.
             if m == 1:
@@ -60,13 +65,16 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
     da, db = [layouts.wrap_dim(i, a.ndim) for i in da], [layouts.wrap_dim(j, b.ndim) for j in db]
     if len(set(da)) != len(da) or len(set(db)) != len(db):
         raise RuntimeError("dim appears multiple times in the list of dims")
-    keep_a, keep_b = [d for d in range(a.ndim) if d not in da], [d for d in range(b.ndim) if d not in db]
+    keep_a, keep_b = (
+        [d for d in range(a.ndim) if d not in da],
+        [d for d in range(b.ndim) if d not in db],
+    )
     shape = (*[a.shape[d] for d in keep_a], *[b.shape[d] for d in keep_b])
     left, right = a.permute((*keep_a, *da)), b.permute((*db, *keep_b))
     if not keep_a and not keep_b and a.ndim == b.ndim == 1:
         return dot(left, right).view(shape)
-    left = left.reshape(layouts.numel([a.shape[d] for d in keep_a]), size)
-    right = right.reshape(size, layouts.numel([b.shape[d] for d in keep_b]))
+    left = left.reshape(layouts.numel(tuple(a.shape[d] for d in keep_a)), size)
+    right = right.reshape(size, layouts.numel(tuple(b.shape[d] for d in keep_b)))
     return mm(left, right).view(shape)
 
 
@@ -79,7 +87,9 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         value = input * other
         return value if out is None else core.deliver(value, out, "inner", (input, other))
     if input.shape[-1] != other.shape[-1]:
-        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}")
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}"
+        )
     value = _tensordot(input, other, [-1], [-1])
     return value if out is None else into(value, out, "inner", (input, other))
 
@@ -112,21 +122,29 @@ def _parse(equation: str, count: int) -> tuple[list[list[int]], list[int] | None
             pass
         elif c == ".":
             if found:
-                raise RuntimeError(f"einsum(): found '.' for operand {current} for which an ellipsis was already found")
+                raise RuntimeError(
+                    f"einsum(): found '.' for operand {current} for which an ellipsis was already found"
+                )
             if left[at : at + 3] != "...":
-                raise RuntimeError(f"einsum(): found '.' for operand {current} that is not part of any ellipsis")
+                raise RuntimeError(
+                    f"einsum(): found '.' for operand {current} that is not part of any ellipsis"
+                )
             operands[-1].append(_ELLIPSIS)
             found = True
             at += 2
         elif c == ",":
             operands.append([])
             if len(operands) > count:
-                raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+                raise RuntimeError(
+                    "einsum(): fewer operands were provided than specified in the equation"
+                )
             found = False
         elif c.isascii() and c.isalpha():
             operands[-1].append(_number(c))
         else:
-            raise RuntimeError(f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]")
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]"
+            )
         at += 1
     if len(operands) < count:
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
@@ -140,15 +158,21 @@ def _parse(equation: str, count: int) -> tuple[list[list[int]], list[int] | None
             pass
         elif c == ".":
             if _ELLIPSIS in output:
-                raise RuntimeError("einsum(): found '.' for output but an ellipsis (...) was already found")
+                raise RuntimeError(
+                    "einsum(): found '.' for output but an ellipsis (...) was already found"
+                )
             if equation[at : at + 3] != "...":
-                raise RuntimeError("einsum(): found '.' for output that is not part of any ellipsis (...)")
+                raise RuntimeError(
+                    "einsum(): found '.' for output that is not part of any ellipsis (...)"
+                )
             output.append(_ELLIPSIS)
             at += 2
         elif c.isascii() and c.isalpha():
             output.append(_number(c))
         else:
-            raise RuntimeError(f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]")
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]"
+            )
         at += 1
     return operands, output
 
@@ -164,7 +188,9 @@ def _sublists(args: Sequence[Any]) -> tuple[list[Tensor], list[list[int]], list[
             elif 0 <= s < 52:
                 made.append(int(s))
             else:
-                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+                raise ValueError(
+                    "einsum(): subscript in subscript list is not within the valid range [0, 52)"
+                )
         return made
 
     output = labels(args[-1]) if len(args) % 2 else None
@@ -179,13 +205,17 @@ def einsum(*args: Any) -> Tensor:
     Repeated labels take diagonals, `...` stands for any further dims, which broadcast.
     """
     if len(args) < 2:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+        )
     if is_tensor(args[0]):
         operands, labels, output = _sublists(args)
     else:
         equation, *rest = args
         if not isinstance(equation, str):
-            raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
+            raise TypeError(
+                f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}"
+            )
         operands = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], list | tuple) else rest
         if not operands:
             raise RuntimeError("einsum(): must provide at least one operand")
@@ -216,7 +246,9 @@ def _sizes(operands: Sequence[Tensor], labels: list[list[int]]) -> tuple[list[in
     return counts, covered
 
 
-def _places(counts: list[int], covered: int, output: list[int] | None) -> tuple[list[int], int, int, int]:
+def _places(
+    counts: list[int], covered: int, output: list[int] | None
+) -> tuple[list[int], int, int, int]:
     """Number the dims of the common space: output first, then what is summed. Returns places, ellipsis place, out dims, all dims."""
     place, at, ellipsis = [-1] * 52, 0, 0
     if output is None:
@@ -234,9 +266,13 @@ def _places(counts: list[int], covered: int, output: list[int] | None) -> tuple[
                 at += covered
                 continue
             if place[label] != -1:
-                raise RuntimeError(f"einsum(): output subscript {_letter(label)} appears more than once in the output")
+                raise RuntimeError(
+                    f"einsum(): output subscript {_letter(label)} appears more than once in the output"
+                )
             if not counts[label]:
-                raise RuntimeError(f"einsum(): output subscript {_letter(label)} does not appear in the equation for any input operand")
+                raise RuntimeError(
+                    f"einsum(): output subscript {_letter(label)} does not appear in the equation for any input operand"
+                )
             place[label] = at
             at += 1
         out_dims = at
@@ -250,10 +286,14 @@ def _places(counts: list[int], covered: int, output: list[int] | None) -> tuple[
     return place, ellipsis, out_dims, at
 
 
-def _einsum(operands: Sequence[Tensor], labels: list[list[int]], output: list[int] | None) -> Tensor:
+def _einsum(
+    operands: Sequence[Tensor], labels: list[list[int]], output: list[int] | None
+) -> Tensor:
     for x in operands:
         if not is_tensor(x):
-            raise TypeError(f"einsum(): argument 'operands' (position 2) must be tuple of Tensors, not {type(x).__name__}")
+            raise TypeError(
+                f"einsum(): argument 'operands' (position 2) must be tuple of Tensors, not {type(x).__name__}"
+            )
     counts, covered = _sizes(operands, labels)
     place, ellipsis, out_dims, total = _places(counts, covered, output)
     sizes, held = [1] * total, [0] * total
@@ -288,8 +328,12 @@ def _einsum(operands: Sequence[Tensor], labels: list[list[int]], output: list[in
         for dim, n in enumerate(x.shape):
             if n != 1:
                 if sizes[dim] not in (1, n):
-                    name = next((_letter(label) for label in range(52) if place[label] == dim), "...")
-                    raise RuntimeError(f"einsum(): subscript {name} has size {n} for operand {i} which does not broadcast with previously seen size {sizes[dim]}")
+                    name = next(
+                        (_letter(label) for label in range(52) if place[label] == dim), "..."
+                    )
+                    raise RuntimeError(
+                        f"einsum(): subscript {name} has size {n} for operand {i} which does not broadcast with previously seen size {sizes[dim]}"
+                    )
                 sizes[dim] = n
                 held[dim] += 1
         ready.append(x)
@@ -325,15 +369,25 @@ def _contract(ready: list[Tensor], out_dims: int, total: int, held: list[int]) -
 
 def _pair(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
     """Multiply two operands of one rank and sum over dims, as one batched matrix product; summed dims stay with size 1."""
-    both, left, right = [], [], []
+    both: list[int] = []
+    left: list[int] = []
+    right: list[int] = []
     for dim in range(a.ndim):
         sa, sb = a.shape[dim] != 1, b.shape[dim] != 1
         if dim in summed:
             continue
         (both if sa and sb else left if sa else right).append(dim)
-    nb, nl, nr = (layouts.numel([x.shape[d] for d in dims]) for x, dims in ((a, both), (a, left), (b, right)))
-    ns = layouts.numel([a.shape[d] for d in summed])
-    shape = (*[a.shape[d] for d in both], *[a.shape[d] for d in left], *[1] * len(summed), *[b.shape[d] for d in right])
+    nb, nl, nr = (
+        layouts.numel(tuple(x.shape[d] for d in dims))
+        for x, dims in ((a, both), (a, left), (b, right))
+    )
+    ns = layouts.numel(tuple(a.shape[d] for d in summed))
+    shape = (
+        *[a.shape[d] for d in both],
+        *[a.shape[d] for d in left],
+        *[1] * len(summed),
+        *[b.shape[d] for d in right],
+    )
     order = [*both, *left, *summed, *right]
     inverse = [0] * len(order)
     for i, d in enumerate(order):
@@ -354,7 +408,10 @@ def _chain_order(sizes: list[int]) -> list[list[int]]:
     for length in range(1, n):
         for i in range(n - length):
             j = i + length
-            cost[i][j], split[i][j] = min((cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+            cost[i][j], split[i][j] = min(
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
     return split
 
 
@@ -383,7 +440,9 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     for i in range(1, n):
         if ts[i].dtype is not ts[0].dtype:
             names = C_NAMES[ts[0].dtype.name], C_NAMES[ts[i].dtype.name]
-            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {names[0]} and tensor {i} {names[1]}")
+            raise RuntimeError(
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {names[0]} and tensor {i} {names[1]}"
+            )
     for i in range(n - 1):
         if ts[i].shape[1] != ts[i + 1].shape[0]:
             raise RuntimeError(
@@ -421,7 +480,10 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     from .matmul import unsafe_view
 
     rank = max(input.ndim, other.ndim)
-    a, b = (1,) * (rank - input.ndim) + tuple(input.shape), (1,) * (rank - other.ndim) + tuple(other.shape)
+    a, b = (
+        (1,) * (rank - input.ndim) + tuple(input.shape),
+        (1,) * (rank - other.ndim) + tuple(other.shape),
+    )
     left = tuple(n for size in a for n in (size, 1))
     right = tuple(n for size in b for n in (1, size))
     value = _unsafe(input, left) * _unsafe(other, right)
@@ -445,29 +507,42 @@ def _cross_value(a: Tensor, b: Tensor, dim: int) -> Tensor:
     return FUNCTIONS["stack"]((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0), dim)
 
 
-def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+def linalg_cross(
+    input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None
+) -> Tensor:
     """Cross product of vectors of three elements along a dim; other dims broadcast."""
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     d = layouts.wrap_dim(dim, input.ndim)
     if input.shape[d] != 3 or other.shape[d] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}")
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
+        )
     shape = layouts.broadcast_shapes(input.shape, other.shape)
     with no_grad():
         value = _cross_value(input.expand(shape), other.expand(shape), d)
     if graph.needs_grad(input, other):
-        saved = {"self": input if graph.needs_grad(other) else None, "other": other if graph.needs_grad(input) else None, "dim": d}
+        saved = {
+            "self": input if graph.needs_grad(other) else None,
+            "other": other if graph.needs_grad(input) else None,
+            "dim": d,
+        }
         graph.record("LinalgCrossBackward0", (input, other), value, _cross_back, saved)
     return value if out is None else core.deliver(value, out, "linalg_cross", (input, other))
 
 
 def _cross_back(ctx: Any, g: Tensor) -> tuple:
     a, b = ctx.needs
-    return (linalg_cross(ctx.other.conj(), g, dim=ctx.dim) if a else None, linalg_cross(g, ctx.self.conj(), dim=ctx.dim) if b else None)
+    return (
+        linalg_cross(ctx.other.conj(), g, dim=ctx.dim) if a else None,
+        linalg_cross(g, ctx.self.conj(), dim=ctx.dim) if b else None,
+    )
 
 
 @public()
-def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+def cross(
+    input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Cross product along a dim of size 3; without `dim` the first such one (deprecated)."""
     if dim is None:
         dim = next((d for d, n in enumerate(input.shape) if n == 3), None)

@@ -182,6 +182,12 @@ def common_device(tensors: Sequence[Tensor], function: str = "") -> device:
     return dev
 
 
+def on_one_device(xs: Sequence[Tensor | Number]) -> tuple:
+    """Bring 0-dim cpu tensors to the device of the others, with their history."""
+    dev = common_device([x for x in xs if x.__class__ not in NUMBERS])
+    return tuple([x if x.__class__ in NUMBERS or x.device == dev else x.to(dev) for x in xs])
+
+
 def _free_rank(tensors: Sequence[Tensor], dev: device) -> bool:
     return any(t.device == dev and t.ndim for t in tensors)
 

@@ -537,8 +537,8 @@ def pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(amounts)}")
     if len(amounts) > 2 * input.ndim:
         raise RuntimeError(
-            f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(amounts)} while the input has "
-            f"{input.ndim} dimensions."
+            f"Padding length should be less than or equal to two times the input dimension but got padding length {len(amounts)} and input of "
+            f"dimension {input.ndim}"
         )
     value = 0 if value is None else value
     check_value(value, input.dtype)

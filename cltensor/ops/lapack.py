@@ -55,7 +55,9 @@ def device(array: Any, like: Tensor, *, columns: bool = True) -> Tensor:
     dt, shape = from_numpy(array.dtype), Size(array.shape)
     backend = get_backend(like.device)
     if array.ndim < 2 or not columns:
-        return core.make(Storage.from_host(backend, np.ascontiguousarray(array)), shape, dt, like.device)
+        return core.make(
+            Storage.from_host(backend, np.ascontiguousarray(array)), shape, dt, like.device
+        )
     storage = Storage.from_host(backend, np.ascontiguousarray(array.swapaxes(-1, -2)))
     strides = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
     return core.make(storage, shape, dt, like.device, (*strides[:-2], strides[-1], strides[-2]))
@@ -67,7 +69,9 @@ def device(array: Any, like: Tensor, *, columns: bool = True) -> Tensor:
 def check_matrix(x: Any, function: str, name: str = "A") -> None:
     """Raise torch's errors unless `x` is a tensor with at least two dims."""
     if not is_tensor(x):
-        raise TypeError(f"{function.replace('.', '_')}(): argument '{name}' (position 1) must be Tensor, not {type(x).__name__}")
+        raise TypeError(
+            f"{function.replace('.', '_')}(): argument '{name}' (position 1) must be Tensor, not {type(x).__name__}"
+        )
     if x.ndim < 2:
         raise RuntimeError(f"{function}: The input tensor {name} must have at least 2 dimensions.")
 
@@ -75,16 +79,22 @@ def check_matrix(x: Any, function: str, name: str = "A") -> None:
 def check_float(x: Tensor, function: str) -> None:
     """Raise torch's errors unless the dtype is one LAPACK has."""
     if x.dtype.category < 2:
-        raise RuntimeError(f"{function}: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}")
+        raise RuntimeError(
+            f"{function}: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
+        )
     if x.dtype.np is None or x.dtype.name == "float16":
-        raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {x.dtype.scalar_name}")
+        raise RuntimeError(
+            f"{function}: Low precision dtypes not supported. Got {x.dtype.scalar_name}"
+        )
 
 
 def check_square(x: Any, function: str, name: str = "A") -> None:
     """Raise torch's errors unless `x` is a batch of square matrices."""
     check_matrix(x, function, name)
     if x.shape[-1] != x.shape[-2]:
-        raise RuntimeError(f"{function}: {name} must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices")
+        raise RuntimeError(
+            f"{function}: {name} must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
+        )
 
 
 def first_bad(info: Array) -> tuple[str, int] | None:
@@ -115,13 +125,18 @@ def lu(a: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
                 size = np.abs(packed[:, j:, j])
                 best = j + np.argmax(np.where(np.isnan(size), np.inf, size), axis=1)
                 pivots[:, j] = best + 1
-                packed[each, j], packed[each, best] = packed[each, best].copy(), packed[each, j].copy()
+                packed[each, j], packed[each, best] = (
+                    packed[each, best].copy(),
+                    packed[each, j].copy(),
+                )
             top = packed[:, j, j]
             zero = top == 0
             info[zero & (info == 0)] = j + 1
             if j + 1 < m:
                 packed[:, j + 1 :, j] /= np.where(zero, 1, top)[:, None]
-                packed[:, j + 1 :, j + 1 :] -= packed[:, j + 1 :, j, None] * packed[:, j, None, j + 1 :]
+                packed[:, j + 1 :, j + 1 :] -= (
+                    packed[:, j + 1 :, j, None] * packed[:, j, None, j + 1 :]
+                )
     return packed.reshape(a.shape), pivots.reshape(*batch, k), info.reshape(batch)
 
 

@@ -18,16 +18,48 @@ from ..layouts import numel, wrap_dim
 from . import core
 from .contract import linalg_cross, multi_dot
 from .core import Tensor
-from .lapack import LinAlgError, adjoint, check_float, check_square, device, eye_like, host, named, tril
+from .lapack import (
+    LinAlgError,
+    adjoint,
+    check_float,
+    check_square,
+    device,
+    eye_like,
+    host,
+    named,
+    tril,
+)
+from .lu import linalg_lu_solve, lu, lu_factor, lu_factor_ex
 from .matmul import matmul, matrix_power
 from .norms import vector_norm
 from .row import FUNCTIONS, public
 from .shape import diagonal
 from .solve import (
-    cholesky_ex, deliver_all, det, inv, inv_ex, linalg_cholesky, linalg_lu_solve, linalg_slogdet, lu, lu_factor, lu_factor_ex, solve, solve_ex, solve_triangular,
-)  # fmt: skip
+    cholesky_ex,
+    deliver_all,
+    det,
+    inv,
+    inv_ex,
+    linalg_cholesky,
+    linalg_slogdet,
+    solve,
+    solve_ex,
+    solve_triangular,
+)
 from .spectral import (
-    cond, eig, eigh, eigvals, eigvalsh, linalg_norm, linalg_qr, linalg_svd, lstsq, matrix_norm, matrix_rank, pinv, svdvals,
+    cond,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    linalg_norm,
+    linalg_qr,
+    linalg_svd,
+    lstsq,
+    matrix_norm,
+    matrix_rank,
+    pinv,
+    svdvals,
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------- the exponential
@@ -41,7 +73,9 @@ def matrix_exp(A: Tensor) -> Tensor:
     """Return the exponential of (batches of) square matrices, by scaling, a Taylor polynomial, and squaring."""
     check_square(A, "linalg.matrix_exp")
     if A.dtype.category < 2:
-        raise RuntimeError(f"linalg.matrix_exp: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}")
+        raise RuntimeError(
+            f"linalg.matrix_exp: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}"
+        )
     with no_grad():
         low = A.dtype.name in ("float16", "bfloat16")
         value = _exp(A.float()).to(A.dtype) if low else _exp(A.detach())
@@ -70,7 +104,13 @@ def _exp(a: Tensor) -> Tensor:
         for k in range(min(cut, degree - start + 1)):
             term = powers[k] * (1.0 / math.factorial(start + k))
             block = term if block is None else block + term
-        value = block if value is None else FUNCTIONS["baddbmm"](_flat(block), _flat(value), _flat(powers[cut])).reshape(a.shape)
+        value = (
+            block
+            if value is None
+            else FUNCTIONS["baddbmm"](_flat(block), _flat(value), _flat(powers[cut])).reshape(
+                a.shape
+            )
+        )
     for _ in range(squarings):
         value = matmul(value, value)
     return value
@@ -121,7 +161,10 @@ def _as_one(node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]) ->
         def back(ctx: Any, g: Tensor) -> tuple:
             again = is_grad_enabled()
             kept = [getattr(ctx, name) for name in saved]
-            xs = [x.view_as(x) if again and graph.needs_grad(x) else x.detach().requires_grad_() for x in kept]
+            xs = [
+                x.view_as(x) if again and graph.needs_grad(x) else x.detach().requires_grad_()
+                for x in kept
+            ]
             with enable_grad():
                 result = fn(*xs)
             return grad(result, xs, g, create_graph=again, allow_unused=True)
@@ -151,14 +194,27 @@ def _householder(A: Tensor, tau: Tensor) -> Tensor:
 def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the first columns of the product of Householder reflectors, as `geqrf` leaves them."""
     if A.ndim < 2:
-        raise RuntimeError("torch.linalg.householder_product: input must have at least 2 dimensions.")
+        raise RuntimeError(
+            "torch.linalg.householder_product: input must have at least 2 dimensions."
+        )
     if A.shape[-2] < A.shape[-1]:
-        raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
     if A.shape[-1] < tau.shape[-1]:
-        raise RuntimeError("torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
     if A.dtype is not tau.dtype:
-        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {tau.dtype.scalar_name} does not match input dtype {A.dtype.scalar_name}")
-    return core.deliver(_as_one("LinalgHouseholderProductBackward0", _householder, (A, tau)), out, "linalg_householder_product", (A, tau))
+        raise RuntimeError(
+            f"torch.linalg.householder_product: tau dtype {tau.dtype.scalar_name} does not match input dtype {A.dtype.scalar_name}"
+        )
+    return core.deliver(
+        _as_one("LinalgHouseholderProductBackward0", _householder, (A, tau)),
+        out,
+        "linalg_householder_product",
+        (A, tau),
+    )
 
 
 @public("orgqr")
@@ -168,14 +224,24 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
 
 
 @public()
-def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None) -> Tensor:
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Multiply by the square matrix of Householder reflectors, or its adjoint, from the left or right."""
     for name, x in (("input", input), ("other", other)):
         if x.ndim < 2:
             raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
     side = -2 if left else -1
     if other.shape[side] < tau.shape[-1]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
+        raise RuntimeError(
+            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
+        )
     if other.shape[side] != input.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
 
@@ -187,7 +253,9 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
             x = _reflect(x, v, t.conj() if flip else t)
         return x if left else adjoint(x)
 
-    return core.deliver(_as_one("OrmqrBackward0", product, (input, tau, other)), out, "ormqr", (input, tau, other))
+    return core.deliver(
+        _as_one("OrmqrBackward0", product, (input, tau, other)), out, "ormqr", (input, tau, other)
+    )
 
 
 # ------------------------------------------------------------------------------------------- tensor equations
@@ -202,7 +270,12 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {numel(cols)} != {numel(rows)}"
         )
-    return core.deliver(inv(A.reshape(numel(rows), numel(cols))).reshape((*cols, *rows)), out, "linalg_tensorinv", (A,))
+    return core.deliver(
+        inv(A.reshape(numel(rows), numel(cols))).reshape((*cols, *rows)),
+        out,
+        "linalg_tensorinv",
+        (A,),
+    )
 
 
 def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -216,7 +289,12 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
             f"but got {numel(shape)} != {numel(A.shape[: B.ndim])}"
         )
-    return core.deliver(solve(A.reshape(B.numel(), -1), B.reshape(-1)).reshape(shape), out, "linalg_tensorsolve", (A, B))
+    return core.deliver(
+        solve(A.reshape(B.numel(), -1), B.reshape(-1)).reshape(shape),
+        out,
+        "linalg_tensorsolve",
+        (A, B),
+    )
 
 
 def vander(x: Tensor, N: int | None = None) -> Tensor:

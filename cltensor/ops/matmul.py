@@ -19,7 +19,9 @@ from .shape import _view_back, expand, reshape
 
 def unsafe_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Give a fresh contiguous result another shape; unlike a view it is independent of `x` for in-place writes."""
-    out = core.make(x._storage, shape, x.dtype, x.device, layouts.contiguous_strides(shape), x._offset)
+    out = core.make(
+        x._storage, shape, x.dtype, x.device, layouts.contiguous_strides(shape), x._offset
+    )
     out._vc = x._vc
     if graph.needs_grad(x):
         graph.record("UnsafeViewBackward0", (x,), out, _view_back)
@@ -49,7 +51,10 @@ def _folds(a: Tensor, b: Tensor) -> bool:
         return True
     shape, strides = larger.shape, larger._strides
     if larger is b:
-        shape, strides = (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
+        shape, strides = (
+            (*shape[:-2], shape[-1], shape[-2]),
+            (*strides[:-2], strides[-1], strides[-2]),
+        )
     return all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2))
 
 
@@ -71,7 +76,9 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
     if da == 2 and db == 2:
         return mm(a, b)
     if not da or not db:
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {da}D and {db}D")
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {da}D and {db}D"
+        )
     if db == 1 and da <= 2:
         return dot(a, b) if da == 1 else mv(a, b)
     if da == 1 and db == 2:
@@ -105,7 +112,9 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
     batch = layouts.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     count = layouts.numel(batch)
     if m != k:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{count}, {m}].")
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{count}, {m}]."
+        )
     check_bmm(a, b)
     vector = b.ndim == 1
     shape = (*batch, *((n,) if a.ndim > 1 else ()), *(() if vector else (p,)))
@@ -114,14 +123,20 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
             left = expand(a, (*batch, n, k))
             right = expand(b.unsqueeze(-1) if vector else b, (*batch, m, p))
         value = run(left, right)
-        return value if value.shape == shape else core.make(value._storage, shape, value.dtype, value.device)
+        return (
+            value
+            if value.shape == shape
+            else core.make(value._storage, shape, value.dtype, value.device)
+        )
     wide_a, wide_b = expand(a, (*batch, n, k)), expand(b, (*batch, m) if vector else (*batch, m, p))
     # Where these copy, the copy is left pending: the product reads the operands where they lie, only gradients need it.
     flat_a = reshape(wide_a, (count, n, k))
     flat_b = reshape(wide_b, (count, m)).unsqueeze(-1) if vector else reshape(wide_b, (count, m, p))
     with no_grad():
         found = run(wide_a, wide_b.unsqueeze(-1) if vector else wide_b)
-    product = record_bmm(core.make(found._storage, (count, n, p), found.dtype, found.device), flat_a, flat_b)
+    product = record_bmm(
+        core.make(found._storage, (count, n, p), found.dtype, found.device), flat_a, flat_b
+    )
     return unsafe_view(product.squeeze(-1) if vector else product, shape)
 
 
@@ -149,7 +164,13 @@ def _trilinear(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
         part = mm(x, weight.permute(1, 0, 2).reshape(i, o * j)).view(-1, o, j)
         value = bmm(part, y.unsqueeze(-1)).squeeze(-1)
     if graph.needs_grad(x, weight, y):
-        graph.record("TrilinearBackward0", (x, weight, y), value, _trilinear_back, {"i1": x, "i2": weight, "i3": y})
+        graph.record(
+            "TrilinearBackward0",
+            (x, weight, y),
+            value,
+            _trilinear_back,
+            {"i1": x, "i2": weight, "i3": y},
+        )
     return value
 
 
@@ -174,19 +195,31 @@ def _trilinear_back(ctx: Any, g: Tensor) -> tuple:
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute y[..., o] = input1 @ weight[o] @ input2 (+ bias[o]) for weight [O, I, J]."""
     if input1.ndim != input2.ndim:
-        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
+        raise RuntimeError(
+            f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
+        )
     for d in range(input1.ndim - 1):
         if input1.shape[d] != input2.shape[d]:
-            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {d}: got {input1.shape[d]} and {input2.shape[d]}")
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {d}: got {input1.shape[d]} and {input2.shape[d]}"
+            )
     o, i, j = weight.shape
     if input1.shape[-1] != i:
-        raise RuntimeError(f"bilinear(): input1 size does not match weight size: got {input1.shape[-1]} but expected {i}")
+        raise RuntimeError(
+            f"bilinear(): input1 size does not match weight size: got {input1.shape[-1]} but expected {i}"
+        )
     if input2.shape[-1] != j:
-        raise RuntimeError(f"bilinear(): input2 size does not match weight size: got {input2.shape[-1]} but expected {j}")
+        raise RuntimeError(
+            f"bilinear(): input2 size does not match weight size: got {input2.shape[-1]} but expected {j}"
+        )
     if bias is not None and bias.shape[0] != o:
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {o}")
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {o}"
+        )
     rows = layouts.numel(input1.shape[:-1])
-    value = _trilinear(input1.reshape(rows, i), weight, input2.reshape(rows, j)).reshape(*input1.shape[:-1], o)
+    value = _trilinear(input1.reshape(rows, i), weight, input2.reshape(rows, j)).reshape(
+        *input1.shape[:-1], o
+    )
     return value if bias is None else value + bias
 
 
@@ -197,16 +230,22 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Raise (batches of) square matrices to an integer power by repeated squaring; negative powers invert."""
     if input.ndim < 2:
-        raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
+        raise RuntimeError(
+            "linalg.matrix_power: The input tensor A must have at least 2 dimensions."
+        )
     if input.shape[-1] != input.shape[-2]:
-        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {input.shape[-2]} by {input.shape[-1]} matrices")
+        raise RuntimeError(
+            f"linalg.matrix_power: A must be batches of square matrices, but they are {input.shape[-2]} by {input.shape[-1]} matrices"
+        )
     value = _power(input, int(n))
     return value if out is None else into(value, out, "matrix_power", (input,))
 
 
 def _power(x: Tensor, n: int) -> Tensor:
     if n == 0:
-        return x.clone().copy_(FUNCTIONS["eye"](x.shape[-1], dtype=x.dtype, device=x.device).expand(x.shape))
+        return x.clone().copy_(
+            FUNCTIONS["eye"](x.shape[-1], dtype=x.dtype, device=x.device).expand(x.shape)
+        )
     if n < 0:
         x, n = FUNCTIONS["inverse"](x), -n
         if n == 1:

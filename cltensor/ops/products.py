@@ -44,7 +44,14 @@ def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: 
     if bias is not None:
         shape = (*a.shape[:-1], b.shape[-1])
         side = core.kernel_operand(bias if bias.shape == shape else bias.detach().expand(shape))
-    found = gemm.matmul(get_backend(dev), core.kernel_operand(a), core.kernel_operand(b), alpha=alpha, beta=beta, bias=side)
+    found = gemm.matmul(
+        get_backend(dev),
+        core.kernel_operand(a),
+        core.kernel_operand(b),
+        alpha=alpha,
+        beta=beta,
+        bias=side,
+    )
     return core.result(found, dev)
 
 
@@ -60,7 +67,9 @@ def _complex_factors(product: Tensor, bias: Tensor | None, alpha: Any, beta: Any
 def check_tensor(function: str, name: str, position: int, x: Any) -> None:
     """Raise torch's TypeError for an operand that is not a tensor."""
     if not is_tensor(x):
-        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}")
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}"
+        )
 
 
 def same_device(*tensors: Tensor) -> device:
@@ -68,7 +77,9 @@ def same_device(*tensors: Tensor) -> device:
     dev = tensors[0].device
     for t in tensors:
         if t.device is not dev and t.device != dev:
-            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!")
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!"
+            )
     return dev
 
 
@@ -80,7 +91,9 @@ def refuse_bool(dt: dtype, kernel: str) -> None:
 
 def _check_inner(mat1: Tensor, mat2: Tensor) -> None:
     if mat1.shape[1] != mat2.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})")
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
+        )
 
 
 def into(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Tensor:
@@ -88,7 +101,9 @@ def into(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Ten
     if out is None:
         return value
     if is_tensor(out) and out.dtype is not value.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[out.dtype.name]} instead")
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[out.dtype.name]} instead"
+        )
     return core.deliver(value, out, function, inputs)
 
 
@@ -105,7 +120,9 @@ def _pair(a: Tensor, b: Tensor, first: str = "self", second: str = "mat2") -> di
 
 
 @public()
-def mm(input: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+def mm(
+    input: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Multiply [M, K] by [K, N]; no broadcasting. RuntimeError for other ranks, sizes that differ, dtypes that differ."""
     check_tensor("mm", "input", 1, input)
     check_tensor("mm", "mat2", 2, mat2)
@@ -117,7 +134,9 @@ def mm(input: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, out: Tens
     if out_dtype is not None:
         input, mat2 = input.to(out_dtype), mat2.to(out_dtype)
     if input.dtype is not mat2.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[input.dtype.name]} != {C_NAMES[mat2.dtype.name]}")
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[input.dtype.name]} != {C_NAMES[mat2.dtype.name]}"
+        )
     refuse_bool(input.dtype, "addmm_impl_cpu_")
     same_device(input, mat2)
     value = run(input, mat2)
@@ -138,11 +157,15 @@ def _check_batches(batch1: Tensor, batch2: Tensor) -> None:
         raise RuntimeError("batch2 must be a 3D tensor")
     b, _, k = batch1.shape
     if batch2.shape[0] != b or batch2.shape[1] != k:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {k}] but got: [{batch2.shape[0]}, {batch2.shape[1]}].")
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {k}] but got: [{batch2.shape[0]}, {batch2.shape[1]}]."
+        )
 
 
 @public()
-def bmm(input: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+def bmm(
+    input: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Multiply [B, M, K] by [B, K, N], matrix by matrix."""
     check_tensor("bmm", "input", 1, input)
     check_tensor("bmm", "mat2", 2, mat2)
@@ -157,7 +180,9 @@ def bmm(input: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, out: Ten
 def check_bmm(input: Tensor, mat2: Tensor) -> None:
     """Raise torch's errors for dtypes and devices of a batched product."""
     if input.dtype is not mat2.dtype:
-        raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {mat2.dtype.scalar_name}")
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.scalar_name} but found {mat2.dtype.scalar_name}"
+        )
     refuse_bool(input.dtype, "bmm")
     same_device(input, mat2)
 
@@ -176,13 +201,19 @@ def _bmm_back(ctx: Any, g: Tensor) -> tuple:
 
 def _check_mv(name: Tensor | None, mat: Tensor, vec: Tensor) -> None:
     if mat.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got {1 if name is None else name.ndim}, {mat.ndim}, {vec.ndim}")
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got {1 if name is None else name.ndim}, {mat.ndim}, {vec.ndim}"
+        )
     rows = mat.shape[0] if name is None or name.ndim != 1 else name.shape[0]
     if mat.shape[1] != vec.shape[0] or (rows != mat.shape[0] and rows != 1):
-        raise RuntimeError(f"size mismatch, got input ({rows}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})")
+        raise RuntimeError(
+            f"size mismatch, got input ({rows}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+        )
     first = vec if name is None else name
     if mat.dtype is not vec.dtype or first.dtype is not mat.dtype:
-        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {first.dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}")
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {first.dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}"
+        )
     refuse_bool(mat.dtype, "addmv_impl_cpu")
     same_device(mat, vec, first)
 
@@ -193,7 +224,9 @@ def _column(x: Tensor) -> Tensor:
 
 
 def _row(x: Tensor) -> Tensor:
-    return core.make(x._storage, (1, *x.shape), x.dtype, x.device, (max(x.shape[0], 1), *x._strides), x._offset)
+    return core.make(
+        x._storage, (1, *x.shape), x.dtype, x.device, (max(x.shape[0], 1), *x._strides), x._offset
+    )
 
 
 def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -224,7 +257,9 @@ def _check_dot(a: Any, b: Any, function: str, second: str) -> None:
     if a.ndim != 1 or b.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.dtype is not b.dtype:
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {a.dtype.scalar_name} and {b.dtype.scalar_name}")
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {a.dtype.scalar_name} and {b.dtype.scalar_name}"
+        )
     if a.shape != b.shape:
         n, m = a.shape[0], b.shape[0]
         raise RuntimeError(
@@ -240,7 +275,13 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     _check_dot(input, tensor, "dot", "tensor")
     value = _reshaped(run(_row(input), _column(tensor)), ())
     if graph.needs_grad(input, tensor):
-        graph.record("DotBackward0", (input, tensor), value, _dot_back, _pair(input, tensor, "self", "tensor"))
+        graph.record(
+            "DotBackward0",
+            (input, tensor),
+            value,
+            _dot_back,
+            _pair(input, tensor, "self", "tensor"),
+        )
     return value if out is None else into(value, out, "dot", (input, tensor))
 
 
@@ -255,7 +296,9 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     _check_dot(input, other, "vdot", "other")
     value = _reshaped(run(_row(conj(input)), _column(other)), ())
     if graph.needs_grad(input, other):
-        graph.record("VdotBackward0", (input, other), value, _vdot_back, _pair(input, other, "self", "other"))
+        graph.record(
+            "VdotBackward0", (input, other), value, _vdot_back, _pair(input, other, "self", "other")
+        )
     return value if out is None else into(value, out, "vdot", (input, other))
 
 
@@ -299,9 +342,13 @@ def _check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
         raise RuntimeError(f"mat2 must be a matrix, got {mat2.ndim}-D tensor")
     _check_inner(mat1, mat2)
     if input.dtype is not mat2.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {input.dtype.scalar_name} and {mat2.dtype.scalar_name}")
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {input.dtype.scalar_name} and {mat2.dtype.scalar_name}"
+        )
     if mat1.dtype is not mat2.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {mat1.dtype.scalar_name} and {mat2.dtype.scalar_name}")
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {mat1.dtype.scalar_name} and {mat2.dtype.scalar_name}"
+        )
     refuse_bool(mat1.dtype, "addmm_impl_cpu_")
     same_device(input, mat1, mat2)
     if input.ndim > 2:
@@ -314,7 +361,16 @@ def _check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
 
 
 @public()
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addmm(
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    out_dtype: dtype | None = None,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute `beta * input + alpha * (mat1 @ mat2)` in one kernel; the input broadcasts to [M, N]."""
     if out_dtype is not None:
         input, mat1, mat2 = (x.to(out_dtype) for x in (input, mat1, mat2))
@@ -337,7 +393,15 @@ def _addmm_back(ctx: Any, g: Tensor) -> tuple:
 
 
 @public()
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addmv(
+    input: Tensor,
+    mat: Tensor,
+    vec: Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute `beta * input + alpha * (mat @ vec)`; the input broadcasts to [M]."""
     for i, (name, x) in enumerate((("input", input), ("mat", mat), ("vec", vec))):
         check_tensor("addmv", name, i + 1, x)
@@ -361,12 +425,22 @@ def _addmv_back(ctx: Any, g: Tensor) -> tuple:
 
 
 @public()
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addr(
+    input: Tensor,
+    vec1: Tensor,
+    vec2: Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute `beta * input + alpha * outer(vec1, vec2)`; the input broadcasts to [N, M], dtypes promote."""
     for i, (name, x) in enumerate((("input", input), ("vec1", vec1), ("vec2", vec2))):
         check_tensor("addr", name, i + 1, x)
     if vec1.ndim != 1 or vec2.ndim != 1:
-        raise RuntimeError(f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got {(vec1 if vec1.ndim != 1 else vec2).ndim}-D")
+        raise RuntimeError(
+            f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got {(vec1 if vec1.ndim != 1 else vec2).ndim}-D"
+        )
     _expandable(input, (vec1.shape[0], vec2.shape[0]))
     with no_grad():
         value = outer(vec1, vec2)
@@ -392,7 +466,16 @@ def _addr_back(ctx: Any, g: Tensor) -> tuple:
 
 
 @public()
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: dtype | None = None, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def baddbmm(
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    out_dtype: dtype | None = None,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute `beta * input + alpha * bmm(batch1, batch2)` in one kernel; the input broadcasts to [B, M, N]."""
     for i, (name, x) in enumerate((("input", input), ("batch1", batch1), ("batch2", batch2))):
         check_tensor("baddbmm", name, i + 1, x)
@@ -402,8 +485,13 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: dtype | No
     shape = (*batch1.shape[:2], batch2.shape[2])
     _expandable(input, shape)
     if input.dtype is not batch1.dtype or batch1.dtype is not batch2.dtype:
-        names = [x.dtype.name.replace("float32", "float").replace("float64", "double") for x in (input, batch1, batch2)]
-        raise RuntimeError(f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}")
+        names = [
+            x.dtype.name.replace("float32", "float").replace("float64", "double")
+            for x in (input, batch1, batch2)
+        ]
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}"
+        )
     refuse_bool(batch1.dtype, "baddbmm")
     same_device(input, batch1, batch2)
     value = run(batch1, batch2, input, alpha, beta)
@@ -424,7 +512,15 @@ def _baddbmm_back(ctx: Any, g: Tensor) -> tuple:
 
 
 @public()
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addbmm(
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Compute `beta * input + alpha * (sum over the batch of batch1 @ batch2)`; one product over batch and K together."""
     for i, (name, x) in enumerate((("input", input), ("batch1", batch1), ("batch2", batch2))):
         check_tensor("addbmm", name, i + 1, x)
@@ -434,12 +530,18 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
         raise RuntimeError("batch2 must be a 3D tensor")
     b, m, k = batch1.shape
     if batch2.shape[0] != b:
-        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {b} and {batch2.shape[0]}")
+        raise RuntimeError(
+            f"batch1 and batch2 must have same number of batches, got {b} and {batch2.shape[0]}"
+        )
     if batch2.shape[1] != k:
-        raise RuntimeError(f"Incompatible matrix sizes for bmm ({m}x{k} and {batch2.shape[1]}x{batch2.shape[2]})")
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({m}x{k} and {batch2.shape[1]}x{batch2.shape[2]})"
+        )
     _expandable(input, (m, batch2.shape[2]))
     if input.dtype is not batch2.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {input.dtype.scalar_name} and {batch2.dtype.scalar_name}")
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {input.dtype.scalar_name} and {batch2.dtype.scalar_name}"
+        )
     check_bmm(batch1, batch2)
     same_device(input, batch1)
     with no_grad():
@@ -467,11 +569,19 @@ def _inplace(name: str, fn: Any) -> None:
     def checked(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         value = fn(self, *args, **kwargs)
         if value.shape != self.shape:
-            raise RuntimeError(f"Bad in-place call: input tensor size {list(self.shape)} and output tensor size {list(value.shape)} should match")
+            raise RuntimeError(
+                f"Bad in-place call: input tensor size {list(self.shape)} and output tensor size {list(value.shape)} should match"
+            )
         return value
 
     with_inplace(name, checked)
 
 
-for _name, _fn in (("addmm", addmm), ("addmv", addmv), ("addr", addr), ("addbmm", addbmm), ("baddbmm", baddbmm)):
+for _name, _fn in (
+    ("addmm", addmm),
+    ("addmv", addmv),
+    ("addr", addr),
+    ("addbmm", addbmm),
+    ("baddbmm", baddbmm),
+):
     _inplace(_name, _fn)

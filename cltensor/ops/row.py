@@ -29,6 +29,10 @@ FUNCTIONS: dict[str, Callable] = {}
 METHODS: dict[str, Callable] = {}
 
 
+class MixedDevicesError(Exception):
+    """Some operands are 0-dim cpu tensors that may join the others' device."""
+
+
 class Row:
     """One pointwise op.
 
@@ -92,7 +96,11 @@ class Row:
     # ---- calls
     def __call__(self, *xs: Any) -> Tensor:
         """Apply to tensors and numbers, lazily; records the gradient."""
-        out = self.forward(xs)
+        try:
+            out = self.forward(xs)
+        except MixedDevicesError:
+            xs = core.on_one_device(xs)
+            out = self.forward(xs)
         if self.grads and graph.needs_grad(*xs):
             self._record(xs, out)
         return out
@@ -131,9 +139,8 @@ class Row:
             return shape, dt, dev
         tensors = [x for x in xs if x.__class__ not in NUMBERS]
         dev = core.common_device(tensors)
-        for t in tensors:
-            if t.device != dev:
-                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!")
+        if any(t.device != dev for t in tensors):
+            raise MixedDevicesError
         numeric = [x for i, x in enumerate(xs) if OPERANDS[i] not in self.masks]
         return layouts.broadcast_shapes(*[t.shape for t in tensors]), core.result_type(numeric), dev
 
@@ -175,7 +182,11 @@ class Row:
         record = bool(self.grads) and graph.needs_grad(*xs)
         if record and any(name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names):
             xs = (graph_alias(core.snapshot(t), t), *others)
-        value = self.forward(xs)
+        try:
+            value = self.forward(xs)
+        except MixedDevicesError:
+            xs = core.on_one_device(xs)
+            value = self.forward(xs)
         if value.shape != t.shape:
             raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}")
         if not dtypes.can_cast(value.dtype, t.dtype):

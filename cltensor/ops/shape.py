@@ -380,9 +380,9 @@ def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dev
 # ------------------------------------------------------------------------------------------- several parts
 
 
-def _several(input: Tensor, layouts: list[layouts.Layout], name: str, backward: Callable, saved: dict[str, Any]) -> tuple[Tensor, ...]:
+def _several(input: Tensor, parts: list[layouts.Layout], name: str, backward: Callable, saved: dict[str, Any]) -> tuple[Tensor, ...]:
     outs = []
-    for shape, strides, offset in layouts:
+    for shape, strides, offset in parts:
         out = core.make(input._storage, core.Size(shape), input.dtype, input.device, strides, offset)
         out._vc = input._vc
         outs.append(out)

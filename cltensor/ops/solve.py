@@ -13,9 +13,25 @@ from ..autograd import record as graph
 from . import core
 from .core import Tensor
 from .lapack import (
-    LinAlgError, adjoint, check_float, check_matrix, check_square, cholesky as host_cholesky, device, first_bad, host,
-    lu as host_lu, named, permutation, substitute, tril, triu,
+    LinAlgError,
+    adjoint,
+    check_float,
+    check_matrix,
+    check_square,
+    device,
+    first_bad,
+    host,
+    named,
+    substitute,
+    tril,
+    triu,
 )  # fmt: skip
+from .lapack import (
+    cholesky as host_cholesky,
+)
+from .lapack import (
+    lu as host_lu,
+)
 from .row import FUNCTIONS, public
 
 SINGULAR = "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular."
@@ -85,7 +101,9 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     check_float(input, "linalg.det")
     value = device(np.linalg.det(host(input)), input)
     if graph.needs_grad(input):
-        graph.record("LinalgDetBackward0", (input,), value, _det_back, {"A": input, "result": value})
+        graph.record(
+            "LinalgDetBackward0", (input,), value, _det_back, {"A": input, "result": value}
+        )
     return core.deliver(value, out, "linalg_det", (input,))
 
 
@@ -99,7 +117,9 @@ def _det_back(ctx: Any, g: Tensor) -> Tensor:
     n = s.shape[-1]
     others = np.stack([np.delete(s, i, -1).prod(-1) for i in range(n)], -1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
-    return g[..., None, None] * device(sign.conj()[..., None, None] * ((u * others[..., None, :]) @ vh), a)
+    return g[..., None, None] * device(
+        sign.conj()[..., None, None] * ((u * others[..., None, :]) @ vh), a
+    )
 
 
 def _slogdet(A: Tensor, function: str) -> tuple[Tensor, Tensor]:
@@ -140,7 +160,11 @@ def logdet(input: Tensor) -> Tensor:
 
 def deliver_all(values: Any, out: Any, function: str, inputs: tuple) -> Any:
     """Write several results into the tensors of `out=`, or return them."""
-    return values if out is None else tuple(core.deliver(v, o, function, inputs) for v, o in zip(values, out, strict=True))
+    return (
+        values
+        if out is None
+        else tuple(core.deliver(v, o, function, inputs) for v, o in zip(values, out, strict=True))
+    )
 
 
 # ------------------------------------------------------------------------------------------- linear systems
@@ -151,24 +175,32 @@ SolveEx = named("linalg_solve_ex", "result", "info")
 def check_pair(A: Tensor, B: Tensor, function: str) -> None:
     """Raise torch's error for two dtypes."""
     if A.dtype is not B.dtype:
-        raise RuntimeError(f"{function}: Expected A and B to have the same dtype, but found A of type {A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
+        raise RuntimeError(
+            f"{function}: Expected A and B to have the same dtype, but found A of type {A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead"
+        )
 
 
 def check_sides(A: Tensor, b: tuple[int, ...], left: bool, function: str) -> None:
     """Raise torch's error for sizes that do not fit."""
     if A.shape[-2 if left else -1] != b[-2 if left else -1]:
         eq = "AX = B" if left else "XA = B"
-        raise RuntimeError(f"{function}: Incompatible shapes of A and B for the equation {eq} ({A.shape[-2]}x{A.shape[-1]} and {b[-2]}x{b[-1]})")
+        raise RuntimeError(
+            f"{function}: Incompatible shapes of A and B for the equation {eq} ({A.shape[-2]}x{A.shape[-1]} and {b[-2]}x{b[-1]})"
+        )
 
 
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
+def solve_ex(
+    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None
+) -> Any:
     """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. `info` is not 0 where A is singular."""
     check_square(A, "linalg.solve")
     check_float(A, "linalg.solve")
     check_pair(A, B, "linalg.solve")
-    vector = B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
     if vector and not left:
-        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+        raise RuntimeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
     wide = B.unsqueeze(-1).detach() if vector else B
     check_sides(A, wide.shape, left, "linalg.solve")
     a, b = host(A, wide)
@@ -180,14 +212,22 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     except np.linalg.LinAlgError:
         if check_errors:
             where = first_bad(host_lu(a)[2])
-            raise LinAlgError(f"torch.linalg.solve: {where[0] if where else ''}The solver failed because the input matrix is singular.") from None
+            raise LinAlgError(
+                f"torch.linalg.solve: {where[0] if where else ''}The solver failed because the input matrix is singular."
+            ) from None
         _, info = _invert_each(a)
         x = np.full(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + b.shape[-1:], np.nan, a.dtype)
     if not left:
         x = x.swapaxes(-1, -2)
     value, code = device(x[..., 0] if vector else x, A), device(info, A)
     if graph.needs_grad(A, B):
-        graph.record("LinalgSolveExBackward0", (A, B), (value, code), _solve_back, {"A": A, "result": value, "left": left, "vector": vector})
+        graph.record(
+            "LinalgSolveExBackward0",
+            (A, B),
+            (value, code),
+            _solve_back,
+            {"A": A, "result": value, "left": left, "vector": vector},
+        )
     return SolveEx((value, code))
 
 
@@ -204,13 +244,23 @@ def _solve_back(ctx: Any, g: Tensor, _: Any = None) -> tuple:
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. LinAlgError for singular A."""
-    return core.deliver(solve_ex(A, B, left=left, check_errors=True)[0], out, "linalg_solve", (A, B))
+    return core.deliver(
+        solve_ex(A, B, left=left, check_errors=True)[0], out, "linalg_solve", (A, B)
+    )
 
 
 # ------------------------------------------------------------------------------------------- triangular systems
 
 
-def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Tensor | None = None) -> Tensor:
+def solve_triangular(
+    A: Tensor,
+    B: Tensor,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
     """Solve AX = B (or XA = B) by substitution; reads only one triangle of A."""
     check_square(A, "linalg.solve_triangular")
     check_matrix(B, "linalg.solve_triangular", "B")
@@ -221,10 +271,18 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     if left:
         x = substitute(a, b, upper, unitriangular)
     else:
-        x = substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unitriangular).swapaxes(-1, -2)
+        x = substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unitriangular).swapaxes(
+            -1, -2
+        )
     value = device(x, A)
     if graph.needs_grad(A, B):
-        saved = {"A": A, "result": value, "upper": upper, "left": left, "unitriangular": unitriangular}
+        saved = {
+            "A": A,
+            "result": value,
+            "upper": upper,
+            "left": left,
+            "unitriangular": unitriangular,
+        }
         graph.record("LinalgSolveTriangularBackward0", (A, B), value, _triangular_back, saved)
     return core.deliver(value, out, "linalg_solve_triangular", (A, B))
 
@@ -234,7 +292,9 @@ def _triangle(g: Tensor, upper: bool, unit: bool) -> Tensor:
 
 
 def _triangular_back(ctx: Any, g: Tensor) -> tuple:
-    gb = solve_triangular(adjoint(ctx.A), g, upper=not ctx.upper, left=ctx.left, unitriangular=ctx.unitriangular)
+    gb = solve_triangular(
+        adjoint(ctx.A), g, upper=not ctx.upper, left=ctx.left, unitriangular=ctx.unitriangular
+    )
     if not ctx.needs[0]:
         return None, gb
     x = adjoint(ctx.result)
@@ -245,24 +305,44 @@ TriangularSolve = named("triangular_solve", "solution", "cloned_coefficient")
 
 
 @public()
-def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    out: Any = None,
+) -> Any:
     """Solve AX = input by substitution (deprecated in favour of linalg.solve_triangular); also returns a copy of A."""
     for name, x in (("b", input), ("A", A)):
         if x.ndim < 2:
-            raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} dimensions instead")
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
+            )
     with core.no_grad():
         m = A.transpose(-2, -1) if transpose else A
         value = solve_triangular(m, input, upper=upper != transpose, unitriangular=unitriangular)
         copy = A.clone()
     if graph.needs_grad(input, A):
-        saved = {"A": A, "result": value, "upper": upper, "transpose": transpose, "unitriangular": unitriangular}
-        graph.record("TriangularSolveBackward0", (input, A), (value, copy), _triangular_solve_back, saved)
+        saved = {
+            "A": A,
+            "result": value,
+            "upper": upper,
+            "transpose": transpose,
+            "unitriangular": unitriangular,
+        }
+        graph.record(
+            "TriangularSolveBackward0", (input, A), (value, copy), _triangular_solve_back, saved
+        )
     return TriangularSolve(deliver_all((value, copy), out, "triangular_solve", (input, A)))
 
 
 def _triangular_solve_back(ctx: Any, g: Tensor, gm: Tensor) -> tuple:
     a = ctx.A.conj() if ctx.transpose else adjoint(ctx.A)
-    gb = solve_triangular(a, g, upper=ctx.upper if ctx.transpose else not ctx.upper, unitriangular=ctx.unitriangular)
+    gb = solve_triangular(
+        a, g, upper=ctx.upper if ctx.transpose else not ctx.upper, unitriangular=ctx.unitriangular
+    )
     x = ctx.result
     ga = -(x.conj() @ gb.transpose(-2, -1)) if ctx.transpose else -(gb @ adjoint(x))
     return gb, _triangle(ga, ctx.upper, ctx.unitriangular) + gm
@@ -274,7 +354,9 @@ CholeskyEx = named("linalg_cholesky_ex", "L", "info")
 NOT_POSITIVE = "The factorization could not be completed because the input is not positive-definite (the leading minor of order {} is not positive-definite)."
 
 
-def _cholesky(A: Tensor, upper: bool, check: str, node: str, function: str) -> tuple[Tensor, Tensor]:
+def _cholesky(
+    A: Tensor, upper: bool, check: str, node: str, function: str
+) -> tuple[Tensor, Tensor]:
     check_square(A, function)
     check_float(A, function)
     a = host(A)
@@ -292,31 +374,57 @@ def _cholesky_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     low, g = (adjoint(ctx.L), adjoint(g)) if ctx.upper else (ctx.L, g)
     phi = adjoint(low) @ g
     phi = (tril(phi) + adjoint(tril(phi, -1))) * 0.5
-    return solve_triangular(adjoint(low), solve_triangular(low, phi, upper=False, left=False), upper=True)
+    return solve_triangular(
+        adjoint(low), solve_triangular(low, phi, upper=False, left=False), upper=True
+    )
 
 
-def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+def cholesky_ex(
+    A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None
+) -> Any:
     """Factorize positive-definite matrices A = L L^H; `info` is the first leading minor that is not positive."""
-    return CholeskyEx(_cholesky(A, upper, "linalg.cholesky_ex" if check_errors else "", "LinalgCholeskyExBackward0", "linalg.cholesky"))
+    return CholeskyEx(
+        _cholesky(
+            A,
+            upper,
+            "linalg.cholesky_ex" if check_errors else "",
+            "LinalgCholeskyExBackward0",
+            "linalg.cholesky",
+        )
+    )
 
 
 def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Factorize positive-definite matrices A = L L^H. LinAlgError for others."""
-    return core.deliver(_cholesky(A, upper, "linalg.cholesky", "LinalgCholeskyExBackward0", "linalg.cholesky")[0], out, "linalg_cholesky", (A,))
+    return core.deliver(
+        _cholesky(A, upper, "linalg.cholesky", "LinalgCholeskyExBackward0", "linalg.cholesky")[0],
+        out,
+        "linalg_cholesky",
+        (A,),
+    )
 
 
 @public()
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Factorize positive-definite matrices (deprecated in favour of linalg.cholesky)."""
-    return core.deliver(_cholesky(input, upper, "cholesky", "CholeskyBackward0", "cholesky")[0], out, "cholesky", (input,))
+    return core.deliver(
+        _cholesky(input, upper, "cholesky", "CholeskyBackward0", "cholesky")[0],
+        out,
+        "cholesky",
+        (input,),
+    )
 
 
 @public()
-def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+def cholesky_solve(
+    input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Solve A X = input, given the Cholesky factor of A."""
     for name, x in (("b", input), ("u", L)):
         if x.ndim < 2:
-            raise RuntimeError(f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
+            raise RuntimeError(
+                f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead"
+            )
     if L.shape[-1] != input.shape[-2]:
         raise RuntimeError(
             f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
@@ -324,10 +432,20 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor
     check_pair(L, input, "cholesky_solve")
     f, b = host(L, input)
     fh = f.swapaxes(-1, -2).conj()
-    x = substitute(f, substitute(fh, b, False, False), True, False) if upper else substitute(fh, substitute(f, b, False, False), True, False)
+    x = (
+        substitute(f, substitute(fh, b, False, False), True, False)
+        if upper
+        else substitute(fh, substitute(f, b, False, False), True, False)
+    )
     value = device(x, input)
     if graph.needs_grad(input, L):
-        graph.record("CholeskySolveBackward0", (input, L), value, _cholesky_solve_back, {"input2": L, "result": value, "upper": upper})
+        graph.record(
+            "CholeskySolveBackward0",
+            (input, L),
+            value,
+            _cholesky_solve_back,
+            {"input2": L, "result": value, "upper": upper},
+        )
     return core.deliver(value, out, "cholesky_solve", (input, L))
 
 
@@ -347,10 +465,18 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
     check_square(input, "cholesky_inverse")
     check_float(input, "cholesky_inverse")
     f = host(input)
-    half = substitute(f.swapaxes(-1, -2).conj() if upper else f, np.eye(f.shape[-1], dtype=f.dtype), False, False)
+    half = substitute(
+        f.swapaxes(-1, -2).conj() if upper else f, np.eye(f.shape[-1], dtype=f.dtype), False, False
+    )
     value = device(half.swapaxes(-1, -2).conj() @ half, input)
     if graph.needs_grad(input):
-        graph.record("CholeskyInverseBackward0", (input,), value, _cholesky_inverse_back, {"self": input, "result": value, "upper": upper})
+        graph.record(
+            "CholeskyInverseBackward0",
+            (input,),
+            value,
+            _cholesky_inverse_back,
+            {"self": input, "result": value, "upper": upper},
+        )
     return core.deliver(value, out, "cholesky_inverse", (input,))
 
 
@@ -358,168 +484,3 @@ def _cholesky_inverse_back(ctx: Any, g: Tensor) -> Tensor:
     x = ctx.result
     common = x @ (g + adjoint(g)) @ x
     return -(ctx.self @ common) if ctx.upper else -(common @ ctx.self)
-
-
-# ------------------------------------------------------------------------------------------- LU
-
-LuFactor = named("linalg_lu_factor", "LU", "pivots")
-LuFactorEx = named("linalg_lu_factor_ex", "LU", "pivots", "info")
-LuInfo = named("_lu_with_info", "LU", "pivots", "info")
-LuUnpack = named("lu_unpack", "P", "L", "U")
-LinalgLu = named("linalg_lu", "P", "L", "U")
-
-
-def _split(lu: Tensor) -> tuple[Tensor, Tensor]:
-    """The factors of a packed LU, differentiable: L [..., M, K] with ones on its diagonal, U [..., K, N]."""
-    m, n = lu.shape[-2:]
-    k = min(m, n)
-    low = tril(lu.narrow(-1, 0, k), -1)
-    return low + FUNCTIONS["eye"](m, k, dtype=lu.dtype, device=lu.device), triu(lu.narrow(-2, 0, k))
-
-
-def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
-    if A.ndim < 2:
-        raise RuntimeError(f"torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
-    check_float(A, "linalg.lu_factor")
-    packed, pivots, info = (device(v, A) for v in host_lu(host(A), pivot))
-    pivots = pivots.contiguous()
-    if graph.needs_grad(A):
-        graph.record("LinalgLuFactorExBackward0", (A,), (packed, pivots, info), _factor_back, {"LU": packed, "pivots": pivots})
-    return packed, pivots, info
-
-
-def _lu_gradient(P: Tensor, low: Tensor, up: Tensor, gl: Tensor, gu: Tensor) -> Tensor:
-    """The gradient of A = P L U for square matrices: P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H."""
-    if low.shape[-2] != up.shape[-1]:
-        raise NotImplementedError("the gradient of the LU factorization is implemented for square matrices")
-    inner = tril(adjoint(low) @ gl, -1) + triu(gu @ adjoint(up))
-    inner = solve_triangular(adjoint(up), inner, upper=False, left=False)
-    return P @ solve_triangular(adjoint(low), inner, upper=True, unitriangular=True)
-
-
-def _permutations(pivots: Tensor, m: int, like: Tensor) -> Tensor:
-    return device(permutation(host(pivots), m).astype(like.dtype.np), like, columns=False)
-
-
-def _factor_back(ctx: Any, g: Tensor, *_: Any) -> Tensor:
-    low, up = _split(ctx.LU)
-    return _lu_gradient(_permutations(ctx.pivots, low.shape[-2], ctx.LU), low, up, tril(g, -1), triu(g))
-
-
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Factorize A = P L U into packed factors and pivots; `info` is the first zero pivot's number."""
-    values = _factor(A, pivot)
-    if check_errors:
-        _check_pivots(values[2])
-    return LuFactorEx(values)
-
-
-def _check_pivots(info: Tensor) -> None:
-    bad = first_bad(host(info))
-    if bad:
-        raise RuntimeError(
-            f"torch.linalg.lu_factor: {bad[0]}U[{bad[1]},{bad[1]}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
-            "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
-        )
-
-
-def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """Factorize A = P L U into packed factors and pivots. RuntimeError for a zero pivot."""
-    values = _factor(A, pivot)
-    _check_pivots(values[2])
-    return LuFactor(deliver_all(values[:2], out, "linalg_lu_factor", (A,)))
-
-
-@public("lu")
-def torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """Factorize A = P L U into packed factors and pivots (deprecated in favour of linalg.lu_factor)."""
-    values = _factor(A, pivot)
-    if get_infos:
-        return LuInfo(values)
-    _check_pivots(values[2])
-    return tuple(values[:2])
-
-
-def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """Factorize A = P L U into its three matrices."""
-    check_matrix(A, "linalg.lu")
-    check_float(A, "linalg.lu")
-    packed, pivots, _ = host_lu(host(A), pivot)
-    m, n = A.shape[-2:]
-    k = min(m, n)
-    P = device(permutation(pivots, m).astype(packed.dtype), A, columns=False)
-    low = device(np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype), A, columns=False)
-    up = device(np.triu(packed[..., :k, :]), A, columns=False)
-    if graph.needs_grad(A):
-        saved = {"P": P, "L": low, "U": up}
-        graph.record("LinalgLuBackward0", (A,), (None, low, up), lambda ctx, _, gl, gu: _lu_gradient(ctx.P, ctx.L, ctx.U, gl, gu), saved)
-    return LinalgLu((P, low, up))
-
-
-@public(method=False)
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None) -> Any:
-    """Take the matrices P, L and U out of packed factors and pivots; what is not asked for is empty."""
-    m = LU_data.shape[-2]
-    empty = LU_data.new_empty(0)
-    P = _permutations(LU_pivots, m, LU_data) if unpack_pivots else empty
-    if not unpack_data:
-        return LuUnpack((P, empty, LU_data.new_empty(0)))
-    with core.no_grad():
-        low, up = _split(LU_data)
-    if graph.needs_grad(LU_data):
-        graph.record("LuUnpackBackward0", (LU_data,), (None, low, up), _unpack_back)
-    return LuUnpack((P, low, up))
-
-
-def _unpack_back(ctx: Any, _: Any, gl: Tensor, gu: Tensor) -> Tensor:
-    m, n = ctx.shapes[0][-2:]
-    k = min(m, n)
-    low, up = tril(gl, -1), triu(gu)
-    pad = FUNCTIONS["cat"]
-    if n > k:
-        low = pad((low, low.new_zeros((*low.shape[:-1], n - k))), -1)
-    if m > k:
-        up = pad((up, up.new_zeros((*up.shape[:-2], m - k, n))), -2)
-    return low + up
-
-
-def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Tensor | None = None) -> Tensor:
-    """Solve A X = B (X A = B, or with A^H), given the packed factors and pivots of A."""
-    check_square(LU, "linalg.lu_solve", "LU")
-    check_matrix(B, "linalg.lu_solve", "B")
-    check_pair(LU, B, "linalg.lu_solve")
-    check_sides(LU, B.shape, left, "linalg.lu_solve")
-    return core.deliver(_lu_solve(LU, pivots, B, left, adjoint), out, "linalg_lu_solve", (LU, B))
-
-
-def _lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, flip: bool) -> Tensor:
-    if left and not flip:
-        f, p, b = host(LU, pivots, B)
-        rows = permutation(p, f.shape[-1]).swapaxes(-1, -2).astype(f.dtype) @ b
-        value = device(substitute(f, substitute(f, rows, False, True), True, False), B)
-        if graph.needs_grad(LU, B):
-            graph.record("LinalgLuSolveBackward0", (LU, B), value, _lu_solve_back, {"LU": LU, "pivots": pivots, "result": value})
-        return value
-    if not left:
-        return adjoint(_lu_solve(LU, pivots, adjoint(B), True, not flip))
-    low, up = _split(LU)
-    y = solve_triangular(adjoint(up), B, upper=False)
-    return _permutations(pivots, LU.shape[-1], LU) @ solve_triangular(adjoint(low), y, upper=True, unitriangular=True)
-
-
-def _lu_solve_back(ctx: Any, g: Tensor) -> tuple:
-    low, up = _split(ctx.LU)
-    gb = _lu_solve(ctx.LU, ctx.pivots, g, True, True) if ctx.needs[1] else None
-    if not ctx.needs[0]:
-        return None, gb
-    r = -(solve_triangular(adjoint(up), g, upper=False) @ adjoint(ctx.result))
-    gl = solve_triangular(adjoint(low), r @ adjoint(up), upper=True, unitriangular=True)
-    return triu(r) + tril(gl, -1), gb
-
-
-@public()
-def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Solve A X = b, given the packed factors and pivots of A."""
-    return linalg_lu_solve(LU_data, LU_pivots, b, out=out)
-
-

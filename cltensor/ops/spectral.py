@@ -14,7 +14,21 @@ from ..autograd import record as graph
 from ..layouts import wrap_dim
 from . import core
 from .core import Tensor, is_tensor
-from .lapack import LinAlgError, absent, adjoint, check_float, check_matrix, check_square, device, diag, diagonal, eye_like, host, named, triu
+from .lapack import (
+    LinAlgError,
+    absent,
+    adjoint,
+    check_float,
+    check_matrix,
+    check_square,
+    device,
+    diag,
+    diagonal,
+    eye_like,
+    host,
+    named,
+    triu,
+)
 from .norms import vector_norm
 from .row import FUNCTIONS, public
 from .solve import deliver_all, inv_ex, solve_ex, solve_triangular
@@ -30,17 +44,27 @@ def _off_diagonal_quotient(x: Tensor, e: Tensor) -> Tensor:
     return x / (e + eye_like(e))
 
 
-def _svd(A: Tensor, full: bool, vectors: bool, function: str = "linalg.svd") -> tuple[Any, Tensor, Any]:
+def _svd(
+    A: Tensor, full: bool, vectors: bool, function: str = "linalg.svd"
+) -> tuple[Any, Tensor, Any]:
     check_matrix(A, function)
     check_float(A, function)
     a = host(A)
     if not np.isfinite(a).all():
-        raise LinAlgError(f"{function}: The algorithm failed to converge because the input matrix contained non-finite values.")
+        raise LinAlgError(
+            f"{function}: The algorithm failed to converge because the input matrix contained non-finite values."
+        )
     grad = graph.needs_grad(A)
     try:
-        parts = np.linalg.svd(a, full_matrices=full, compute_uv=vectors or grad)
+        parts: Any = (
+            np.linalg.svd(a, full_matrices=full)
+            if vectors or grad
+            else np.linalg.svd(a, compute_uv=False)
+        )
     except np.linalg.LinAlgError as error:
-        raise LinAlgError(f"{function}: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values ({error}).") from None
+        raise LinAlgError(
+            f"{function}: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values ({error})."
+        ) from None
     if not (vectors or grad):
         return None, device(parts, A), None
     u, s, vh = (device(p, A) for p in parts)
@@ -53,7 +77,12 @@ def _svd_back(ctx: Any, gu: Tensor, gs: Tensor, gvh: Tensor) -> Tensor:
     u, s, vh = ctx.U, ctx.S, ctx.Vh
     m, n, k = u.shape[-2], vh.shape[-1], s.shape[-1]
     # Only the leading vectors have a gradient; what a square completion adds is not unique.
-    u, gu, vh, gvh = u.narrow(-1, 0, k), gu.narrow(-1, 0, k), vh.narrow(-2, 0, k), gvh.narrow(-2, 0, k)
+    u, gu, vh, gvh = (
+        u.narrow(-1, 0, k),
+        gu.narrow(-1, 0, k),
+        vh.narrow(-2, 0, k),
+        gvh.narrow(-2, 0, k),
+    )
     no_u, no_v = absent(gu), absent(gvh)
     if no_u and no_v:
         return (u * gs.unsqueeze(-2)) @ vh
@@ -85,10 +114,14 @@ def _svd_back(ctx: Any, gu: Tensor, gs: Tensor, gvh: Tensor) -> Tensor:
     return out
 
 
-def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
+def linalg_svd(
+    A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None
+) -> Any:
     """Factorize A = U diag(S) Vh with orthonormal U and V and descending S."""
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
     return LinalgSvd(deliver_all(_svd(A, full_matrices, True), out, "linalg_svd", (A,)))
 
 
@@ -116,10 +149,10 @@ Eigh = named("linalg_eigh", "eigenvalues", "eigenvectors")
 Eig = named("linalg_eig", "eigenvalues", "eigenvectors")
 
 
-def _eigh(A: Tensor, UPLO: str, vectors: bool) -> tuple[Tensor, Tensor | None]:
+def _eigh(A: Tensor, UPLO: Any, vectors: bool) -> tuple[Tensor, Tensor | None]:
     check_square(A, "linalg.eigh")
     check_float(A, "linalg.eigh")
-    side = UPLO.upper() if isinstance(UPLO, str) else UPLO
+    side: Any = UPLO.upper() if isinstance(UPLO, str) else UPLO
     if side not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     a = host(A)
@@ -135,7 +168,13 @@ def _eigh(A: Tensor, UPLO: str, vectors: bool) -> tuple[Tensor, Tensor | None]:
             f"linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues (error code: {max(a.shape[-1] - 1, 1)})."
         ) from None
     if grad:
-        graph.record("LinalgEighBackward0", (A,), (values, vecs), _eigh_back, {"eigenvalues": values, "eigenvectors": vecs})
+        graph.record(
+            "LinalgEighBackward0",
+            (A,),
+            (values, vecs),
+            _eigh_back,
+            {"eigenvalues": values, "eigenvectors": vecs},
+        )
     return values, vecs
 
 
@@ -167,14 +206,22 @@ def _eig(A: Tensor, vectors: bool, function: str) -> tuple[Tensor, Tensor | None
     check_float(A, "linalg.eig")
     a = host(A)
     if not np.isfinite(a).all():
-        raise RuntimeError(f"torch.linalg.{function}: input tensor should not contain infs or NaNs.")
+        raise RuntimeError(
+            f"torch.linalg.{function}: input tensor should not contain infs or NaNs."
+        )
     kind = A.dtype.to_complex().np
     grad = graph.needs_grad(A)
     if not (vectors or grad):
         return device(np.linalg.eigvals(a).astype(kind), A), None
     values, vecs = (device(v.astype(kind), A) for v in np.linalg.eig(a))
     if grad:
-        graph.record("LinalgEigBackward0", (A,), (values, vecs), _eig_back, {"eigenvalues": values, "eigenvectors": vecs, "real": not A.dtype.is_complex})
+        graph.record(
+            "LinalgEigBackward0",
+            (A,),
+            (values, vecs),
+            _eig_back,
+            {"eigenvalues": values, "eigenvectors": vecs, "real": not A.dtype.is_complex},
+        )
     return values, vecs
 
 
@@ -209,11 +256,13 @@ Qr = named("qr", "Q", "R")
 LinalgQr = named("linalg_qr", "Q", "R")
 
 
-def _qr(A: Tensor, mode: str) -> tuple[Tensor, Tensor]:
+def _qr(A: Tensor, mode: Any) -> tuple[Tensor, Tensor]:
     check_matrix(A, "linalg.qr")
     check_float(A, "linalg.qr")
     if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
     a = host(A)
     if mode == "r":
         q, r = A.new_empty(0), device(np.linalg.qr(a, "r"), A)
@@ -239,7 +288,9 @@ def _qr_back(ctx: Any, gq: Tensor, gr: Tensor) -> Tensor:
         )
     m, n = ctx.shapes[0][-2:]
     if mode == "complete" and m > n:
-        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
+        )
     if m >= n:
         return _square_qr_back(q, r, gq, gr)
     # Wide: A = [X | Y] with X = Q U the square case and Y = Q V.
@@ -279,10 +330,20 @@ def _tolerance(x: Tensor, s: Any, atol: Any, rtol: Any) -> Any:
     return np.maximum(0.0 if atol is None else atol, rtol * largest)
 
 
-def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None) -> Tensor:
+def pinv(
+    A: Tensor,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) count as zero."""
     if A.ndim < 2 or A.dtype.category < 2:
-        raise RuntimeError(f"linalg.pinv({A.dtype.scalar_name}{{{list(A.shape)}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types")
+        raise RuntimeError(
+            f"linalg.pinv({A.dtype.scalar_name}{{{list(A.shape)}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types"
+        )
     if hermitian:
         check_square(A, "linalg.pinv")
     check_float(A, "linalg.pinv")
@@ -298,7 +359,13 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
         x = np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     value = device(x, A, columns=False)
     if graph.needs_grad(A):
-        graph.record("LinalgPinvBackward0", (A,), value, lambda ctx, g: pinv_gradient(g, ctx.result, ctx.self), {"result": value, "self": A})
+        graph.record(
+            "LinalgPinvBackward0",
+            (A,),
+            value,
+            lambda ctx, g: pinv_gradient(g, ctx.result, ctx.self),
+            {"result": value, "self": A},
+        )
     return core.deliver(value, out, "linalg_pinv", (A,))
 
 
@@ -320,7 +387,15 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return pinv(input, rcond)
 
 
-def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Tensor | None = None) -> Tensor:
+def matrix_rank(
+    A: Tensor,
+    tol: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Count the singular values above max(atol, rtol * largest)."""
     check_matrix(A, "linalg.matrix_rank")
     if A.dtype.category < 2:
@@ -335,7 +410,12 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
     if tol is not None:
         atol, rtol = tol, 0.0
     bound = np.asarray(_tolerance(A, s, atol, rtol))
-    return core.deliver(device((s > bound[..., None]).sum(-1).astype(np.int64), A, columns=False), out, "linalg_matrix_rank", (A,))
+    return core.deliver(
+        device((s > bound[..., None]).sum(-1).astype(np.int64), A, columns=False),
+        out,
+        "linalg_matrix_rank",
+        (A,),
+    )
 
 
 # ------------------------------------------------------------------------------------------- least squares
@@ -349,15 +429,19 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     if B.ndim < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
-    vector = B.ndim == 1 or A.ndim - 1 == B.ndim and B.shape == A.shape[:-1]
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
     if vector and A.shape[-2] != B.shape[-1]:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-1)")
     if not vector and A.shape[-2] != B.shape[-2]:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+        raise RuntimeError(
+            "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )
     if A.dtype is not B.dtype:
-        raise RuntimeError(f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}"
+        )
     check_float(A, "torch.linalg.lstsq")
     driver = driver or "gelsy"
     a, b = host(A, B.unsqueeze(-1).detach() if vector else B)
@@ -381,7 +465,13 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     )
     if graph.needs_grad(A, B):
         saved = {"self": A, "b": B, "solution": values[0], "vector": vector}
-        graph.record("LinalgLstsqBackward0", (A, B), (values[0], values[1], values[2], None), _lstsq_back, saved)
+        graph.record(
+            "LinalgLstsqBackward0",
+            (A, B),
+            (values[0], values[1], values[2], None),
+            _lstsq_back,
+            saved,
+        )
     return Lstsq(values)
 
 
@@ -412,17 +502,31 @@ def _order_of(ord: Any) -> Any:
     return ord
 
 
-def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None) -> Tensor:
+def matrix_norm(
+    A: Tensor,
+    ord: Any = "fro",
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the norm of matrices over two dims: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
     check_matrix(A, "linalg.matrix_norm")
     if A.dtype.category < 2:
-        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}")
+        raise RuntimeError(
+            f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}"
+        )
     dims = tuple(dim)
     if len(dims) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+        raise RuntimeError(
+            f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"
+        )
     rows, cols = (wrap_dim(d, A.ndim) for d in dims)
     if rows == cols:
-        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
+        raise RuntimeError(
+            f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})"
+        )
     ord = _order_of(ord)
     if dtype is not None:
         A = A.to(dtype)
@@ -443,23 +547,37 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
     return core.deliver(value, out, "linalg_matrix_norm", (A,))
 
 
-def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+def linalg_norm(
+    A: Tensor,
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+    dtype: Any = None,
+) -> Tensor:
     """Return a vector or matrix norm, by the number of dims given (or that the tensor has)."""
     dims = (dim,) if isinstance(dim, int) else dim
     if ord is None:
         value = vector_norm(A, 2, dims, keepdim, dtype=dtype)
         return core.deliver(value, out, "linalg_norm", (A,))
     if dims is not None and len(dims) not in (1, 2):
-        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+        raise RuntimeError(
+            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}"
+        )
     if dims is None and A.ndim not in (1, 2):
         if isinstance(ord, str):
             check_matrix(A, "linalg.matrix_norm")
-        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+        )
     matrix = isinstance(ord, str) or (A.ndim == 2 if dims is None else len(dims) == 2)
     if not matrix:
         return vector_norm(A, ord, dims, keepdim, dtype=dtype, out=out)
     if A.dtype.category < 2 and not isinstance(ord, str):
-        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}")
+        raise RuntimeError(
+            f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}"
+        )
     return matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype, out=out)
 
 
@@ -483,12 +601,16 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
 
 
 @public(method=False)
-def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+def nuclear_norm(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Return the sum of singular values."""
     return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, out=out)
 
 
 @public(method=False)
-def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+def frobenius_norm(
+    input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Return the root of the sum of squares over dims."""
     return vector_norm(input, 2, dim or None, keepdim, out=out)

@@ -21,16 +21,36 @@ from . import archive, rebuild
 from .archive import Reader, Writer, is_path, is_zip
 from .pickler import TorchPickler
 from .rebuild import StorageType, TypedStorage
-from .unpickler import FullUnpickler, WeightsUnpickler, add_safe_globals, clear_safe_globals, get_safe_globals, refuse, safe_globals
+from .unpickler import (
+    FullUnpickler,
+    WeightsUnpickler,
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    refuse,
+    safe_globals,
+)
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
 
 
 def save(
-    obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False
+    obj: object,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
 ) -> None:
     """Write an object to a path or a file object open for binary writing.
 
@@ -55,11 +75,21 @@ def save(
         for key, storage in enumerate(pickler.storages):
             writer.put(f"data/{key}", storage.host() if storage.nbytes else b"")
         writer.put("version", b"3\n")
-        writer.put(".data/serialization_id", f"{random.SystemRandom().randrange(10**40):040d}".encode())
+        writer.put(
+            ".data/serialization_id", f"{random.SystemRandom().randrange(10**40):040d}".encode()
+        )
         writer.close()
 
 
-def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args: Any) -> Any:
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
     """Read what `save` (or torch) wrote, from a path or a file object open for binary reading.
 
     map_location: a device or its name, a dict from location to location, or a function of a storage and its location.
@@ -85,11 +115,15 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
             storages = _ZipStorages(reader, place, bool(mmap))
             return _unpickle(io.BytesIO(reader.get("data.pkl")), storages, weights_only, encoding)
         if mmap:
-            raise RuntimeError("mmap can only be used with files saved in the zip format, please save your checkpoint with it in order to use mmap.")
+            raise RuntimeError(
+                "mmap can only be used with files saved in the zip format, please save your checkpoint with it in order to use mmap."
+            )
         return _load_legacy(file, place, weights_only, encoding)
 
 
-def _unpickle(file: io.BytesIO, storages: Callable[[Any], Any], weights_only: bool, encoding: str) -> Any:
+def _unpickle(
+    file: io.BytesIO, storages: Callable[[Any], Any], weights_only: bool, encoding: str
+) -> Any:
     if weights_only:
         return WeightsUnpickler(file.getvalue(), storages, encoding).load()
     return FullUnpickler(file, storages, encoding=encoding).load()
@@ -115,10 +149,20 @@ def _settle(data: np.ndarray, dt: Any, place: Place, location: str) -> TypedStor
 
 def _check_id(pid: Any) -> tuple[Any, str, str, int]:
     if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] not in ("storage", b"storage"):
-        raise refuse(f"Unknown typename for persistent_load, expected 'storage' but got {pid[0]!r}" if isinstance(pid, tuple) and pid else "a storage without a name")
+        raise refuse(
+            f"Unknown typename for persistent_load, expected 'storage' but got {pid[0]!r}"
+            if isinstance(pid, tuple) and pid
+            else "a storage without a name"
+        )
     kind, key, location, count = pid[1:5]
     key, location = (v.decode() if isinstance(v, bytes) else v for v in (key, location))
-    if not isinstance(kind, StorageType) or not isinstance(key, str) or not isinstance(location, str) or count.__class__ is not int or count < 0:
+    if (
+        not isinstance(kind, StorageType)
+        or not isinstance(key, str)
+        or not isinstance(location, str)
+        or count.__class__ is not int
+        or count < 0
+    ):
         raise refuse("a storage is described in a way no checkpoint does")
     return kind.dtype, key, location, count
 
@@ -129,7 +173,11 @@ class _ZipStorages:
     def __init__(self, reader: Reader, place: Place, mapped: bool) -> None:
         self.reader, self.place, self.mapped = reader, place, mapped
         self.found: dict[str, TypedStorage] = {}
-        order = reader.get("byteorder").decode("ascii", "replace") if reader.has("byteorder") else sys.byteorder
+        order = (
+            reader.get("byteorder").decode("ascii", "replace")
+            if reader.has("byteorder")
+            else sys.byteorder
+        )
         if order not in ("little", "big"):
             raise ValueError(f"Unknown endianness type: {order}")
         self.swap = order != sys.byteorder
@@ -142,8 +190,12 @@ class _ZipStorages:
         nbytes = count * (dt.itemsize if dt is not None else 1)
         name = f"data/{key}"
         if self.reader.size(name) != nbytes:
-            raise RuntimeError(f"the checkpoint is damaged: storage {key} has {self.reader.size(name)} bytes where its tensors expect {nbytes}")
-        data = self.reader.map(name) if self.mapped else np.frombuffer(self.reader.get(name), np.uint8)
+            raise RuntimeError(
+                f"the checkpoint is damaged: storage {key} has {self.reader.size(name)} bytes where its tensors expect {nbytes}"
+            )
+        data = (
+            self.reader.map(name) if self.mapped else np.frombuffer(self.reader.get(name), np.uint8)
+        )
         if self.swap:
             data = rebuild.swap_bytes(data, dt)
         made = self.found[key] = _settle(data, dt, self.place, location)
@@ -168,7 +220,9 @@ class _LateStorages:
         if key not in self.found:
             nbytes = count * (dt.itemsize if dt is not None else 1)
             if nbytes > self.limit:
-                raise RuntimeError(f"the checkpoint is damaged: storage {key} should have {nbytes} bytes, the file has {self.limit}")
+                raise RuntimeError(
+                    f"the checkpoint is damaged: storage {key} should have {nbytes} bytes, the file has {self.limit}"
+                )
             self.found[key] = _settle(np.zeros(nbytes, np.uint8), dt, self.place, location), count
         return self.found[key][0]
 
@@ -190,7 +244,10 @@ def _load_legacy(file: BinaryIO, place: Place, weights_only: bool, encoding: str
         value = FullUnpickler(rest, storages, encoding=encoding).load()
         machine.at += rest.tell()
     keys = machine.load()
-    at, swap = machine.at, isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little")
+    at, swap = (
+        machine.at,
+        isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little"),
+    )
     for key in keys:
         if key not in storages.found:
             raise RuntimeError(f"the checkpoint is damaged: storage {key} belongs to no tensor")
@@ -201,6 +258,8 @@ def _load_legacy(file: BinaryIO, place: Place, weights_only: bool, encoding: str
             raise RuntimeError("the checkpoint is damaged: it ends before its storages do")
         if nbytes:
             raw = np.frombuffer(data, np.uint8, nbytes, at + 8)
-            made.storage.backend.write(made.storage.buffer(), 0, rebuild.swap_bytes(raw, made.dtype) if swap else raw)
+            made.storage.backend.write(
+                made.storage.buffer(), 0, rebuild.swap_bytes(raw, made.dtype) if swap else raw
+            )
         at += 8 + nbytes
     return value

@@ -36,7 +36,9 @@ def output(f: Any) -> Iterator[BinaryIO]:
     """Open what is written to: a path gets the whole file at once, when all went well; a file object is written as it is."""
     if not is_path(f):
         if not hasattr(f, "write"):
-            raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+            raise AttributeError(
+                "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+            )
         yield f
         return
     path = os.fspath(f)
@@ -70,7 +72,10 @@ class Writer:
     """Write entries to a zip file under one folder, their data aligned."""
 
     def __init__(self, file: BinaryIO, folder: str) -> None:
-        self.zip, self.folder = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True), folder
+        self.zip, self.folder = (
+            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True),
+            folder,
+        )
 
     def put(self, name: str, data: Any) -> None:
         """Write one entry: bytes or a contiguous array of bytes."""
@@ -102,7 +107,11 @@ class Reader:
         self.entries = {info.filename: info for info in self.zip.infolist()}
         pickles = [n for n in self.entries if n.endswith("/data.pkl") and n.count("/") == 1]
         if len(pickles) != 1:
-            what = "file in archive is not in a subdirectory" if not pickles else "more than one data.pkl"
+            what = (
+                "file in archive is not in a subdirectory"
+                if not pickles
+                else "more than one data.pkl"
+            )
             raise RuntimeError(BROKEN.format(f"{what}: data.pkl"))
         self.folder = pickles[0].partition("/")[0]
 
@@ -141,7 +150,7 @@ class Reader:
         try:
             with self.zip.open(info) as entry:
                 start = entry._orig_compress_start  # type: ignore[attr-defined]
-            return np.memmap(self.path, np.uint8, "r", offset=start, shape=(info.file_size,))
+            return np.memmap(str(self.path), np.uint8, "r", offset=start, shape=(info.file_size,))
         except (zipfile.BadZipFile, ValueError, OSError) as error:
             raise RuntimeError(BROKEN.format(f"failed mapping file {name}: {error}")) from error
 
@@ -162,7 +171,9 @@ def source(f: Any) -> Iterator[tuple[BinaryIO, str | None]]:
             yield file, os.fspath(f)
         return
     if not hasattr(f, "read"):
-        raise AttributeError(f"'{type(f).__name__}' object has no attribute 'read'. expected 'f' to be string, path, or a file-like object with a 'read' attribute")
+        raise AttributeError(
+            f"'{type(f).__name__}' object has no attribute 'read'. expected 'f' to be string, path, or a file-like object with a 'read' attribute"
+        )
     if not (hasattr(f, "seek") and hasattr(f, "tell")):
         yield io.BytesIO(f.read()), None
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import pickle
 from collections import OrderedDict
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 from ..dtypes import dtype
 from ..memory_format import memory_format
@@ -50,10 +50,13 @@ class StorageReference:
         self.storage, self.dtype, self.place = storage, dt, place
 
 
-class TorchPickler(pickle._Pickler):  # type: ignore[name-defined]
+_Base: Any = pickle._Pickler
+
+
+class TorchPickler(_Base):
     """Pickle an object; `storages` lists what data entries the file needs, in the order of their keys."""
 
-    dispatch = pickle._Pickler.dispatch.copy()  # type: ignore[attr-defined]
+    dispatch: ClassVar[dict[type, Any]] = _Base.dispatch.copy()
 
     def __init__(self, file: BinaryIO, protocol: int = 2) -> None:
         super().__init__(file, protocol)
@@ -68,12 +71,18 @@ class TorchPickler(pickle._Pickler):  # type: ignore[name-defined]
             return None
         storage, dt = obj.storage, obj.dtype
         if storage.nbytes and dt is not None and self._dtypes.setdefault(id(storage), dt) is not dt:
-            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different types"
+            )
         key = self._keys.get(id(storage))
         if key is None:
             key = self._keys[id(storage)] = str(len(self.storages))
             self.storages.append(storage)
-        kind = _name("torch", NAME_OF[dt]) if dt in NAME_OF else _name("torch.storage", "UntypedStorage")
+        kind = (
+            _name("torch", NAME_OF[dt])
+            if dt in NAME_OF
+            else _name("torch.storage", "UntypedStorage")
+        )
         count = storage.nbytes // (dt.itemsize if dt in NAME_OF else 1)
         return ("storage", kind, key, str(obj.place), count)
 
@@ -86,7 +95,9 @@ class TorchPickler(pickle._Pickler):  # type: ignore[name-defined]
         if kind is Size:
             return _name("torch", "Size"), (tuple(obj),)
         if kind is device:
-            return _name("torch", "device"), ((obj.type,) if obj.index is None else (obj.type, obj.index))
+            return _name("torch", "device"), (
+                (obj.type,) if obj.index is None else (obj.type, obj.index)
+            )
         if kind is UntypedStorage:
             raise TypeError("a storage is saved through the tensors that view it")
         return NotImplemented
@@ -156,16 +167,29 @@ def _torch_name(obj: Any, module: str, name: str) -> Name | None:
 
 def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
     kind = type(t)
-    parameter = any(c.__name__ == "Parameter" and c.__module__.startswith("cltensor") for c in kind.__mro__)
+    parameter = any(
+        c.__name__ == "Parameter" and c.__module__.startswith("cltensor") for c in kind.__mro__
+    )
     dt = t.dtype
     typed = dt in NAME_OF
     storage = StorageReference(t._storage, dt if typed else None, t.device)
-    own: Any = (storage, t._offset, tuple(t.shape), tuple(t._strides), bool(t.requires_grad) and not parameter, OrderedDict())
+    own: Any = (
+        storage,
+        t._offset,
+        tuple(t.shape),
+        tuple(t._strides),
+        bool(t.requires_grad) and not parameter,
+        OrderedDict(),
+    )
     function = _name("torch._utils", "_rebuild_tensor_v2")
     if not typed:
         function, own = _name("torch._utils", "_rebuild_tensor_v3"), (*own, dt)
     if parameter and kind.__name__ == "Parameter":
-        return _name("torch._utils", "_rebuild_parameter"), (_Plain(function, own), bool(t.requires_grad), OrderedDict())
+        return _name("torch._utils", "_rebuild_parameter"), (
+            _Plain(function, own),
+            bool(t.requires_grad),
+            OrderedDict(),
+        )
     if kind is Tensor:
         return function, own
     return _name("torch._tensor", "_rebuild_from_type_v2"), (function, kind, own, {})

@@ -14,7 +14,14 @@ import numpy as np
 
 from .. import dtypes
 from ..layouts import storage_extent
-from ..memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format, sparse_coo, strided
+from ..memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+    sparse_coo,
+    strided,
+)
 from ..ops.convert import canonical
 from ..runtime import device, get_backend
 from ..size import Size
@@ -70,7 +77,9 @@ def locate(location: str) -> device:
                 "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please "
                 "use torch.load with map_location=torch.device('cpu') to map your storages to the CPU."
             ) from error
-        raise RuntimeError(f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location})") from error
+        raise RuntimeError(
+            f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location})"
+        ) from error
 
 
 def placement(map_location: Any) -> Callable[[Storage | None, str], device | Storage | None]:
@@ -83,7 +92,9 @@ def placement(map_location: Any) -> Callable[[Storage | None, str], device | Sto
         target = locate(str(device(map_location)))
         return lambda storage, location: target
     if not callable(map_location):
-        raise TypeError(f"map_location should be a device, a string, a dict or a function, not {type(map_location).__name__}")
+        raise TypeError(
+            f"map_location should be a device, a string, a dict or a function, not {type(map_location).__name__}"
+        )
 
     def ask(storage: Storage | None, location: str) -> device | Storage | None:
         if storage is None:
@@ -106,12 +117,36 @@ def _ints(values: Any, what: str) -> tuple[int, ...]:
     return made
 
 
-def tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None, metadata: Any = None) -> Tensor:
+def tensor_v2(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any = False,
+    hooks: Any = None,
+    metadata: Any = None,
+) -> Tensor:
     """Make a tensor over a loaded storage."""
-    return _tensor(storage, storage.dtype if isinstance(storage, TypedStorage) else None, offset, size, stride, requires_grad)
+    return _tensor(
+        storage,
+        storage.dtype if isinstance(storage, TypedStorage) else None,
+        offset,
+        size,
+        stride,
+        requires_grad,
+    )
 
 
-def tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dt: Any, metadata: Any = None) -> Tensor:
+def tensor_v3(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    dt: Any,
+    metadata: Any = None,
+) -> Tensor:
     """Make a tensor of a given dtype over a loaded storage of bytes."""
     return _tensor(storage, dt, offset, size, stride, requires_grad)
 
@@ -121,10 +156,16 @@ def tensor_v1(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
     return tensor_v2(storage, offset, size, stride)
 
 
-def _tensor(storage: Any, dt: Any, offset: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+def _tensor(
+    storage: Any, dt: Any, offset: Any, size: Any, stride: Any, requires_grad: Any
+) -> Tensor:
     if not isinstance(storage, TypedStorage) or not isinstance(dt, dtypes.dtype):
         raise RuntimeError("the checkpoint has a tensor without a storage or without a dtype")
-    shape, strides, (start,) = _ints(size, "sizes"), _ints(stride, "strides"), _ints((offset,), "a storage offset")
+    shape, strides, (start,) = (
+        _ints(size, "sizes"),
+        _ints(stride, "strides"),
+        _ints((offset,), "a storage offset"),
+    )
     if len(shape) != len(strides):
         raise RuntimeError(f"the checkpoint has a tensor with sizes {shape} and strides {strides}")
     needed = storage_extent(shape, strides, start) * dt.itemsize if 0 not in shape else 0
@@ -143,10 +184,7 @@ def parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Tensor:
     """Make a Parameter of a tensor."""
     if not isinstance(data, Tensor):
         raise RuntimeError("the checkpoint has a parameter that is no tensor")
-    made = data.detach()
-    cls = sys.modules["cltensor"].nn.Parameter  # type: ignore[attr-defined]
-    made = cls(made, bool(requires_grad))
-    return made
+    return _parameter_class()(data.detach(), bool(requires_grad))
 
 
 def parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Tensor:
@@ -170,7 +208,12 @@ def set_state(t: Tensor, state: Any) -> Tensor:
     """Give a tensor attributes of its user's; never one that the library itself uses."""
     values = state[0] if isinstance(state, tuple) and state else state
     for name, value in (values or {}).items() if isinstance(values, dict) else ():
-        if isinstance(name, str) and not name.startswith("_") and name not in t.__dict__ and not hasattr(type(t), name):
+        if (
+            isinstance(name, str)
+            and not name.startswith("_")
+            and name not in t.__dict__
+            and not hasattr(type(t), name)
+        ):
             t.__dict__[name] = value
     return t
 
@@ -214,7 +257,7 @@ class Layout:
 
 
 def _parameter_class() -> Any:
-    return sys.modules["cltensor"].nn.Parameter  # type: ignore[attr-defined]
+    return sys.modules["cltensor"].nn.Parameter
 
 
 # Called when a file names them, in torch's names; values are what the file may get hold of.

@@ -71,7 +71,9 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 def modern(module: str, name: str) -> tuple[str, str]:
     """Turn Python 2's module names into today's."""
-    return ("builtins" if module == "__builtin__" else "copyreg" if module == "copy_reg" else module), name
+    return (
+        "builtins" if module == "__builtin__" else "copyreg" if module == "copy_reg" else module
+    ), name
 
 
 def find_class(module: str, name: str) -> Any:
@@ -91,7 +93,9 @@ def find_class(module: str, name: str) -> Any:
                 return place
             except (ImportError, AttributeError):
                 continue
-        raise pickle.UnpicklingError(f"the checkpoint needs {module}.{name}, which this library does not have")
+        raise pickle.UnpicklingError(
+            f"the checkpoint needs {module}.{name}, which this library does not have"
+        )
     place = importlib.import_module(module)
     for part in name.split("."):
         place = getattr(place, part)
@@ -130,7 +134,9 @@ def refuse(text: str) -> pickle.UnpicklingError:
 class WeightsUnpickler:
     """Run a pickle's instructions, the harmless ones."""
 
-    def __init__(self, data: bytes, load_storage: Callable[[Any], Any], encoding: str = "utf-8") -> None:
+    def __init__(
+        self, data: bytes, load_storage: Callable[[Any], Any], encoding: str = "utf-8"
+    ) -> None:
         self.data, self.at, self.encoding, self._load_storage = data, 0, encoding, load_storage
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
@@ -148,7 +154,17 @@ class WeightsUnpickler:
                 if step is None:
                     raise refuse(f"Unsupported operand {code}")
                 step(self)
-        except (IndexError, KeyError, struct.error, TypeError, ValueError, UnicodeDecodeError, AttributeError, OverflowError, RecursionError) as error:
+        except (
+            IndexError,
+            KeyError,
+            struct.error,
+            TypeError,
+            ValueError,
+            UnicodeDecodeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             if isinstance(error, pickle.UnpicklingError):
                 raise
             raise refuse(f"the pickle is damaged: {type(error).__name__}: {error}") from error
@@ -234,10 +250,14 @@ class WeightsUnpickler:
             else:
                 target.__dict__.update(state)
         else:
-            raise refuse(f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got {type(target)}")
+            raise refuse(
+                f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got {type(target)}"
+            )
 
 
-def _step(*codes: int) -> Callable[[Callable[[WeightsUnpickler], None]], Callable[[WeightsUnpickler], None]]:
+def _step(
+    *codes: int,
+) -> Callable[[Callable[[WeightsUnpickler], None]], Callable[[WeightsUnpickler], None]]:
     def register(fn: Callable[[WeightsUnpickler], None]) -> Callable[[WeightsUnpickler], None]:
         for code in codes:
             _STEPS[code] = fn
@@ -253,9 +273,17 @@ def _constant(code: int, make: Callable[[], Any]) -> None:
     _STEPS[code] = lambda m: m.push(make())
 
 
-for _code, _make in {
-    ord("N"): lambda: None, 0x88: lambda: True, 0x89: lambda: False, ord("}"): dict, ord("]"): list, ord(")"): tuple, 0x8F: set, ord("("): lambda: _MARK,
-}.items():  # fmt: skip
+_CONSTANTS: dict[int, Callable[[], Any]] = {
+    ord("N"): lambda: None,
+    0x88: lambda: True,
+    0x89: lambda: False,
+    ord("}"): dict,
+    ord("]"): list,
+    ord(")"): tuple,
+    0x8F: set,
+    ord("("): lambda: _MARK,
+}
+for _code, _make in _CONSTANTS.items():
     _constant(_code, _make)
 
 
@@ -455,4 +483,11 @@ def _pop(m: WeightsUnpickler) -> None:
     m.stack.pop()
 
 
-__all__ = ["FullUnpickler", "WeightsUnpickler", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
+__all__ = [
+    "FullUnpickler",
+    "WeightsUnpickler",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "safe_globals",
+]

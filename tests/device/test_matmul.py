@@ -100,7 +100,21 @@ def test_graph(line: str) -> None:
     assert tree(value.grad_fn) == GRAPHS[line]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "complex64", "complex128", "int8", "uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float16",
+        "bfloat16",
+        "float64",
+        "complex64",
+        "complex128",
+        "int8",
+        "uint8",
+        "int16",
+        "int32",
+        "int64",
+    ],
+)
 def test_dtypes(dtype: str) -> None:
     base = {"float16": "float32", "bfloat16": "float32"}.get(dtype, dtype)
     x, y = data(5, 33, dtype=base), data(33, 4, seed=3, dtype=base)
@@ -112,7 +126,11 @@ def test_dtypes(dtype: str) -> None:
     found = a @ b
     assert found.dtype is dt
     close(found.cpu(), expected, {"float16": 2e-2, "bfloat16": 0.3}.get(dtype, 1e-4))
-    close((a.t()[:, 1:].t() @ b).cpu(), expected[1:], {"float16": 2e-2, "bfloat16": 0.3}.get(dtype, 1e-4))
+    close(
+        (a.t()[:, 1:].t() @ b).cpu(),
+        expected[1:],
+        {"float16": 2e-2, "bfloat16": 0.3}.get(dtype, 1e-4),
+    )
 
 
 def test_strided_operands() -> None:
@@ -178,7 +196,9 @@ def test_einsum_forms() -> None:
     close(torch.einsum(t(a), [0, 1], t(b), [1, 2], [0, 2]), a @ b)
     close(torch.einsum(t(a), [..., 0, 1], [..., 1, 0]), a.T)
     close(torch.einsum("ij , jk -> ki", [t(a), t(b)]), (a @ b).T)
-    xs = tuple(t(data(*s, seed=i, dtype="float64"), True) for i, s in enumerate(((2, 3), (3, 3, 4))))
+    xs = tuple(
+        t(data(*s, seed=i, dtype="float64"), True) for i, s in enumerate(((2, 3), (3, 3, 4)))
+    )
     assert torch.autograd.gradcheck(lambda x, y: torch.einsum("ij,jjk->ki", x, y), xs)
 
 
@@ -188,10 +208,27 @@ def test_tensor_products() -> None:
     close(torch.tensordot(t(a), t(b), ([1, 2], [0, 1])), np.tensordot(a, b, ([1, 2], [0, 1])), 1e-4)
     close(torch.tensordot(t(a), t(a), 0), np.tensordot(a, a, 0))
     close(torch.inner(t(a), t(data(5, 4))), np.inner(a, data(5, 4)))
-    close(torch.kron(t(data(2, 3)), t(data(4,))), np.kron(data(2, 3), data(4)))
-    close(torch.cross(t(data(2, 3)), t(data(2, 3, seed=1)), dim=1), np.cross(data(2, 3), data(2, 3, seed=1)))
+    close(
+        torch.kron(
+            t(data(2, 3)),
+            t(
+                data(
+                    4,
+                )
+            ),
+        ),
+        np.kron(data(2, 3), data(4)),
+    )
+    close(
+        torch.cross(t(data(2, 3)), t(data(2, 3, seed=1)), dim=1),
+        np.cross(data(2, 3), data(2, 3, seed=1)),
+    )
     close(torch.outer(t(data(3)), t(data(4))), np.outer(data(3), data(4)))
-    close(torch.bilinear(t(data(6, 3)), t(data(6, 4)), t(data(5, 3, 4)), t(data(5))), np.einsum("ni,oij,nj->no", data(6, 3), data(5, 3, 4), data(6, 4)) + data(5), 1e-4)
+    close(
+        torch.bilinear(t(data(6, 3)), t(data(6, 4)), t(data(5, 3, 4)), t(data(5))),
+        np.einsum("ni,oij,nj->no", data(6, 3), data(5, 3, 4), data(6, 4)) + data(5),
+        1e-4,
+    )
 
 
 ERRORS = {

@@ -17,7 +17,23 @@ import cltensor as torch
 from cltensor import serialization
 from cltensor.serialization import load, save
 
-DTYPES = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 def saved(obj: Any, **kwargs: Any) -> io.BytesIO:
@@ -78,7 +94,8 @@ def test_pending_values_are_computed() -> None:
 
 def test_requires_grad() -> None:
     found = again([torch.ones(2, requires_grad=True), torch.ones(2)])
-    assert found[0].requires_grad and found[0].is_leaf
+    assert found[0].requires_grad
+    assert found[0].is_leaf
     assert not found[1].requires_grad
 
 
@@ -138,7 +155,13 @@ def test_mmap(tmp_path: Path) -> None:
 
 def test_map_location() -> None:
     file = saved(torch.ones(2))
-    for where in ("cpu", torch.device("cpu"), {"cpu": "cpu"}, lambda storage, location: storage, lambda storage, location: None):
+    for where in (
+        "cpu",
+        torch.device("cpu"),
+        {"cpu": "cpu"},
+        lambda storage, location: storage,
+        lambda storage, location: None,
+    ):
         file.seek(0)
         assert load(file, map_location=where).device == torch.device("cpu")
     file.seek(0)
@@ -147,7 +170,13 @@ def test_map_location() -> None:
 
 
 def test_a_file_of_the_other_byte_order() -> None:
-    file = saved({"f": torch.tensor([1.0, 2.5]), "c": torch.tensor([1 + 2j]), "h": torch.tensor([258], dtype=torch.int16)})
+    file = saved(
+        {
+            "f": torch.tensor([1.0, 2.5]),
+            "c": torch.tensor([1 + 2j]),
+            "h": torch.tensor([258], dtype=torch.int16),
+        }
+    )
     turned = io.BytesIO()
     widths = {"archive/data/0": 4, "archive/data/1": 4, "archive/data/2": 2}
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(turned, "w") as new:
@@ -174,7 +203,7 @@ def test_damaged_files() -> None:
         with pytest.raises(RuntimeError, match="PytorchStreamReader"):
             load(io.BytesIO(whole[:end]))
     at = whole.index(torch.arange(100.0).numpy().tobytes())
-    with pytest.raises(RuntimeError, match="CRC|failed reading"):
+    with pytest.raises(RuntimeError, match=r"CRC|failed reading"):
         load(io.BytesIO(whole[: at + 8] + b"\xff" + whole[at + 9 :]))
     with pytest.raises(pickle.UnpicklingError):
         load(io.BytesIO(b"hello world"))
@@ -211,9 +240,14 @@ class Harmless:
 
 
 def test_other_classes_are_refused_by_name() -> None:
-    with pytest.raises(pickle.UnpicklingError, match="module posix is blocked|module nt is blocked"):
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"module posix is blocked|module nt is blocked"
+    ):
         again(Evil())
-    with pytest.raises(pickle.UnpicklingError, match="Unsupported global: GLOBAL .*Harmless was not an allowed global by default.*add_safe_globals"):
+    with pytest.raises(
+        pickle.UnpicklingError,
+        match=r"Unsupported global: GLOBAL .*Harmless was not an allowed global by default.*add_safe_globals",
+    ):
         again(Harmless())
     with pytest.raises(pickle.UnpicklingError, match=r"numpy\._?core\.multiarray\.scalar"):
         again(np.float64(3))
@@ -236,11 +270,20 @@ def hostile(body: bytes) -> io.BytesIO:
     return rewritten(saved(torch.ones(4)), {"data.pkl": b"\x80\x02" + body + b"."})
 
 
-STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x04tQ"
+STORAGE = (
+    b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x04tQ"
+)
 
 
 def rebuilt(offset: bytes, size: bytes, stride: bytes) -> io.BytesIO:
-    return hostile(b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + offset + size + stride + b"\x89ccollections\nOrderedDict\n)RtR")
+    return hostile(
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + STORAGE
+        + offset
+        + size
+        + stride
+        + b"\x89ccollections\nOrderedDict\n)RtR"
+    )
 
 
 def test_tensors_must_fit_their_storage() -> None:
@@ -270,8 +313,17 @@ def test_hostile_pickles(body: bytes) -> None:
 
 
 def test_attributes_of_a_tensor_cannot_be_overwritten() -> None:
-    body = b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
-    t = load(hostile(body + b"}(X\x05\x00\x00\x00shapeK\x63X\x0e\x00\x00\x00_lazy_strides_K\x01X\x04\x00\x00\x00noteK\x07ub"))
+    body = (
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + STORAGE
+        + b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
+    )
+    t = load(
+        hostile(
+            body
+            + b"}(X\x05\x00\x00\x00shapeK\x63X\x0e\x00\x00\x00_lazy_strides_K\x01X\x04\x00\x00\x00noteK\x07ub"
+        )
+    )
     assert t.shape == (2,)
     assert t.note == 7
     assert "_lazy_strides_" not in t.__dict__

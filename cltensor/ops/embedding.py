@@ -1,0 +1,59 @@
+"""Rows of a table by index, and the gradient that adds up what each row was used for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..autograd import record as graph
+from ..autograd.mode import no_grad
+from .arithmetic import where
+from .core import Tensor
+from .row import FUNCTIONS, public
+
+
+def _rows(weight: Tensor, flat: Tensor) -> Tensor:
+    try:
+        return FUNCTIONS["index_select"](weight, 0, flat)
+    except (IndexError, RuntimeError) as error:
+        if "out of" in str(error):
+            raise IndexError("index out of range in self") from None
+        raise
+
+
+def _back(ctx: Any, g: Tensor) -> tuple:
+    shape, flat = ctx.shapes[0], ctx.indices.reshape(-1)
+    rows = g.reshape(-1, shape[1])
+    if ctx.padding_idx >= 0:
+        rows = where((flat == ctx.padding_idx).unsqueeze(1), 0.0, rows)
+    if ctx.scale_grad_by_freq:
+        used = rows.new_zeros(shape[0]).index_add(0, flat, rows.new_ones(flat.numel()))
+        rows = rows / used.index_select(0, flat).unsqueeze(1)
+    return (rows.new_zeros(shape).index_add(0, flat, rows),)
+
+
+@public(method=False)
+def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    """Look up rows of `weight` (V, D) by int32 or int64 indices of any shape (…); result (…, D)."""
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if indices.dtype is not dtypes.int64 and indices.dtype is not dtypes.int32:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments for embedding)"
+        )
+    with no_grad():
+        out = _rows(weight.detach(), indices.reshape(-1)).view(*indices.shape, weight.shape[1])
+    if graph.needs_grad(weight):
+        saved = {"indices": indices, "padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
+        graph.record("EmbeddingBackward0", (weight,), out, _back, saved)
+    return out
+
+
+def renormalize(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the used rows of the table down, in place, so that no norm exceeds `max_norm`."""
+    with no_grad():
+        flat = indices.reshape(-1)
+        rows = _rows(weight, flat)
+        norms = FUNCTIONS["norm"](rows, norm_type, 1, True)
+        weight.index_copy_(0, flat, rows * where(norms > max_norm, max_norm / (norms + 1e-7), 1.0))
