@@ -9,23 +9,79 @@ import builtins as _builtins
 import math as _math
 
 from . import autograd, dtypes
-from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .dtypes import (
-    bfloat16, bool, cdouble, cfloat, chalf, complex32, complex64, complex128, double, dtype, finfo, float, float16, float32, float64, get_default_dtype,
-    half, iinfo, int, int8, int16, int32, int64, long, set_default_dtype, short, uint8, uint16, uint32, uint64,
+    bfloat16,
+    bool,
+    cdouble,
+    cfloat,
+    chalf,
+    complex32,
+    complex64,
+    complex128,
+    double,
+    dtype,
+    finfo,
+    float,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    half,
+    iinfo,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    set_default_dtype,
+    short,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )  # fmt: skip
 from .errors import OutOfMemoryError
 from .runtime import device, get_default_device, set_default_device
 from .size import Size
+
 from .tensor import Tensor, UntypedStorage  # isort: skip
 from . import creation  # isort: skip
 from . import cuda, legacy, linalg, nn, opencl, random, special  # isort: skip
-from .legacy import *  # noqa: F403  isort: skip - FloatTensor and its kin
+from .legacy import *
+
 from .ops import return_types  # isort: skip
-from .memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, sparse_coo, strided  # isort: skip
+from .memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    strided,
+)  # isort: skip
+
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
 from .printing import set_printoptions  # isort: skip
-from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # isort: skip
+from .random import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)  # isort: skip
+
 from .runtime.stats import STATS as _STATS  # isort: skip
 from .serialization import load, save  # isort: skip
 
@@ -35,8 +91,84 @@ e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
 globals().update(_FUNCTIONS)
 
+# Methods that torch also offers as functions.
+for _name in [
+    "abs_",
+    "acos_",
+    "acosh_",
+    "addmv_",
+    "arccos_",
+    "arccosh_",
+    "arcsin_",
+    "arcsinh_",
+    "arctan_",
+    "arctanh_",
+    "as_strided_",
+    "asin_",
+    "asinh_",
+    "atan_",
+    "atanh_",
+    "ceil_",
+    "clamp_",
+    "clamp_max_",
+    "clamp_min_",
+    "clip_",
+    "conj_physical_",
+    "cos_",
+    "cosh_",
+    "deg2rad_",
+    "detach",
+    "detach_",
+    "erf_",
+    "erfc_",
+    "exp2_",
+    "exp_",
+    "expm1_",
+    "fix_",
+    "floor_",
+    "frac_",
+    "gcd_",
+    "get_device",
+    "i0_",
+    "index_put_",
+    "is_conj",
+    "is_inference",
+    "is_neg",
+    "is_signed",
+    "lcm_",
+    "ldexp_",
+    "log10_",
+    "log1p_",
+    "log2_",
+    "log_",
+    "logit_",
+    "nan_to_num_",
+    "neg_",
+    "negative_",
+    "rad2deg_",
+    "reciprocal_",
+    "resize_as_",
+    "round_",
+    "rsqrt_",
+    "sigmoid_",
+    "sin_",
+    "sinc_",
+    "sinh_",
+    "sqrt_",
+    "square_",
+    "tan_",
+    "tanh_",
+    "trunc_",
+    "xlogy_",
+]:
+    globals()[_name] = getattr(Tensor, _name)
+for _name in ["celu", "selu", "rrelu", "cosine_similarity", "pairwise_distance"]:
+    if hasattr(nn.functional, _name):
+        globals()[_name] = getattr(nn.functional, _name)
+del _name
 
-def stats():  # type: ignore[no-untyped-def]
+
+def stats():
     """Return a snapshot of the counters: launches, builds, disk hits, copies, bytes moved, splits by reason."""
     return _STATS.snapshot()
 
@@ -51,34 +183,34 @@ def is_storage(obj: object) -> _builtins.bool:
     return isinstance(obj, UntypedStorage)
 
 
-def is_floating_point(input: Tensor) -> _builtins.bool:  # noqa: A002
+def is_floating_point(input: Tensor) -> _builtins.bool:
     """Tell whether the dtype is a real floating type."""
     return input.dtype.is_floating_point
 
 
-def is_complex(input: Tensor) -> _builtins.bool:  # noqa: A002
+def is_complex(input: Tensor) -> _builtins.bool:
     """Tell whether the dtype is complex."""
     return input.dtype.is_complex
 
 
-def is_nonzero(input: Tensor) -> _builtins.bool:  # noqa: A002
+def is_nonzero(input: Tensor) -> _builtins.bool:
     """Tell whether the only element is not zero."""
     return input.is_nonzero()
 
 
-def numel(input: Tensor) -> _builtins.int:  # noqa: A002
+def numel(input: Tensor) -> _builtins.int:
     """Return the number of elements."""
     return input.numel()
 
 
-def broadcast_shapes(*shapes):  # type: ignore[no-untyped-def]
+def broadcast_shapes(*shapes):
     """Return the shape that shapes broadcast to."""
     from .layouts import broadcast_shapes as joint
 
     return Size(joint(*[(s,) if isinstance(s, _builtins.int) else tuple(s) for s in shapes]))
 
 
-def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:  # noqa: A002
+def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:
     """Tell whether shapes agree."""
     return input.shape == other.shape
 
@@ -94,12 +226,12 @@ def set_num_threads(n: _builtins.int) -> None:
     """Accepted for torch's programs; the OpenCL driver owns its threads."""
 
 
-def use_deterministic_algorithms(mode: _builtins.bool, *, warn_only: _builtins.bool = False) -> None:
+def use_deterministic_algorithms(
+    mode: _builtins.bool, *, warn_only: _builtins.bool = False
+) -> None:
     """Accepted: every kernel is deterministic."""
 
 
 def are_deterministic_algorithms_enabled() -> _builtins.bool:
     """Return True: every kernel is deterministic."""
     return True
-
-

@@ -23,7 +23,9 @@ from .tensor import Tensor
 
 
 def _place(dev: Any) -> device:
-    return convert.canonical(default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev)
+    return convert.canonical(
+        default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev
+    )
 
 
 def _dtype(dt: Any, function: str) -> DType:
@@ -31,12 +33,21 @@ def _dtype(dt: Any, function: str) -> DType:
         return dtypes.get_default_dtype()
     if not isinstance(dt, DType):
         if dt in (float, int, bool, complex):
-            return {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[dt]
-        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dt).__name__}")
+            return {
+                float: dtypes.float64,
+                int: dtypes.int64,
+                bool: dtypes.bool,
+                complex: dtypes.complex128,
+            }[dt]
+        raise TypeError(
+            f"{function}(): argument 'dtype' must be torch.dtype, not {type(dt).__name__}"
+        )
     return dt
 
 
-def _finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: str = "") -> Tensor:
+def _finish(
+    t: Tensor, requires_grad: bool, out: Tensor | None = None, function: str = ""
+) -> Tensor:
     if out is not None:
         if out.shape != t.shape:
             if function == "arange" and out.numel():
@@ -49,7 +60,9 @@ def _finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function:
         return core.deliver(t, out, function)
     if requires_grad:
         if t.dtype.category < 2:
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         t._requires = True
     return t
 
@@ -63,7 +76,17 @@ def _shape(function: str, size: tuple, named: Any = None) -> Size:
 # ------------------------------------------------------------------------------------------- filled
 
 
-def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
+def empty(
+    *args: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """Make a tensor of undefined content."""
     shape = _shape("empty", args, size)
     if out is not None:
@@ -84,19 +107,57 @@ def filled(shape: Size, value: Any, dt: DType, dev: device) -> Tensor:
     return core.pending(Expr(IDENTITY, dt, dt, shape, (Scalar(value),)), dev)
 
 
-def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def zeros(
+    *args: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor of zeros."""
     if any(n.__class__ is int and n < 0 for n in args):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
-    return _finish(filled(_shape("zeros", args, size), 0, _dtype(dtype, "zeros"), _place(device)), requires_grad, out, "zeros")
+    return _finish(
+        filled(_shape("zeros", args, size), 0, _dtype(dtype, "zeros"), _place(device)),
+        requires_grad,
+        out,
+        "zeros",
+    )
 
 
-def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def ones(
+    *args: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor of ones."""
-    return _finish(filled(_shape("ones", args, size), 1, _dtype(dtype, "ones"), _place(device)), requires_grad, out, "ones")
+    return _finish(
+        filled(_shape("ones", args, size), 1, _dtype(dtype, "ones"), _place(device)),
+        requires_grad,
+        out,
+        "ones",
+    )
 
 
-def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor filled with a number; its dtype follows the number."""
     shape = _shape("full", (tuple(size),) if not isinstance(size, int) else (size,))
     if isinstance(fill_value, Tensor):
@@ -107,7 +168,16 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
 
 
 def _like(function: str, value: Any) -> Any:
-    def like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
+    def like(
+        input: Tensor,
+        *,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
         return _finish(_alike(input, value, dtype, device, memory_format), requires_grad)
 
     like.__name__ = like.__qualname__ = function
@@ -124,7 +194,13 @@ def _alike(input: Tensor, value: Any, dtype: Any, dev: Any, memory_format: Any =
     if not input.is_contiguous() and "contiguous_format" not in str(memory_format):
         t._set_layout(input.shape, layouts.preserve_strides(tuple(input.shape), input._strides), 0)
         if value is not None:
-            t = core.make(filled(Size((t.numel(),)), value, dt, place)._storage, input.shape, dt, place, t._strides)
+            t = core.make(
+                filled(Size((t.numel(),)), value, dt, place)._storage,
+                input.shape,
+                dt,
+                place,
+                t._strides,
+            )
     return t
 
 
@@ -133,7 +209,17 @@ zeros_like = _like("zeros_like", 0)
 ones_like = _like("ones_like", 1)
 
 
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """Make a tensor of the input's shape filled with a number."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
@@ -141,18 +227,39 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any 
     return _finish(_alike(input, fill_value, dtype, device, memory_format), requires_grad)
 
 
-def empty_strided(size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor of undefined content with given strides."""
     size, stride = tuple(size), tuple(stride)
     dt, dev = _dtype(dtype, "empty_strided"), _place(device)
     extent = layouts.storage_extent(size, stride, 0) if math.prod(size) else 0
-    t = core.make(Storage.empty(get_backend(dev), extent * dt.itemsize), Size(size), dt, dev, stride)
+    t = core.make(
+        Storage.empty(get_backend(dev), extent * dt.itemsize), Size(size), dt, dev, stride
+    )
     return _finish(t, requires_grad)
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a 0-dim tensor of a number, of the default dtype."""
-    return full((), s, dtype=_dtype(dtype, "scalar_tensor"), device=device, requires_grad=requires_grad)
+    return full(
+        (), s, dtype=_dtype(dtype, "scalar_tensor"), device=device, requires_grad=requires_grad
+    )
 
 
 # ------------------------------------------------------------------------------------------- ranges
@@ -163,12 +270,27 @@ _START_STEP = PointOp("arange", "y + z * x")
 def _ramp(count: int, start: Any, step: Any, dt: DType, dev: device) -> Tensor:
     """start + i * step in int64 or float64 (float32 without fp64), then converted."""
     whole = dt.category < 2 or (isinstance(start, int) and isinstance(step, int))
-    inner = dtypes.int64 if whole else dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
+    inner = (
+        dtypes.int64 if whole else dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
+    )
     index = core.index_expression((count,))
-    return core.pending(Expr(_START_STEP, inner, dt, Size((count,)), (index, Scalar(start), Scalar(step))), dev)
+    return core.pending(
+        Expr(_START_STEP, inner, dt, Size((count,)), (index, Scalar(start), Scalar(step))), dev
+    )
 
 
-def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def arange(
+    *args: Any,
+    start: Any = None,
+    end: Any = None,
+    step: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make the values from start (0) to end, which is excluded, in steps."""
     values = [v.item() if isinstance(v, Tensor | np.generic) else v for v in args]
     if len(values) == 1:
@@ -182,7 +304,13 @@ def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out
     for v in (start, end, step):
         if not isinstance(v, int | float):
             raise TypeError(f"arange(): arguments must be Numbers, not {type(v).__name__}")
-    dt = _dtype(dtype, "arange") if dtype is not None else dtypes.int64 if all(isinstance(v, int) for v in (start, end, step)) else dtypes.get_default_dtype()
+    dt = (
+        _dtype(dtype, "arange")
+        if dtype is not None
+        else dtypes.int64
+        if all(isinstance(v, int) for v in (start, end, step))
+        else dtypes.get_default_dtype()
+    )
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -190,24 +318,55 @@ def arange(*args: Any, start: Any = None, end: Any = None, step: Any = None, out
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if dt.category < 2:
-        start, end, step = int(start), (int(end) if dtype is not None and not isinstance(end, int) else end), int(step)
+        start, end, step = (
+            int(start),
+            (int(end) if dtype is not None and not isinstance(end, int) else end),
+            int(step),
+        )
         if step == 0:
             raise RuntimeError("step must be nonzero")
-    span = (end - start) / step if isinstance(end, float) or isinstance(start, float) or isinstance(step, float) else None
-    count = math.ceil(span) if span is not None else max(0, -((start - end) // step) if step > 0 else (start - end - step - 1) // -step)
+    span = (
+        (end - start) / step
+        if isinstance(end, float) or isinstance(start, float) or isinstance(step, float)
+        else None
+    )
+    count = (
+        math.ceil(span)
+        if span is not None
+        else max(0, -((start - end) // step) if step > 0 else (start - end - step - 1) // -step)
+    )
     return _finish(_ramp(count, start, step, dt, _place(device)), requires_grad, out, "arange")
 
 
-def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def range_(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Make the values from start to end inclusive (deprecated form of `arange`)."""
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
     if end is None:
         start, end = 0, start
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    return _finish(_ramp(int((end - start) / step + 1), start, step, _dtype(dtype, "range"), _place(device)), requires_grad, out, "range")
+    return _finish(
+        _ramp(int((end - start) / step + 1), start, step, _dtype(dtype, "range"), _place(device)),
+        requires_grad,
+        out,
+        "range",
+    )
 
 
 # Both halves count from their own end, so that the last value is exactly `end`.
@@ -229,27 +388,62 @@ def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: 
     return core.pending(Expr(_LINEAR, inner, dt, Size((steps,)), args), dev)
 
 
-def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make evenly spaced values, both ends included."""
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     t = _spaced(start, end, steps, _dtype(dtype, "linspace"), _place(device), "linspace")
     return _finish(t, requires_grad, out, "linspace")
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make powers of the base with evenly spaced exponents."""
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     dt, dev = _dtype(dtype, "logspace"), _place(device)
     inner = dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
     exponents = _spaced(start, end, steps, inner, dev, "logspace")
-    t = core.pending(core.expression(_POWER, inner, dt, (exponents, float(base)), exponents.shape), dev)
+    t = core.pending(
+        core.expression(_POWER, inner, dt, (exponents, float(base)), exponents.shape), dev
+    )
     return _finish(t, requires_grad, out, "logspace")
 
 
 _EYE = PointOp("eye", "where(x / y == x % y, 1, 0)")
 
 
-def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a matrix with ones on the diagonal."""
     m = n if m is None else m
     if n < 0:
@@ -258,35 +452,141 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
         raise RuntimeError(f"m must be greater or equal to 0, got {m}")
     dt = _dtype(dtype, "eye")
     index = core.index_expression((n, m))
-    t = core.pending(Expr(_EYE, dtypes.int64, dt, Size((n, m)), (index, Scalar(max(m, 1)))), _place(device))
+    t = core.pending(
+        Expr(_EYE, dtypes.int64, dt, Size((n, m)), (index, Scalar(max(m, 1)))), _place(device)
+    )
     return _finish(t, requires_grad, out, "eye")
 
+
+# ------------------------------------------------------------------------------------------- windows
+
+
+def _window(function: str, shape: Any) -> None:
+    def window(
+        window_length: int,
+        periodic: bool = True,
+        *args: Any,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        **named: Any,
+    ) -> Tensor:
+        dt = _dtype(dtype, function)
+        if dt.category != 2:
+            raise RuntimeError(f"{function} expects floating point dtypes, got: {dt!r}")
+        if window_length < 0:
+            raise RuntimeError(
+                f"{function} requires non-negative window_length, got window_length={window_length}"
+            )
+        if window_length < 2:
+            return ones(window_length, dtype=dt, device=device, requires_grad=requires_grad)
+        points = window_length + bool(periodic)
+        wide = dtypes.float32 if dt.itemsize < 4 else dt
+        t = shape(arange(points, dtype=wide, device=device), points - 1, *args, **named)[
+            :window_length
+        ]
+        return _finish(t.contiguous().to(dt), requires_grad)
+
+    window.__name__ = window.__qualname__ = function
+    window.__doc__ = "Make a window function: symmetric of `window_length` points, or the first points of a period."
+    FUNCTIONS[function] = window
+
+
+def _hamming(i: Tensor, last: int, alpha: float = 0.54, beta: float = 0.46) -> Tensor:
+    return alpha - beta * (i * (2 * math.pi / last)).cos()
+
+
+def _kaiser(i: Tensor, last: int, beta: float = 12.0) -> Tensor:
+    half = last / 2
+    return (beta * (1 - ((i - half) / half) ** 2).clamp_min(0).sqrt()).i0() / FUNCTIONS["full"](
+        (), beta, dtype=i.dtype, device=i.device
+    ).i0()
+
+
+_window("hann_window", lambda i, last: _hamming(i, last, 0.5, 0.5))
+_window("hamming_window", _hamming)
+_window("bartlett_window", lambda i, last: 1 - (i * (2 / last) - 1).abs())
+_window(
+    "blackman_window",
+    lambda i, last: (
+        0.42 - 0.5 * (i * (2 * math.pi / last)).cos() + 0.08 * (i * (4 * math.pi / last)).cos()
+    ),
+)
+_window("kaiser_window", _kaiser)
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Make the matrix of powers of a vector's elements, the highest (or the 0th, if `increasing`) first."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.numel() if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    wide = x.to(dtypes.int64) if x.dtype.category < 2 else x
+    powers = [wide.new_ones((x.numel(), min(n, 1)))] + (
+        [wide.unsqueeze(1).expand(-1, n - 1).cumprod(1)] if n > 1 else []
+    )
+    result = FUNCTIONS["cat"](powers, 1)
+    return result if increasing else result.flip(1)
+
+
+FUNCTIONS["vander"] = vander
 
 # ------------------------------------------------------------------------------------------- from data
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Copy numbers, nested sequences, arrays or tensors into a new tensor; the dtype is inferred unless given."""
     if isinstance(data, Tensor):
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=2)
-        t = data.detach().to(device=data.device if device is None else device, dtype=dtype or data.dtype, copy=True)
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+        t = data.detach().to(
+            device=data.device if device is None else device, dtype=dtype or data.dtype, copy=True
+        )
         return _finish(t, requires_grad)
-    return _finish(_from_data(data, None if dtype is None else _dtype(dtype, "tensor"), _place(device)), requires_grad)
+    return _finish(
+        _from_data(data, None if dtype is None else _dtype(dtype, "tensor"), _place(device)),
+        requires_grad,
+    )
 
 
 def _from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
     array, dt = parse(data, dt)
     backend = get_backend(dev)
     backend.require(dt)
-    if not isinstance(data, np.ndarray) or array.flags.c_contiguous and array.size:
+    if not isinstance(data, np.ndarray) or (array.flags.c_contiguous and array.size):
         return core.make(Storage.from_host(backend, encode(array, dt)), Size(array.shape), dt, dev)
     steps = tuple(s // array.itemsize for s in array.strides)
     if not array.size or any(s < 0 for s in steps):
-        return core.make(Storage.from_host(backend, encode(array, dt)), Size(array.shape), dt, dev, None if array.size else steps)
+        return core.make(
+            Storage.from_host(backend, encode(array, dt)),
+            Size(array.shape),
+            dt,
+            dev,
+            None if array.size else steps,
+        )
     # A dense order of dimensions other than row-major is kept.
     strides = layouts.preserve_strides(array.shape, steps)
     order = sorted(range(array.ndim), key=lambda d: -strides[d])
-    return core.make(Storage.from_host(backend, encode(array.transpose(order), dt)), Size(array.shape), dt, dev, strides)
+    return core.make(
+        Storage.from_host(backend, encode(array.transpose(order), dt)),
+        Size(array.shape),
+        dt,
+        dev,
+        strides,
+    )
 
 
 def encode(array: np.ndarray, dt: DType) -> np.ndarray:
@@ -349,23 +649,43 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         if isinstance(array.reshape(-1)[0], int):
             raise RuntimeError("Overflow when unpacking long long")
         bad = next((v for v in array.reshape(-1) if not isinstance(v, int | float | complex)), None)
-        raise TypeError(f"new(): invalid data type '{type(bad).__name__}'") if isinstance(bad, str) else RuntimeError(f"Could not infer dtype of {type(bad).__name__}")
+        raise (
+            TypeError(f"new(): invalid data type '{type(bad).__name__}'")
+            if isinstance(bad, str)
+            else RuntimeError(f"Could not infer dtype of {type(bad).__name__}")
+        )
     if array.dtype.kind in "US":
         raise TypeError("new(): invalid data type 'str'")
     if dt is not None:
         _check_fits(array, dt)
     else:
-        dt = {"b": dtypes.bool, "i": dtypes.int64, "u": dtypes.int64, "f": dtypes.get_default_dtype(), "c": dtypes.get_default_complex_dtype()}[array.dtype.kind]
+        dt = {
+            "b": dtypes.bool,
+            "i": dtypes.int64,
+            "u": dtypes.int64,
+            "f": dtypes.get_default_dtype(),
+            "c": dtypes.get_default_complex_dtype(),
+        }[array.dtype.kind]
         first = _first(data)
         if isinstance(first, Tensor | np.generic | np.ndarray):
-            dt = first.dtype if isinstance(first, Tensor) else dtypes.from_numpy(first.dtype) if array.dtype.kind == np.dtype(first.dtype).kind else dt
+            dt = (
+                first.dtype
+                if isinstance(first, Tensor)
+                else dtypes.from_numpy(first.dtype)
+                if array.dtype.kind == np.dtype(first.dtype).kind
+                else dt
+            )
     return array, dt
 
 
 def _check_fits(array: np.ndarray, dt: DType) -> None:
     """Raise torch's errors for Python numbers that a dtype cannot hold."""
     if array.dtype.kind == "c" and dt.category in (1, 2):
-        raise TypeError("must be real number, not complex" if dt.category == 2 else "'complex' object cannot be interpreted as an integer")
+        raise TypeError(
+            "must be real number, not complex"
+            if dt.category == 2
+            else "'complex' object cannot be interpreted as an integer"
+        )
     if dt.category == 1 and array.dtype.kind in "iuf":
         for value in (array.min(), array.max()):
             convert.check_value(value.item(), dt, dt.name)
@@ -415,7 +735,14 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Make a tensor of any array-like object, sharing memory unless `copy` asks otherwise."""
     t = as_tensor(obj, dtype, device)
     if copy and isinstance(obj, Tensor | np.ndarray):
@@ -428,7 +755,12 @@ class _Memory:
 
     def __init__(self, array: np.ndarray, address: int, nbytes: int) -> None:
         self.array = array
-        self.__array_interface__ = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+        self.__array_interface__ = {
+            "data": (address, False),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:
@@ -436,15 +768,21 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     if not ndarray.dtype.isnative:
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+        )
     _, dt = parse(ndarray, None)
     if any(s < 0 for s in ndarray.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
             "(You can probably work around this by making a copy of your array  with array.copy().) "
         )
-    if any(s % ndarray.itemsize for s, n in zip(ndarray.strides, ndarray.shape, strict=True) if n > 1):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+    if any(
+        s % ndarray.itemsize for s, n in zip(ndarray.strides, ndarray.shape, strict=True) if n > 1
+    ):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
     if not ndarray.flags.writeable:
         warnings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in "
@@ -458,7 +796,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if not ndarray.size:
         return core.make(Storage.empty(backend, 0), Size(ndarray.shape), dt, dev, strides)
     if not backend.info.host_shared:
-        return core.make(Storage.from_host(backend, np.ascontiguousarray(ndarray)), Size(ndarray.shape), dt, dev)
+        return core.make(
+            Storage.from_host(backend, np.ascontiguousarray(ndarray)), Size(ndarray.shape), dt, dev
+        )
     extent = layouts.storage_extent(ndarray.shape, strides, 0) * ndarray.itemsize
     memory = np.asarray(_Memory(ndarray, ndarray.__array_interface__["data"][0], extent))
     storage = Storage(backend, backend.wrap(memory), extent)
@@ -466,7 +806,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return core.make(storage, Size(ndarray.shape), dt, dev, strides)
 
 
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
     """Make a 1-D tensor on the memory of an object with Python's buffer protocol."""
     return _finish(from_numpy(np.frombuffer(buffer, dtype.np, count, offset)), requires_grad)
 
@@ -483,21 +825,37 @@ def legacy_new(args: tuple, dt: DType | None, dev: Any) -> Tensor:
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
         return first.detach().to(place, dt) if first.dtype is not dt else first.alias()
-    if isinstance(first, Size) and len(args) == 1 or all(isinstance(a, int) and not isinstance(a, bool) for a in args):
+    if (isinstance(first, Size) and len(args) == 1) or all(
+        isinstance(a, int) and not isinstance(a, bool) for a in args
+    ):
         return _empty(_shape("new", args), dt, place)
     if len(args) == 1 and isinstance(first, list | tuple | np.ndarray | Sequence):
         return _from_data(first, dt, place)
     got = ", ".join(type(a).__name__ for a in args)
-    raise TypeError(f"new() received an invalid combination of arguments - got ({got}), but expected one of: (*sizes) (Tensor other) (Sequence data)")
+    raise TypeError(
+        f"new() received an invalid combination of arguments - got ({got}), but expected one of: (*sizes) (Tensor other) (Sequence data)"
+    )
 
 
 def _new_like(name: str, value: Any) -> None:
-    def method(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:
+    def method(
+        self: Tensor,
+        *size: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Any = None,
+        pin_memory: bool = False,
+        **named: Any,
+    ) -> Tensor:
         if "size" in named:
             size = (named["size"],)
         shape, dt = _shape(name, size), self.dtype if dtype is None else dtype
         place = self.device if device is None else _place(device)
-        return _finish(_empty(shape, dt, place) if value is None else filled(shape, value, dt, place), requires_grad)
+        return _finish(
+            _empty(shape, dt, place) if value is None else filled(shape, value, dt, place),
+            requires_grad,
+        )
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = "Make a tensor with this one's dtype and device unless said otherwise."
@@ -509,12 +867,37 @@ _new_like("new_zeros", 0)
 _new_like("new_ones", 1)
 
 
-def _new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def _new_full(
+    self: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor filled with a number, with this one's dtype and device unless said otherwise."""
-    return full(size, fill_value, dtype=dtype or self.dtype, device=self.device if device is None else device, requires_grad=requires_grad)
+    return full(
+        size,
+        fill_value,
+        dtype=dtype or self.dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+    )
 
 
-def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def _new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Copy data into a tensor with this one's dtype and device unless said otherwise."""
     place = self.device if device is None else device
     if isinstance(data, Tensor):
@@ -522,9 +905,25 @@ def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = Non
     return tensor(data, dtype=dtype or self.dtype, device=place, requires_grad=requires_grad)
 
 
-def _new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def _new_empty_strided(
+    self: Tensor,
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Make a tensor of undefined content with given strides."""
-    return empty_strided(size, stride, dtype=dtype or self.dtype, device=self.device if device is None else device, requires_grad=requires_grad)
+    return empty_strided(
+        size,
+        stride,
+        dtype=dtype or self.dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+    )
 
 
 def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
@@ -532,8 +931,34 @@ def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     return legacy_new(args, self.dtype, self.device if device is None else device)
 
 
-Tensor.new_full, Tensor.new_tensor, Tensor.new_empty_strided, Tensor.new = _new_full, _new_tensor, _new_empty_strided, _new  # type: ignore[attr-defined]
+for _name, _fn in {
+    "new_full": _new_full,
+    "new_tensor": _new_tensor,
+    "new_empty_strided": _new_empty_strided,
+    "new": _new,
+}.items():
+    setattr(Tensor, _name, _fn)
 
-for _fn in (empty, zeros, ones, full, empty_like, zeros_like, ones_like, full_like, empty_strided, scalar_tensor, arange, linspace, logspace, eye, tensor, as_tensor, asarray, from_numpy, frombuffer):
+for _fn in (
+    empty,
+    zeros,
+    ones,
+    full,
+    empty_like,
+    zeros_like,
+    ones_like,
+    full_like,
+    empty_strided,
+    scalar_tensor,
+    arange,
+    linspace,
+    logspace,
+    eye,
+    tensor,
+    as_tensor,
+    asarray,
+    from_numpy,
+    frombuffer,
+):
     FUNCTIONS[_fn.__name__] = _fn
 FUNCTIONS["range"] = range_

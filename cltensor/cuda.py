@@ -37,7 +37,7 @@ def set_device(device: Any) -> None:
     _name(device)
 
 
-class device:  # noqa: N801 - torch's name
+class device:
     """Context in which a GPU is the default device."""
 
     def __init__(self, device: Any) -> None:
@@ -70,14 +70,27 @@ def _forward(name: str) -> Any:
     fn = getattr(opencl, name)
 
     def call(device: Any = None) -> Any:
-        return fn(_name(device)) if is_available() else (0 if name.startswith(("memory", "max")) and name != "memory_stats" else None)
+        return (
+            fn(_name(device))
+            if is_available()
+            else (0 if name.startswith(("memory", "max")) and name != "memory_stats" else None)
+        )
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = fn.__doc__
     return call
 
 
-for _fn in ("synchronize", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "reset_peak_memory_stats", "memory_stats", "empty_cache"):
+for _fn in (
+    "synchronize",
+    "memory_allocated",
+    "max_memory_allocated",
+    "memory_reserved",
+    "max_memory_reserved",
+    "reset_peak_memory_stats",
+    "memory_stats",
+    "empty_cache",
+):
     globals()[_fn] = _forward(_fn)
 
 

@@ -31,7 +31,9 @@ MAX_NODES = 64
 MAX_LEAVES = 24
 MAX_PENDING = 256
 MAX_HELD = 1 << 30
-MAX_RECOMPUTE = 4  # a broadcast expression of at most this many light nodes is recomputed per element
+MAX_RECOMPUTE = (
+    4  # a broadcast expression of at most this many light nodes is recomputed per element
+)
 SIBLINGS = 32  # how many of the latest pending results are considered for the same kernel
 
 UNKNOWN_READS = 1 << 40
@@ -44,7 +46,9 @@ class Leaf:
 
     __slots__ = ("buffer", "dtype", "offset", "strides")
 
-    def __init__(self, buffer: Buffer, dt: dtype, strides: tuple[int, ...] | None, offset: int) -> None:
+    def __init__(
+        self, buffer: Buffer, dt: dtype, strides: tuple[int, ...] | None, offset: int
+    ) -> None:
         self.buffer, self.dtype, self.strides, self.offset = buffer, dt, strides, offset
 
 
@@ -69,9 +73,24 @@ class View:
 class Expr:
     """A pending pointwise result."""
 
-    __slots__ = ("args", "cell", "compute", "dtype", "flags", "held", "leaves", "op", "shape", "size", "users", "value")
+    __slots__ = (
+        "args",
+        "cell",
+        "compute",
+        "dtype",
+        "flags",
+        "held",
+        "leaves",
+        "op",
+        "shape",
+        "size",
+        "users",
+        "value",
+    )
 
-    def __init__(self, op: PointOp, compute: dtype, dt: dtype, shape: tuple[int, ...], args: tuple) -> None:
+    def __init__(
+        self, op: PointOp, compute: dtype, dt: dtype, shape: tuple[int, ...], args: tuple
+    ) -> None:
         self.op, self.compute, self.dtype, self.shape, self.args = op, compute, dt, shape, args
         self.value: Buffer | None = None
         self.cell: weakref.ref[Storage] | None = None
@@ -133,7 +152,9 @@ def too_big(expr: Expr) -> str | None:
     return "held" if expr.held > MAX_HELD else None
 
 
-def view_dims(expr: Expr, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+def view_dims(
+    expr: Expr, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[int, ...] | None:
     """Match a layout over a dense expression to its dimensions: a source dimension or -1 (broadcast) per dimension."""
     if expr.flags & (INDEXED | RESHAPED):
         return None
@@ -189,7 +210,9 @@ class Fusion:
                 elif dims is None:
                     args.append(self.visit(a.expr, a.dims))
                 else:
-                    args.append(self.visit(a.expr, tuple(a.dims[d] if d >= 0 else -1 for d in dims)))
+                    args.append(
+                        self.visit(a.expr, tuple(a.dims[d] if d >= 0 else -1 for d in dims))
+                    )
             ref = ("t", len(self.nodes))
             self.exprs.append(expr)
             self.nodes.append(Node(expr.op, expr.compute, expr.dtype, tuple(args)))
@@ -200,11 +223,15 @@ class Fusion:
         self.refs[key] = ref
         return ref
 
-    def leaf(self, leaf: Leaf, dims: tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[str, int]:
+    def leaf(
+        self, leaf: Leaf, dims: tuple[int, ...] | None, shape: tuple[int, ...]
+    ) -> tuple[str, int]:
         """Add an operand in memory, re-laid through `dims`; equal operands are one argument."""
         if dims is not None:
             st = leaf.strides if leaf.strides is not None else layouts.contiguous_strides(shape)
-            leaf = Leaf(leaf.buffer, leaf.dtype, tuple(st[d] if d >= 0 else 0 for d in dims), leaf.offset)
+            leaf = Leaf(
+                leaf.buffer, leaf.dtype, tuple(st[d] if d >= 0 else 0 for d in dims), leaf.offset
+            )
         key = (id(leaf.buffer), leaf.strides, leaf.offset, leaf.dtype)
         ref = self.refs.get(key)
         if ref is None:
@@ -231,7 +258,9 @@ class Fusion:
                     if a.strides is not None or a.offset:
                         return False
                     mine.add(id(a))
-        if any(leaf.buffer is home and leaf.strides is not None for leaf in self.leaves) or storage.reads != len(mine):
+        if any(
+            leaf.buffer is home and leaf.strides is not None for leaf in self.leaves
+        ) or storage.reads != len(mine):
             return False
         inside = self.internal_users()
         live = {id(expr) for _, expr, _ in self.outputs}
@@ -239,16 +268,28 @@ class Fusion:
 
 
 @functools.lru_cache(maxsize=4096)
-def classify(shape: tuple[int, ...], operands: tuple[tuple[int, ...] | None, ...], outputs: tuple[tuple[int, ...] | None, ...]) -> tuple:
+def classify(
+    shape: tuple[int, ...],
+    operands: tuple[tuple[int, ...] | None, ...],
+    outputs: tuple[tuple[int, ...] | None, ...],
+) -> tuple:
     """Collapse all layouts together: (rank, sizes, class and strides per leaf, class and strides per output).
 
     Rank 0 means that one running index serves everyone.
     """
-    constant = [st is not None and not any(s for s, n in zip(st, shape, strict=True) if n != 1) for st in operands]
+    constant = [
+        st is not None and not any(s for s, n in zip(st, shape, strict=True) if n != 1)
+        for st in operands
+    ]
     varied = [st for st, c in zip(operands, constant, strict=True) if st is not None and not c]
     varied_out = [st for st in outputs if st is not None]
     if not varied and not varied_out:
-        return 0, (), tuple(("c" if c else "d", ()) for c in constant), tuple(("d", ()) for _ in outputs)
+        return (
+            0,
+            (),
+            tuple(("c" if c else "d", ()) for c in constant),
+            tuple(("d", ()) for _ in outputs),
+        )
     dense = layouts.contiguous_strides(shape)
     sizes, strides = layouts.collapse(shape, [dense, *varied, *varied_out])
     if not sizes:
@@ -264,7 +305,10 @@ def classify(shape: tuple[int, ...], operands: tuple[tuple[int, ...] | None, ...
         return ("s", st[:-1]) if st[-1] == 0 else ("g", st)
 
     merged = iter(strides[1:])
-    leaf_classes = [("c", ()) if c else ("d", ()) if st is None else classed(next(merged)) for st, c in zip(operands, constant, strict=True)]
+    leaf_classes = [
+        ("c", ()) if c else ("d", ()) if st is None else classed(next(merged))
+        for st, c in zip(operands, constant, strict=True)
+    ]
     out_classes = [("d", ()) if st is None else classed(next(merged)) for st in outputs]
     if all(cls in "cd" for cls, _ in leaf_classes + out_classes):
         return 0, (), tuple(leaf_classes), tuple(out_classes)
@@ -325,11 +369,17 @@ def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: 
     backend.launch(kernel, (-(-n // chunk),), (1,), [n, chunk, *args], nbytes)
 
 
-def _launch(backend: Backend, fusion: Fusion, outputs: list[tuple[tuple[str, int], dtype, Buffer, tuple[int, ...] | None, int]]) -> None:
+def _launch(
+    backend: Backend,
+    fusion: Fusion,
+    outputs: list[tuple[tuple[str, int], dtype, Buffer, tuple[int, ...] | None, int]],
+) -> None:
     """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
     shape = fusion.shape
     leaves = fusion.leaves
-    rank, sizes, leaf_classes, out_classes = classify(shape, tuple([leaf.strides for leaf in leaves]), tuple([o[3] for o in outputs]))
+    rank, sizes, leaf_classes, out_classes = classify(
+        shape, tuple([leaf.strides for leaf in leaves]), tuple([o[3] for o in outputs])
+    )
     program = Program(
         tuple([(leaf.dtype, c[0]) for leaf, c in zip(leaves, leaf_classes, strict=True)]),
         tuple(fusion.scalar_types),
@@ -359,7 +409,13 @@ def argument_bytes(fusion: Fusion, outputs: int) -> int:
     """An upper bound on what the kernel's arguments take."""
     rank = max(1, len(fusion.shape))
     strided = sum(leaf.strides is not None for leaf in fusion.leaves)
-    return 16 + 8 * rank + 16 * (len(fusion.leaves) + outputs) + 8 * rank * strided + 16 * len(fusion.scalars)
+    return (
+        16
+        + 8 * rank
+        + 16 * (len(fusion.leaves) + outputs)
+        + 8 * rank * strided
+        + 16 * len(fusion.scalars)
+    )
 
 
 def split(reason: str) -> None:
@@ -433,9 +489,17 @@ def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
         if storage is None:
             continue
         other = storage.value
-        if other.__class__ is not Expr or other is target or id(other) in inside or other.shape != target.shape:
+        if (
+            other.__class__ is not Expr
+            or other is target
+            or id(other) in inside
+            or other.shape != target.shape
+        ):
             continue
-        if len(fusion.nodes) + other.size > MAX_NODES or len(fusion.leaves) + other.leaves > MAX_LEAVES:
+        if (
+            len(fusion.nodes) + other.size > MAX_NODES
+            or len(fusion.leaves) + other.leaves > MAX_LEAVES
+        ):
             continue
         if _touches(other, inside):
             fusion.visit(other)
@@ -460,7 +524,7 @@ def _touches(expr: Expr, inside: set[int]) -> bool:
 
 def _run_outputs(backend: Backend, fusion: Fusion) -> None:
     n = layouts.numel(fusion.shape)
-    outputs = []
+    outputs: list[tuple] = []
     for ref, expr, storage in fusion.outputs:
         buffer = None
         if storage.home is not None and fusion.only_reader(storage):
@@ -480,10 +544,19 @@ def _run_outputs(backend: Backend, fusion: Fusion) -> None:
         expr.args = ()
     pending = backend.pending
     if len(pending) <= 2 * len(fusion.outputs) + 2:
-        backend.pending = [c for c in pending if (s := c()) is not None and s.value.__class__ is Expr]
+        backend.pending = [
+            c for c in pending if (s := c()) is not None and s.value.__class__ is Expr
+        ]
 
 
-def write_region(backend: Backend, op_expr: Expr, dt: dtype, buffer: Buffer, strides: tuple[int, ...], offset: int) -> None:
+def write_region(
+    backend: Backend,
+    op_expr: Expr,
+    dt: dtype,
+    buffer: Buffer,
+    strides: tuple[int, ...],
+    offset: int,
+) -> None:
     """Compute an expression straight into a strided region of a buffer."""
     with backend.lock:
         fusion = Fusion(op_expr.shape, keep_live=False)
@@ -546,11 +619,28 @@ def register(backend: Backend, storage: Storage, expr: Expr) -> None:
 def flush(backend: Backend) -> None:
     """Run everything pending on a device."""
     with backend.lock:
-        for cell in list(backend.pending):
-            storage = cell()
-            if storage is not None and storage.value.__class__ is Expr:
-                realise(storage)
-        backend.pending = []
+        try:
+            for cell in list(backend.pending):
+                storage = cell()
+                if storage is not None and storage.value.__class__ is Expr:
+                    realise(storage)
+        finally:
+            backend.pending = []  # what failed has said so; whoever holds it hears it again
 
 
-__all__ = ["INDEX", "Expr", "Fusion", "Leaf", "Scalar", "View", "dtypes", "flush", "force", "realise", "register", "run_readers", "stride_count", "write_region"]
+__all__ = [
+    "INDEX",
+    "Expr",
+    "Fusion",
+    "Leaf",
+    "Scalar",
+    "View",
+    "dtypes",
+    "flush",
+    "force",
+    "realise",
+    "register",
+    "run_readers",
+    "stride_count",
+    "write_region",
+]

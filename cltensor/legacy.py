@@ -23,7 +23,11 @@ class _TensorType(type):
     _device: str | None
 
     def __instancecheck__(cls, other: Any) -> bool:
-        return isinstance(other, Tensor) and other.dtype is cls._dtype and (other.device.type == "cuda") == (cls._device == "cuda")
+        return (
+            isinstance(other, Tensor)
+            and other.dtype is cls._dtype
+            and (other.device.type == "cuda") == (cls._device == "cuda")
+        )
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         return legacy_new(args, cls._dtype, cls._device or device or "cpu")
@@ -38,7 +42,9 @@ class _TensorType(type):
 
 
 def _make(name: str, dt: dtypes.dtype, dev: str | None) -> _TensorType:
-    made = _TensorType(f"{name}Tensor", (), {"__doc__": f"Constructor and type check of {dt!r} tensors."})
+    made = _TensorType(
+        f"{name}Tensor", (), {"__doc__": f"Constructor and type check of {dt!r} tensors."}
+    )
     made._dtype, made._device, made.__module__ = dt, dev, "torch.cuda" if dev else "torch"
     return made
 
@@ -91,4 +97,4 @@ def set_default_tensor_type(t: Any, /) -> None:
     dtypes.set_default_dtype(found._dtype)
 
 
-__all__ = ["set_default_tensor_type", *(f"{_name}Tensor" for _name in _NAMES)]
+__all__ = ["set_default_tensor_type", *(f"{_name}Tensor" for _name in _NAMES)]  # noqa: PLE0604 - the table decides

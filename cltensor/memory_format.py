@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class memory_format:  # noqa: N801 - torch's name
+class memory_format:
     """How dense dimensions are ordered in memory."""
 
     def __init__(self, name: str) -> None:
@@ -16,7 +16,7 @@ class memory_format:  # noqa: N801 - torch's name
         return self._name
 
 
-class layout:  # noqa: N801 - torch's name
+class layout:
     """How a tensor is stored: strided is the only one."""
 
     def __init__(self, name: str) -> None:

@@ -85,7 +85,11 @@ reset_max_memory_allocated = reset_peak_memory_stats
 def memory_stats(device: Any = None) -> dict[str, int]:
     """Return active, held and peak bytes."""
     pool = _backend(device).pool
-    return {"active_bytes.current": pool.active, "reserved_bytes.current": pool.held, "active_bytes.peak": pool.peak}
+    return {
+        "active_bytes.current": pool.active,
+        "reserved_bytes.current": pool.held,
+        "active_bytes.peak": pool.peak,
+    }
 
 
 def empty_cache(device: Any = None) -> None:

@@ -25,6 +25,8 @@ class Storage:
 
     __slots__ = ("__weakref__", "backend", "home", "nbytes", "pinned", "reads", "value")
 
+    value: Any  # a Buffer, or an Expr while it is pending
+
     def __init__(self, backend: Backend, value: Buffer | Expr, nbytes: int) -> None:
         self.backend, self.value, self.nbytes = backend, value, nbytes
         self.home: Buffer | None = None

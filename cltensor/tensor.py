@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import copy as copying
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dtypes, layouts, printing
+from . import dtypes, layouts, memory_format, printing
 from .autograd import AutogradMixin
 from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
 from .dtypes import dtype
-from .ops import arithmetic, compare, convert, core, shape, unary
+from .ops import arithmetic, compare, convert, core, unary
 from .ops import row as rows
+from .ops import shape as view_ops
 from .ops.core import NUMBERS
 from .runtime import Buffer, device, get_backend
 from .size import Size
@@ -73,6 +74,9 @@ class Tensor(AutogradMixin):
     shape: Size
     dtype: dtype
     device: device
+    _storage: Storage
+    _lazy_strides: tuple[int, ...] | None
+    _offset: int
     _contig: bool | None = None
     __array_priority__ = 1000
 
@@ -86,7 +90,15 @@ class Tensor(AutogradMixin):
         return made
 
     @classmethod
-    def _make(cls, storage: Storage, shape: tuple[int, ...], dt: dtype, dev: device, strides: tuple[int, ...] | None, offset: int) -> Tensor:
+    def _make(
+        cls,
+        storage: Storage,
+        shape: tuple[int, ...],
+        dt: Any,
+        dev: Any,
+        strides: tuple[int, ...] | None,
+        offset: int,
+    ) -> Tensor:
         t = object.__new__(cls)
         t._storage = storage
         t.shape = shape if shape.__class__ is Size else Size(shape)
@@ -107,6 +119,28 @@ class Tensor(AutogradMixin):
 
         return tensor(value)
 
+    if TYPE_CHECKING:  # the methods of rows and functions, attached below
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        __add__: Any
+        __radd__: Any
+        __sub__: Any
+        __rsub__: Any
+        __mul__: Any
+        __rmul__: Any
+        __truediv__: Any
+        __rtruediv__: Any
+        __pow__: Any
+        __rpow__: Any
+        __matmul__: Any
+        __and__: Any
+        __or__: Any
+        __lt__: Any
+        __le__: Any
+        __gt__: Any
+        __ge__: Any
+
     # ------------------------------------------------------------------------------------- layout
 
     @property
@@ -117,7 +151,12 @@ class Tensor(AutogradMixin):
         return strides
 
     def _set_layout(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
-        self.shape, self._lazy_strides, self._offset, self._contig = Size(shape), strides, offset, None
+        self.shape, self._lazy_strides, self._offset, self._contig = (
+            Size(shape),
+            strides,
+            offset,
+            None,
+        )
 
     def _take_layout(self, other: Tensor) -> Tensor:
         """Become what a view of this tensor is (in-place view methods); returns self."""
@@ -132,7 +171,9 @@ class Tensor(AutogradMixin):
 
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides in elements, or that of one dimension."""
-        return self._strides if dim is None else self._strides[layouts.wrap_dim(dim, len(self.shape))]
+        return (
+            self._strides if dim is None else self._strides[layouts.wrap_dim(dim, len(self.shape))]
+        )
 
     def storage_offset(self) -> int:
         """Return the first element's place in the storage, in elements."""
@@ -195,8 +236,12 @@ class Tensor(AutogradMixin):
         """Whether the device is a GPU named as `cuda`."""
         return self.device.type == "cuda"
 
-    is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the device is the host's.")
-    is_meta = is_sparse = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = is_sparse_csr = property(lambda self: False)
+    is_cpu = property(
+        lambda self: self.device.type == "cpu", doc="Whether the device is the host's."
+    )
+    is_meta = is_sparse = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = is_sparse_csr = (
+        property(lambda self: False)
+    )
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is a real floating type."""
@@ -220,6 +265,28 @@ class Tensor(AutogradMixin):
         """Tell whether the only element is not zero."""
         return bool(self)
 
+    @property
+    def layout(self) -> memory_format.layout:
+        """How the elements are stored: always strided."""
+        return memory_format.strided
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Tell whether the memory is page-locked: never."""
+        return False
+
+    def pin_memory(self, device: Any = None) -> Tensor:
+        """Return the tensor: transfers need no page-locked memory."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Tell whether other processes see the memory: never."""
+        return False
+
+    def dim_order(self) -> tuple[int, ...]:
+        """Return the dimensions from the outermost to the innermost in memory."""
+        strides = self._strides
+        return tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
+
     def get_device(self) -> int:
         """Return the device index, -1 on cpu."""
         return -1 if self.device.type == "cpu" else self.device.index or 0
@@ -230,7 +297,12 @@ class Tensor(AutogradMixin):
 
     def is_set_to(self, tensor: Tensor) -> bool:
         """Tell whether the other tensor has the same storage and layout."""
-        return self._storage is tensor._storage and self.shape == tensor.shape and self._strides == tensor._strides and self._offset == tensor._offset
+        return (
+            self._storage is tensor._storage
+            and self.shape == tensor.shape
+            and self._strides == tensor._strides
+            and self._offset == tensor._offset
+        )
 
     # ------------------------------------------------------------------------------------- history
 
@@ -238,7 +310,12 @@ class Tensor(AutogradMixin):
         """Return a new tensor object with the same storage, layout and version, without history."""
         t = object.__new__(Tensor)
         t._storage, t.shape, t.dtype, t.device = self._storage, self.shape, self.dtype, self.device
-        t._lazy_strides, t._offset, t._contig, t._vc = self._lazy_strides, self._offset, self._contig, self._vc
+        t._lazy_strides, t._offset, t._contig, t._vc = (
+            self._lazy_strides,
+            self._offset,
+            self._contig,
+            self._vc,
+        )
         return t
 
     def detach(self) -> Tensor:
@@ -256,10 +333,17 @@ class Tensor(AutogradMixin):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        self._storage, self.dtype, self.device, self._acc = value._storage, value.dtype, value.device, None
+        self._storage, self.dtype, self.device, self._acc = (
+            value._storage,
+            value.dtype,
+            value.device,
+            None,
+        )
         self._set_layout(value.shape, value._strides, value._offset)
 
-    def set_(self, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    def set_(
+        self, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+    ) -> Tensor:
         """Share another tensor's memory."""
         if source is None:
             self._storage = Storage.empty(get_backend(self.device), 0)
@@ -269,7 +353,11 @@ class Tensor(AutogradMixin):
         if isinstance(source, Tensor):
             self._set_layout(source.shape, source._strides, source._offset)
         if size is not None:
-            self._set_layout(tuple(size), layouts.contiguous_strides(tuple(size)) if stride is None else tuple(stride), storage_offset)
+            self._set_layout(
+                tuple(size),
+                layouts.contiguous_strides(tuple(size)) if stride is None else tuple(stride),
+                storage_offset,
+            )
         return self
 
     # ------------------------------------------------------------------------------------- to Python
@@ -281,7 +369,9 @@ class Tensor(AutogradMixin):
     def item(self) -> Any:
         """Return the only element as a Python number."""
         if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+            raise RuntimeError(
+                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+            )
         size = self.dtype.itemsize
         raw = self._storage.host(self._offset * size, size)
         if self.dtype.np is not None:
@@ -298,9 +388,13 @@ class Tensor(AutogradMixin):
         if force:
             return self.detach().cpu().numpy()
         if self.device.type != "cpu":
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+            )
         if self.requires_grad:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
         if self.dtype.np is None:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
         storage = self._storage
@@ -325,7 +419,9 @@ class Tensor(AutogradMixin):
             array = array.astype(dtype, copy=True)
         return array.copy() if copy else array
 
-    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+    def __array_wrap__(
+        self, array: np.ndarray, context: Any = None, return_scalar: bool = False
+    ) -> Any:
         from .creation import from_numpy
 
         return from_numpy(np.atleast_1d(array) if array.ndim == 0 else array).reshape(array.shape)
@@ -371,8 +467,10 @@ class Tensor(AutogradMixin):
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (Tensor, *NUMBERS)):
-            return bool((element == self).any())
-        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+            return bool(rows.ROWS["eq"](self, element).any())
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+        )
 
     def __hash__(self) -> int:
         return id(self)
@@ -404,7 +502,14 @@ class Tensor(AutogradMixin):
             )
         if id(self) in memo:
             return memo[id(self)]
-        t = Tensor._make(copying.deepcopy(self._storage, memo), self.shape, self.dtype, self.device, self._strides, self._offset)
+        t = Tensor._make(
+            copying.deepcopy(self._storage, memo),
+            self.shape,
+            self.dtype,
+            self.device,
+            self._strides,
+            self._offset,
+        )
         t.__class__ = type(self)
         t._requires = self._requires
         if self._grad is not None:
@@ -414,18 +519,37 @@ class Tensor(AutogradMixin):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled")
-        extent = layouts.storage_extent(tuple(self.shape), self._strides, self._offset) if self.numel() else 0
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) can be pickled"
+            )
+        extent = (
+            layouts.storage_extent(tuple(self.shape), self._strides, self._offset)
+            if self.numel()
+            else 0
+        )
         data = self._storage.host(0, extent * self.dtype.itemsize).tobytes() if extent else b""
-        return _rebuild, (type(self), data, tuple(self.shape), self._strides, self._offset, self.dtype, str(self.device), self._requires)
+        return _rebuild, (
+            type(self),
+            data,
+            tuple(self.shape),
+            self._strides,
+            self._offset,
+            self.dtype,
+            str(self.device),
+            self._requires,
+        )
 
     def cpu(self, memory_format: Any = None) -> Tensor:
         """Copy to the host's device; the tensor itself if it is there."""
         return self.to("cpu")
 
-    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    def cuda(
+        self, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    ) -> Tensor:
         """Copy to a GPU."""
-        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+        return self.to(
+            "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+        )
 
     # ------------------------------------------------------------------------------------- operators
 
@@ -439,9 +563,9 @@ class Tensor(AutogradMixin):
 
         setitem(self, index, value)
 
-    T = property(shape.numpy_T)
-    mT = property(shape.matrix_T)
-    mH = property(shape.matrix_H)
+    T = property(view_ops.numpy_T)
+    mT = property(view_ops.matrix_T)
+    mH = property(view_ops.matrix_H)
     real = property(convert.real)
     imag = property(convert.imag)
 
@@ -449,8 +573,10 @@ class Tensor(AutogradMixin):
     def H(self) -> Tensor:
         """Conjugate transpose of a matrix."""
         if self.ndim not in (0, 2):
-            raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
-        return shape.matrix_H(self)
+            raise RuntimeError(
+                f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
+            )
+        return view_ops.matrix_H(self)
 
     def __neg__(self) -> Tensor:
         return unary.neg(self) if self.dtype is not dtypes.bool else _refuse_neg()
@@ -463,12 +589,16 @@ class Tensor(AutogradMixin):
 
     def __invert__(self) -> Tensor:
         if self.dtype.category > 1:
-            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+            raise TypeError(
+                "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+            )
         return compare.bitwise_not(self)
 
 
 def _refuse_neg() -> Any:
-    raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.")
+    raise RuntimeError(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+    )
 
 
 def host_array(t: Tensor) -> np.ndarray:
@@ -495,9 +625,25 @@ def _widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
     return np.ascontiguousarray(halves).view(np.complex64)[..., 0]
 
 
-def _rebuild(cls: type, data: bytes, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dt: dtype, dev: str, requires: bool) -> Tensor:
+def _rebuild(
+    cls: type,
+    data: bytes,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+    dt: dtype,
+    dev: str,
+    requires: bool,
+) -> Tensor:
     place = convert.canonical(dev)
-    t = Tensor._make(Storage.from_host(get_backend(place), np.frombuffer(data, np.uint8)), shape, dt, place, strides, offset)
+    t = Tensor._make(
+        Storage.from_host(get_backend(place), np.frombuffer(data, np.uint8)),
+        shape,
+        dt,
+        place,
+        strides,
+        offset,
+    )
     t.__class__ = cls
     t._requires = requires
     return t
@@ -523,14 +669,23 @@ def _operator(name: str, fn: Any, *, row: Any = None, reflected: bool = False) -
     def backward(self: Tensor, other: Any) -> Any:
         if not isinstance(other, _accepts):
             return NotImplemented
-        return fn(other if isinstance(other, Tensor) else rows.normal(name, ("other", "self"), (other, self))[0], self)
+        return fn(
+            other
+            if isinstance(other, Tensor)
+            else rows.normal(name, ("other", "self"), (other, self))[0],
+            self,
+        )
 
     method = backward if reflected else forward
     method.__name__ = method.__qualname__ = name
     setattr(Tensor, name, method)
 
 
-_DIRECT = {"__add__": arithmetic.add_row, "__mul__": arithmetic.mul, "__truediv__": arithmetic.true_divide}
+_DIRECT = {
+    "__add__": arithmetic.add_row,
+    "__mul__": arithmetic.mul,
+    "__truediv__": arithmetic.true_divide,
+}
 _DIRECT |= {f"__{name}__": rows.ROWS[name] for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 for _name, _fn in {
     "__add__": arithmetic.add, "__sub__": arithmetic.sub, "__mul__": rows.FUNCTIONS["mul"], "__truediv__": arithmetic.div, "__floordiv__": arithmetic.floor_divide,

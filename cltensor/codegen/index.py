@@ -8,11 +8,11 @@ backends, nothing of tensors. Selection by mask lives in mask.py.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import dtypes
+from ..layouts import numel
 from .checks import Describe
 from .moves import (
     Scalar,
@@ -126,7 +126,7 @@ def index_select(
             describe or _select_error(src, dim),
         )
         return result
-    length = math.prod(index.shape)
+    length = numel(index.shape)
     shape = (*src.shape[:dim], length, *src.shape[dim + 1 :])
     result = out or empty(backend, src.dtype, shape)
     strides = tuple(0 if d == dim else s for d, s in enumerate(src.strides))
@@ -151,8 +151,8 @@ def take(backend: Backend, src: Operand, index: Operand, out: Operand | None = N
     """
     result = out or empty(backend, src.dtype, index.shape)
     flat = dense(backend, src)
-    n = math.prod(src.shape)
-    if n == 0 and math.prod(index.shape):
+    n = numel(src.shape)
+    if n == 0 and numel(index.shape):
         raise IndexError("take(): tried to take from an empty tensor")
     through = [Through(index, index.strides, n, 1)]
     zeros = (0,) * len(index.shape)
@@ -178,8 +178,8 @@ def put(
     range.
     """
     flat = dense(backend, dst)
-    n = math.prod(dst.shape)
-    if n == 0 and math.prod(index.shape):
+    n = numel(dst.shape)
+    if n == 0 and numel(index.shape):
         raise IndexError(
             "put_(): attempting to put into an empty tensor"
         )  # torch reaches this only with indices
@@ -393,7 +393,7 @@ def _along(
     factor: Operand | None = None,
     wrap: bool = False,
 ) -> None:
-    if not math.prod(space):
+    if not numel(tuple(space)):
         return
     if reduce not in _ACTIONS:
         raise RuntimeError(
@@ -489,8 +489,8 @@ def scatter(
 
 def _rows(dst: Operand, dim: int, index: Operand) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if not dst.shape:
-        return (math.prod(index.shape),), (index.strides[0] if index.strides else 0,)
-    length = math.prod(index.shape)
+        return (numel(index.shape),), (index.strides[0] if index.strides else 0,)
+    length = numel(index.shape)
     return (*dst.shape[:dim], length, *dst.shape[dim + 1 :]), _over(index, len(dst.shape), dim)
 
 

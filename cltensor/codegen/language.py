@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..dtypes import dtype
 
@@ -23,8 +23,46 @@ OPERANDS = "xyzwuvst"
 # Builtins of OpenCL C that take any number of lanes, for floating types.
 _FLOAT_BUILTINS = {
     name: name
-    for name in """acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor fmax
-    fmin fmod hypot ldexp log log10 log1p log2 nextafter pow rint rsqrt sin sinh sqrt tan tanh trunc cbrt""".split()
+    for name in [
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "ceil",
+        "copysign",
+        "cos",
+        "cosh",
+        "erf",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "fabs",
+        "floor",
+        "fmax",
+        "fmin",
+        "fmod",
+        "hypot",
+        "ldexp",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "nextafter",
+        "pow",
+        "rint",
+        "rsqrt",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+        "trunc",
+        "cbrt",
+    ]
 }
 _MASK_BUILTINS = {"isnan", "isinf", "isfinite", "signbit"}
 
@@ -46,7 +84,10 @@ def library(header: str, names: str, *, vector: bool = False) -> None:
         LIBRARY[name] = Library(header, vector)
 
 
-library("complex", "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt")
+library(
+    "complex",
+    "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
+)
 library("lgamma", "lgamma", vector=True)
 library("gamma", "digamma trigamma polygamma zeta")
 library("igamma", "igamma igammac")
@@ -91,13 +132,40 @@ def parse(text: str) -> Formula:
                 scalar_only |= not LIBRARY[name].vector
                 heavy = True
             elif name in _FLOAT_BUILTINS:
-                heavy |= name not in ("fabs", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "sqrt", "copysign")
+                heavy |= name not in (
+                    "fabs",
+                    "floor",
+                    "ceil",
+                    "trunc",
+                    "rint",
+                    "fmax",
+                    "fmin",
+                    "sqrt",
+                    "copysign",
+                )
             elif name not in _MASK_BUILTINS and name not in _SPECIAL:
                 raise ValueError(f"formula {text!r}: unknown function {name!r}")
     return Formula(text, tree, frozenset(headers), scalar_only, heavy)
 
 
-_SPECIAL = {"where", "abs", "min", "max", "re", "im", "cplx", "conj", "mask", "bits", "shr", "popcount"}
+_SPECIAL = {
+    "where",
+    "abs",
+    "min",
+    "max",
+    "re",
+    "im",
+    "cplx",
+    "conj",
+    "mask",
+    "bits",
+    "shr",
+    "popcount",
+}
+
+
+def _negated(value: Any) -> Any:
+    return -value
 
 
 def _kind_of(node: ast.expr) -> str:
@@ -115,21 +183,35 @@ def lanes_of(base: str, lanes: int) -> str:
     return base if lanes == 1 else f"{base}{lanes}"
 
 
-_SIGNED = {"uchar": "char", "char": "char", "ushort": "short", "short": "short", "uint": "int", "int": "int",
-           "ulong": "long", "long": "long", "float": "int", "double": "long", "float2": "int", "double2": "long"}
+_SIGNED = {
+    "uchar": "char",
+    "char": "char",
+    "ushort": "short",
+    "short": "short",
+    "uint": "int",
+    "int": "int",
+    "ulong": "long",
+    "long": "long",
+    "float": "int",
+    "double": "long",
+    "float2": "int",
+    "double2": "long",
+}
 
 
 class Emitter:
     """Emits one formula for a compute type and a number of lanes."""
 
-    def __init__(self, dt: dtype, lanes: int, operands: dict[str, str], masks: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, dt: dtype, lanes: int, operands: dict[str, str], masks: frozenset[str] = frozenset()
+    ) -> None:
         self.dt, self.lanes, self.operands, self.masks = dt, lanes, operands, masks
         self.base = dt.reg
         self.type = lanes_of(self.base, lanes)
         self.real = self.base[:-1] if dt.is_complex else self.base
 
     # ---- literals
-    def literal(self, value: complex | float | int | bool) -> str:
+    def literal(self, value: Any) -> str:
         if self.dt.is_complex:
             value = complex(value)
             return f"(({self.base})({self._real(value.real)}, {self._real(value.imag)}))"
@@ -170,7 +252,9 @@ class Emitter:
         if isinstance(node, ast.Name):
             if node.id in self.operands:
                 return self.operands[node.id], "mask" if node.id in self.masks else "num"
-            return self.literal({"pi": 3.141592653589793, "inf": float("inf"), "nan": float("nan")}[node.id]), "num"
+            return self.literal(
+                {"pi": 3.141592653589793, "inf": float("inf"), "nan": float("nan")}[node.id]
+            ), "num"
         if isinstance(node, ast.UnaryOp):
             return self._unary(node)
         if isinstance(node, ast.BinOp):
@@ -188,13 +272,23 @@ class Emitter:
         if isinstance(node.op, ast.Not):
             return f"(!{self.mask(node.operand)})", "mask"
         if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            return self.literal(-node.operand.value), "num"
+            return self.literal(_negated(node.operand.value)), "num"
         sign = {ast.USub: "-", ast.Invert: "~", ast.UAdd: "+"}[type(node.op)]
         return f"({sign}{self.number(node.operand)})", "num"
 
     def _binary(self, node: ast.BinOp) -> tuple[str, str]:
-        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: "|",
-                ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>"}[type(node.op)]
+        sign = {
+            ast.Add: "+",
+            ast.Sub: "-",
+            ast.Mult: "*",
+            ast.Div: "/",
+            ast.Mod: "%",
+            ast.BitAnd: "&",
+            ast.BitOr: "|",
+            ast.BitXor: "^",
+            ast.LShift: "<<",
+            ast.RShift: ">>",
+        }[type(node.op)]
         a, b = self.number(node.left), self.number(node.right)
         if self.dt.is_complex and sign in "*/":
             return f"{'cmul' if sign == '*' else 'cdiv'}_{self.base}({a}, {b})", "num"
@@ -207,7 +301,14 @@ class Emitter:
         terms = [node.left, *node.comparators]
         parts = []
         for left, op, right in zip(terms, node.ops, terms[1:], strict=False):
-            sign = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}[type(op)]
+            sign = {
+                ast.Lt: "<",
+                ast.LtE: "<=",
+                ast.Gt: ">",
+                ast.GtE: ">=",
+                ast.Eq: "==",
+                ast.NotEq: "!=",
+            }[type(op)]
             a, b = self.number(left), self.number(right)
             if self.dt.is_complex:
                 join = "&&" if sign == "==" else "||"
@@ -219,7 +320,10 @@ class Emitter:
     def _call(self, name: str, args: list[ast.expr]) -> tuple[str, str]:
         if name == "where":
             cond, a, b = self.mask(args[0]), self.number(args[1]), self.number(args[2])
-            return f"({cond} ? {a} : {b})", "num"  # select() would be a call into some drivers' libraries
+            return (
+                f"({cond} ? {a} : {b})",
+                "num",
+            )  # select() would be a call into some drivers' libraries
         if name == "mask":
             return self.mask(args[0]), "mask"
         if name in _MASK_BUILTINS:
@@ -236,12 +340,19 @@ class Emitter:
                 return f"fabs({values[0]})", "num"
             if not self.dt.is_signed:
                 return values[0], "num"
-            return f"convert_{self.type}(abs({values[0]}))" if self.lanes > 1 else f"(({self.base})abs({values[0]}))", "num"
+            return (
+                f"convert_{self.type}(abs({values[0]}))"
+                if self.lanes > 1
+                else f"(({self.base})abs({values[0]}))",
+                "num",
+            )
         if name in ("min", "max"):
             return f"{'f' if self.dt.category == 2 else ''}{name}({', '.join(values)})", "num"
         if name == "popcount":
             return f"popcount({values[0]})", "num"
-        if name == "shr":  # arithmetic or logical shift by the compute type's own sign; amounts are already in range
+        if (
+            name == "shr"
+        ):  # arithmetic or logical shift by the compute type's own sign; amounts are already in range
             return f"({values[0]} >> {values[1]})", "num"
         if name in ("re", "im"):
             return f"(({self.base})({values[0]}.{'x' if name == 're' else 'y'}, 0))", "num"
@@ -256,7 +367,9 @@ class Emitter:
 
 def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
     """Convert a register value between dtypes as torch does: to bool is `!= 0`, float to int truncates."""
-    if source is target or (source.reg == target.reg and target.category == 2 and source.itemsize <= target.itemsize):
+    if source is target or (
+        source.reg == target.reg and target.category == 2 and source.itemsize <= target.itemsize
+    ):
         return text
     if target.category == 0:
         if source.is_complex:
@@ -279,7 +392,11 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
         wide = lanes_of("long", lanes)
         if target.reg in ("long", "ulong") or target.itemsize <= 4:
             middle = f"convert_{wide}_rtz({text})"
-            return middle if target.reg == "long" else f"convert_{lanes_of(target.reg, lanes)}({middle})"
+            return (
+                middle
+                if target.reg == "long"
+                else f"convert_{lanes_of(target.reg, lanes)}({middle})"
+            )
     return round_to(f"convert_{lanes_of(target.reg, lanes)}({text})", target, lanes)
 
 

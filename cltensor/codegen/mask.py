@@ -7,13 +7,13 @@ operands and backends, nothing of tensors.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import dtypes
+from ..layouts import numel
 from .checks import checking
 from .moves import dense
 from .operand import Operand
@@ -31,13 +31,13 @@ class _Places:
 
     def __init__(self, backend: Backend, mask: Operand) -> None:
         self.backend, self.mask = backend, mask
-        self.n = math.prod(mask.shape)
+        self.n = numel(mask.shape)
         self.gpu = is_gpu(backend)
         if self.gpu:
             flags = self._flags()
             self.work = self.n
             flat = flags._replace(shape=(self.n,), strides=(1,))
-            self.buffer = scan(backend, flat, 0, "cumsum", dtypes.int64).buffer  # type: ignore[union-attr]
+            self.buffer = scan(backend, flat, 0, "cumsum", dtypes.int64).buffer
             return
         dims = Dims(mask.shape, [mask.strides])
         self.work = workers(backend, self.n)
@@ -100,7 +100,7 @@ def masked_select(backend: Backend, src: Operand, mask: Operand) -> Operand:
     """Return the elements of `src` where `mask` (same shape, already expanded) holds, as a 1-D
     operand.
     """
-    if not math.prod(src.shape):
+    if not numel(src.shape):
         return empty(backend, src.dtype, (0,))
     places = _Places(backend, mask)
     result = empty(backend, src.dtype, (places.total(),))
@@ -116,7 +116,7 @@ def nonzero(backend: Backend, src: Operand) -> Operand:
     row-major order.
     """
     ndim = len(src.shape)
-    if not math.prod(src.shape):
+    if not numel(src.shape):
         return empty(backend, dtypes.int64, (0, ndim))
     places = _Places(backend, src)
     result = empty(backend, dtypes.int64, (places.total(), ndim))
@@ -139,7 +139,7 @@ def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) 
 
     RuntimeError when `src` has fewer elements than `mask` has ones.
     """
-    if not math.prod(dst.shape):
+    if not numel(dst.shape):
         return
     places = _Places(backend, mask)
     source = dense(backend, src)
@@ -153,7 +153,7 @@ def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) 
     with checking(backend, describe) as status:
         scalars = [
             status.offset,
-            math.prod(src.shape),
+            numel(src.shape),
             places.n,
             mask.offset,
             dst.offset,
@@ -165,7 +165,7 @@ def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) 
 def _packed(backend: Backend, x: Operand) -> Operand:
     result = empty(backend, x.dtype, x.shape)
     size = x.dtype.itemsize
-    backend.copy(x.buffer, x.offset * size, result.buffer, 0, math.prod(x.shape) * size)
+    backend.copy(x.buffer, x.offset * size, result.buffer, 0, numel(x.shape) * size)
     return result
 
 

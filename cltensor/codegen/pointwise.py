@@ -39,7 +39,9 @@ class PointOp:
 
 
 IDENTITY = PointOp("copy", "x")
-INDEX = PointOp("index", "x")  # the linear index of the element; its value is made by the kernel, not by its formula
+INDEX = PointOp(
+    "index", "x"
+)  # the linear index of the element; its value is made by the kernel, not by its formula
 
 
 class Node(NamedTuple):
@@ -85,7 +87,9 @@ class Body:
         self.lines: list[str] = []
         self._converted: dict[tuple[str, int, dtype], str] = {}
         for number, node in enumerate(program.nodes):
-            self.lines.append(f"const {lanes_of(node.result.reg, lanes)} t{number} = {self._node(node, index)};")
+            self.lines.append(
+                f"const {lanes_of(node.result.reg, lanes)} t{number} = {self._node(node, index)};"
+            )
 
     def value(self, ref: tuple[str, int]) -> tuple[str, dtype]:
         """Name and dtype of a leaf ('a'), scalar ('k') or node ('t')."""
@@ -127,16 +131,26 @@ class Body:
         text, kind = emitter.emit(op.formula.tree)
         if kind == "mask":
             if node.result.category == 0:
-                return f"(uchar)({text})" if lanes == 1 else f"(convert_uchar{lanes}({text}) & (uchar{lanes})(1))"
+                return (
+                    f"(uchar)({text})"
+                    if lanes == 1
+                    else f"(convert_uchar{lanes}({text}) & (uchar{lanes})(1))"
+                )
             text = emitter.from_mask(text)
         text = convert(text, node.compute, node.result, lanes)
-        return round_to(text, node.result, lanes) if node.result.itemsize == 2 and node.result is node.compute else text
+        return (
+            round_to(text, node.result, lanes)
+            if node.result.itemsize == 2 and node.result is node.compute
+            else text
+        )
 
     def _mask(self, ref: tuple[str, int], compute: dtype) -> str:
-        name, source = self.value(ref)
+        name, _source = self.value(ref)
         if self.lanes == 1:
             return f"({name} != 0)"
-        signed = {1: "char", 2: "short", 4: "int", 8: "long"}[compute.itemsize if compute.category != 2 else max(4, compute.itemsize)]
+        signed = {1: "char", 2: "short", 4: "int", 8: "long"}[
+            compute.itemsize if compute.category != 2 else max(4, compute.itemsize)
+        ]
         wide = f"{signed}{self.lanes}"
         return f"(convert_{wide}({name}) != ({wide})(0))"
 
@@ -144,7 +158,9 @@ class Body:
 def headers(program: Program, lanes: int) -> str:
     """Paste the device functions a program needs."""
     names = sorted({h for node in program.nodes for h in node.op.formula.headers})
-    used = [d for node in program.nodes for d in (node.compute, node.result)] + [d for d, _ in program.leaves]
+    used = [d for node in program.nodes for d in (node.compute, node.result)] + [
+        d for d, _ in program.leaves
+    ]
     if any(d.is_complex for d in used) and "complex" not in names:
         names.insert(0, "complex")
     if any(d.code in ("f16", "bf16") for d in used + [o[1] for o in program.outputs]):
@@ -157,7 +173,11 @@ def headers(program: Program, lanes: int) -> str:
 def kernel_name(program: Program) -> str:
     """Say op, dtypes and pattern."""
     ops = "_".join(node.op.name for node in program.nodes)
-    types = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in program.leaves), *(o[1] for o in program.outputs))))
+    types = "_".join(
+        dict.fromkeys(
+            d.code for d in (*(d for d, _ in program.leaves), *(o[1] for o in program.outputs))
+        )
+    )
     classes = "".join(c for _, c in program.leaves) + "_" + "".join(o[2] for o in program.outputs)
     return f"{ops[:64]}__{types}__{classes}{program.rank}"
 
@@ -207,7 +227,10 @@ def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str,
     stores = []
     for number, (ref, dt, cls) in enumerate(program.outputs):
         stores.append((number, dt, cls, body._as(ref, dt)))
-    memories = {dt.code: Memory(dt, lanes) for dt in [d for d, _ in program.leaves] + [o[1] for o in program.outputs]}
+    memories = {
+        dt.code: Memory(dt, lanes)
+        for dt in [d for d, _ in program.leaves] + [o[1] for o in program.outputs]
+    }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
         headers=headers(program, lanes), lane_schedule=lane_schedule,

@@ -9,12 +9,12 @@ with its elements.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..layouts import numel
 from .operand import Operand
 from .source import render
 
@@ -38,7 +38,7 @@ class Dims:
 
     def __init__(self, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> None:
         self.sizes, self.strides = collapse(sizes, strides)
-        self.n = math.prod(self.sizes)
+        self.n = numel(self.sizes)
 
     @property
     def rank(self) -> int:
@@ -94,7 +94,7 @@ def is_dense(x: Operand) -> bool:
     step = 1
     for size, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
         if size != 1:
-            if stride != step and math.prod(x.shape):
+            if stride != step and numel(x.shape):
                 return False
             step *= size
     return True
@@ -103,9 +103,7 @@ def is_dense(x: Operand) -> bool:
 def empty(backend: Backend, dt: dtype, shape: Sequence[int]) -> Operand:
     """Allocate a dense operand with undefined contents."""
     shape = tuple(shape)
-    return Operand(
-        backend.alloc(math.prod(shape) * dt.itemsize), dt, shape, dense_strides(shape), 0
-    )
+    return Operand(backend.alloc(numel(shape) * dt.itemsize), dt, shape, dense_strides(shape), 0)
 
 
 def from_host(backend: Backend, dt: dtype, array: np.ndarray[Any, Any]) -> Operand:
@@ -155,7 +153,7 @@ def index_type(backend: Backend, *operands: Operand) -> str:
         reach = abs(x.offset) + sum(
             abs(s) * max(n - 1, 0) for n, s in zip(x.shape, x.strides, strict=True)
         )
-        if max(reach, math.prod(x.shape)) >= 2**31 - 2**24:
+        if max(reach, numel(x.shape)) >= 2**31 - 2**24:
             return "long"
     return "int"
 

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..ops import activation, normalization
+from ..ops import activation, normalization, norms
 from ..ops import dropout as dropping
 from ..ops import embedding as table
-from ..ops.activation import gelu, glu, hardshrink, prelu, softplus
-from ..ops.join import pad
-from ..ops.losses import (
-    binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
-)  # fmt: skip
-from ..ops.mask import one_hot
-from ..ops.matmul import linear
-from ..ops.normalization import rms_norm
 from ..ops.row import FUNCTIONS
-from ..ops.softmax import log_softmax, softmax, softmin
 from ..tensor import Tensor
 
 
@@ -62,7 +53,14 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Self-normalising exponential unit (Klambauer et al., arXiv 1706.02515)."""
-    return _choose(activation.elu_row, inplace, input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1.0)
+    return _choose(
+        activation.elu_row,
+        inplace,
+        input,
+        1.6732632423543772848170429916717,
+        1.0507009873554804934193349852946,
+        1.0,
+    )
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -77,7 +75,9 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
     """Limit to [min_val, max_val]."""
     return _choose(activation.hardtanh_row, inplace, input, min_val, max_val)
 
@@ -117,6 +117,35 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _choose(activation.threshold_row, inplace, input, threshold, value)
 
 
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """Leaky relu with a random slope from [lower, upper] per element in training, their mean otherwise."""
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    slope = FUNCTIONS["rand_like"](input.detach()) * (upper - lower) + lower
+    by = FUNCTIONS["where"](input.detach() > 0, 1.0, slope)
+    return input.mul_(by) if inplace else input * by
+
+
+def _inplace(fn: Any) -> Any:
+    def changed(input: Tensor, *args: Any) -> Tensor:
+        return fn(input, *args, inplace=True)
+
+    changed.__name__ = changed.__qualname__ = fn.__name__ + "_"
+    changed.__doc__ = f"In-place form of `{fn.__name__}`."
+    return changed
+
+
+relu_, leaky_relu_, elu_, selu_, celu_, hardtanh_, threshold_, rrelu_ = (
+    _inplace(fn) for fn in (relu, leaky_relu, elu, selu, celu, hardtanh, threshold, rrelu)
+)
+
+
 # ------------------------------------------------------------------------------------------- dropout
 
 
@@ -125,28 +154,38 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return dropping.apply(input, p, training, inplace)
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zero whole channels of (N, C, L) or (C, L)."""
     return dropping.by_channel(input, p, training, inplace, 1)
 
 
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zero whole channels of (N, C, H, W)."""
     dropping.check_probability(p)
     return dropping.apply(input, p, training, inplace, True)
 
 
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     return dropping.by_channel(input, p, training, inplace, 3)
 
 
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Dropout that keeps mean and variance of SELU networks."""
     return dropping.alpha(input, p, training, inplace)
 
 
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """`alpha_dropout` of whole channels."""
     return dropping.alpha(input, p, training, inplace, True)
 
@@ -154,15 +193,29 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 # ------------------------------------------------------------------------------------------- normalisation and distances
 
 
-def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05) -> Tensor:
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
     """Normalise over the last dimensions, which are `normalized_shape`."""
     return normalization.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05) -> Tensor:
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
     """Normalise each group of channels of each sample."""
     if input.ndim < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
+        )
     return normalization.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -171,7 +224,9 @@ def batch_norm(
     training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
 ) -> Tensor:  # fmt: skip
     """Normalise each channel over the batch; in training, update the running statistics."""
-    return normalization.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return normalization.batch_norm(
+        input, running_mean, running_var, weight, bias, training, momentum, eps
+    )
 
 
 def instance_norm(
@@ -179,10 +234,14 @@ def instance_norm(
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05,
 ) -> Tensor:  # fmt: skip
     """Normalise each channel of each sample."""
-    return normalization.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    return normalization.instance_norm(
+        input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
+    )
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """Divide by the p-norm over `dim`, which is taken to be at least eps."""
     size = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / size if out is None else FUNCTIONS["div"](input, size, out=out)
@@ -198,9 +257,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) 
     return (units[0] * units[1]).sum(dim)
 
 
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
+) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
-    return FUNCTIONS["norm"](x1 - x2 + eps, p, -1, keepdim)
+    return norms.vector_norm(x1 - x2 + eps, p, -1, keepdim, node="NormBackward1")
 
 
 # ------------------------------------------------------------------------------------------- tables
@@ -222,4 +283,21 @@ def embedding(
     return table.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("Any", "Sequence", "Tensor", "FUNCTIONS", "activation", "annotations", "dropping", "normalization", "table")]
+__all__ = [
+    name
+    for name in dir()
+    if not name.startswith("_")
+    and name
+    not in (
+        "Any",
+        "Sequence",
+        "Tensor",
+        "FUNCTIONS",
+        "activation",
+        "annotations",
+        "dropping",
+        "normalization",
+        "norms",
+        "table",
+    )
+]

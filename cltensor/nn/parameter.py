@@ -32,15 +32,19 @@ class Parameter(Tensor, metaclass=_Marked):
         if data is None:
             data = creation.empty(0)
         if not isinstance(data, Tensor):
-            raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+            raise TypeError(
+                f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}"
+            )
         made = data.detach()
         if type(data) is not Tensor and not issubclass(type(data), Parameter):
             made.__class__ = type(data)
-            made._is_param = True
+            made._is_param = True  # type: ignore[attr-defined]
         else:
             made.__class__ = cls
         if requires_grad:
-            made._set_requires(True, "Only Tensors of floating point and complex dtype can require gradients")
+            made._set_requires(
+                True, "Only Tensors of floating point and complex dtype can require gradients"
+            )
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -50,7 +54,7 @@ class Parameter(Tensor, metaclass=_Marked):
         memo[id(self)] = result
         return result
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return printing.parameter_str(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

@@ -4,7 +4,26 @@ import importlib
 
 from . import activation, arithmetic, compare, convert, core, row, shape, unary
 
-for _name in ("index", "join", "matmul", "reduce", "scan", "sort", "softmax", "losses", "random", "linalg", "special", "normalization", "dropout", "embedding"):
+for _name in (
+    "index",
+    "join",
+    "matmul",
+    "reduce",
+    "scan",
+    "sort",
+    "softmax",
+    "losses",
+    "random",
+    "linalg",
+    "special",
+    "normalization",
+    "dropout",
+    "embedding",
+    "unique",
+    "statistics",
+    "ranking",
+    "padding",
+):
     try:
         importlib.import_module(f"{__name__}.{_name}")
     except ModuleNotFoundError as _error:

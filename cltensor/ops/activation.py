@@ -11,7 +11,12 @@ from .arithmetic import conj, where
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 
-relu = Row("relu", {"if": "where(x < 0, 0, x)"}, grad={"x": lambda g, result: where(result > 0, g, 0.0)}, node="ReluBackward0")
+relu = Row(
+    "relu",
+    {"if": "where(x < 0, 0, x)"},
+    grad={"x": lambda g, result: where(result > 0, g, 0.0)},
+    node="ReluBackward0",
+)
 sigmoid = Row(
     "sigmoid", {"f": "1 / (1 + exp(-x))", "c": "crecip(1 + cexp(-x))"}, promote=FLOAT,
     grad={"x": lambda g, result: g * conj(result * (1 - result))},
@@ -113,7 +118,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Leaky relu with a learnt slope per channel (dimension 1) or one slope."""
     if weight.numel() != 1:
         if input.ndim < 1 or (input.shape[1] if input.ndim > 1 else 1) != weight.numel():
-            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {input.shape[1] if input.ndim > 1 else 1}.")
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {input.shape[1] if input.ndim > 1 else 1}."
+            )
         weight = weight.view(-1, *([1] * (input.ndim - 2))) if input.ndim > 1 else weight
     return prelu_row(input, weight)
 
@@ -128,7 +135,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     dim = layouts.wrap_dim(dim, input.ndim)
     if input.shape[dim] % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}"
+        )
     a, b = input.detach().chunk(2, dim)
     out = a * b.sigmoid()
     if graph.needs_grad(input):

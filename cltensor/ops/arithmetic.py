@@ -37,10 +37,16 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> None:
             fits = False
         else:
             bits = dt.itemsize * 8
-            low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dt.is_signed else (-(1 << bits) + 1, (1 << bits) - 1)
+            low, high = (
+                (-(1 << bits - 1), (1 << bits - 1) - 1)
+                if dt.is_signed
+                else (-(1 << bits) + 1, (1 << bits) - 1)
+            )
             fits = low <= int(value.real) <= high
     if not fits:
-        raise RuntimeError(f"value cannot be converted to type {name or C_NAMES.get(dt.name, dt.name)} without overflow")
+        raise RuntimeError(
+            f"value cannot be converted to type {name or C_NAMES.get(dt.name, dt.name)} without overflow"
+        )
 
 
 # ------------------------------------------------------------------------------------------- sums
@@ -50,7 +56,7 @@ add_row = Row(
     grad={"x": lambda g: g, "y": lambda g: g},
 )  # fmt: skip
 add_scaled_row = Row(
-    "add_scaled", {"b": "x or (z and y)", "ifc": "x + z * y"}, args=("input", "other", "alpha"), public=False, node="AddBackward0", graph_inputs=2,
+    "add_scaled", {"b": "x or (z and y)", "ifc": "x + z * y"}, args=("input", "other", "alpha"), weak="z", public=False, node="AddBackward0", graph_inputs=2,
     grad={"x": lambda g: g, "y": lambda g, z: g * conj(z)},
 )  # fmt: skip
 sub_row = Row(
@@ -58,31 +64,35 @@ sub_row = Row(
     grad={"x": lambda g: g, "y": lambda g: -g},
 )  # fmt: skip
 sub_scaled_row = Row(
-    "sub_scaled", {"ifc": "x - z * y"}, args=("input", "other", "alpha"), public=False, node="SubBackward0", graph_inputs=2,
+    "sub_scaled", {"ifc": "x - z * y"}, args=("input", "other", "alpha"), weak="z", public=False, node="SubBackward0", graph_inputs=2,
     grad={"x": lambda g: g, "y": lambda g, z: -g * conj(z)},
 )  # fmt: skip
 rsub_row = Row(
-    "rsub", {"ifc": "y - z * x"}, args=("input", "other", "alpha"), public=False, node="RsubBackward0", number_nodes={"y": "RsubBackward1"}, graph_inputs=2,
+    "rsub", {"ifc": "y - z * x"}, args=("input", "other", "alpha"), weak="z", public=False, node="RsubBackward0", number_nodes={"y": "RsubBackward1"}, graph_inputs=2,
     grad={"x": lambda g, z: -g * conj(z), "y": lambda g: g},
 )  # fmt: skip
 
 
 def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
     tensor = core._Registry.tensor
-    if input.__class__ is not tensor or (other.__class__ is not tensor and other.__class__ not in NUMBERS):
+    if input.__class__ is not tensor or (
+        other.__class__ is not tensor and other.__class__ not in NUMBERS
+    ):
         input, other = normal(name, BINARY, (input, other))
     if alpha.__class__ is not int and alpha != 1:
         dt = core.result_type((input, other))
         if isinstance(alpha, bool) and dt.category != 0:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
         if dt.category < 2 and isinstance(alpha, float):
-            raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+            raise RuntimeError(
+                "For integral input tensors, argument alpha must not be a floating point number."
+            )
     return input, other
 
 
 def _no_bools(a: Any, b: Any) -> None:
-    ba = a.__class__ is bool or is_tensor(a) and a.dtype is dtypes.bool
-    bb = b.__class__ is bool or is_tensor(b) and b.dtype is dtypes.bool
+    ba = a.__class__ is bool or (is_tensor(a) and a.dtype is dtypes.bool)
+    bb = b.__class__ is bool or (is_tensor(b) and b.dtype is dtypes.bool)
     if ba and bb:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
@@ -149,7 +159,16 @@ true_divide = Row(
 )  # fmt: skip
 
 # A quotient by a number inside a composite function of torch's: its node has another name.
-div_number = Row("div_number", {"fc": "x / y"}, promote=FLOAT, args=BINARY, public=False, node="DivBackward1", graph_inputs=1, grad={"x": lambda g, y: g / conj(y)})
+div_number = Row(
+    "div_number",
+    {"fc": "x / y"},
+    promote=FLOAT,
+    args=BINARY,
+    public=False,
+    node="DivBackward1",
+    graph_inputs=1,
+    grad={"x": lambda g, y: g / conj(y)},
+)
 
 # Integer quotients never reach the hardware with a divisor of 0 or -1: it traps or returns junk (see check_divisor).
 _TRUNC = "where(y == -1, 0 - x, x / where(y == 0 or y == -1, 1, y))"
@@ -173,7 +192,13 @@ div_floor = Row(
     "div_floor", {"i": _FLOOR, "f": _FLOAT_FLOOR}, args=BINARY, public=False, node="DivBackward2",
     grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
 )  # fmt: skip
-floor_divide_row = Row("floor_divide", {"i": _FLOOR, "f": _FLOAT_FLOOR}, args=BINARY, public=False, underivable="floor_divide")
+floor_divide_row = Row(
+    "floor_divide",
+    {"i": _FLOOR, "f": _FLOAT_FLOOR},
+    args=BINARY,
+    public=False,
+    underivable="floor_divide",
+)
 remainder_row = Row(
     "remainder", {"i": _FLOOR_REST, "f": _FLOAT_REST}, args=BINARY, public=False, reference=np.mod, node="RemainderBackward1",
     number_nodes={"x": "NotImplemented", "y": "RemainderBackward0"},
@@ -189,7 +214,11 @@ def check_divisor(a: Any, b: Any) -> None:
     """Raise torch's ZeroDivisionError (a RuntimeError) for an integer division by zero on cpu."""
     if core.result_type((a, b)).category > 1:
         return
-    zero = b == 0 if b.__class__ in NUMBERS else b.device.type == "cpu" and b.numel() and bool((b == 0).any())
+    zero = (
+        b == 0
+        if b.__class__ in NUMBERS
+        else b.device.type == "cpu" and b.numel() and bool((b == 0).any())
+    )
     if zero and (a.__class__ in NUMBERS or a.numel()):
         raise RuntimeError("ZeroDivisionError")
 
@@ -202,9 +231,15 @@ def _divided(row: Row, name: str, input: Any, other: Any, out: Tensor | None) ->
 
 
 @public(aliases=("divide",))
-def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+def div(
+    input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None
+) -> Tensor:
     """Divide; integers give floats unless `rounding_mode` is "trunc" or "floor"."""
-    return _divided(_div_row(rounding_mode), "div", input, other, out) if rounding_mode else _true(input, other, out)
+    return (
+        _divided(_div_row(rounding_mode), "div", input, other, out)
+        if rounding_mode
+        else _true(input, other, out)
+    )
 
 
 def _true(input: Any, other: Any, out: Tensor | None) -> Tensor:
@@ -217,7 +252,9 @@ def _div_row(rounding_mode: str | None) -> Row:
     if rounding_mode is None:
         return true_divide
     if rounding_mode not in ("trunc", "floor"):
-        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
     return div_trunc if rounding_mode == "trunc" else div_floor
 
 
@@ -284,11 +321,23 @@ def _pow_base_grad(g: Tensor, x: Any, y: Any) -> Tensor:
 def _pow_exponent_grad(g: Tensor, x: Any, y: Any, result: Tensor) -> Tensor:
     if x.__class__ in NUMBERS:
         if x == 0:
-            return where(y >= 0, 0.0, g * conj(result * -math.inf)) if not y.dtype.is_complex else g * 0
+            return (
+                where(y >= 0, 0.0, g * conj(result * -math.inf))
+                if not y.dtype.is_complex
+                else g * 0
+            )
         log = math.log(x) if not isinstance(x, complex) and x > 0 else None
-        return g * conj(result * log) if log is not None else g * conj(result * core._Registry.tensor._scalar(complex(x)).log())
+        return (
+            g * conj(result * log)
+            if log is not None
+            else g * conj(result * core._Registry.tensor._scalar(complex(x)).log())
+        )
     if x.dtype.is_complex or y.dtype.is_complex:
-        return where((x == 0) & (y.real >= 0 if y.dtype.is_complex else y >= 0), 0.0, g * conj(result * x.log()))
+        return where(
+            (x == 0) & (y.real >= 0 if y.dtype.is_complex else y >= 0),
+            0.0,
+            g * conj(result * x.log()),
+        )
     return where((x == 0) & (y >= 0), 0.0, g * (result * x.log()))
 
 
@@ -333,7 +382,11 @@ def _int_power(x: Any, y: Any) -> Tensor:
             y >>= 1
             if y:
                 base = base * base
-        return base.new_ones(()).to(dt).expand(shape).clone() if result is None else (result if result is not x else result.clone())
+        return (
+            base.new_ones(()).to(dt).expand(shape).clone()
+            if result is None
+            else (result if result is not x else result.clone())
+        )
     tensors = (x if is_tensor(x) else y.new_full((), x, dtype=dt), y)
     base, e = tensors[0].to(dt), tensors[1].to(dt)
     # A negative exponent is 1 / x ** -e: 1 for 1, +-1 for -1, else 0.
@@ -366,7 +419,11 @@ def _pow(x: Any, y: Any) -> Tensor:
         if dt.category == 0:
             if y.__class__ in NUMBERS:
                 return x | (not y)
-            return FUNCTIONS["logical_or"](x, FUNCTIONS["logical_not"](y)) if is_tensor(x) else FUNCTIONS["logical_not"](y) | bool(x)
+            return (
+                FUNCTIONS["logical_or"](x, FUNCTIONS["logical_not"](y))
+                if is_tensor(x)
+                else FUNCTIONS["logical_not"](y) | bool(x)
+            )
         return _int_power(x, y)
     if y.__class__ in NUMBERS and y.__class__ is not complex:
         if y == 0:
@@ -374,17 +431,13 @@ def _pow(x: Any, y: Any) -> Tensor:
             if graph.needs_grad(x):
                 graph.record("PowBackward0", (x,), ones, lambda ctx, g: (g * 0,), {})
             return ones
-        row = POWERS.get(y)
+        row = POWERS.get(y)  # type: ignore[arg-type]
         if row is not None and row.ops[dt.category] is not None:
             return row(x if x.dtype is dt else x.to(dt))
-        return _scalar_power(x, y)
+        return scalar_exponent_row(x, y)
     if x.__class__ in NUMBERS:
         return scalar_base_row(x, y)
     return pow_row(x, y)
-
-
-def _scalar_power(x: Tensor, y: float) -> Tensor:
-    return scalar_exponent_row(x, y)
 
 
 scalar_exponent_row = Row(
@@ -409,11 +462,15 @@ METHODS["pow_"] = pow_
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """Raise to a power in double precision."""
     input, exponent = normal("float_power", ("input", "exponent"), (input, exponent))
-    cplx = any((v.dtype.is_complex if is_tensor(v) else isinstance(v, complex)) for v in (input, exponent))
+    cplx = any(
+        (v.dtype.is_complex if is_tensor(v) else isinstance(v, complex)) for v in (input, exponent)
+    )
     wide = dtypes.complex128 if cplx else dtypes.float64
     value = pow(*[v.to(wide) if is_tensor(v) else v for v in (input, exponent)])
     return value if out is None else core.deliver(value, out, "float_power", (input, exponent))
 
+
+METHODS["float_power_"] = lambda t, exponent: core.assign(t, lambda x: float_power(x, exponent))
 
 # ------------------------------------------------------------------------------------------- extremes, clamping, selection
 
@@ -460,9 +517,33 @@ clamp_high = Row(
     grad={"x": lambda g, x, y: where(x <= y, g, 0.0), "y": lambda g, x, y: where(x > y, g, 0.0)},
 )  # fmt: skip
 # With numbers as bounds the node is torch's ClampBackward1 whichever bound is given; only the input differentiates.
-clamp_number_low = Row("clamp_low", {"if": "where(x < y, y, x)"}, args=("input", "min"), public=False, node="ClampBackward1", graph_inputs=1, grad={"x": lambda g, x, y: where(x >= y, g, 0.0)})
-clamp_number_high = Row("clamp_high", {"if": "where(x > y, y, x)"}, args=("input", "max"), public=False, node="ClampBackward1", graph_inputs=1, grad={"x": lambda g, x, y: where(x <= y, g, 0.0)})
-clamp_numbers = Row("clamp_numbers", {"if": _CLAMP}, args=("input", "min", "max"), public=False, node="ClampBackward1", graph_inputs=1, grad={"x": lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0)})
+clamp_number_low = Row(
+    "clamp_low",
+    {"if": "where(x < y, y, x)"},
+    args=("input", "min"),
+    public=False,
+    node="ClampBackward1",
+    graph_inputs=1,
+    grad={"x": lambda g, x, y: where(x >= y, g, 0.0)},
+)
+clamp_number_high = Row(
+    "clamp_high",
+    {"if": "where(x > y, y, x)"},
+    args=("input", "max"),
+    public=False,
+    node="ClampBackward1",
+    graph_inputs=1,
+    grad={"x": lambda g, x, y: where(x <= y, g, 0.0)},
+)
+clamp_numbers = Row(
+    "clamp_numbers",
+    {"if": _CLAMP},
+    args=("input", "min", "max"),
+    public=False,
+    node="ClampBackward1",
+    graph_inputs=1,
+    grad={"x": lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0)},
+)
 
 
 def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
@@ -473,8 +554,13 @@ def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
     tensors = is_tensor(min) or is_tensor(max)
     if input.dtype.is_complex:
         raise RuntimeError("clamp is not supported for complex types")
-    if not tensors and input.dtype is dtypes.bool:
-        raise NotImplementedError(f"\"clamp{'_min' if max is None else '_max' if min is None else ''}_scalar_cpu\" not implemented for 'Bool'")
+    if (
+        not tensors
+        and core.result_type([x for x in (input, min, max) if x is not None]) is dtypes.bool
+    ):
+        raise NotImplementedError(
+            f"\"clamp{'_min' if max is None else '_max' if min is None else ''}_scalar_cpu\" not implemented for 'Bool'"
+        )
     if max is None:
         return (clamp_low if tensors else clamp_number_low), (input, min)
     if min is None:
@@ -515,8 +601,12 @@ def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     return value if out is None else core.deliver(value, out, "clamp_max", (input,))
 
 
-METHODS["clamp_min_"] = lambda t, min: clamp_low.inplace(*normal("clamp_min_", ("input", "min"), (t, min)))
-METHODS["clamp_max_"] = lambda t, max: clamp_high.inplace(*normal("clamp_max_", ("input", "max"), (t, max)))
+METHODS["clamp_min_"] = lambda t, min: clamp_low.inplace(
+    *normal("clamp_min_", ("input", "min"), (t, min))
+)
+METHODS["clamp_max_"] = lambda t, max: clamp_high.inplace(
+    *normal("clamp_max_", ("input", "max"), (t, max))
+)
 
 where_row = Row(
     "where", "where(x, y, z)", masks="x", args=("condition", "input", "other"), public=False, node="WhereBackward0", graph_from=1,
@@ -525,7 +615,9 @@ where_row = Row(
 
 
 @public("where", method=False)
-def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+def where(
+    condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None
+) -> Any:
     """Take from `input` where the condition holds, else from `other`; with the condition alone: its nonzero indices."""
     if input is None and other is None:
         return FUNCTIONS["nonzero"](condition, as_tuple=True)
@@ -533,7 +625,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         raise invalid_combination("where", (condition, input, other))
     if condition.dtype is not dtypes.bool:
         if condition.dtype is not dtypes.uint8:
-            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.scalar_name}")
+            raise RuntimeError(
+                f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.scalar_name}"
+            )
         condition = condition.bool()
     values = [v.item() if isinstance(v, np.generic) else v for v in (input, other)]
     for name, v in zip(("input", "other"), values, strict=True):
@@ -562,9 +656,13 @@ def _lerp_call(input: Tensor, end: Tensor, weight: Any) -> tuple[Row, tuple]:
         raise invalid_combination("lerp", (input, end, weight))
     input, end, weight = normal("lerp", ("input", "end", "weight"), (input, end, weight))
     if end.dtype is not input.dtype:
-        raise RuntimeError(f"expected dtype {input.dtype.name} for `end` but got dtype {end.dtype.name}")
+        raise RuntimeError(
+            f"expected dtype {input.dtype.name} for `end` but got dtype {end.dtype.name}"
+        )
     if is_tensor(weight) and weight.dtype is not input.dtype:
-        raise RuntimeError(f"expected dtype {input.dtype.name} for `weight` but got dtype {weight.dtype.name}")
+        raise RuntimeError(
+            f"expected dtype {input.dtype.name} for `weight` but got dtype {weight.dtype.name}"
+        )
     return (lerp_row if is_tensor(weight) else lerp_number), (input, end, weight)
 
 
@@ -576,7 +674,9 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     return value if out is None else core.deliver(value, out, "lerp", xs)
 
 
-METHODS["lerp_"] = lambda t, end, weight: (lambda c: c[0].inplace(*c[1]))(_lerp_call(t, end, weight))
+METHODS["lerp_"] = lambda t, end, weight: (lambda c: c[0].inplace(*c[1]))(
+    _lerp_call(t, end, weight)
+)
 
 addcmul_row = Row(
     "addcmul", {"ifc": "x + w * y * z"}, args=("input", "tensor1", "tensor2", "value"), public=False, node="AddcmulBackward0", graph_inputs=3,
@@ -589,14 +689,18 @@ addcdiv_row = Row(
 
 
 @public()
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
+def addcmul(
+    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """Compute input + value * tensor1 * tensor2."""
     r = addcmul_row(input, tensor1, tensor2, value)
     return r if out is None else core.deliver(r, out, "addcmul", (input, tensor1, tensor2))
 
 
 @public()
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
+def addcdiv(
+    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """Compute input + value * tensor1 / tensor2; integer tensors are refused."""
     if core.result_type((tensor1, tensor2)).category < 2:
         raise RuntimeError(
@@ -609,8 +713,12 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     return r if out is None else core.deliver(r, out, "addcdiv", (input, tensor1, tensor2))
 
 
-METHODS["addcmul_"] = lambda t, tensor1, tensor2, *, value=1: addcmul_row.inplace(t, tensor1, tensor2, value)
-METHODS["addcdiv_"] = lambda t, tensor1, tensor2, *, value=1: addcdiv_row.inplace(t, tensor1, tensor2, value)
+METHODS["addcmul_"] = lambda t, tensor1, tensor2, *, value=1: addcmul_row.inplace(
+    t, tensor1, tensor2, value
+)
+METHODS["addcdiv_"] = lambda t, tensor1, tensor2, *, value=1: addcdiv_row.inplace(
+    t, tensor1, tensor2, value
+)
 
 masked_fill_row = Row(
     "masked_fill", "where(y, z, x)", masks="y", args=("input", "mask", "value"), public=False, node="MaskedFillBackward1", number_nodes={"z": "MaskedFillBackward0"},
@@ -620,13 +728,19 @@ masked_fill_row = Row(
 
 def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
     if mask.dtype is not dtypes.bool:
-        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype " + repr(mask.dtype))
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype " + repr(mask.dtype)
+        )
     if is_tensor(value):
         if value.ndim:
-            raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+            raise RuntimeError(
+                f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+            )
         return value.to(input.dtype)
     check_value(value, input.dtype)
-    return input.dtype.category == 1 and value.__class__ is float and int(value) or (bool(value) if input.dtype.category == 0 else value)
+    return (input.dtype.category == 1 and value.__class__ is float and int(value)) or (
+        bool(value) if input.dtype.category == 0 else value
+    )
 
 
 @public()
@@ -635,12 +749,20 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return masked_fill_row(input, mask, _fill_value(input, mask, value))
 
 
-METHODS["masked_fill_"] = lambda t, mask, value: masked_fill_row.inplace(t, mask, _fill_value(t, mask, value))
+METHODS["masked_fill_"] = lambda t, mask, value: masked_fill_row.inplace(
+    t, mask, _fill_value(t, mask, value)
+)
 
 # ------------------------------------------------------------------------------------------- divisors and powers of two
 
 gcd = Row("gcd", {"i": "gcd(x, y)"}, args=BINARY, reference=np.gcd, domain=(-9, 9))
-lcm_row = Row("lcm", {"i": "where(x == 0 or y == 0, 0, abs(x / where(gcd(x, y) == 0, 1, gcd(x, y)) * y))"}, args=BINARY, reference=np.lcm, domain=(-9, 9))
+lcm_row = Row(
+    "lcm",
+    {"i": "where(x == 0 or y == 0, 0, abs(x / where(gcd(x, y) == 0, 1, gcd(x, y)) * y))"},
+    args=BINARY,
+    reference=np.lcm,
+    domain=(-9, 9),
+)
 ldexp = Row(
     "ldexp", {"f": "x * exp2_whole(y)"}, args=BINARY, promote=FLOAT,
     grad={"x": lambda g, y: g * FUNCTIONS["exp2"](y), "y": lambda g, result: g * result * math.log(2)},

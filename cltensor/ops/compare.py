@@ -14,38 +14,140 @@ from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers
 BINARY = ("input", "other")
 
 eq = Row("eq", "x == y", promote=BOOL, args=BINARY, numbers="y", reference=np.equal)
-ne = Row("ne", "x != y", promote=BOOL, args=BINARY, numbers="y", aliases=("not_equal",), reference=np.not_equal)
-lt = Row("lt", {"bif": "x < y"}, promote=BOOL, args=BINARY, numbers="y", aliases=("less",), reference=np.less)
-le = Row("le", {"bif": "x <= y"}, promote=BOOL, args=BINARY, numbers="y", aliases=("less_equal",), reference=np.less_equal)
-gt = Row("gt", {"bif": "x > y"}, promote=BOOL, args=BINARY, numbers="y", aliases=("greater",), reference=np.greater)
-ge = Row("ge", {"bif": "x >= y"}, promote=BOOL, args=BINARY, numbers="y", aliases=("greater_equal",), reference=np.greater_equal)
+ne = Row(
+    "ne",
+    "x != y",
+    promote=BOOL,
+    args=BINARY,
+    numbers="y",
+    aliases=("not_equal",),
+    reference=np.not_equal,
+)
+lt = Row(
+    "lt",
+    {"bif": "x < y"},
+    promote=BOOL,
+    args=BINARY,
+    numbers="y",
+    aliases=("less",),
+    reference=np.less,
+)
+le = Row(
+    "le",
+    {"bif": "x <= y"},
+    promote=BOOL,
+    args=BINARY,
+    numbers="y",
+    aliases=("less_equal",),
+    reference=np.less_equal,
+)
+gt = Row(
+    "gt",
+    {"bif": "x > y"},
+    promote=BOOL,
+    args=BINARY,
+    numbers="y",
+    aliases=("greater",),
+    reference=np.greater,
+)
+ge = Row(
+    "ge",
+    {"bif": "x >= y"},
+    promote=BOOL,
+    args=BINARY,
+    numbers="y",
+    aliases=("greater_equal",),
+    reference=np.greater_equal,
+)
 
-logical_and = Row("logical_and", "x != 0 and y != 0", promote=BOOL, args=BINARY, reference=np.logical_and)
-logical_or = Row("logical_or", "x != 0 or y != 0", promote=BOOL, args=BINARY, reference=np.logical_or)
-logical_xor = Row("logical_xor", "where(x != 0, 1, 0) != where(y != 0, 1, 0)", promote=BOOL, args=BINARY, reference=np.logical_xor)
+logical_and = Row(
+    "logical_and", "x != 0 and y != 0", promote=BOOL, args=BINARY, reference=np.logical_and
+)
+logical_or = Row(
+    "logical_or", "x != 0 or y != 0", promote=BOOL, args=BINARY, reference=np.logical_or
+)
+logical_xor = Row(
+    "logical_xor",
+    "where(x != 0, 1, 0) != where(y != 0, 1, 0)",
+    promote=BOOL,
+    args=BINARY,
+    reference=np.logical_xor,
+)
 logical_not = Row("logical_not", "x == 0", promote=BOOL, reference=np.logical_not)
 
 isnan = Row("isnan", "x != x", promote=BOOL, inplace=False, reference=np.isnan)
-isinf = Row("isinf", {"bi": "x != x", "fc": "isinf(x)"}, promote=BOOL, inplace=False, reference=np.isinf)
-isfinite = Row("isfinite", {"bi": "x == x", "fc": "isfinite(x)"}, promote=BOOL, inplace=False, reference=np.isfinite)
-isposinf = Row("isposinf", {"bi": "x != x", "f": "x == inf"}, promote=BOOL, inplace=False, reference=np.isposinf)
-isneginf = Row("isneginf", {"bi": "x != x", "f": "x == -inf"}, promote=BOOL, inplace=False, reference=np.isneginf)
-signbit = Row("signbit", {"b": "x != x", "i": "x < 0", "f": "copysign(1, x) < 0"}, promote=BOOL, inplace=False, reference=np.signbit)
-isreal_row = Row("isreal", {"bif": "x == x or x != x", "c": "im(x) == 0"}, promote=BOOL, public=False)
+isinf = Row(
+    "isinf", {"bi": "x != x", "fc": "isinf(x)"}, promote=BOOL, inplace=False, reference=np.isinf
+)
+isfinite = Row(
+    "isfinite",
+    {"bi": "x == x", "fc": "isfinite(x)"},
+    promote=BOOL,
+    inplace=False,
+    reference=np.isfinite,
+)
+isposinf = Row(
+    "isposinf",
+    {"bi": "x != x", "f": "x == inf"},
+    promote=BOOL,
+    inplace=False,
+    reference=np.isposinf,
+)
+isneginf = Row(
+    "isneginf",
+    {"bi": "x != x", "f": "x == -inf"},
+    promote=BOOL,
+    inplace=False,
+    reference=np.isneginf,
+)
+signbit = Row(
+    "signbit",
+    {"b": "x != x", "i": "x < 0", "f": "copysign(1, x) < 0"},
+    promote=BOOL,
+    inplace=False,
+    reference=np.signbit,
+)
+isreal_row = Row(
+    "isreal", {"bif": "x == x or x != x", "c": "im(x) == 0"}, promote=BOOL, public=False
+)
 
-bitwise_and = Row("bitwise_and", {"b": "x and y", "i": "x & y"}, args=BINARY, numbers="xy", reference=np.bitwise_and)
-bitwise_or = Row("bitwise_or", {"b": "x or y", "i": "x | y"}, args=BINARY, numbers="xy", reference=np.bitwise_or)
-bitwise_xor = Row("bitwise_xor", {"b": "x != y", "i": "x ^ y"}, args=BINARY, numbers="xy", reference=np.bitwise_xor)
+bitwise_and = Row(
+    "bitwise_and",
+    {"b": "x and y", "i": "x & y"},
+    args=BINARY,
+    numbers="xy",
+    reference=np.bitwise_and,
+)
+bitwise_or = Row(
+    "bitwise_or", {"b": "x or y", "i": "x | y"}, args=BINARY, numbers="xy", reference=np.bitwise_or
+)
+bitwise_xor = Row(
+    "bitwise_xor",
+    {"b": "x != y", "i": "x ^ y"},
+    args=BINARY,
+    numbers="xy",
+    reference=np.bitwise_xor,
+)
 bitwise_not = Row("bitwise_not", {"b": "x == 0", "i": "~x"}, reference=np.invert)
 
 # A shift by the width or more, or by less than nothing, gives 0 (the sign for a right shift), as in torch.
 _BITS = {1: 8, 2: 16, 4: 32, 8: 64}
 _left: dict[int, Row] = {
-    size: Row(f"lshift{bits}", {"i": f"where(y < 0 or y >= {bits}, 0, x << where(y < 0 or y >= {bits}, 0, y))"}, args=BINARY, public=False)
+    size: Row(
+        f"lshift{bits}",
+        {"i": f"where(y < 0 or y >= {bits}, 0, x << where(y < 0 or y >= {bits}, 0, y))"},
+        args=BINARY,
+        public=False,
+    )
     for size, bits in _BITS.items()
 }
 _right: dict[int, Row] = {
-    size: Row(f"rshift{bits}", {"i": f"x >> where(y < 0 or y >= {bits}, {bits - 1}, y)"}, args=BINARY, public=False)
+    size: Row(
+        f"rshift{bits}",
+        {"i": f"x >> where(y < 0 or y >= {bits}, {bits - 1}, y)"},
+        args=BINARY,
+        public=False,
+    )
     for size, bits in _BITS.items()
 }
 
@@ -54,7 +156,9 @@ def _shift(name: str, rows: dict[int, Row], input: Any, other: Any) -> tuple[Row
     xs = normal(name, BINARY, (input, other))
     dt = core.result_type(xs)
     if dt.category != 1:
-        raise RuntimeError(f"\"{'lshift' if rows is _left else 'rshift'}_cpu\" not implemented for '{dt.scalar_name}'")
+        raise RuntimeError(
+            f"\"{'lshift' if rows is _left else 'rshift'}_cpu\" not implemented for '{dt.scalar_name}'"
+        )
     return rows[dt.itemsize], xs
 
 
@@ -82,8 +186,12 @@ def _shift_inplace(rows: dict[int, Row], name: str) -> Any:
     return method_
 
 
-METHODS["bitwise_left_shift_"] = METHODS["__ilshift__"] = _shift_inplace(_left, "bitwise_left_shift_")
-METHODS["bitwise_right_shift_"] = METHODS["__irshift__"] = _shift_inplace(_right, "bitwise_right_shift_")
+METHODS["bitwise_left_shift_"] = METHODS["__ilshift__"] = _shift_inplace(
+    _left, "bitwise_left_shift_"
+)
+METHODS["bitwise_right_shift_"] = METHODS["__irshift__"] = _shift_inplace(
+    _right, "bitwise_right_shift_"
+)
 
 
 @public()
@@ -93,7 +201,9 @@ def isreal(input: Tensor) -> Tensor:
 
 
 @public()
-def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|, elementwise; equal infinities are close."""
     refuse_numbers("isclose", BINARY, (input, other), (False, False))
     if input.dtype is not other.dtype:
@@ -107,13 +217,18 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
         close = close | (input.isnan() & other.isnan())
     if input.dtype.category < 2 and rtol == 0 and atol == 0:
         return close
-    a, b = (v if v.dtype.category > 1 else v.double() if v._storage.backend.info.fp64 else v.float() for v in (input, other))
+    a, b = (
+        v if v.dtype.category > 1 else v.double() if v._storage.backend.info.fp64 else v.float()
+        for v in (input, other)
+    )
     gap = (a - b).abs()
     return close | (gap.isfinite() & (gap <= atol + (rtol * b).abs()))
 
 
 @public()
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     """Whether all elements are close; see `isclose`."""
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
@@ -122,7 +237,9 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and elements."""
     if not is_tensor(other):
-        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+        raise TypeError(
+            f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
+        )
     core.common_device((input, other))
     return input.shape == other.shape and (input.numel() == 0 or bool(eq(input, other).all()))
 
@@ -130,7 +247,11 @@ def equal(input: Tensor, other: Tensor) -> bool:
 @public(method=False)
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """Return the dtype that arithmetic on the two would have."""
-    return core.result_type(normal("result_type", ("tensor1", "tensor2"), (tensor1, tensor2)) if not (tensor1.__class__ in NUMBERS and tensor2.__class__ in NUMBERS) else (tensor1, tensor2))
+    return core.result_type(
+        normal("result_type", ("tensor1", "tensor2"), (tensor1, tensor2))
+        if not (tensor1.__class__ in NUMBERS and tensor2.__class__ in NUMBERS)
+        else (tensor1, tensor2)
+    )
 
 
 FUNCTIONS["can_cast"] = dtypes.can_cast

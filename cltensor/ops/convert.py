@@ -29,7 +29,13 @@ def canonical(dev: Any) -> device:
         if key.type == "meta":
             raise NotImplementedError("cltensor has no meta device: tensors always have values")
         backend = get_backend(key)
-        name = key if key.type == "cuda" and key.index is not None else device("cuda", 0) if key.type == "cuda" else backend.device
+        name = (
+            key
+            if key.type == "cuda" and key.index is not None
+            else device("cuda", 0)
+            if key.type == "cuda"
+            else backend.device
+        )
         found = _canonical[key] = _canonical.setdefault(name, name)
     return found
 
@@ -71,7 +77,16 @@ def to_device(x: Tensor, dev: device) -> Tensor:
 
 
 @public(function=False)
-def to(self: Tensor, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
+def to(
+    self: Tensor,
+    *args: Any,
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+    other: Any = None,
+) -> Tensor:
     """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (other)."""
     flags = []
     for a in args:
@@ -112,7 +127,7 @@ def _caster(name: str, dt: dtype) -> None:
 
 for _name, _dt in {
     "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
-    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128, "chalf": dtypes.complex32,
 }.items():  # fmt: skip
     _caster(_name, _dt)
 
@@ -127,7 +142,11 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """Copy; dense layouts are kept unless the contiguous format is asked for."""
     if memory_format is not None and "contiguous" in str(memory_format):
-        out = core.pending(core.expression(IDENTITY, input.dtype, input.dtype, (input,), input.shape), input.device, input.shape)
+        out = core.pending(
+            core.expression(IDENTITY, input.dtype, input.dtype, (input,), input.shape),
+            input.device,
+            input.shape,
+        )
     else:
         out = core.compute(IDENTITY, input.dtype, input.dtype, (input,), input.shape, input.device)
     if graph.needs_grad(input):
@@ -147,7 +166,9 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Overwrite with `src`, broadcast and converted."""
     if not is_tensor(src):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+        raise TypeError(
+            f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
+        )
     if src is self:
         return self
     views.check_inplace(self, src)
@@ -163,7 +184,10 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _copy_back(ctx: Any, g: Tensor) -> tuple:
-    return (g * 0 if ctx.needs[0] else None, (g if g.device == ctx.home else to_device(g, ctx.home)) if ctx.needs[1] else None)
+    return (
+        g * 0 if ctx.needs[0] else None,
+        (g if g.device == ctx.home else to_device(g, ctx.home)) if ctx.needs[1] else None,
+    )
 
 
 METHODS["copy_"] = copy_
@@ -174,20 +198,29 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     views.check_inplace(self)
     if is_tensor(value):
         if value.ndim:
-            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+            )
         moved = value if value.device == self.device else to_device(value, self.device)
         expr = core.expression(IDENTITY, self.dtype, self.dtype, (moved,), self.shape)
     else:
         if value.__class__ not in NUMBERS:
             value = value.item() if hasattr(value, "item") else value
         if not isinstance(value, NUMBERS):
-            raise TypeError(f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}")
+            raise TypeError(
+                f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
+            )
         check_value(value, self.dtype)
         expr = Expr(IDENTITY, self.dtype, self.dtype, self.shape, (Scalar(value),))
     core.write(self, expr)
     self._vc.value += 1
     if graph.needs_grad(self, value if is_tensor(value) else None):
-        graph.rebase(self, "FillBackward2" if not is_tensor(value) else "FillBackward3", (self, value), _fill_back)
+        graph.rebase(
+            self,
+            "FillBackward2" if not is_tensor(value) else "FillBackward3",
+            (self, value),
+            _fill_back,
+        )
     return self
 
 
@@ -218,7 +251,12 @@ def fill(input: Tensor, value: Any) -> Tensor:
     with core.no_grad():
         out = fill_(input.detach().clone(), value)
     if graph.needs_grad(input, value):
-        graph.record("FillBackward1" if is_tensor(value) else "FillBackward0", (input, value), out, _fill_back)
+        graph.record(
+            "FillBackward1" if is_tensor(value) else "FillBackward0",
+            (input, value),
+            out,
+            _fill_back,
+        )
     return out
 
 
@@ -229,13 +267,16 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
         raise RuntimeError("dimensions must larger than 1")
     if self.ndim == 2:
         rows, cols = self.shape
-        step = cols + 1
         count = min(rows, cols)
         places = [(0, count)]
         if wrap and rows > cols:
             places = [(start, min(cols, rows - start)) for start in range(0, rows, cols + 1)]
         for start, n in places:
-            self.as_strided((n,), (self._strides[0] + self._strides[1],), self._offset + start * self._strides[0]).fill_(fill_value)
+            self.as_strided(
+                (n,),
+                (self._strides[0] + self._strides[1],),
+                self._offset + start * self._strides[0],
+            ).fill_(fill_value)
         return self
     if len(set(self.shape)) != 1:
         raise RuntimeError("all dimensions of input must be of equal length")
@@ -273,9 +314,24 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 
 # ------------------------------------------------------------------------------------------- complex numbers
 
-conj_row = Row("conj_physical", {"bif": "x", "c": "conj(x)"}, reference=np.conj, grad={"x": lambda g: g.conj()})
-angle_row = Row("angle", {"f": "where(x != x, x, where(x < 0, pi, 0))", "c": "cplx(carg(x), 0)"}, promote=REAL, public=False, grad={"x": lambda g, x: _angle_grad(g, x)})
-complex_row = Row("complex", {"c": "cplx(x, y)"}, args=("real", "imag"), public=False, node="ComplexBackward0", grad={"x": lambda g: real(g), "y": lambda g: imag(g)})
+conj_row = Row(
+    "conj_physical", {"bif": "x", "c": "conj(x)"}, reference=np.conj, grad={"x": lambda g: g.conj()}
+)
+angle_row = Row(
+    "angle",
+    {"f": "where(x != x, x, where(x < 0, pi, 0))", "c": "cplx(carg(x), 0)"},
+    promote=REAL,
+    public=False,
+    grad={"x": lambda g, x: _angle_grad(g, x)},
+)
+complex_row = Row(
+    "complex",
+    {"c": "cplx(x, y)"},
+    args=("real", "imag"),
+    public=False,
+    node="ComplexBackward0",
+    grad={"x": lambda g: real(g), "y": lambda g: imag(g)},
+)
 
 
 def _angle_grad(g: Tensor, x: Tensor) -> Tensor:
@@ -299,7 +355,9 @@ def conj(input: Tensor) -> Tensor:
 @public()
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of complex numbers in radians; 0 or pi for real ones."""
-    value = angle_row(input if input.dtype.category > 1 else cast(input, dtypes.get_default_dtype()))
+    value = angle_row(
+        input if input.dtype.category > 1 else cast(input, dtypes.get_default_dtype())
+    )
     return value if out is None else core.deliver(value, out, "angle", (input,))
 
 
@@ -319,14 +377,23 @@ def resolve_neg(input: Tensor) -> Tensor:
 def complex_(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Make complex numbers of two real tensors of one dtype."""
     if real.dtype is not imag.dtype:
-        raise RuntimeError(f"Expected object of scalar type {real.dtype.scalar_name} but got scalar type {imag.dtype.scalar_name} for second argument")
+        raise RuntimeError(
+            f"Expected object of scalar type {real.dtype.scalar_name} but got scalar type {imag.dtype.scalar_name} for second argument"
+        )
     if real.dtype.category != 2:
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype.scalar_name} and {imag.dtype.scalar_name}")
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype.scalar_name} and {imag.dtype.scalar_name}"
+        )
     dt = real.dtype.to_complex()
     shape = layouts.broadcast_shapes(real.shape, imag.shape)
-    value = core.compute(complex_row.ops[3], dt, dt, (real, imag), Size(shape), real.device)
+    value = core.compute(complex_row.op(3), dt, dt, (real, imag), Size(shape), real.device)
     if graph.needs_grad(real, imag):
-        graph.record("ComplexBackward0", (real, imag), value, lambda ctx, g: (globals()["real"](g), globals()["imag"](g)))
+        graph.record(
+            "ComplexBackward0",
+            (real, imag),
+            value,
+            lambda ctx, g: (globals()["real"](g), globals()["imag"](g)),
+        )
     return value if out is None else core.deliver(value, out, "complex", (real, imag))
 
 
@@ -337,12 +404,16 @@ polar_row = Row("polar", {"c": "cpolar(x, y)"}, args=("abs", "angle"), public=Fa
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Make complex numbers of magnitudes and angles, two real tensors of one dtype."""
     if abs.dtype.category != 2 or angle.dtype.category != 2:
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {abs.dtype.scalar_name} and {angle.dtype.scalar_name}")
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {abs.dtype.scalar_name} and {angle.dtype.scalar_name}"
+        )
     if abs.dtype is not angle.dtype:
-        raise RuntimeError(f"Expected object of scalar type {abs.dtype.scalar_name} but got scalar type {angle.dtype.scalar_name} for second argument")
+        raise RuntimeError(
+            f"Expected object of scalar type {abs.dtype.scalar_name} but got scalar type {angle.dtype.scalar_name} for second argument"
+        )
     dt = abs.dtype.to_complex()
     shape = Size(layouts.broadcast_shapes(abs.shape, angle.shape))
-    value = core.compute(polar_row.ops[3], dt, dt, (abs.detach(), angle.detach()), shape, abs.device)
+    value = core.compute(polar_row.op(3), dt, dt, (abs.detach(), angle.detach()), shape, abs.device)
     if graph.needs_grad(abs, angle):
         graph.record("PolarBackward0", (abs, angle), value, _polar_back, {"result": value})
     return value if out is None else core.deliver(value, out, "polar", (abs, angle))
@@ -359,9 +430,17 @@ def view_as_real(input: Tensor) -> Tensor:
 
     if not input.dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    out = as_dtype(input, input.dtype.to_real(), (*input.shape, 2), (*[s * 2 for s in input._strides], 1), input._offset * 2)
+    out = as_dtype(
+        input,
+        input.dtype.to_real(),
+        (*input.shape, 2),
+        (*[s * 2 for s in input._strides], 1),
+        input._offset * 2,
+    )
     if graph.needs_grad(input):
-        graph.record("ViewAsRealBackward0", (input,), out, lambda ctx, g: view_as_complex(g.contiguous()))
+        graph.record(
+            "ViewAsRealBackward0", (input,), out, lambda ctx, g: view_as_complex(g.contiguous())
+        )
     views.mark_view(out, input, view_as_real)
     return out
 
@@ -371,7 +450,9 @@ def view_as_complex(input: Tensor) -> Tensor:
     from .shape import as_dtype
 
     if input.dtype.category != 2 or input.dtype.name == "bfloat16":
-        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {input.dtype.scalar_name}")
+        raise RuntimeError(
+            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {input.dtype.scalar_name}"
+        )
     if not input.ndim or input.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if input._strides[-1] != 1:
@@ -380,9 +461,17 @@ def view_as_complex(input: Tensor) -> Tensor:
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if input._offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    out = as_dtype(input, input.dtype.to_complex(), tuple(input.shape[:-1]), tuple(s // 2 for s in input._strides[:-1]), input._offset // 2)
+    out = as_dtype(
+        input,
+        input.dtype.to_complex(),
+        tuple(input.shape[:-1]),
+        tuple(s // 2 for s in input._strides[:-1]),
+        input._offset // 2,
+    )
     if graph.needs_grad(input):
-        graph.record("ViewAsComplexBackward0", (input,), out, lambda ctx, g: view_as_real(g.contiguous()))
+        graph.record(
+            "ViewAsComplexBackward0", (input,), out, lambda ctx, g: view_as_real(g.contiguous())
+        )
     views.mark_view(out, input, view_as_complex)
     return out
 

@@ -31,7 +31,7 @@ NUMBERS = (int, float, bool, complex)
 class _Registry:
     """The class of the user's object, set by tensor.py."""
 
-    tensor: type
+    tensor: Any
 
 
 def is_tensor(x: Any) -> bool:
@@ -39,7 +39,14 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, _Registry.tensor)
 
 
-def make(storage: Storage, shape: tuple[int, ...], dt: dtype, dev: device, strides: tuple[int, ...] | None = None, offset: int = 0) -> Tensor:
+def make(
+    storage: Storage,
+    shape: tuple[int, ...],
+    dt: dtype,
+    dev: device,
+    strides: tuple[int, ...] | None = None,
+    offset: int = 0,
+) -> Tensor:
     """Make a tensor without history over a storage; `strides` None means contiguous."""
     return _Registry.tensor._make(storage, shape, dt, dev, strides, offset)
 
@@ -92,13 +99,20 @@ def kernel_operand(x: Tensor) -> Operand:
 def result(op: Operand, dev: device) -> Tensor:
     """Wrap what an immediate kernel computed into freshly allocated contiguous memory."""
     backend = get_backend(dev)
-    return make(Storage(backend, op.buffer, layouts.numel(op.shape) * op.dtype.itemsize), Size(op.shape), op.dtype, dev)
+    return make(
+        Storage(backend, op.buffer, layouts.numel(op.shape) * op.dtype.itemsize),
+        Size(op.shape),
+        op.dtype,
+        dev,
+    )
 
 
 # ------------------------------------------------------------------------------------------- pointwise
 
 
-def expression(op: PointOp, compute: dtype, out: dtype, args: Sequence[Tensor | Number], shape: tuple[int, ...]) -> Expr:
+def expression(
+    op: PointOp, compute: dtype, out: dtype, args: Sequence[Any], shape: tuple[int, ...]
+) -> Expr:
     """Build the expression of one op; operands that would make it too big are run first."""
     operands = tuple([Scalar(a) if a.__class__ in NUMBERS else operand(a, shape) for a in args])
     expr = Expr(op, compute, out, shape, operands)
@@ -118,7 +132,7 @@ def pending(expr: Expr, dev: device, shape: tuple[int, ...] | None = None) -> Te
     """Make the tensor of an expression; runs it at once in eager mode or when numpy sees an operand."""
     backend = get_backend(dev)
     storage = Storage.pending(backend, expr)
-    if config.CONFIG.eager or backend.exports and _sees_numpy(expr):
+    if config.CONFIG.eager or (backend.exports and _sees_numpy(expr)):
         storage.buffer()
     return make(storage, expr.shape if shape is None else shape, expr.dtype, dev)
 
@@ -139,7 +153,14 @@ def _sees_numpy(expr: Expr) -> bool:
     return False
 
 
-def compute(op: PointOp, compute_dtype: dtype, out: dtype, args: Sequence[Tensor | Number], shape: tuple[int, ...], dev: device) -> Tensor:
+def compute(
+    op: PointOp,
+    compute_dtype: dtype,
+    out: dtype,
+    args: Sequence[Any],
+    shape: tuple[int, ...],
+    dev: device,
+) -> Tensor:
     """Apply one op lazily, without gradient; keeps a dense stride order that all tensor operands share."""
     strides = None
     for a in args:
@@ -157,7 +178,10 @@ def compute(op: PointOp, compute_dtype: dtype, out: dtype, args: Sequence[Tensor
     order = sorted(range(len(shape)), key=lambda d: -strides[d])
     inner = Size([shape[d] for d in order])
     steps = tuple([strides[d] for d in order])
-    straight = [a if a.__class__ in NUMBERS else make(a._storage, inner, a.dtype, dev, steps, a._offset) for a in args]
+    straight = [
+        a if a.__class__ in NUMBERS else make(a._storage, inner, a.dtype, dev, steps, a._offset)
+        for a in args
+    ]
     t = pending(expression(op, compute_dtype, out, straight, inner), dev)
     return make(t._storage, shape, out, dev, strides)
 
@@ -172,17 +196,21 @@ def index_expression(shape: tuple[int, ...]) -> Expr:
 
 def common_device(tensors: Sequence[Tensor], function: str = "") -> device:
     """Return the device all tensors are on; 0-dim cpu tensors may join any. Raises torch's RuntimeError."""
-    dev = None
+    dev: Any = None
     for t in tensors:
-        if dev is None or (dev.type == "cpu" and dev is not t.device and not _free_rank(tensors, dev)):
+        if dev is None or (
+            dev.type == "cpu" and dev is not t.device and not _free_rank(tensors, dev)
+        ):
             dev = t.device
     for t in tensors:
         if t.device is not dev and t.device != dev and not (t.device.type == "cpu" and t.ndim == 0):
-            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!")
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!"
+            )
     return dev
 
 
-def on_one_device(xs: Sequence[Tensor | Number]) -> tuple:
+def on_one_device(xs: Sequence[Any]) -> tuple:
     """Bring 0-dim cpu tensors to the device of the others, with their history."""
     dev = common_device([x for x in xs if x.__class__ not in NUMBERS])
     return tuple([x if x.__class__ in NUMBERS or x.device == dev else x.to(dev) for x in xs])
@@ -192,34 +220,65 @@ def _free_rank(tensors: Sequence[Tensor], dev: device) -> bool:
     return any(t.device == dev and t.ndim for t in tensors)
 
 
-def result_type(args: Sequence[Tensor | Number]) -> dtype:
+def result_type(args: Sequence[Any]) -> dtype:
     """Promote operands as torch does."""
-    return dtypes.result_type_of([(dtypes.scalar_dtype(a), 0) if a.__class__ in NUMBERS else (a.dtype, 2 if a.shape else 1) for a in args])
+    return dtypes.result_type_of(
+        [
+            (dtypes.scalar_dtype(a), 0)
+            if a.__class__ in NUMBERS
+            else (a.dtype, 2 if a.shape else 1)
+            for a in args
+        ]
+    )
 
 
 # ------------------------------------------------------------------------------------------- views and writes
 
 
-def view(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, name: str, backward: Callable, replay: Callable[[Tensor], Tensor], saved: dict[str, Any] | None = None) -> Tensor:
+def view(
+    x: Tensor,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+    name: str,
+    backward: Callable | None,
+    replay: Callable[[Tensor], Tensor] | None,
+    saved: dict[str, Any] | None = None,
+) -> Tensor:
     """Make another layout of the same storage, with its history."""
-    out = make(x._storage, shape if shape.__class__ is Size else Size(shape), x.dtype, x.device, strides, offset)
+    out = make(
+        x._storage,
+        shape if shape.__class__ is Size else Size(shape),
+        x.dtype,
+        x.device,
+        strides,
+        offset,
+    )
     out._vc = x._vc
     if graph.needs_grad(x):
-        graph.record(name, (x,), out, backward, saved or {})
+        graph.record(name, (x,), out, backward or _same, saved or {})
     views.mark_view(out, x, replay)
     return out
 
 
-def write(t: Tensor, expr: Expr) -> None:
+def _same(ctx: Any, g: Tensor) -> Tensor:
+    return g
+
+
+def write(t: Tensor, expr: Any) -> None:
     """Put an expression over the tensor's shape into its memory (see Note [In place])."""
     storage = t._storage
     backend = storage.backend
     if expr.dtype is not t.dtype:
         expr = Expr(IDENTITY, t.dtype, t.dtype, expr.shape, (expr,))
-    whole = not t._offset and t.is_contiguous() and layouts.numel(t.shape) * t.dtype.itemsize == storage.nbytes
+    whole = (
+        not t._offset
+        and t.is_contiguous()
+        and layouts.numel(t.shape) * t.dtype.itemsize == storage.nbytes
+    )
     if whole and not storage.pinned and not storage.shared:
         storage.replace(expr)
-        if config.CONFIG.eager or backend.exports and _sees_numpy(expr):
+        if config.CONFIG.eager or (backend.exports and _sees_numpy(expr)):
             storage.buffer()
         return
     buffer = storage.for_write()
@@ -240,8 +299,15 @@ def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
         for a in e.args:
             if a.__class__ is Leaf:
                 if a.buffer is buffer:
-                    strides = layouts.contiguous_strides(e.shape) if a.strides is None else a.strides
-                    same = not moved and a.offset == t._offset and a.dtype is t.dtype and _same_walk(strides, t._strides, t.shape)
+                    strides = (
+                        layouts.contiguous_strides(e.shape) if a.strides is None else a.strides
+                    )
+                    same = (
+                        not moved
+                        and a.offset == t._offset
+                        and a.dtype is t.dtype
+                        and _same_walk(strides, t._strides, t.shape)
+                    )
                     if not same:
                         return True
             elif a.__class__ is View:
@@ -263,8 +329,16 @@ def check_overlap(t: Tensor, others: Sequence[Any]) -> None:
             "Please clone() the tensor before performing the operation."
         )
     for o in others:
-        if o.__class__ not in NUMBERS and o is not t and o._storage is t._storage and o.numel() and t.numel():
-            state = layouts.overlap((t.shape, t._strides, t._offset), (o.shape, o._strides, o._offset))
+        if (
+            o.__class__ not in NUMBERS
+            and o is not t
+            and o._storage is t._storage
+            and o.numel()
+            and t.numel()
+        ):
+            state = layouts.overlap(
+                (t.shape, t._strides, t._offset), (o.shape, o._strides, o._offset)
+            )
             if state == layouts.PARTIAL_OVERLAP:
                 raise RuntimeError(
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
@@ -298,11 +372,17 @@ def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequen
     if not is_tensor(out):
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if graph.needs_grad(*[x for x in (*inputs, out) if is_tensor(x)]):
-        raise RuntimeError(f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+        raise RuntimeError(
+            f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
     if not dtypes.can_cast(dt, out.dtype):
-        raise RuntimeError(f"result type {dt.scalar_name} can't be cast to the desired output type {out.dtype.scalar_name}")
+        raise RuntimeError(
+            f"result type {dt.scalar_name} can't be cast to the desired output type {out.dtype.scalar_name}"
+        )
     if out.device != dev:
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {out.device}!")
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {out.device}!"
+        )
 
 
 def deliver(value: Tensor, out: Tensor | None, function: str, inputs: Sequence[Any] = ()) -> Tensor:
@@ -336,9 +416,13 @@ def assign(t: Tensor, fn: Callable[[Tensor], Tensor]) -> Tensor:
         value = fn(old)
         history = True
     if value.shape != t.shape:
-        raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}")
+        raise RuntimeError(
+            f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}"
+        )
     if not dtypes.can_cast(value.dtype, t.dtype):
-        raise RuntimeError(f"result type {value.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}")
+        raise RuntimeError(
+            f"result type {value.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}"
+        )
     check_overlap(t, ())
     overwrite(t, value)
     if history and graph.needs_grad(value):

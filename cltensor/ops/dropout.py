@@ -19,7 +19,7 @@ def check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def noise(input: Tensor, p: float, features: bool) -> Tensor:  # noqa: A002
+def noise(input: Tensor, p: float, features: bool) -> Tensor:
     """What an input is multiplied by: 0 with probability p, else 1 / (1 - p); one number per channel for `features`."""
     shape = tuple(input.shape)
     if features:
@@ -30,7 +30,7 @@ def noise(input: Tensor, p: float, features: bool) -> Tensor:  # noqa: A002
         return keep_mask(shape, 1 - p, input.device).to(input.dtype) / (1 - p)
 
 
-def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:  # noqa: A002
+def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:
     """Drop elements (or whole channels) and scale the rest, in training only."""
     check_probability(p)
     if not training or p == 0 or not input.numel():
@@ -39,7 +39,7 @@ def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool
     return input.mul_(by) if inplace else input * by
 
 
-def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:  # noqa: A002
+def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:
     """Set elements to SELU's saturation value, then restore mean and variance by an affine map."""
     check_probability(p)
     if not training or p == 0 or not input.numel():
@@ -57,36 +57,36 @@ def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool
 
 
 @public(method=False)
-def dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero elements with probability p and scale the rest by 1 / (1 - p), if `train`."""
     return apply(input, p, train, False)
 
 
 @public("dropout_", method=False)
-def dropout_(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """In-place form of `dropout`."""
     return apply(input, p, train, True)
 
 
 @public(method=False)
-def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero whole channels with probability p."""
     return apply(input, p, train, False, True)
 
 
 @public(method=False)
-def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout that keeps the statistics SELU needs."""
     return alpha(input, p, train, False)
 
 
 @public(method=False)
-def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`alpha_dropout` of whole channels."""
     return alpha(input, p, train, False, True)
 
 
-def by_channel(input: Tensor, p: float, training: bool, inplace: bool, spatial: int) -> Any:  # noqa: A002
+def by_channel(input: Tensor, p: float, training: bool, inplace: bool, spatial: int) -> Any:
     """Drop channels of inputs (C, …) or (N, C, …) with `spatial` trailing dimensions."""
     check_probability(p)
     if input.ndim == spatial + 1:

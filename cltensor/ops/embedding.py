@@ -33,7 +33,13 @@ def _back(ctx: Any, g: Tensor) -> tuple:
 
 
 @public(method=False)
-def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+def embedding(
+    weight: Tensor,
+    indices: Tensor,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """Look up rows of `weight` (V, D) by int32 or int64 indices of any shape (…); result (…, D)."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -45,7 +51,11 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
     with no_grad():
         out = _rows(weight.detach(), indices.reshape(-1)).view(*indices.shape, weight.shape[1])
     if graph.needs_grad(weight):
-        saved = {"indices": indices, "padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
+        saved = {
+            "indices": indices,
+            "padding_idx": padding_idx,
+            "scale_grad_by_freq": scale_grad_by_freq,
+        }
         graph.record("EmbeddingBackward0", (weight,), out, _back, saved)
     return out
 

@@ -72,6 +72,7 @@ def vector_norm(
     *,
     dtype: dtype | None = None,
     out: Tensor | None = None,
+    node: str = "LinalgVectorNormBackward0",
 ) -> Tensor:
     """The `ord`-norm of the elements over `dim` (all by default). RuntimeError for integers."""
     refuse(x, "linalg_vector_norm")
@@ -98,7 +99,7 @@ def vector_norm(
         value = value.to(target)
     if needs(x):
         graph.record(
-            "LinalgVectorNormBackward0",
+            node,
             (x,),
             value,
             _back,

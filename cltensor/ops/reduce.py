@@ -234,13 +234,10 @@ def prod(
 ) -> Tensor:
     """Multiply the elements over one `dim` (all by default); integers and bool give int64."""
     refuse(input, "prod")
-    dims = (
-        tuple(range(input.ndim))
-        if dim is None
-        else (_one_dim("prod", dim, input.ndim),)
-        if input.ndim
-        else ()
-    )
+    if dim is None:
+        dims = tuple(range(input.ndim))
+    else:
+        dims = (_one_dim("prod", dim, input.ndim),)[: input.ndim]
     dt = dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
     (value,) = run("prod", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
@@ -746,6 +743,3 @@ def logsumexp(
             {"self": input, "result": value, "dim": dims, "keepdim": keepdim},
         )
     return core.deliver(value, out, "logsumexp", (input,))
-
-
-from . import norms as norms  # noqa: E402 - functions built on these

@@ -76,7 +76,7 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
             lazy.run_held(value)
             return (
                 fusion.visit(found.expr, found.dims)
-                if found.__class__ is View
+                if isinstance(found, View)
                 else fusion.visit(found)
             )
         lazy.split("reduction")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 
 def _class(name: str, fields: tuple[str, ...]) -> type:
     def new(cls: type, values: Any) -> Any:
-        self = tuple.__new__(cls, values)
+        self: tuple = tuple.__new__(cls, values)
         if len(self) != len(fields):
             raise TypeError(
                 f"torch.return_types.{name}() takes a {len(fields)}-sequence ({len(self)}-sequence given)"
@@ -35,7 +36,7 @@ def _class(name: str, fields: tuple[str, ...]) -> type:
     }
     members["__reduce__"] = lambda self: (_rebuild, (name, tuple(self)))
     for at, field in enumerate(fields):
-        members[field] = property(lambda self, at=at: tuple.__getitem__(self, at))
+        members[field] = property(operator.itemgetter(at))
     return type(name, (tuple,), members)
 
 
@@ -56,3 +57,4 @@ cummax = _class("cummax", _PAIR)
 cummin = _class("cummin", _PAIR)
 aminmax = _class("aminmax", ("min", "max"))
 frexp = _class("frexp", ("mantissa", "exponent"))
+histogram = _class("histogram", ("hist", "bin_edges"))

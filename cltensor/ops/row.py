@@ -42,6 +42,7 @@ class Row:
     args: torch's names of the operands. node: torch's name of the gradient node, in `number_nodes` that of a call with a number
     as the operand of the key. numbers: the operands of the public function that may be numbers ("y" of a binary op by default).
     graph_from, graph_inputs: the first and the end of the operands that are edges of the graph.
+    weak: operands, numbers, whose type does not take part in promotion.
     underivable: the name under which backward refuses to differentiate, where torch has no derivative but records a node.
     reference, domain: numpy's function and the interval its samples come from, for the tests.
     """
@@ -56,6 +57,7 @@ class Row:
         args: Sequence[str] = ("input",),
         node: str | None = None,
         masks: str = "",
+        weak: str = "",
         reference: Callable | None = None,
         domain: tuple[float, float] = (-2.0, 2.0),
         aliases: Sequence[str] = (),
@@ -68,14 +70,32 @@ class Row:
         underivable: str = "",
         doc: str = "",
     ) -> None:
-        self.name, self.args, self.promote, self.reference, self.domain = name, tuple(args), promote, reference, domain
+        self.name, self.args, self.promote, self.reference, self.domain = (
+            name,
+            tuple(args),
+            promote,
+            reference,
+            domain,
+        )
         self.node = node or name.title().replace("_", "") + "Backward0"
-        self.graph_from, self.graph_inputs = graph_from, len(self.args) if graph_inputs is None else graph_inputs
+        self.graph_from, self.graph_inputs = (
+            graph_from,
+            len(self.args) if graph_inputs is None else graph_inputs,
+        )
         self.number_nodes = {OPERANDS.index(k): v for k, v in (number_nodes or {}).items()}
         self.numbers = tuple(letter in numbers for letter in OPERANDS[: len(self.args)])
         if underivable:
-            self.node, grad = "NotImplemented", dict.fromkeys(OPERANDS[: len(self.args)], _refusal(underivable))
-        self.doc, self.masks, self.aliases, self.differentiable = doc, masks, tuple(aliases), bool(grad)
+            self.node, grad = (
+                "NotImplemented",
+                dict.fromkeys(OPERANDS[: len(self.args)], _refusal(underivable)),
+            )
+        self.unpromoted = masks + weak
+        self.doc, self.masks, self.aliases, self.differentiable = (
+            doc,
+            masks,
+            tuple(aliases),
+            bool(grad),
+        )
         if isinstance(formula, str):
             formula = dict.fromkeys(_LETTERS, formula)
         self.ops: list[PointOp | None] = [None] * 4
@@ -92,6 +112,12 @@ class Row:
         ROWS[name] = self
         if public:
             self._publish(inplace)
+
+    def op(self, category: int) -> PointOp:
+        """The formula for a dtype category; there must be one."""
+        found = self.ops[category]
+        assert found is not None, f"{self.name} has no formula for category {category}"
+        return found
 
     # ---- calls
     def __call__(self, *xs: Any) -> Tensor:
@@ -120,7 +146,13 @@ class Row:
         op = self.ops[category]
         if op is None:
             raise self._refuse(dt)
-        out = dtypes.bool if promote is BOOL else dt.to_real() if promote is REAL and category == 3 else dt
+        out = (
+            dtypes.bool
+            if promote is BOOL
+            else dt.to_real()
+            if promote is REAL and category == 3
+            else dt
+        )
         return core.compute(op, dt, out, xs, shape, dev)
 
     def _unify(self, xs: Sequence[Any]) -> tuple:
@@ -128,7 +160,15 @@ class Row:
         simple = True
         for i, x in enumerate(xs):
             if x.__class__ in NUMBERS:
-                simple = simple and dt is not None and (x.__class__ is int and dt.category or (x.__class__ is float and dt.category > 1) or x.__class__ is bool)
+                simple = (
+                    simple
+                    and dt is not None
+                    and (
+                        (x.__class__ is int and dt.category)
+                        or (x.__class__ is float and dt.category > 1)
+                        or x.__class__ is bool
+                    )
+                )
             elif OPERANDS[i] in self.masks:
                 simple = False
             elif dt is None:
@@ -141,7 +181,7 @@ class Row:
         dev = core.common_device(tensors)
         if any(t.device != dev for t in tensors):
             raise MixedDevicesError
-        numeric = [x for i, x in enumerate(xs) if OPERANDS[i] not in self.masks]
+        numeric = [x for i, x in enumerate(xs) if OPERANDS[i] not in self.unpromoted]
         return layouts.broadcast_shapes(*[t.shape for t in tensors]), core.result_type(numeric), dev
 
     def _refuse(self, dt: dtype) -> Exception:
@@ -150,7 +190,13 @@ class Row:
     def _record(self, xs: Sequence[Any], out: Tensor) -> None:
         if out.dtype.category < 2:
             return
-        graph.record(self._node_name(xs), xs[self.graph_from : self.graph_inputs], out, self.backward, self._saved(xs, out))
+        graph.record(
+            self._node_name(xs),
+            xs[self.graph_from : self.graph_inputs],
+            out,
+            self.backward,
+            self._saved(xs, out),
+        )
 
     def _node_name(self, xs: Sequence[Any]) -> str:
         for index, name in self.number_nodes.items():
@@ -180,7 +226,9 @@ class Row:
         views.check_inplace(t, *others)
         xs = (t, *others)
         record = bool(self.grads) and graph.needs_grad(*xs)
-        if record and any(name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names):
+        if record and any(
+            name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names
+        ):
             xs = (graph_alias(core.snapshot(t), t), *others)
         try:
             value = self.forward(xs)
@@ -188,13 +236,23 @@ class Row:
             xs = core.on_one_device(xs)
             value = self.forward(xs)
         if value.shape != t.shape:
-            raise RuntimeError(f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}")
+            raise RuntimeError(
+                f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}"
+            )
         if not dtypes.can_cast(value.dtype, t.dtype):
-            raise RuntimeError(f"result type {value.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}")
+            raise RuntimeError(
+                f"result type {value.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}"
+            )
         core.check_overlap(t, others)
         core.overwrite(t, value, fresh=True)
         if record and t.dtype.category >= 2:
-            graph.rebase(t, self._node_name(xs), (t, *others)[: self.graph_inputs], self.backward, self._saved(xs, t))
+            graph.rebase(
+                t,
+                self._node_name(xs),
+                (t, *others)[: self.graph_inputs],
+                self.backward,
+                self._saved(xs, t),
+            )
         return t
 
     # ---- public forms
@@ -209,7 +267,9 @@ class Row:
             return self(*xs)
 
         function.__name__ = function.__qualname__ = name
-        function.__doc__ = self.doc or f"Compute {name} elementwise: {self.args} broadcast together."
+        function.__doc__ = (
+            self.doc or f"Compute {name} elementwise: {self.args} broadcast together."
+        )
         function.__signature__ = _signature((*args,), out=True)  # type: ignore[attr-defined]
         for alias in (name, *self.aliases):
             FUNCTIONS[alias] = METHODS[alias] = function
@@ -231,10 +291,12 @@ class Row:
         out = kwargs.pop("out", None)
         values = list(xs)
         if len(values) > len(self.args):
-            raise TypeError(f"{name}() takes {len(self.args)} positional argument{'s' * (len(self.args) != 1)} but {len(values)} were given")
+            raise TypeError(
+                f"{name}() takes {len(self.args)} positional argument{'s' * (len(self.args) != 1)} but {len(values)} were given"
+            )
         for arg in self.args[len(values) :]:
             if arg not in kwargs:
-                raise TypeError(f"{name}() missing 1 required positional arguments: \"{arg}\"")
+                raise TypeError(f'{name}() missing 1 required positional arguments: "{arg}"')
             values.append(kwargs.pop(arg))
         if kwargs:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
@@ -261,22 +323,24 @@ def _plain(xs: Sequence[Any], numbers: Sequence[bool]) -> bool:
     tensor = core._Registry.tensor
     some = not xs
     for x, number in zip(xs, numbers, strict=True):
-        if x.__class__ is tensor:
-            some = True
-        elif isinstance(x, tensor):
+        if x.__class__ is tensor or isinstance(x, tensor):
             some = True
         elif not number or x.__class__ not in NUMBERS:
             return False
     return some
 
 
-def refuse_numbers(function: str, names: Sequence[str], values: Sequence[Any], allowed: Sequence[bool]) -> None:
+def refuse_numbers(
+    function: str, names: Sequence[str], values: Sequence[Any], allowed: Sequence[bool]
+) -> None:
     """Raise torch's TypeError for a number where only a tensor is taken."""
     for position, (name, value, number) in enumerate(zip(names, values, allowed, strict=True)):
         if not number and not core.is_tensor(value):
             if any(allowed):
                 raise invalid_combination(function, values)
-            raise TypeError(f"{function}(): argument '{name}' (position {position + 1}) must be Tensor, not {type(value).__name__}")
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
+            )
 
 
 def invalid_combination(function: str, values: Sequence[Any]) -> TypeError:
@@ -294,12 +358,18 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
         elif isinstance(v, np.generic | np.bool_):
             out.append(v.item())
         elif isinstance(v, NUMBERS):
-            out.append(next(k for k in (bool, int, float, complex) if isinstance(v, k))(v))
+            out.append(_plain_number(v))
         else:
-            raise TypeError(f"{function}(): argument '{arg}' (position {position + 1}) must be Tensor, not {type(v).__name__}")
+            raise TypeError(
+                f"{function}(): argument '{arg}' (position {position + 1}) must be Tensor, not {type(v).__name__}"
+            )
     if not any(core.is_tensor(v) for v in out):
         out[0] = core._Registry.tensor._scalar(out[0])
     return tuple(out)
+
+
+def _plain_number(v: Any) -> Any:
+    return next(kind for kind in (bool, int, float, complex) if isinstance(v, kind))(v)
 
 
 def _signature(names: Sequence[str], *, out: bool) -> inspect.Signature:
@@ -310,7 +380,9 @@ def _signature(names: Sequence[str], *, out: bool) -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
-def public(name: str = "", *, function: bool = True, method: bool = True, aliases: Sequence[str] = ()) -> Callable:
+def public(
+    name: str = "", *, function: bool = True, method: bool = True, aliases: Sequence[str] = ()
+) -> Callable:
     """Export a function under torch's name as function and method."""
 
     def register(fn: Callable) -> Callable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,12 +30,21 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
             elif hasattr(a, "__index__") and not isinstance(a, bool):
                 a = a.__index__()
             else:
-                raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type {type(a).__name__} at pos {position}")
+                raise TypeError(
+                    f"{function}(): argument '{name}' must be tuple of ints, but found element of type {type(a).__name__} at pos {position}"
+                )
         out.append(a)
     return tuple(out)
 
 
-def _view(x: Tensor, new: layouts.Layout, name: str, backward: Callable, saved: dict[str, Any] | None = None, replay: Callable | None = None) -> Tensor:
+def _view(
+    x: Tensor,
+    new: layouts.Layout,
+    name: str,
+    backward: Callable,
+    saved: dict[str, Any] | None = None,
+    replay: Callable | None = None,
+) -> Tensor:
     return core.view(x, new[0], new[1], new[2], name, backward, replay, saved)
 
 
@@ -51,7 +61,12 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return view_dtype(self, shape[0])
     wanted = sizes("view", shape)
-    return _view(self, layouts.view(self.shape, self._strides, self._offset, wanted), "ViewBackward0", _view_back)
+    return _view(
+        self,
+        layouts.view(self.shape, self._strides, self._offset, wanted),
+        "ViewBackward0",
+        _view_back,
+    )
 
 
 @public()
@@ -62,7 +77,9 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     if strides is not None:
         return _view(input, (wanted, strides, input._offset), "ViewBackward0", _view_back)
     copy = input.clone(memory_format="contiguous")
-    out = _view(copy, (wanted, layouts.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back)
+    out = _view(
+        copy, (wanted, layouts.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back
+    )
     out._view = None
     return out
 
@@ -96,10 +113,12 @@ def ravel(input: Tensor) -> Tensor:
 
 
 @public()
-def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:  # noqa: A002
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Split one dimension into several; one size may be -1."""
     if not input.ndim:
-        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
+        raise RuntimeError(
+            "unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions"
+        )
     return input.view(layouts.unflatten_shape(input.shape, dim, tuple(sizes)))
 
 
@@ -109,26 +128,46 @@ def view_dtype(x: Tensor, dt: dtypes.dtype) -> Tensor:
     shape, strides, offset = x.shape, x._strides, x._offset
     if old != new:
         if x.ndim == 0:
-            raise RuntimeError(f"self.dim() cannot be 0 to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes)")
+            raise RuntimeError(
+                f"self.dim() cannot be 0 to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes)"
+            )
         if strides[-1] != 1:
-            raise RuntimeError(f"self.stride(-1) must be 1 to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {strides[-1]}")
+            raise RuntimeError(
+                f"self.stride(-1) must be 1 to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {strides[-1]}"
+            )
         if old > new:
             k = old // new
-            shape, strides, offset = (*shape[:-1], shape[-1] * k), (*[s * k for s in strides[:-1]], 1), offset * k
+            shape, strides, offset = (
+                (*shape[:-1], shape[-1] * k),
+                (*[s * k for s in strides[:-1]], 1),
+                offset * k,
+            )
         else:
             k = new // old
             if shape[-1] % k:
-                raise RuntimeError(f"self.size(-1) must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {shape[-1]}")
+                raise RuntimeError(
+                    f"self.size(-1) must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {shape[-1]}"
+                )
             if offset % k:
-                raise RuntimeError(f"self.storage_offset() must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {offset}")
+                raise RuntimeError(
+                    f"self.storage_offset() must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {offset}"
+                )
             for d, s in enumerate(strides[:-1]):
                 if s % k:
-                    raise RuntimeError(f"self.stride({d}) must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {s}")
-            shape, strides, offset = (*shape[:-1], shape[-1] // k), (*[s // k for s in strides[:-1]], 1), offset // k
+                    raise RuntimeError(
+                        f"self.stride({d}) must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {s}"
+                    )
+            shape, strides, offset = (
+                (*shape[:-1], shape[-1] // k),
+                (*[s // k for s in strides[:-1]], 1),
+                offset // k,
+            )
     return as_dtype(x, dt, tuple(shape), tuple(strides), offset)
 
 
-def as_dtype(x: Tensor, dt: dtypes.dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Tensor:
+def as_dtype(
+    x: Tensor, dt: dtypes.dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+) -> Tensor:
     """Make a view of another dtype, without history."""
     x._storage.buffer()
     out = core.make(x._storage, core.Size(shape), dt, x.device, strides, offset)
@@ -143,7 +182,13 @@ def as_dtype(x: Tensor, dt: dtypes.dtype, shape: tuple[int, ...], strides: tuple
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Reorder the dimensions."""
     order = layouts.permutation(sizes("permute", dims, "dims"), input.ndim)
-    return _view(input, layouts.permute(input.shape, input._strides, input._offset, order), "PermuteBackward0", _permute_back, {"order": order})
+    return _view(
+        input,
+        layouts.permute(input.shape, input._strides, input._offset, order),
+        "PermuteBackward0",
+        _permute_back,
+        {"order": order},
+    )
 
 
 def _permute_back(ctx: Any, g: Tensor) -> Tensor:
@@ -166,7 +211,11 @@ def t(input: Tensor) -> Tensor:
     """Transpose a matrix; vectors and scalars stay as they are."""
     if input.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
-    new = layouts.transpose(input.shape, input._strides, input._offset, 0, 1) if input.ndim == 2 else (input.shape, input._strides, input._offset)
+    new = (
+        layouts.transpose(input.shape, input._strides, input._offset, 0, 1)
+        if input.ndim == 2
+        else (input.shape, input._strides, input._offset)
+    )
     return _view(input, new, "TBackward0", _t_back)
 
 
@@ -193,18 +242,27 @@ def _same(warning: str, x: Tensor) -> Tensor:
 def matrix_T(self: Tensor) -> Tensor:
     """The last two dimensions swapped."""
     if self.ndim == 0:
-        return _same("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.", self)
+        return _same(
+            "Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.",
+            self,
+        )
     if self.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+        )
     return transpose(self, -2, -1)
 
 
 def matrix_H(self: Tensor) -> Tensor:
     """Conjugate transpose of (batches of) matrices."""
     if self.ndim == 0:
-        return _same("Tensor.mH is deprecated on 0-D tensors. Consider using x.conj().", self).conj()
+        return _same(
+            "Tensor.mH is deprecated on 0-D tensors. Consider using x.conj().", self
+        ).conj()
     if self.ndim < 2:
-        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.mH is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+        )
     return transpose(self, -2, -1).conj()
 
 
@@ -212,9 +270,13 @@ def matrix_H(self: Tensor) -> Tensor:
 def adjoint(input: Tensor) -> Tensor:
     """Conjugate transpose of (batches of) matrices."""
     if input.ndim == 0:
-        return _same("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", input).conj()
+        return _same(
+            "adjoint() is deprecated on 0-D tensors. Consider using x.conj().", input
+        ).conj()
     if input.ndim < 2:
-        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
+        )
     return matrix_H(input)
 
 
@@ -239,7 +301,13 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Drop dimensions of size 1: all, one, or those of a tuple that are 1."""
     new = layouts.squeeze(input.shape, input._strides, input._offset, dim)
-    name = "SqueezeBackward0" if dim is None else "SqueezeBackward1" if isinstance(dim, int) else "SqueezeBackward2"
+    name = (
+        "SqueezeBackward0"
+        if dim is None
+        else "SqueezeBackward1"
+        if isinstance(dim, int)
+        else "SqueezeBackward2"
+    )
     return _view(input, new, name, _view_back)
 
 
@@ -274,6 +342,22 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(expand(x, shape) for x in tensors)
 
 
+@public(function=False)
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Sum over the dimensions along which a tensor of that size would be repeated to give this one."""
+    shape = sizes("sum_to_size", size, "size")
+    lead = self.ndim - len(shape)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(shape, self.shape[lead:], strict=True)):
+        raise RuntimeError(
+            f"size {{{list(shape)}}} is not expandable to size {{{list(self.shape)}}}."
+        )
+    dims = (
+        *range(lead),
+        *[d + lead for d, n in enumerate(shape) if n == 1 and self.shape[d + lead] != 1],
+    )
+    return (self.sum(dims, True) if dims else self).reshape(shape)
+
+
 # ------------------------------------------------------------------------------------------- parts
 
 
@@ -301,7 +385,13 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step: int = 1) -> Tensor:
     """Take a range of a dimension, as Python slices do; steps are positive."""
     new = layouts.slice_(input.shape, input._strides, input._offset, dim, start, end, step)
-    return _view(input, new, "SliceBackward0", _slice_back, {"dim": dim, "start": start, "end": end, "step": step})
+    return _view(
+        input,
+        new,
+        "SliceBackward0",
+        _slice_back,
+        {"dim": dim, "start": start, "end": end, "step": step},
+    )
 
 
 @public()
@@ -311,21 +401,39 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     new = layouts.narrow(input.shape, input._strides, input._offset, dim, start, length)
     if start < 0:
         start += input.shape[dim]
-    return _view(input, new, "SliceBackward0", _slice_back, {"dim": dim, "start": start, "end": start + length, "step": 1})
+    return _view(
+        input,
+        new,
+        "SliceBackward0",
+        _slice_back,
+        {"dim": dim, "start": start, "end": start + length, "step": 1},
+    )
 
 
 @public()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """View the diagonal of two dimensions; it becomes the last dimension."""
     new = layouts.diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
-    return _view(input, new, "DiagonalBackward0", _diagonal_back, {"offset": offset, "dim1": dim1, "dim2": dim2})
+    return _view(
+        input,
+        new,
+        "DiagonalBackward0",
+        _diagonal_back,
+        {"offset": offset, "dim1": dim1, "dim2": dim2},
+    )
 
 
 @public(function=False)
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """View all windows of a dimension; the window becomes the last dimension."""
     new = layouts.unfold(self.shape, self._strides, self._offset, dimension, size, step)
-    return _view(self, new, "UnfoldBackward0", _unfold_back, {"dimension": dimension, "size": size, "step": step})
+    return _view(
+        self,
+        new,
+        "UnfoldBackward0",
+        _unfold_back,
+        {"dimension": dimension, "size": size, "step": step},
+    )
 
 
 def _unfold_back(ctx: Any, g: Tensor) -> Tensor:
@@ -340,25 +448,57 @@ def _unfold_back(ctx: Any, g: Tensor) -> Tensor:
     for place in range(size):
         part = g.select(-1, place)
         span = (windows - 1) * step + 1
-        wide = core.embed(part, (*shape[:dim], span, *shape[dim + 1 :]), lambda z: slice_dim(z, dim, 0, None, step)) if step > 1 else part
-        full = core.embed(wide, shape, lambda z, place=place, span=span: slice_dim(z, dim, place, place + span))
+        wide = (
+            core.embed(
+                part,
+                (*shape[:dim], span, *shape[dim + 1 :]),
+                lambda z: slice_dim(z, dim, 0, None, step),
+            )
+            if step > 1
+            else part
+        )
+        full = core.embed(
+            wide, shape, functools.partial(slice_dim, dim=dim, start=place, end=place + span)
+        )
         total = full if total is None else total + full
     return g.new_zeros(shape) if total is None or n == 0 else total
 
 
 @public()
-def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+def as_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """View the storage with any shape, strides and offset; RuntimeError beyond its end."""
     offset = input._offset if storage_offset is None else storage_offset
-    new = layouts.as_strided(sizes("as_strided", (tuple(size),), "size"), sizes("as_strided", (tuple(stride),), "stride"), offset, input.dtype.itemsize, input._storage.nbytes)
-    return _view(input, new, "AsStridedBackward0", _as_strided_back, {"size": new[0], "stride": new[1], "offset": offset, "base": (input._strides, input._offset)})
+    new = layouts.as_strided(
+        sizes("as_strided", (tuple(size),), "size"),
+        sizes("as_strided", (tuple(stride),), "stride"),
+        offset,
+        input.dtype.itemsize,
+        input._storage.nbytes,
+    )
+    return _view(
+        input,
+        new,
+        "AsStridedBackward0",
+        _as_strided_back,
+        {
+            "size": new[0],
+            "stride": new[1],
+            "offset": offset,
+            "base": (input._strides, input._offset),
+        },
+    )
 
 
 def _as_strided_back(ctx: Any, g: Tensor) -> Tensor:
     """Add the gradient up over storage positions, then read it with the input's own layout."""
     strides, offset = ctx.base
     shape = ctx.shapes[0]
-    extent = max(layouts.storage_extent(ctx.size, ctx.stride, ctx.offset), layouts.storage_extent(shape, strides, offset))
+    extent = max(
+        layouts.storage_extent(ctx.size, ctx.stride, ctx.offset),
+        layouts.storage_extent(shape, strides, offset),
+    )
     places = positions(ctx.size, ctx.stride, ctx.offset, g.device).reshape(-1)
     flat = g.new_zeros(extent).index_add(0, places, g.reshape(-1))
     if layouts.internal_overlap(shape, strides) != layouts.NO_OVERLAP:
@@ -373,17 +513,23 @@ def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dev
     out = FUNCTIONS["full"](shape, offset, dtype=dtypes.int64, device=dev)
     for d, (n, s) in enumerate(zip(shape, strides, strict=True)):
         if s and n > 1:
-            out = out + (FUNCTIONS["arange"](n, device=dev) * s).view(-1, *([1] * (len(shape) - d - 1)))
+            out = out + (FUNCTIONS["arange"](n, device=dev) * s).view(
+                -1, *([1] * (len(shape) - d - 1))
+            )
     return out
 
 
 # ------------------------------------------------------------------------------------------- several parts
 
 
-def _several(input: Tensor, parts: list[layouts.Layout], name: str, backward: Callable, saved: dict[str, Any]) -> tuple[Tensor, ...]:
+def _several(
+    input: Tensor, parts: list[layouts.Layout], name: str, backward: Callable, saved: dict[str, Any]
+) -> tuple[Tensor, ...]:
     outs = []
     for shape, strides, offset in parts:
-        out = core.make(input._storage, core.Size(shape), input.dtype, input.device, strides, offset)
+        out = core.make(
+            input._storage, core.Size(shape), input.dtype, input.device, strides, offset
+        )
         out._vc = input._vc
         outs.append(out)
     if graph.needs_grad(input):
@@ -399,8 +545,17 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = layouts.wrap_dim(dim, input.ndim)
-    parts = [layouts.select(input.shape, input._strides, input._offset, dim, i) for i in range(input.shape[dim])]
-    return _several(input, parts, "UnbindBackward0", lambda ctx, *gs: FUNCTIONS["stack"](gs, ctx.dim), {"dim": dim})
+    parts = [
+        layouts.select(input.shape, input._strides, input._offset, dim, i)
+        for i in range(input.shape[dim])
+    ]
+    return _several(
+        input,
+        parts,
+        "UnbindBackward0",
+        lambda ctx, *gs: FUNCTIONS["stack"](gs, ctx.dim),
+        {"dim": dim},
+    )
 
 
 def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:
@@ -416,15 +571,25 @@ def _cat_back(ctx: Any, *gs: Tensor) -> Tensor:
 
 
 @public("split")
-def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> tuple[Tensor, ...]:
+def split(
+    tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+) -> tuple[Tensor, ...]:
     """Cut a dimension into pieces of a size, or of the sizes of a list."""
     how = split_size_or_sections if split_size is None else split_size
     if tensor.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = layouts.wrap_dim(dim, tensor.ndim)
     whole = isinstance(how, int)
-    lengths = layouts.split_sizes(tensor.shape[dim], how if whole else sizes("split", (tuple(how),), "split_size"), dim)
-    return _several(tensor, _split_layouts(tensor, dim, lengths), "SplitBackward0" if whole else "SplitWithSizesBackward0", _cat_back, {"dim": dim})
+    lengths = layouts.split_sizes(
+        tensor.shape[dim], how if whole else sizes("split", (tuple(how),), "split_size"), dim
+    )
+    return _several(
+        tensor,
+        _split_layouts(tensor, dim, lengths),
+        "SplitBackward0" if whole else "SplitWithSizesBackward0",
+        _cat_back,
+        {"dim": dim},
+    )
 
 
 @public()
@@ -441,19 +606,31 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     dim = layouts.wrap_dim(dim, input.ndim)
-    return _several(input, _split_layouts(input, dim, layouts.chunk_sizes(input.shape[dim], chunks)), "SplitBackward0", _cat_back, {"dim": dim})
+    return _several(
+        input,
+        _split_layouts(input, dim, layouts.chunk_sizes(input.shape[dim], chunks)),
+        "SplitBackward0",
+        _cat_back,
+        {"dim": dim},
+    )
 
 
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Cut a dimension into a number of pieces, or at given indices."""
     if not input.ndim:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
     if is_tensor(indices_or_sections):
         indices_or_sections = indices_or_sections.tolist()
     dim = layouts.wrap_dim(dim, input.ndim)
-    how = indices_or_sections if isinstance(indices_or_sections, int) else tuple(indices_or_sections)
-    return tuple(slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], how))
+    how = (
+        indices_or_sections if isinstance(indices_or_sections, int) else tuple(indices_or_sections)
+    )
+    return tuple(
+        slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], how)
+    )
 
 
 # ------------------------------------------------------------------------------------------- in place
@@ -480,5 +657,13 @@ def _inplace_view(name: str, fn: Callable) -> None:
     METHODS[name] = method_
 
 
-for _name, _fn in (("t_", t), ("transpose_", transpose), ("swapaxes_", transpose), ("swapdims_", transpose), ("squeeze_", squeeze), ("unsqueeze_", unsqueeze), ("as_strided_", as_strided)):
+for _name, _fn in (
+    ("t_", t),
+    ("transpose_", transpose),
+    ("swapaxes_", transpose),
+    ("swapdims_", transpose),
+    ("squeeze_", squeeze),
+    ("unsqueeze_", unsqueeze),
+    ("as_strided_", as_strided),
+):
     _inplace_view(_name, _fn)

@@ -12,25 +12,75 @@ from .unary import digamma, i0, i1, lgamma
 SPECIAL: dict[str, object] = {}
 
 
-def _row(name: str, formula: str, *, args: tuple[str, ...] = ("input",), grad: dict | None = None, domain: tuple[float, float] = (0.3, 3.0)) -> Row:
-    row = Row(f"special_{name}", {"f": formula}, promote=FLOAT, args=args, grad=grad, domain=domain, inplace=False, node=f"Special{name.title().replace('_', '')}Backward0")
+def _row(
+    name: str,
+    formula: str,
+    *,
+    args: tuple[str, ...] = ("input",),
+    grad: dict | None = None,
+    domain: tuple[float, float] = (0.3, 3.0),
+) -> Row:
+    row = Row(
+        f"special_{name}",
+        {"f": formula},
+        promote=FLOAT,
+        args=args,
+        grad=grad,
+        domain=domain,
+        inplace=False,
+        node=f"Special{name.title().replace('_', '')}Backward0",
+    )
     for table in (FUNCTIONS, METHODS):
         SPECIAL[name] = table.pop(f"special_{name}")
     return row
 
 
 i0e = _row("i0e", "i0e(x)", grad={"x": lambda g, x, result: g * (i1e(x) - x.sgn() * result)})
-i1e = _row("i1e", "i1e(x)", grad={"x": lambda g, x, result: g * where(x == 0, 0.5, i0e(x) - result * (x.sgn() + 1 / where(x == 0, 1.0, x)))})
-entr = _row("entr", "where(x != x, x, where(x > 0, -x * log(x), where(x == 0, 0, -inf)))", grad={"x": lambda g, x: g * -(x.log() + 1)})
-erfcx = _row("erfcx", "erfcx(x)", grad={"x": lambda g, x, result: g * (2 * x * result - 2 / math.sqrt(math.pi))})
-ndtr = _row("ndtr", "where(x < -1, 0.5 * erfc(-x * 0.7071067811865476), 0.5 + 0.5 * erf(x * 0.7071067811865476))", grad={"x": lambda g, x: g * (x * x * -0.5).exp() / math.sqrt(2 * math.pi)})
-ndtri = _row("ndtri", "ndtri(x)", domain=(0.1, 0.9), grad={"x": lambda g, result: g * math.sqrt(2 * math.pi) * (result * result * 0.5).exp()})
-log_ndtr = _row("log_ndtr", "log_ndtr(x)", grad={"x": lambda g, x: g * math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))})
+i1e = _row(
+    "i1e",
+    "i1e(x)",
+    grad={
+        "x": lambda g, x, result: (
+            g * where(x == 0, 0.5, i0e(x) - result * (x.sgn() + 1 / where(x == 0, 1.0, x)))
+        )
+    },
+)
+entr = _row(
+    "entr",
+    "where(x != x, x, where(x > 0, -x * log(x), where(x == 0, 0, -inf)))",
+    grad={"x": lambda g, x: g * -(x.log() + 1)},
+)
+erfcx = _row(
+    "erfcx",
+    "erfcx(x)",
+    grad={"x": lambda g, x, result: g * (2 * x * result - 2 / math.sqrt(math.pi))},
+)
+ndtr = _row(
+    "ndtr",
+    "where(x < -1, 0.5 * erfc(-x * 0.7071067811865476), 0.5 + 0.5 * erf(x * 0.7071067811865476))",
+    grad={"x": lambda g, x: g * (x * x * -0.5).exp() / math.sqrt(2 * math.pi)},
+)
+ndtri = _row(
+    "ndtri",
+    "ndtri(x)",
+    domain=(0.1, 0.9),
+    grad={"x": lambda g, result: g * math.sqrt(2 * math.pi) * (result * result * 0.5).exp()},
+)
+log_ndtr = _row(
+    "log_ndtr",
+    "log_ndtr(x)",
+    grad={"x": lambda g, x: g * math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))},
+)
 xlog1py = _row(
     "xlog1py", "where(y != y, y, where(x == 0, 0, x * log1p(y)))", args=("input", "other"),
     grad={"x": lambda g, x, y: where((x == 0) & (y <= -1), 0.0, g * FUNCTIONS["log1p"](y)), "y": lambda g, x, y: g * x / (y + 1)},
 )  # fmt: skip
-zeta = _row("zeta", "zeta(x, y)", args=("input", "other"), grad={"y": lambda g, x, y: g * -x * zeta(x + 1, y)})
+zeta = _row(
+    "zeta",
+    "zeta(x, y)",
+    args=("input", "other"),
+    grad={"y": lambda g, x, y: g * -x * zeta(x + 1, y)},
+)
 bessel_j0 = _row("bessel_j0", "j0(x)")
 bessel_j1 = _row("bessel_j1", "j1(x)")
 bessel_y0 = _row("bessel_y0", "y0(x)")
@@ -41,8 +91,20 @@ scaled_modified_bessel_k0 = _row("scaled_modified_bessel_k0", "k0e(x)")
 scaled_modified_bessel_k1 = _row("scaled_modified_bessel_k1", "k1e(x)")
 spherical_bessel_j0 = _row("spherical_bessel_j0", "sj0(x)")
 airy_ai = _row("airy_ai", "airy(x)")
-gammainc = Row("igamma", {"f": "igamma(x, y)"}, args=("input", "other"), domain=(0.3, 3.0), grad={"y": lambda g, x, y: g * ((x - 1) * y.log() - y - lgamma(x)).exp()})
-gammaincc = Row("igammac", {"f": "igammac(x, y)"}, args=("input", "other"), domain=(0.3, 3.0), grad={"y": lambda g, x, y: -g * ((x - 1) * y.log() - y - lgamma(x)).exp()})
+gammainc = Row(
+    "igamma",
+    {"f": "igamma(x, y)"},
+    args=("input", "other"),
+    domain=(0.3, 3.0),
+    grad={"y": lambda g, x, y: g * ((x - 1) * y.log() - y - lgamma(x)).exp()},
+)
+gammaincc = Row(
+    "igammac",
+    {"f": "igammac(x, y)"},
+    args=("input", "other"),
+    domain=(0.3, 3.0),
+    grad={"y": lambda g, x, y: -g * ((x - 1) * y.log() - y - lgamma(x)).exp()},
+)
 
 
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:

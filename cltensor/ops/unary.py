@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,23 @@ from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
 
 # ------------------------------------------------------------------------------------------- signs and parts
 
-neg = Row("neg", {"ifc": "-x"}, aliases=("negative",), reference=np.negative, grad={"x": lambda g: -g})
+neg = Row(
+    "neg", {"ifc": "-x"}, aliases=("negative",), reference=np.negative, grad={"x": lambda g: -g}
+)
 abs_row = Row(
     "abs", {"b": "x", "if": "abs(x)", "c": "cplx(cabs(x), 0)"}, promote=REAL, public=False, reference=np.abs,
     grad={"x": lambda g, x: g * x.sgn()},
 )  # fmt: skip
-sign = Row("sign", {"b": "x", "i": "where(x > 0, 1, 0) - where(x < 0, 1, 0)", "f": "where(x > 0, 1, 0) - where(x < 0, 1, 0)"}, reference=np.sign, grad={"x": lambda g: g * 0})
+sign = Row(
+    "sign",
+    {
+        "b": "x",
+        "i": "where(x > 0, 1, 0) - where(x < 0, 1, 0)",
+        "f": "where(x > 0, 1, 0) - where(x < 0, 1, 0)",
+    },
+    reference=np.sign,
+    grad={"x": lambda g: g * 0},
+)
 sgn = Row(
     "sgn", {"b": "x", "if": "where(x > 0, 1, 0) - where(x < 0, 1, 0)", "c": "csgn(x)"}, reference=np.sign,
     grad={"x": lambda g, x, result: _sgn_grad(g, x, result)},
@@ -34,11 +46,13 @@ def _sgn_grad(g: Tensor, x: Tensor, result: Tensor) -> Tensor:
     if not x.dtype.is_complex:
         return g * 0
     size = x.abs()
-    return where(size == 0, 0.0, (g - (result * conj(g)).real * result) / where(size == 0, 1.0, size))
+    return where(
+        size == 0, 0.0, (g - (result * conj(g)).real * result) / where(size == 0, 1.0, size)
+    )
 
 
 @public(aliases=("absolute",))
-def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A001 - torch's name
+def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Magnitude; real for complex input."""
     refuse_numbers("abs", ("input",), (input,), (False,))
     value = abs_row(input)
@@ -68,13 +82,15 @@ frac = Row("frac", {"f": "x - trunc(x)"}, grad={"x": lambda g: g})
 
 
 @public()
-def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:  # noqa: A001 - torch's name
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """Round half to even, optionally to a number of decimals."""
     if decimals == 0 or input.dtype.category < 2:
         value = round_row(input)
     else:
         scale = 10.0 ** builtins.abs(decimals)
-        value = round_row(input * scale) / scale if decimals > 0 else round_row(input / scale) * scale
+        value = (
+            round_row(input * scale) / scale if decimals > 0 else round_row(input / scale) * scale
+        )
     return value if out is None else core.deliver(value, out, "round", (input,))
 
 
@@ -82,17 +98,91 @@ METHODS["round_"] = lambda t, *, decimals=0: core.assign(t, lambda x: round(x, d
 
 # ------------------------------------------------------------------------------------------- exponentials and logarithms
 
-exp = Row("exp", {"f": "exp(x)", "c": "cexp(x)"}, promote=FLOAT, reference=np.exp, grad={"x": lambda g, result: g * conj(result)})
-exp2 = Row("exp2", {"f": "exp2(x)"}, promote=FLOAT, reference=np.exp2, grad={"x": lambda g, result: g * result * math.log(2)})
-expm1 = Row("expm1", {"f": "expm1(x)", "c": "cexpm1(x)"}, promote=FLOAT, reference=np.expm1, grad={"x": lambda g, result: g * conj(result + 1)})
-log = Row("log", {"f": "log(x)", "c": "clog(x)"}, promote=FLOAT, reference=np.log, domain=(0.1, 3.0), grad={"x": lambda g, x: g / conj(x)})
-log2 = Row("log2", {"f": "log2(x)", "c": "clog2(x)"}, promote=FLOAT, reference=np.log2, domain=(0.1, 3.0), grad={"x": lambda g, x: g / (conj(x) * math.log(2))})
-log10 = Row("log10", {"f": "log10(x)", "c": "clog10(x)"}, promote=FLOAT, reference=np.log10, domain=(0.1, 3.0), grad={"x": lambda g, x: g / (conj(x) * math.log(10))})
-log1p = Row("log1p", {"f": "log1p(x)", "c": "clog1p(x)"}, promote=FLOAT, reference=np.log1p, domain=(-0.9, 3.0), grad={"x": lambda g, x: g / conj(x + 1)})
-sqrt = Row("sqrt", {"f": "sqrt(x)", "c": "csqrt(x)"}, promote=FLOAT, reference=np.sqrt, domain=(0.1, 3.0), grad={"x": lambda g, result: g / conj(2 * result)})
-rsqrt = Row("rsqrt", {"f": "1 / sqrt(x)", "c": "crsqrt(x)"}, promote=FLOAT, reference=lambda x: 1 / np.sqrt(x), domain=(0.1, 3.0), grad={"x": lambda g, result: g * conj(result * result * result) * -0.5})
-reciprocal = Row("reciprocal", {"f": "1 / x", "c": "crecip(x)"}, promote=FLOAT, reference=np.reciprocal, domain=(0.3, 3.0), grad={"x": lambda g, result: -g * conj(result * result)})
-square_row = Row("square", {"b": "x", "ifc": "x * x"}, public=False, reference=np.square, node="PowBackward0", grad={"x": lambda g, x: g * conj(x * 2)})
+exp = Row(
+    "exp",
+    {"f": "exp(x)", "c": "cexp(x)"},
+    promote=FLOAT,
+    reference=np.exp,
+    grad={"x": lambda g, result: g * conj(result)},
+)
+exp2 = Row(
+    "exp2",
+    {"f": "exp2(x)"},
+    promote=FLOAT,
+    reference=np.exp2,
+    grad={"x": lambda g, result: g * result * math.log(2)},
+)
+expm1 = Row(
+    "expm1",
+    {"f": "expm1(x)", "c": "cexpm1(x)"},
+    promote=FLOAT,
+    reference=np.expm1,
+    grad={"x": lambda g, result: g * conj(result + 1)},
+)
+log = Row(
+    "log",
+    {"f": "log(x)", "c": "clog(x)"},
+    promote=FLOAT,
+    reference=np.log,
+    domain=(0.1, 3.0),
+    grad={"x": lambda g, x: g / conj(x)},
+)
+log2 = Row(
+    "log2",
+    {"f": "log2(x)", "c": "clog2(x)"},
+    promote=FLOAT,
+    reference=np.log2,
+    domain=(0.1, 3.0),
+    grad={"x": lambda g, x: g / (conj(x) * math.log(2))},
+)
+log10 = Row(
+    "log10",
+    {"f": "log10(x)", "c": "clog10(x)"},
+    promote=FLOAT,
+    reference=np.log10,
+    domain=(0.1, 3.0),
+    grad={"x": lambda g, x: g / (conj(x) * math.log(10))},
+)
+log1p = Row(
+    "log1p",
+    {"f": "log1p(x)", "c": "clog1p(x)"},
+    promote=FLOAT,
+    reference=np.log1p,
+    domain=(-0.9, 3.0),
+    grad={"x": lambda g, x: g / conj(x + 1)},
+)
+sqrt = Row(
+    "sqrt",
+    {"f": "sqrt(x)", "c": "csqrt(x)"},
+    promote=FLOAT,
+    reference=np.sqrt,
+    domain=(0.1, 3.0),
+    grad={"x": lambda g, result: g / conj(2 * result)},
+)
+rsqrt = Row(
+    "rsqrt",
+    {"f": "1 / sqrt(x)", "c": "crsqrt(x)"},
+    promote=FLOAT,
+    reference=lambda x: 1 / np.sqrt(x),
+    domain=(0.1, 3.0),
+    grad={"x": lambda g, result: g * conj(result * result * result) * -0.5},
+)
+reciprocal = Row(
+    "reciprocal",
+    {"f": "1 / x", "c": "crecip(x)"},
+    promote=FLOAT,
+    reference=np.reciprocal,
+    domain=(0.3, 3.0),
+    grad={"x": lambda g, result: -g * conj(result * result)},
+)
+square_row = Row(
+    "square",
+    {"b": "x", "ifc": "x * x"},
+    public=False,
+    reference=np.square,
+    node="PowBackward0",
+    grad={"x": lambda g, x: g * conj(x * 2)},
+)
 
 
 @public()
@@ -106,18 +196,101 @@ METHODS["square_"] = lambda t: core.assign(t, square)
 
 # ------------------------------------------------------------------------------------------- trigonometry and hyperbolics
 
-sin = Row("sin", {"f": "sin(x)", "c": "csin(x)"}, promote=FLOAT, reference=np.sin, grad={"x": lambda g, x: g * conj(x.cos())})
-cos = Row("cos", {"f": "cos(x)", "c": "ccos(x)"}, promote=FLOAT, reference=np.cos, grad={"x": lambda g, x: g * conj(-x.sin())})
-tan = Row("tan", {"f": "tan(x)", "c": "ctan(x)"}, promote=FLOAT, reference=np.tan, domain=(-1.2, 1.2), grad={"x": lambda g, result: g * conj(1 + result * result)})
-asin = Row("asin", {"f": "asin(x)", "c": "casin(x)"}, promote=FLOAT, aliases=("arcsin",), reference=np.arcsin, domain=(-0.9, 0.9), grad={"x": lambda g, x: g * conj((1 - x * x).rsqrt())})
-acos = Row("acos", {"f": "acos(x)", "c": "cacos(x)"}, promote=FLOAT, aliases=("arccos",), reference=np.arccos, domain=(-0.9, 0.9), grad={"x": lambda g, x: g * conj(-(1 - x * x).rsqrt())})
-atan = Row("atan", {"f": "atan(x)", "c": "catan(x)"}, promote=FLOAT, aliases=("arctan",), reference=np.arctan, grad={"x": lambda g, x: g / conj(x * x + 1)})
-sinh = Row("sinh", {"f": "sinh(x)", "c": "csinh(x)"}, promote=FLOAT, reference=np.sinh, grad={"x": lambda g, x: g * conj(x.cosh())})
-cosh = Row("cosh", {"f": "cosh(x)", "c": "ccosh(x)"}, promote=FLOAT, reference=np.cosh, grad={"x": lambda g, x: g * conj(x.sinh())})
-tanh = Row("tanh", {"f": "tanh(x)", "c": "ctanh(x)"}, promote=FLOAT, reference=np.tanh, grad={"x": lambda g, result: g * conj(1 - result * result)})
-asinh = Row("asinh", {"f": "asinh(x)", "c": "casinh(x)"}, promote=FLOAT, aliases=("arcsinh",), reference=np.arcsinh, grad={"x": lambda g, x: g * conj((x * x + 1).rsqrt())})
-acosh = Row("acosh", {"f": "acosh(x)", "c": "cacosh(x)"}, promote=FLOAT, aliases=("arccosh",), reference=np.arccosh, domain=(1.1, 3.0), grad={"x": lambda g, x: g * conj((x - 1).rsqrt() * (x + 1).rsqrt())})
-atanh = Row("atanh", {"f": "atanh(x)", "c": "catanh(x)"}, promote=FLOAT, aliases=("arctanh",), reference=np.arctanh, domain=(-0.9, 0.9), grad={"x": lambda g, x: g / conj(1 - x * x)})
+sin = Row(
+    "sin",
+    {"f": "sin(x)", "c": "csin(x)"},
+    promote=FLOAT,
+    reference=np.sin,
+    grad={"x": lambda g, x: g * conj(x.cos())},
+)
+cos = Row(
+    "cos",
+    {"f": "cos(x)", "c": "ccos(x)"},
+    promote=FLOAT,
+    reference=np.cos,
+    grad={"x": lambda g, x: g * conj(-x.sin())},
+)
+tan = Row(
+    "tan",
+    {"f": "tan(x)", "c": "ctan(x)"},
+    promote=FLOAT,
+    reference=np.tan,
+    domain=(-1.2, 1.2),
+    grad={"x": lambda g, result: g * conj(1 + result * result)},
+)
+asin = Row(
+    "asin",
+    {"f": "asin(x)", "c": "casin(x)"},
+    promote=FLOAT,
+    aliases=("arcsin",),
+    reference=np.arcsin,
+    domain=(-0.9, 0.9),
+    grad={"x": lambda g, x: g * conj((1 - x * x).rsqrt())},
+)
+acos = Row(
+    "acos",
+    {"f": "acos(x)", "c": "cacos(x)"},
+    promote=FLOAT,
+    aliases=("arccos",),
+    reference=np.arccos,
+    domain=(-0.9, 0.9),
+    grad={"x": lambda g, x: g * conj(-(1 - x * x).rsqrt())},
+)
+atan = Row(
+    "atan",
+    {"f": "atan(x)", "c": "catan(x)"},
+    promote=FLOAT,
+    aliases=("arctan",),
+    reference=np.arctan,
+    grad={"x": lambda g, x: g / conj(x * x + 1)},
+)
+sinh = Row(
+    "sinh",
+    {"f": "sinh(x)", "c": "csinh(x)"},
+    promote=FLOAT,
+    reference=np.sinh,
+    grad={"x": lambda g, x: g * conj(x.cosh())},
+)
+cosh = Row(
+    "cosh",
+    {"f": "cosh(x)", "c": "ccosh(x)"},
+    promote=FLOAT,
+    reference=np.cosh,
+    grad={"x": lambda g, x: g * conj(x.sinh())},
+)
+tanh = Row(
+    "tanh",
+    {"f": "tanh(x)", "c": "ctanh(x)"},
+    promote=FLOAT,
+    reference=np.tanh,
+    grad={"x": lambda g, result: g * conj(1 - result * result)},
+)
+asinh = Row(
+    "asinh",
+    {"f": "asinh(x)", "c": "casinh(x)"},
+    promote=FLOAT,
+    aliases=("arcsinh",),
+    reference=np.arcsinh,
+    grad={"x": lambda g, x: g * conj((x * x + 1).rsqrt())},
+)
+acosh = Row(
+    "acosh",
+    {"f": "acosh(x)", "c": "cacosh(x)"},
+    promote=FLOAT,
+    aliases=("arccosh",),
+    reference=np.arccosh,
+    domain=(1.1, 3.0),
+    grad={"x": lambda g, x: g * conj((x - 1).rsqrt() * (x + 1).rsqrt())},
+)
+atanh = Row(
+    "atanh",
+    {"f": "atanh(x)", "c": "catanh(x)"},
+    promote=FLOAT,
+    aliases=("arctanh",),
+    reference=np.arctanh,
+    domain=(-0.9, 0.9),
+    grad={"x": lambda g, x: g / conj(1 - x * x)},
+)
 atan2 = Row(
     "atan2", {"f": "atan2(x, y)"}, promote=FLOAT, args=("input", "other"), aliases=("arctan2",), reference=np.arctan2,
     grad={"x": lambda g, x, y: g * y / (x * x + y * y), "y": lambda g, x, y: g * -x / (x * x + y * y)},
@@ -126,8 +299,20 @@ hypot = Row(
     "hypot", {"f": "hypot(x, y)"}, args=("input", "other"), reference=np.hypot,
     grad={"x": lambda g, x, result: g * (x / result), "y": lambda g, y, result: g * (y / result)},
 )  # fmt: skip
-deg2rad = Row("deg2rad", {"f": "x * (pi / 180)"}, promote=FLOAT, reference=np.deg2rad, grad={"x": lambda g: g * (math.pi / 180)})
-rad2deg = Row("rad2deg", {"f": "x * (180 / pi)"}, promote=FLOAT, reference=np.rad2deg, grad={"x": lambda g: g * (180 / math.pi)})
+deg2rad = Row(
+    "deg2rad",
+    {"f": "x * (pi / 180)"},
+    promote=FLOAT,
+    reference=np.deg2rad,
+    grad={"x": lambda g: g * (math.pi / 180)},
+)
+rad2deg = Row(
+    "rad2deg",
+    {"f": "x * (180 / pi)"},
+    promote=FLOAT,
+    reference=np.rad2deg,
+    grad={"x": lambda g: g * (180 / math.pi)},
+)
 _SINC = "where(x == 0, 1, sin(pi * x) / where(x == 0, 1, pi * x))"
 sinc = Row(
     "sinc", {"f": _SINC, "c": "where(x == 0, 1, csin(pi * x) / where(x == 0, 1, pi * x))"}, promote=FLOAT, reference=np.sinc,
@@ -136,15 +321,65 @@ sinc = Row(
 
 # ------------------------------------------------------------------------------------------- special functions
 
-erf = Row("erf", {"f": "erf(x)"}, promote=FLOAT, grad={"x": lambda g, x: g * (2 / math.sqrt(math.pi)) * (-(x * x)).exp()})
-erfc = Row("erfc", {"f": "erfc(x)"}, promote=FLOAT, grad={"x": lambda g, x: g * (-2 / math.sqrt(math.pi)) * (-(x * x)).exp()})
-erfinv = Row("erfinv", {"f": "erfinv(x)"}, promote=FLOAT, domain=(-0.9, 0.9), grad={"x": lambda g, result: g * (math.sqrt(math.pi) / 2) * (result * result).exp()})
-lgamma = Row("lgamma", {"f": "lgamma(x)"}, promote=FLOAT, domain=(0.3, 5.0), grad={"x": lambda g, x: g * x.digamma()})
-digamma = Row("digamma", {"f": "digamma(x)"}, promote=FLOAT, domain=(0.3, 5.0), grad={"x": lambda g, x: g * trigamma(x)})
-trigamma = Row("trigamma", {"f": "trigamma(x)"}, promote=FLOAT, domain=(0.3, 5.0), public=False, node="PolygammaBackward0", grad={"x": lambda g, x: g * FUNCTIONS["polygamma"](2, x)})
+erf = Row(
+    "erf",
+    {"f": "erf(x)"},
+    promote=FLOAT,
+    grad={"x": lambda g, x: g * (2 / math.sqrt(math.pi)) * (-(x * x)).exp()},
+)
+erfc = Row(
+    "erfc",
+    {"f": "erfc(x)"},
+    promote=FLOAT,
+    grad={"x": lambda g, x: g * (-2 / math.sqrt(math.pi)) * (-(x * x)).exp()},
+)
+erfinv = Row(
+    "erfinv",
+    {"f": "erfinv(x)"},
+    promote=FLOAT,
+    domain=(-0.9, 0.9),
+    grad={"x": lambda g, result: g * (math.sqrt(math.pi) / 2) * (result * result).exp()},
+)
+lgamma = Row(
+    "lgamma",
+    {"f": "lgamma(x)"},
+    promote=FLOAT,
+    domain=(0.3, 5.0),
+    grad={"x": lambda g, x: g * x.digamma()},
+)
+digamma = Row(
+    "digamma",
+    {"f": "digamma(x)"},
+    promote=FLOAT,
+    domain=(0.3, 5.0),
+    grad={"x": lambda g, x: g * trigamma(x)},
+)
+trigamma = Row(
+    "trigamma",
+    {"f": "trigamma(x)"},
+    promote=FLOAT,
+    domain=(0.3, 5.0),
+    public=False,
+    node="PolygammaBackward0",
+    grad={"x": lambda g, x: g * FUNCTIONS["polygamma"](2, x)},
+)
 i0 = Row("i0", {"f": "i0(x)"}, promote=FLOAT, reference=np.i0, grad={"x": lambda g, x: g * i1(x)})
-i1 = Row("i1", {"f": "i1(x)"}, promote=FLOAT, public=False, node="SpecialI1Backward0", grad={"x": lambda g, x, result: g * where(x == 0, 0.5, i0(x) - result / where(x == 0, 1.0, x))})
-logit_row = Row("logit", {"f": "log(x / (1 - x))"}, promote=FLOAT, public=False, domain=(0.1, 0.9), grad={"x": lambda g, x: where((x < 0) | (x > 1), math.nan, g / (x * (1 - x)))})
+i1 = Row(
+    "i1",
+    {"f": "i1(x)"},
+    promote=FLOAT,
+    public=False,
+    node="SpecialI1Backward0",
+    grad={"x": lambda g, x, result: g * where(x == 0, 0.5, i0(x) - result / where(x == 0, 1.0, x))},
+)
+logit_row = Row(
+    "logit",
+    {"f": "log(x / (1 - x))"},
+    promote=FLOAT,
+    public=False,
+    domain=(0.1, 0.9),
+    grad={"x": lambda g, x: where((x < 0) | (x > 1), math.nan, g / (x * (1 - x)))},
+)
 
 
 @public()
@@ -193,18 +428,43 @@ copysign = Row(
     "copysign", {"f": "copysign(x, y)"}, promote=FLOAT, args=("input", "other"), reference=np.copysign, numbers="y", number_nodes={"y": "CopysignBackward1"},
     grad={"x": lambda g, x, result: where(x == 0, 0.0, g * (result / x)), "y": lambda g: g * 0},
 )  # fmt: skip
-nextafter = Row("nextafter", {"f": "nextafter(x, y)"}, args=("input", "other"), reference=np.nextafter, node="NextafterBackward0", grad={"x": lambda g: g, "y": lambda g: g * 0})
-heaviside = Row("heaviside", {"bif": "where(x == 0, y, where(x < 0, 0, 1))"}, args=("input", "values"), reference=np.heaviside, underivable="heaviside")
+nextafter = Row(
+    "nextafter",
+    {"f": "nextafter(x, y)"},
+    args=("input", "other"),
+    reference=np.nextafter,
+    node="NextafterBackward0",
+    grad={"x": lambda g: g, "y": lambda g: g * 0},
+)
+heaviside = Row(
+    "heaviside",
+    {"bif": "where(x == 0, y, where(x < 0, 0, 1))"},
+    args=("input", "values"),
+    reference=np.heaviside,
+    underivable="heaviside",
+)
 
 
 @public()
-def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
+def nan_to_num(
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Replace NaN and infinities by numbers (zero and the dtype's extremes by default)."""
     if input.dtype.category < 2:
         value = input.clone()
     else:
         info = dtypes.finfo(input.dtype)
-        value = nan_row(input, 0.0 if nan is None else nan, info.max if posinf is None else posinf, info.min if neginf is None else neginf)
+        value = nan_row(
+            input,
+            0.0 if nan is None else nan,
+            info.max if posinf is None else posinf,
+            info.min if neginf is None else neginf,
+        )
     return value if out is None else core.deliver(value, out, "nan_to_num", (input,))
 
 
@@ -219,14 +479,20 @@ exponent = Row("exponent", {"f": "exponent(x)"}, public=False)
 
 
 @public()
-def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> return_types.frexp:
+def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
     """Split into a mantissa in [0.5, 1) and an int32 exponent of two."""
     if input.dtype.category != 2:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     x = input.detach()
     pair = mantissa(x), exponent(x).to(dtypes.int32)
     if graph.needs_grad(input):
-        graph.record("FrexpBackward0", (input,), pair, lambda ctx, g, _: g / ctx.exponent.exp2(), {"exponent": pair[1]})
+        graph.record(
+            "FrexpBackward0",
+            (input,),
+            pair,
+            lambda ctx, g, _: g / ctx.exponent.exp2(),
+            {"exponent": pair[1].detach()},
+        )
     if out is not None:
         pair = tuple(core.deliver(v, o, "frexp", (input,)) for v, o in zip(pair, out, strict=True))
     return return_types.frexp(pair)

@@ -235,7 +235,10 @@ class Program:
         if kind < 3:
             b, u = self.compatible(a.shape)
             op = r.choice(["__add__", "__sub__", "__mul__"])
-            self.keep(np.asarray(getattr(a, op)(b if isinstance(b, np.ndarray) else float(b))), getattr(t, op)(u))
+            self.keep(
+                np.asarray(getattr(a, op)(b if isinstance(b, np.ndarray) else float(b))),
+                getattr(t, op)(u),
+            )
         elif kind == 3 and a.ndim >= 2:
             d = r.sample(range(a.ndim), 2)
             self.keep(a.swapaxes(*d), t.transpose(*d))

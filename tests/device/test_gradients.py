@@ -118,7 +118,11 @@ CASES = [
     ("index_select", lambda x: x.index_select(1, ct.tensor([3, 3, 0])), (M,)),
     ("gather", lambda x: x.gather(1, ct.tensor([[0, 0], [1, 2], [3, 3]])), (M,)),
     ("scatter", lambda x, y: x.scatter(1, ct.tensor([[0], [1], [3]]), y), (M, (3, 1))),
-    ("scatter_add", lambda x, y: x.scatter_add(1, ct.tensor([[0, 0], [1, 2], [3, 3]]), y), (M, (3, 2))),
+    (
+        "scatter_add",
+        lambda x, y: x.scatter_add(1, ct.tensor([[0, 0], [1, 2], [3, 3]]), y),
+        (M, (3, 2)),
+    ),
     ("take", lambda x: x.take(ct.tensor([0, 5, 5])), (M,)),
     ("masked_select", lambda x: x.masked_select(ct.arange(4) > 1), (M,)),
     ("index_put", lambda x, y: x.index_put((ct.tensor([0, 2]),), y), (M, (2, 4))),
@@ -133,7 +137,11 @@ CASES = [
     ("addmv", lambda a, b, c: ct.addmv(c, a, b), (M, V, (3,))),
     ("addr", lambda c, a, b: ct.addr(c, a, b), (M, (3,), V)),
     ("outer", lambda x, y: ct.outer(x[0], y), (M, (3,))),
-    ("baddbmm", lambda c, a, b: ct.baddbmm(c.reshape(1, 3, 2), a, b), ((3, 2), (1, 3, 4), (1, 4, 2))),
+    (
+        "baddbmm",
+        lambda c, a, b: ct.baddbmm(c.reshape(1, 3, 2), a, b),
+        ((3, 2), (1, 3, 4), (1, 4, 2)),
+    ),
     ("cross", lambda x, y: ct.linalg.cross(x, y, dim=0), ((3, 2), (3, 2))),
     # softmax and losses
     ("softmax", lambda x: x.softmax(1), (M,)),
@@ -144,13 +152,21 @@ CASES = [
     # linear algebra
     ("inverse", lambda x: ct.inverse(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
     ("det", lambda x: ct.det(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
-    ("solve", lambda x, y: ct.linalg.solve(x @ x.t() + ct.eye(3, dtype=ct.float64), y), ((3, 3), (3, 2))),
+    (
+        "solve",
+        lambda x, y: ct.linalg.solve(x @ x.t() + ct.eye(3, dtype=ct.float64), y),
+        ((3, 3), (3, 2)),
+    ),
     ("cholesky", lambda x: ct.linalg.cholesky(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
     ("qr", lambda x: ct.linalg.qr(x)[1].abs(), ((4, 3),)),
     ("svdvals", lambda x: ct.linalg.svdvals(x), ((3, 4),)),
     ("eigvalsh", lambda x: ct.linalg.eigvalsh(x + x.t()), ((3, 3),)),
 ]
-CASES += [(name, lambda x, name=name: getattr(ct, name)(x), (M,), domain) for domain, names in UNARY.items() for name in names.split()]
+CASES += [
+    (name, lambda x, name=name: getattr(ct, name)(x), (M,), domain)
+    for domain, names in UNARY.items()
+    for name in names.split()
+]
 
 
 @pytest.fixture(autouse=True)

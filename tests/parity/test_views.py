@@ -217,9 +217,7 @@ def test_chain(seed: int) -> None:
         assert_same_error(*writes)
     else:
         assert writes[0].error is None, f"{told}\n{write}: {writes[0].error}"
-    np.testing.assert_array_equal(
-        numbers(base), numbers(expected_base), err_msg=f"{told}\n{write}"
-    )
+    np.testing.assert_array_equal(numbers(base), numbers(expected_base), err_msg=f"{told}\n{write}")
     base.add_(100)
     expected_base.add_(100)
     np.testing.assert_array_equal(

@@ -69,9 +69,16 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def test_the_document_names_the_floors() -> None:
-    assert {"config", "errors", "dtypes", "layouts", "runtime", "codegen", "storage", "lazy"} <= set(
-        FLOORS
-    )
+    assert {
+        "config",
+        "errors",
+        "dtypes",
+        "layouts",
+        "runtime",
+        "codegen",
+        "storage",
+        "lazy",
+    } <= set(FLOORS)
     assert {"autograd", "ops", "tensor", "creation", "nn"} <= set(FLOORS)
     assert FLOORS["errors"] == 1
     assert FLOORS["tensor"] == 9

@@ -1,0 +1,243 @@
+"""Losses by margins and likelihoods: compositions of pointwise ops and a reduction, which fuse."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import dtypes
+from . import norms
+from .activation import log_sigmoid
+from .arithmetic import where
+from .core import Tensor, is_tensor
+from .losses import _reduced, reduction_of
+from .row import FUNCTIONS
+
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, -target * (input1 - input2) + margin), target 1 or -1."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if input1.ndim != input2.ndim or input1.ndim != target.ndim:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
+        )
+    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The input where the target is 1, max(0, margin - input) where it is -1."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    apart = where(target == 1, 0.0, (margin - input).clamp_min(0))
+    return _reduced(apart + where(target == -1, 0.0, input), reduction)
+
+
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """log(1 + exp(-target * input)), target 1 or -1."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    return _reduced((-target * input).exp().log1p(), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1; the last dim is that of vectors."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if not ((target.ndim == 1 and input1.ndim == 2) or (target.ndim == 0 and input1.ndim == 1)):
+        raise RuntimeError(
+            f"{'0D' if target.ndim == 0 else '1D'} target tensor expects {'1D' if target.ndim == 0 else '2D'} input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )
+    eps = 1e-12
+    cos = (input1 * input2).sum(-1) / (
+        ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
+    ).sqrt()
+    near = where(target == 1, 1 - cos, 0.0)
+    return _reduced(near + where(target == -1, (cos - margin).clamp_min(0), 0.0), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06, swap: bool = False,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-distance along the last dim."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+
+    def distance(a: Tensor, b: Tensor) -> Tensor:
+        return norms.vector_norm(a - b + eps, p, -1, node="NormBackward1")
+
+    return triplet_margin_with_distance_loss(
+        anchor,
+        positive,
+        negative,
+        distance_function=distance,
+        margin=margin,
+        swap=swap,
+        reduction=reduction_of(size_average, reduce, reduction),
+    )
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Any = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """`triplet_margin_loss` with any distance; `swap` also takes the distance of positive and negative."""
+    reduction = reduction_of(None, None, reduction)
+    if distance_function is None:
+        return triplet_margin_loss(
+            anchor, positive, negative, margin, swap=swap, reduction=reduction
+        )
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+    near, far = distance_function(anchor, positive), distance_function(anchor, negative)
+    if swap:
+        far = FUNCTIONS["minimum"](far, distance_function(positive, negative))
+    return _reduced((margin + near - far).clamp_min(0), reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-08,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """exp(input) - target * input (or of log(input), without `log_input`); `full` adds Stirling's approximation of log target!."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    value = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        value = value + where(target > 1, stirling, 0.0)
+    return _reduced(value, reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-06,
+    reduction: str = "mean",
+) -> Tensor:
+    """0.5 (log var + (input - target)² / var), the variance taken to be at least eps; `full` adds the constant."""
+    if not is_tensor(var):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = input.new_full(input.shape, var)
+    elif bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if var.shape != input.shape:
+        if input.shape[:-1] == var.shape:
+            var = var.unsqueeze(-1)
+        elif (
+            not (input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1)
+            and var.ndim
+            and var.ndim != input.ndim
+        ):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    # The bound is no function of the variance: gradients pass as if it were not there.
+    bounded = var + (var.detach().clamp_min(eps) - var.detach())
+    value = 0.5 * (bounded.log() + (input - target) ** 2 / bounded)
+    if full:
+        value = value + 0.5 * math.log(2 * math.pi)
+    return _reduced(value, reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes (last dim) of the binary cross entropy with logits."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    value = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    if weight is not None:
+        value = value * weight
+    return _reduced(value.sum(-1) / input.shape[-1], reduction)
+
+
+def multi_margin_loss(
+    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The mean over other classes of max(0, margin - input[target] + input)^p; input (C) or (N, C)."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    if not 0 < input.ndim <= 2 or target.numel() != (input.shape[0] if input.ndim == 2 else 1):
+        raise RuntimeError(
+            f"inconsistent target size, expected {input.shape[0] if input.ndim == 2 else 1} but got {list(target.shape)}"
+        )
+    y = target.reshape(*input.shape[:-1], 1)
+    value = (margin - input.gather(-1, y) + input).clamp_min(0)
+    if p == 2:
+        value = value * value
+    if weight is not None:
+        value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
+    classes = FUNCTIONS["arange"](input.shape[-1], device=input.device)
+    return _reduced(where(classes == y, 0.0, value).sum(-1) / input.shape[-1], reduction)
+
+
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, 1 - (input[y] - input[i])) over labels y, listed up to the first negative, and classes i that are no label; divided by C."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if not 0 < input.ndim <= 2 or target.shape != input.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    x, y = (input, target) if input.ndim == 2 else (input.unsqueeze(0), target.unsqueeze(0))
+    listed = (y < 0).to(dtypes.int64).cumsum(1) == 0
+    safe = where(listed, y, 0)
+    label = (
+        x.new_zeros(x.shape, dtype=dtypes.int64).scatter_add(1, safe, listed.to(dtypes.int64)) > 0
+    )
+    gap = (1 - x.gather(1, safe).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    counted = listed.unsqueeze(2) & ~label.unsqueeze(1)
+    value = where(counted, gap, 0.0).sum((1, 2)) / x.shape[1]
+    return _reduced(value if input.ndim == 2 else value.squeeze(0), reduction)

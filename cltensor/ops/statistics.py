@@ -1,0 +1,496 @@
+"""Covariance, quantiles, counts and histograms, differences and integrals along a dimension, distances between rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from .. import dtypes, layouts
+from ..autograd import record as graph
+from . import core, norms
+from .arithmetic import where
+from .core import Tensor, is_tensor
+from .row import FUNCTIONS, METHODS, invalid_combination, public
+
+# ------------------------------------------------------------------------------------------- covariance
+
+
+def _weights(name: str, w: Tensor | None, n: int, integral: bool) -> Tensor | None:
+    if w is None:
+        return None
+    kind = "frequency" if name == "fweights" else "analytic"
+    if w.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions"
+        )
+    if integral != (w.dtype.category == 1):
+        raise RuntimeError(
+            f"cov(): expected {name} to have {'integral' if integral else 'floating point'} dtype but got {name} with {w.dtype.scalar_name} dtype"
+        )
+    if w.numel() != n:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got {w.numel()} != {n}"
+        )
+    if w.numel() and bool((w < 0).any()):
+        raise RuntimeError(f"cov(): {name} cannot be negative ({kind} weights)")
+    return w
+
+
+@public()
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """The covariance matrix of variables (rows) over observations (columns), divided by their number minus `correction`."""
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+    if input.dtype is dtypes.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input.view(1, -1) if input.ndim < 2 else input
+    n = x.shape[1]
+    f, a = _weights("fweights", fweights, n, True), _weights("aweights", aweights, n, False)
+    w = f if a is None else a if f is None else f * a
+    total: Any = n if w is None else w.sum()
+    mean = x.sum(1) / n if w is None else (x * w).sum(1) / total
+    if w is None or a is None or correction == 0:
+        factor: Any = total - correction
+    else:
+        factor = total - correction * (w * a).sum() / total
+    if (factor if not is_tensor(factor) else factor.item()) <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            UserWarning,
+            stacklevel=2,
+        )
+        factor = 0
+    centred = x - mean.unsqueeze(1)
+    right = (centred if w is None else centred * w).t().conj()
+    return (centred.matmul(right) / factor).squeeze()
+
+
+@public()
+def corrcoef(input: Tensor) -> Tensor:
+    """The matrix of Pearson's correlations of variables (rows), clipped to [-1, 1]."""
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
+        )
+    c = cov(input)
+    if c.ndim == 0:
+        return c / c
+    d = c.diagonal()
+    deviation = (d.real if c.dtype.is_complex else d).sqrt()
+    c = c / deviation.view(-1, 1) / deviation.view(1, -1)
+    return (
+        FUNCTIONS["complex"](c.real.clip(-1, 1), c.imag.clip(-1, 1))
+        if c.dtype.is_complex
+        else c.clip(-1, 1)
+    )
+
+
+# ------------------------------------------------------------------------------------------- quantiles
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    name: str,
+    input: Tensor,
+    q: Any,
+    dim: int | None,
+    keepdim: bool,
+    interpolation: str,
+    skip_nan: bool,
+    out: Tensor | None,
+) -> Tensor:
+    if input.dtype is not dtypes.float32 and input.dtype is not dtypes.float64:
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if not input.numel():
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    if is_tensor(q):
+        if q.ndim > 1:
+            raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+        if q.dtype is not input.dtype:
+            raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+        if q.numel() and not bool(((q >= 0) & (q <= 1)).all()):
+            raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    else:
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+        q = input.new_full((), q)
+    at = 0 if dim is None else layouts.wrap_dim(dim, input.ndim)
+    flat = (
+        input.reshape(-1)
+        if dim is None
+        else input.movedim(at, -1)
+        if input.ndim
+        else input.reshape(1)
+    )
+    ordered = flat.sort(-1).values
+    n = ordered.shape[-1]
+    nans = ordered.isnan()
+    ranks = q.reshape(*q.shape, *[1] * flat.ndim)
+    if skip_nan:
+        ranks = (ranks * ((~nans).sum(-1, keepdim=True) - 1)).clamp(min=0)
+    else:
+        ranks = where(nans.any(-1, keepdim=True), float(n - 1), ranks * (n - 1))
+    if interpolation == "lower":
+        ranks = ranks.floor()
+    elif interpolation == "higher":
+        ranks = ranks.ceil()
+    elif interpolation == "nearest":
+        ranks = ranks.round()
+    below = ranks.floor().long()
+    many = ordered.expand(*below.shape[:-1], n) if q.ndim else ordered
+    low = many.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        weight = ranks - below if interpolation == "linear" else FUNCTIONS["full_like"](ranks, 0.5)
+        low = low.lerp(many.gather(-1, ranks.ceil().long()), weight.to(low.dtype))
+    value = low.squeeze(-1)
+    if keepdim and input.ndim:
+        shape = (
+            [1] * input.ndim
+            if dim is None
+            else [1 if d == at else s for d, s in enumerate(input.shape)]
+        )
+        value = value.reshape(*q.shape, *shape)
+    return core.deliver(value, out, name, (input,))
+
+
+@public()
+def quantile(
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor:
+    """The q-quantiles along `dim` (of all elements by default); a 1-D q adds a first dimension. NaN where there is one."""
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False, out)
+
+
+@public()
+def nanquantile(
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor:
+    """`quantile` of what is not NaN."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True, out)
+
+
+# ------------------------------------------------------------------------------------------- counts
+
+
+@public()
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each of 0, 1, 2, … occurs in a 1-D integer tensor, or the sum of the weights where it does."""
+    if input.dtype.category != 1:
+        raise NotImplementedError(
+            f"\"bincount_cpu\" not implemented for '{input.dtype.scalar_name}'"
+        )
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if input.ndim != 1 or (input.numel() and int(input.min()) < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    n = max(minlength, int(input.max()) + 1 if input.numel() else 0)
+    if weights is None:
+        what = input.new_ones(input.shape, dtype=dtypes.int64)
+    else:
+        what = (
+            weights.detach()
+            if weights.dtype.category == 2 and weights.dtype.itemsize >= 4
+            else weights.detach().double()
+        )
+    return what.new_zeros(n).index_add(0, input.long(), what)
+
+
+def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor) -> Tensor:
+    """Sum `what` by place; what is not inside goes into a bin beyond the end, which is dropped."""
+    flat = where(inside, places, bins).reshape(-1)
+    return what.new_zeros(bins + 1).index_add(0, flat, what.reshape(-1))[:bins]
+
+
+def _range(name: str, x: Tensor, low: float, high: float) -> tuple[float, float]:
+    if low == high and x.numel():
+        low, high = x.min().item(), x.max().item()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"{name}: range of [{low:g}, {high:g}] is not finite")
+    return (low - 1, high + 1) if low == high else (low, high)
+
+
+@public()
+def histc(
+    input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None
+) -> Tensor:
+    """Count elements in equal bins between min and max (those of the data if equal); others are left out."""
+    if input.dtype.category != 2:
+        raise NotImplementedError(
+            f"\"histogram_cpu\" not implemented for '{input.dtype.scalar_name}'"
+        )
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if max < min:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    x = input.detach()
+    low, high = _range("torch.histc", x, min, max)
+    places = ((x - low) * bins / (high - low)).long().clamp(0, bins - 1)
+    counts = _counted(places, (x >= low) & (x <= high), bins, places.new_ones(places.shape)).to(
+        x.dtype
+    )
+    return core.deliver(counts, out, "histc", (input,))
+
+
+@public()
+def histogram(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Any = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+    out: Any = None,
+) -> Any:
+    """Sum weights (1 by default) in bins: a number of equal ones within `range`, or between given edges. Returns it and the edges."""
+    from . import return_types
+
+    if input.dtype.category != 2:
+        raise NotImplementedError(
+            f"\"histogram_cpu\" not implemented for '{input.dtype.scalar_name}'"
+        )
+    x = input.detach()
+    if is_tensor(bins):
+        edges = bins
+    else:
+        low, high = _range("torch.histogram", x, *(range or (0.0, 0.0)))
+        edges = FUNCTIONS["linspace"](low, high, bins + 1, dtype=x.dtype, device=x.device)
+    n = edges.numel() - 1
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    places = (FUNCTIONS["searchsorted"](edges.contiguous(), x.contiguous(), right=True) - 1).clamp(
+        0, n - 1
+    )
+    what = FUNCTIONS["ones_like"](x) if weight is None else weight.detach()
+    counts = _counted(places, inside, n, what)
+    if density:
+        counts = counts / counts.sum() / (edges[1:] - edges[:-1])
+    if out is not None:
+        counts, edges = (
+            core.deliver(v, o, "histogram", (input,))
+            for v, o in zip((counts, edges), out, strict=True)
+        )
+    return return_types.histogram((counts, edges))
+
+
+# ------------------------------------------------------------------------------------------- differences and integrals
+
+
+@public()
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The n-th difference of neighbours along `dim`, after joining what is to precede and follow."""
+    if input.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    at = layouts.wrap_dim(dim, input.ndim)
+    for x in (prepend, append):
+        if x is None:
+            continue
+        if x.ndim != input.ndim:
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for d in range(input.ndim):
+            if d != at and x.shape[d] != input.shape[d]:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; "
+                    f"input.size({d}) = {input.shape[d]}, but got tensor.size({d}) = {x.shape[d]}"
+                )
+    value = (
+        input
+        if prepend is None and append is None
+        else FUNCTIONS["cat"]([x for x in (prepend, input, append) if x is not None], at)
+    )
+    for _ in range(min(n, value.shape[at])):
+        size = value.shape[at]
+        later, earlier = (
+            value.narrow(at, 1, size - 1) if size else value,
+            value.narrow(at, 0, max(size - 1, 0)),
+        )
+        value = (
+            FUNCTIONS["logical_xor"](later, earlier)
+            if value.dtype is dtypes.bool
+            else later - earlier
+        )
+    if n == 0:
+        value = value.clone() if value is input else value
+    return core.deliver(value, out, "diff", (input,))
+
+
+def _spacing(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
+    if x is None:
+        return 1 if dx is None else dx
+    if dx is not None or not is_tensor(x):
+        raise invalid_combination(name, (y, x) if dx is None else (y, x, dx))
+    at = layouts.wrap_dim(dim, y.ndim)
+    if x.ndim == 1:
+        if x.shape[0] != y.shape[at]:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+        x = x.view(-1, *[1] * (y.ndim - at - 1))
+        return x.narrow(0, 1, x.shape[0] - 1) - x.narrow(0, 0, x.shape[0] - 1)
+    x = x.expand(layouts.broadcast_shapes(x.shape, y.shape)) if x.ndim < y.ndim else x
+    return x.narrow(at, 1, x.shape[at] - 1) - x.narrow(at, 0, x.shape[at] - 1)
+
+
+def _pairs(y: Tensor, dim: int) -> Tensor:
+    n = y.shape[layouts.wrap_dim(dim, y.ndim)]
+    return y.narrow(dim, 1, max(n - 1, 0)) + y.narrow(dim, 0, max(n - 1, 0))
+
+
+@public("trapezoid", method=False, aliases=("trapz",))
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """Integrate along `dim` by the trapezoidal rule, with spacing `dx` (1) or at the places `x`."""
+    if y.dtype is dtypes.bool:
+        raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
+    if not y.shape[layouts.wrap_dim(dim, y.ndim)]:
+        return y.sum(dim) * 0.0
+    return (_pairs(y, dim) * _spacing("trapezoid", y, x, dx, dim)).sum(dim) / 2.0
+
+
+@public(method=False)
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
+) -> Tensor:
+    """The running sums of what `trapezoid` adds up."""
+    if y.dtype is dtypes.bool:
+        raise RuntimeError(
+            "cumulative_trapezoid: received a bool input for `y`, but bool is not supported"
+        )
+    return (_pairs(y, dim) * _spacing("cumulative_trapezoid", y, x, dx, dim)).cumsum(dim) / 2.0
+
+
+# ------------------------------------------------------------------------------------------- distances
+
+
+@public(method=False)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
+    """The p-distances between all rows of x1 (…, P, M) and x2 (…, R, M): (…, P, R)."""
+    for which, x in (("X1", x1), ("X2", x2)):
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {x.ndim}D")
+        if x.dtype.category != 2:
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {which} got: {x.dtype.scalar_name}"
+            )
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    a, b = x1.detach(), x2.detach()
+    if (
+        p == 2
+        and compute_mode != "donot_use_mm_for_euclid_dist"
+        and (max(x1.shape[-2], x2.shape[-2]) > 25 or compute_mode == "use_mm_for_euclid_dist")
+    ):
+        squares = (a * a).sum(-1, keepdim=True) + (b * b).sum(-1, keepdim=True).mT
+        value = (squares - 2 * a.matmul(b.mT)).clamp_min(0).sqrt()
+    else:
+        value = norms._value(
+            a.unsqueeze(-2) - b.unsqueeze(-3), float(p), (max(a.ndim, b.ndim),), False
+        )
+    if value.dtype is not x1.dtype:
+        value = value.to(x1.dtype)
+    if graph.needs_grad(x1, x2):
+        graph.record(
+            "CdistBackward0",
+            (x1, x2),
+            value,
+            _cdist_back,
+            {"x1": x1, "x2": x2, "result": value, "p": float(p)},
+        )
+    return value
+
+
+def _cdist_back(ctx: Any, g: Tensor) -> tuple:
+    delta = ctx.x1.unsqueeze(-2) - ctx.x2.unsqueeze(-3)
+    each = norms._gradient(
+        delta, g.unsqueeze(-1), ctx.result.unsqueeze(-1), ctx.p, (delta.ndim - 1,)
+    )
+    return each.sum(-2) if ctx.needs[0] else None, -each.sum(-3) if ctx.needs[1] else None
+
+
+@public(method=False)
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-distances between every two rows of a matrix, in the order of the upper triangle."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if input.dtype.category != 2:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    rows, cols = FUNCTIONS["triu_indices"](input.shape[0], input.shape[0], 1, device=input.device)
+    x = input.detach()
+    value = norms._value(x.index_select(0, rows) - x.index_select(0, cols), float(p), (1,), False)
+    if graph.needs_grad(input):
+        graph.record(
+            "PdistBackward0",
+            (input,),
+            value,
+            _pdist_back,
+            {"self": input, "rows": rows, "cols": cols, "result": value, "p": float(p)},
+        )
+    return value
+
+
+def _pdist_back(ctx: Any, g: Tensor) -> Tensor:
+    x = ctx.self
+    delta = x.index_select(0, ctx.rows) - x.index_select(0, ctx.cols)
+    each = norms._gradient(delta, g.unsqueeze(-1), ctx.result.unsqueeze(-1), ctx.p, (1,))
+    return (each * 0).new_zeros(x.shape).index_add(0, ctx.rows, each).index_add(0, ctx.cols, -each)
+
+
+@public()
+def renorm(
+    input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None
+) -> Tensor:
+    """Scale the slices along `dim` down whose p-norm exceeds `maxnorm`."""
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
+        )
+    at = layouts.wrap_dim(dim, input.ndim)
+    size = norms.vector_norm(input, p, [d for d in range(input.ndim) if d != at], True)
+    value = input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+    return core.deliver(value, out, "renorm", (input,))
+
+
+METHODS["renorm_"] = lambda t, p, dim, maxnorm: core.assign(t, lambda x: renorm(x, p, dim, maxnorm))

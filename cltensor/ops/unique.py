@@ -1,0 +1,195 @@
+"""Distinct values, distinct slices, and membership: sorting, comparing neighbours, counting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtypes, layouts
+from ..autograd import record as graph
+from ..codegen import sort as family
+from ..runtime import get_backend
+from . import core
+from .core import NUMBERS, Tensor, is_tensor
+from .row import FUNCTIONS, invalid_combination, public
+
+
+def _run(fn: Callable, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    backend = get_backend(x.device)
+    with backend.lock:
+        results = fn(backend, core.kernel_operand(x))
+    values, inverse, counts = (core.result(r, x.device) for r in results)
+    return values, inverse, counts
+
+
+def _sortable(x: Tensor) -> Tensor:
+    return x.detach().to(dtypes.uint8) if x.dtype is dtypes.bool else x.detach()
+
+
+def _refuse(name: str) -> Callable:
+    def back(ctx: Any, *g: Any) -> Any:
+        raise RuntimeError(f"the derivative for '{name}' is not implemented.")
+
+    return back
+
+
+def _chosen(
+    node: str,
+    name: str,
+    x: Tensor,
+    values: Tensor,
+    inverse: Tensor,
+    counts: Tensor,
+    want_inverse: bool,
+    want_counts: bool,
+) -> Any:
+    if values.dtype is not x.dtype:
+        values = values.to(x.dtype)
+    if graph.needs_grad(x):
+        graph.record(node, (x,), values, _refuse(name))
+    out = (values, *([inverse] if want_inverse else []), *([counts] if want_counts else []))
+    return out if len(out) > 1 else values
+
+
+@public()
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements in order, or the distinct slices along `dim` in lexicographic order.
+
+    With the flags also where each element is among them (int64, the input's shape), and how often each occurs.
+    """
+    if dim is None:
+        values, inverse, counts = _run(family.unique, _sortable(input))
+        return _chosen(
+            "Unique2Backward0",
+            "_unique2",
+            input,
+            values,
+            inverse,
+            counts,
+            return_inverse,
+            return_counts,
+        )
+    dim = layouts.wrap_dim(dim, input.ndim)
+    _not_empty(input, dim)
+    keys = _slice_ranks(_sortable(input).movedim(dim, 0).reshape(input.shape[dim], -1))
+    _, inverse, counts = _run(family.unique, keys)
+    # The first slice of each kind, by the smallest position that has its rank.
+    n = keys.numel()
+    first = keys.new_full(counts.shape, n).scatter_reduce(
+        0, inverse, FUNCTIONS["arange"](n, device=keys.device), "amin"
+    )
+    values = input.detach().index_select(dim, first)
+    return _chosen(
+        "UniqueDimBackward0",
+        "unique_dim",
+        input,
+        values,
+        inverse,
+        counts,
+        return_inverse,
+        return_counts,
+    )
+
+
+def _not_empty(x: Tensor, dim: int) -> None:
+    if x.numel() == 0 and x.shape[dim]:
+        raise RuntimeError(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+        )
+
+
+def _slice_ranks(rows: Tensor) -> Tensor:
+    """A number per row, ordered as the rows are lexicographically: neighbouring columns are merged into their ranks, pair by pair."""
+    n, m = rows.shape
+    if n == 0 or m == 0:
+        return rows.new_zeros(n, dtype=dtypes.int64)
+    ranks = _run(family.unique, rows)[1]
+    while m > 1:
+        if m % 2:
+            ranks = FUNCTIONS["cat"]((ranks, ranks.new_zeros((n, 1))), 1)
+            m += 1
+        ranks = ranks[:, ::2] * (n * m) + ranks[:, 1::2]
+        ranks = _run(family.unique, ranks)[1]
+        m //= 2
+    return ranks.reshape(n)
+
+
+@public()
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The first of each run of equal elements (or of equal slices along `dim`), where each element went, and the run lengths."""
+    if dim is None:
+        values, inverse, counts = _run(family.unique_consecutive, _sortable(input).reshape(-1))
+        inverse = inverse.reshape(input.shape)
+    else:
+        dim = layouts.wrap_dim(dim, input.ndim)
+        _not_empty(input, dim)
+        rows = _sortable(input).movedim(dim, 0).reshape(input.shape[dim], -1)
+        starts = FUNCTIONS["cat"](
+            (
+                rows.new_ones(min(1, rows.shape[0]), dtype=dtypes.bool),
+                (rows[1:] != rows[:-1]).any(1),
+            )
+        )
+        first, inverse, counts = _run(family.unique_consecutive, starts.cumsum(0) - 1)
+        first = starts.nonzero().reshape(-1)
+        values = input.detach().index_select(dim, first)
+    return _chosen(
+        "UniqueConsecutiveBackward0",
+        "unique_consecutive",
+        input,
+        values,
+        inverse,
+        counts,
+        return_inverse,
+        return_counts,
+    )
+
+
+# Below this many candidates one comparison of all with all is cheaper than sorting.
+_FEW = 32
+
+
+@public(method=False)
+def isin(
+    elements: Any,
+    test_elements: Any,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Whether each element is among the test elements; either may be a number."""
+    if not is_tensor(elements) and not is_tensor(test_elements):
+        raise invalid_combination("isin", (elements, test_elements))
+    if elements.__class__ in NUMBERS:
+        elements = test_elements.new_full(
+            (), elements, dtype=core.result_type((test_elements, elements))
+        )
+    elif test_elements.__class__ in NUMBERS:
+        test_elements = elements.new_full(
+            (), test_elements, dtype=core.result_type((elements, test_elements))
+        )
+    core.common_device((elements, test_elements))
+    dt = core.result_type((elements, test_elements))
+    if dt is dtypes.bool or dt.is_complex:
+        raise RuntimeError(f"Unsupported input type encountered for isin(): {dt.scalar_name}")
+    x, among = elements.detach().to(dt), test_elements.detach().to(dt).reshape(-1)
+    if not among.numel():
+        found = x != x
+    elif among.numel() <= _FEW:
+        found = (x.unsqueeze(-1) == among).any(-1)
+    else:
+        ordered = among.sort().values
+        at = FUNCTIONS["searchsorted"](ordered, x.contiguous()).clamp(max=ordered.numel() - 1)
+        found = ordered[at] == x
+    if invert:
+        found = ~found
+    return core.deliver(found, out, "isin", (elements, test_elements))
