@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,3 +16,11 @@ def _default_device(dev: Any) -> Iterator[None]:
     cltensor.set_default_device(dev)
     yield
     cltensor.set_default_device(None)
+
+
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run every op at once: compositions of the same few operators then share kernels instead of building their own."""
+    from cltensor import config
+
+    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))

@@ -5,13 +5,10 @@ float64; the first is a strided view (every other column of a wider tensor), so 
 binary operators broadcast their second input.
 """
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 import cltensor as ct
-from cltensor import config
 from cltensor.autograd import gradcheck, gradgradcheck
 
 F = ct.nn.functional
@@ -169,10 +166,7 @@ CASES += [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _eagerly(monkeypatch):
-    """Formulas are made of the same few operators: run one by one they share kernels, fused each would build its own."""
-    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+pytestmark = pytest.mark.usefixtures("one_by_one")
 
 
 def inputs(shapes, domain):

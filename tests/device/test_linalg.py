@@ -13,6 +13,8 @@ from support import data
 import cltensor as torch
 from cltensor import linalg
 
+pytestmark = pytest.mark.usefixtures("one_by_one")
+
 
 def close(found: Any, expected: Any, tol: float = 1e-5) -> None:
     """Compare values, and of tensors without elements the shapes."""

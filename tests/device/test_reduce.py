@@ -225,6 +225,7 @@ def test_a_pending_value_read_twice_runs_once() -> None:
     ) and second.item() == pytest.approx(2 * np.e + 1)
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize(
     "fn",
     [

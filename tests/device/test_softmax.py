@@ -87,6 +87,7 @@ def _target() -> Any:
     return _on_device(data(4, 3, seed=1, dtype="float64"))
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize(
     "fn",
     [
