@@ -8,7 +8,37 @@ from typing import Any
 from ..ops import activation, normalization, norms
 from ..ops import dropout as dropping
 from ..ops import embedding as table
+from ..ops.activation import gelu, glu, hardshrink, prelu, softplus
+from ..ops.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
+from ..ops.mask import one_hot
+from ..ops.matmul import bilinear, linear
+from ..ops.normalization import rms_norm
+from ..ops.padding import pad
+from ..ops.ranking import (
+    cosine_embedding_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from ..ops.row import FUNCTIONS
+from ..ops.softmax import log_softmax, softmax, softmin
 from ..tensor import Tensor
 
 
