@@ -132,6 +132,9 @@ def index_select(
     strides = tuple(0 if d == dim else s for d, s in enumerate(src.strides))
     through = [Through(index, _over(index, len(shape), dim), src.shape[dim], src.strides[dim])]
     error = describe or _select_error(src, dim)
+    if length and not numel(shape):  # nothing to move, yet an index may be out of range
+        probe = Operand(backend.alloc(1), dtypes.uint8, (src.shape[dim],), (0,), 0)
+        index_select(backend, probe, 0, index, describe=error)
     move(backend, "get", result, src, shape, result.strides, strides, through, False, error)
     return result
 
