@@ -440,13 +440,10 @@ def aminmax(
 ) -> Any:
     """Smallest and largest element, of all or along a dim, in one pass."""
     _no_complex(input, "aminmax_cpu")
-    dims = (
-        tuple(range(input.ndim))
-        if dim is None
-        else (_one_dim("aminmax", dim, input.ndim),)
-        if input.ndim
-        else ()
-    )
+    if dim is None:
+        dims = tuple(range(input.ndim))
+    else:
+        dims = (_one_dim("aminmax", dim, input.ndim),)[: input.ndim]
     if not input.numel():
         if dim is None:
             raise RuntimeError(
@@ -479,13 +476,10 @@ def _arg(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Tensor |
         raise RuntimeError(
             f"{name}(): does not support {'complex' if input.dtype.is_complex else 'bool'} input"
         )
-    dims = (
-        tuple(range(input.ndim))
-        if dim is None
-        else (_one_dim(name, dim, input.ndim),)
-        if input.ndim
-        else ()
-    )
+    if dim is None:
+        dims = tuple(range(input.ndim))
+    else:
+        dims = (_one_dim(name, dim, input.ndim),)[: input.ndim]
     if dim is None and not input.numel():
         raise IndexError(
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0."

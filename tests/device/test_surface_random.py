@@ -276,6 +276,8 @@ def test_random_call(case: Call) -> None:
         assert error is not None, f"{told}: {found!r}; the oracle: {refused}"
         if torch is not None:
             alike = isinstance(error, type(refused)) or isinstance(refused, type(error))
+            # torch takes IndexError or RuntimeError for one mistake, depending on which loop it chose.
+            alike |= told.startswith("index_select") and isinstance(error, IndexError | RuntimeError)
             assert alike, f"{told}: {error!r}; torch: {refused!r}"
         return
     assert error is None, f"{told}: {type(error).__name__}: {error}; the oracle: {expected!r}"
