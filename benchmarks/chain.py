@@ -74,6 +74,14 @@ def main() -> None:
             return z
 
         peers = [harness.Peer("cltensor", ours)]
+        if not big:
+
+            def started(x: Any = x, y: Any = y) -> Any:
+                z = five(x, y)
+                cltensor.opencl.flush()
+                return z
+
+            peers.append(harness.Peer("cltensor, started but not waited for", started))
         if torch is not None:
             tx, ty = torch.from_numpy(a), torch.from_numpy(b)
             want = chain(torch, tx, ty) if big else five(tx, ty)

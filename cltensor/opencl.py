@@ -56,6 +56,12 @@ def synchronize(device: Any = None) -> None:
         checks.flush_checks(backend)
 
 
+def flush(device: Any = None) -> None:
+    """Start everything pending without waiting for it; on every device in use when none is named."""
+    for backend in set(_backends.values()) if device is None else {_backend(device)}:
+        lazy.flush(backend)
+
+
 def memory_allocated(device: Any = None) -> int:
     """Return the bytes that tensors hold."""
     return _backend(device).pool.active
