@@ -7,6 +7,7 @@ from typing import Any
 
 from . import cuda, dtypes
 from .creation import legacy_new
+from .runtime import home_type
 from .tensor import Tensor
 
 _NAMES = {
@@ -30,7 +31,7 @@ class _TensorType(type):
         )
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        return legacy_new(args, cls._dtype, cls._device or device or "cpu")
+        return legacy_new(args, cls._dtype, cls._device or device)
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
@@ -59,7 +60,7 @@ for _name, _dt in _NAMES.items():
 def type_name(t: Tensor) -> str:
     """Return torch's name of a tensor's type: "torch.FloatTensor"."""
     name = next(n for n, d in _NAMES.items() if d is t.dtype)
-    prefix = "" if t.device.type == "cpu" else f"{t.device.type}."
+    prefix = "" if t.device.type == home_type() else f"{t.device.type}."
     return f"torch.{prefix}{name}Tensor"
 
 

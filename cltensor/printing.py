@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import dtypes
+from .runtime import home_type
 
 
 class PrintOptions(NamedTuple):
@@ -214,7 +215,7 @@ def _suffixes(t: Any, o: PrintOptions, meta: bool) -> Iterator[str]:
     device = t.device
     name = t.dtype.name if isinstance(t.dtype, dtypes.dtype) else str(t.dtype).rpartition(".")[2]
     default = dtypes.get_default_dtype().name
-    if device.type != "cpu":
+    if device.type != home_type():
         yield f"device='{device}'"
     if meta:
         yield f"size={shape}"

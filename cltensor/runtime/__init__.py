@@ -6,6 +6,7 @@ from .device import (
     default_device,
     device,
     get_default_device,
+    home_type,
     set_default_device,
 )
 from .memory import Buffer
@@ -24,6 +25,7 @@ __all__ = [
     "device_list",
     "get_backend",
     "get_default_device",
+    "home_type",
     "set_default_device",
     "synchronize",
 ]

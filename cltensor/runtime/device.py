@@ -172,6 +172,11 @@ def default_device() -> device:
 get_default_device = default_device
 
 
+def home_type() -> str:
+    """Return the type of the device a process starts with: what printing and type names leave out."""
+    return device(CONFIG.device).type if CONFIG.device is not None else "cpu"
+
+
 def set_default_device(value: Any) -> None:
     """Make `value` (a device or its name) the default device; None restores the start value."""
     global _default
