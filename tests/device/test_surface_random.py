@@ -277,7 +277,9 @@ def test_random_call(case: Call) -> None:
         if torch is not None:
             alike = isinstance(error, type(refused)) or isinstance(refused, type(error))
             # torch takes IndexError or RuntimeError for one mistake, depending on which loop it chose.
-            alike |= told.startswith("index_select") and isinstance(error, IndexError | RuntimeError)
+            alike |= told.startswith("index_select") and isinstance(
+                error, IndexError | RuntimeError
+            )
             assert alike, f"{told}: {error!r}; torch: {refused!r}"
         return
     assert error is None, f"{told}: {type(error).__name__}: {error}; the oracle: {expected!r}"
