@@ -108,7 +108,8 @@ def test_cross_entropy_graph_and_errors() -> None:
     loss = losses.cross_entropy(x, ct.tensor([0, 1, 2, 0]))
     assert loss.grad_fn.name() == "NllLossBackward0"
     assert loss.grad_fn.next_functions[0][0].name() == "LogSoftmaxBackward0"
-    with pytest.raises(IndexError, match=r"Target 7 is out of bounds\."):
+    # Away from the cpu the index is found bad when the result is read, by the kernel that gathers.
+    with pytest.raises((IndexError, RuntimeError), match=r"(Target|index) 7 is out of bounds"):
         losses.cross_entropy(x, ct.tensor([0, 1, 7, 0])).item()
     with pytest.raises(
         ValueError, match=r"Expected input batch_size \(4\) to match target batch_size \(2\)."

@@ -260,7 +260,7 @@ DIFFER = (
 @given(calls())
 def test_random_call(case: Call) -> None:
     told, do, numpy = case
-    found, error = outcome(lambda: host(do(cltensor)))
+    found, error = outcome(lambda: settled(host(do(cltensor))))
     assert error is None or isinstance(error, ERRORS), f"{told}: {type(error).__name__}: {error}"
     if torch is not None:
         expected, refused = outcome(lambda: host(do(torch)))
@@ -290,6 +290,12 @@ def test_random_call(case: Call) -> None:
     np.testing.assert_allclose(
         found.astype(np.float64), expected.astype(np.float64), rtol=1e-4, atol=1e-5, err_msg=told
     )
+
+
+def settled(found: np.ndarray) -> np.ndarray:
+    """Wait for the device: away from the cpu that is when a bad index is reported at the latest."""
+    cltensor.opencl.synchronize()
+    return found
 
 
 def host(tensor: Any) -> np.ndarray:
