@@ -158,7 +158,6 @@ _SPECIAL = {
     "cplx",
     "conj",
     "mask",
-    "bits",
     "shr",
     "popcount",
 }
