@@ -116,6 +116,11 @@ class Expr:
             flags |= INDEXED
         self.size, self.leaves, self.held, self.flags = size, leaves, held, flags
 
+    @property
+    def out_of_bounds(self) -> bool:
+        """Whether a bound is broken if nothing in the expression is shared."""
+        return self.size > MAX_NODES or self.leaves > MAX_LEAVES or self.held > MAX_HELD
+
     def live(self) -> Storage | None:
         """The storage whose value this still is, if somebody holds it."""
         storage = self.cell() if self.cell is not None else None
@@ -124,7 +129,7 @@ class Expr:
 
 def too_big(expr: Expr) -> str | None:
     """Name the bound an expression breaks, after counting exactly what it shares with itself."""
-    if expr.size <= MAX_NODES and expr.leaves <= MAX_LEAVES and expr.held <= MAX_HELD:
+    if not expr.out_of_bounds:
         return None
     seen: set[int] = set()
     buffers: dict[int, int] = {}
@@ -369,6 +374,9 @@ def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: 
     backend.launch(kernel, (-(-n // chunk),), (1,), [n, chunk, *args], nbytes)
 
 
+_DENSE = ("d", ())  # the class of an operand that needs no strides
+
+
 def _launch(
     backend: Backend,
     fusion: Fusion,
@@ -377,31 +385,36 @@ def _launch(
     """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
     shape = fusion.shape
     leaves = fusion.leaves
-    rank, sizes, leaf_classes, out_classes = classify(
-        shape, tuple([leaf.strides for leaf in leaves]), tuple([o[3] for o in outputs])
-    )
-    program = Program(
-        tuple([(leaf.dtype, c[0]) for leaf, c in zip(leaves, leaf_classes, strict=True)]),
-        tuple(fusion.scalar_types),
-        tuple(fusion.nodes),
-        tuple([(o[0], o[1], c[0]) for o, c in zip(outputs, out_classes, strict=True)]),
-        rank,
-    )
+    layouts_in = [leaf.strides for leaf in leaves]
+    layouts_out = [o[3] for o in outputs]
+    if any(layouts_in) or any(layouts_out):
+        rank, sizes, leaf_classes, out_classes = classify(
+            shape, tuple(layouts_in), tuple(layouts_out)
+        )
+    else:
+        rank, sizes = 0, ()
+        leaf_classes, out_classes = (_DENSE,) * len(leaves), (_DENSE,) * len(outputs)
     n = layouts.numel(shape)
     args: list = list(sizes)
+    operands, results = [], []
     nbytes = 0
-    for leaf, (_, strides) in zip(leaves, leaf_classes, strict=True):
+    for leaf, (kind, strides) in zip(leaves, leaf_classes, strict=True):
+        operands.append((leaf.dtype, kind))
         args.append(leaf.buffer)
         args.append(leaf.offset)
         args += strides
         nbytes += min(leaf.buffer.nbytes, n * leaf.dtype.itemsize)
     if fusion.scalars:
         args += scalar_args(fusion.scalars, fusion.scalar_types)
-    for (_, dt, buffer, _, offset), (_, strides) in zip(outputs, out_classes, strict=True):
+    for (ref, dt, buffer, _, offset), (kind, strides) in zip(outputs, out_classes, strict=True):
+        results.append((ref, dt, kind))
         args.append(buffer)
         args.append(offset)
         args += strides
         nbytes += n * dt.itemsize
+    program = Program(
+        tuple(operands), tuple(fusion.scalar_types), tuple(fusion.nodes), tuple(results), rank
+    )
     run_program(backend, program, n, args, nbytes)
 
 
@@ -534,7 +547,7 @@ def _run_outputs(backend: Backend, fusion: Fusion) -> None:
         outputs.append((ref, expr.dtype, buffer, None, 0))
     if n:
         _launch(backend, fusion, outputs)
-    inside = fusion.internal_users() if len(fusion.exprs) > 1 else {}
+    inside = fusion.internal_users() if any(expr.users for _, expr, _ in fusion.outputs) else {}
     for (_, expr, storage), out in zip(fusion.outputs, outputs, strict=True):
         storage.value = expr.value = out[2]
         storage.home = None

@@ -19,7 +19,7 @@ from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype
 from ..lazy import HEAVY, MAX_RECOMPUTE, NON_DENSE, Expr, Leaf, Scalar, View
-from ..runtime import device, get_backend
+from ..runtime import Backend, device, get_backend
 from ..size import Size
 from ..storage import Storage
 
@@ -58,6 +58,12 @@ def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
     """Read a tensor, expanded to the iteration's shape, without running anything if that can be helped."""
     storage = x._storage
     value = storage.value
+    if x._contig and x.shape == shape:  # the common case, in few steps
+        if value.__class__ is not Expr:
+            storage.reads += 1
+            return Leaf(value, x.dtype, None, x._offset)
+        if value.shape == shape and value.dtype is x.dtype and not x._offset:
+            return value
     if value.__class__ is Expr:
         found = _pending_operand(x, value, shape)
         if found is not None:
@@ -116,8 +122,7 @@ def expression(
     """Build the expression of one op; operands that would make it too big are run first."""
     operands = tuple([Scalar(a) if a.__class__ in NUMBERS else operand(a, shape) for a in args])
     expr = Expr(op, compute, out, shape, operands)
-    reason = lazy.too_big(expr)
-    if reason is not None:
+    if expr.out_of_bounds and (reason := lazy.too_big(expr)) is not None:
         lazy.split(reason)
         backend = next(a._storage.backend for a in args if a.__class__ not in NUMBERS)
         for a in operands:
@@ -128,13 +133,16 @@ def expression(
     return expr
 
 
-def pending(expr: Expr, dev: device, shape: tuple[int, ...] | None = None) -> Tensor:
+def pending(
+    expr: Expr, dev: device, shape: tuple[int, ...] | None = None, backend: Backend | None = None
+) -> Tensor:
     """Make the tensor of an expression; runs it at once in eager mode or when numpy sees an operand."""
-    backend = get_backend(dev)
+    if backend is None:
+        backend = get_backend(dev)
     storage = Storage.pending(backend, expr)
     if config.CONFIG.eager or (backend.exports and _sees_numpy(expr)):
         storage.buffer()
-    return make(storage, expr.shape if shape is None else shape, expr.dtype, dev)
+    return _Registry.tensor._make(storage, shape or expr.shape, expr.dtype, dev, None, 0)
 
 
 def _sees_numpy(expr: Expr) -> bool:
@@ -162,9 +170,10 @@ def compute(
     dev: device,
 ) -> Tensor:
     """Apply one op lazily, without gradient; keeps a dense stride order that all tensor operands share."""
-    strides = None
+    strides = backend = None
     for a in args:
         if a.__class__ not in NUMBERS:
+            backend = a._storage.backend
             if a._contig or a.is_contiguous() or a.shape != shape:
                 strides = None
                 break
@@ -174,7 +183,7 @@ def compute(
                 strides = None
                 break
     if strides is None or not layouts.is_non_overlapping_and_dense(shape, strides):
-        return pending(expression(op, compute_dtype, out, args, shape), dev)
+        return pending(expression(op, compute_dtype, out, args, shape), dev, shape, backend)
     order = sorted(range(len(shape)), key=lambda d: -strides[d])
     inner = Size([shape[d] for d in order])
     steps = tuple([strides[d] for d in order])

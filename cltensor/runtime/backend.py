@@ -20,6 +20,7 @@ from cltensor.errors import OutOfMemoryError, debug_line
 
 from . import loader
 from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platforms
+from .inline import WORTH, InlineLane
 from .memory import Block, Buffer, Pool
 from .program import Kernel, ProgramCache
 from .stats import STATS
@@ -27,6 +28,7 @@ from .stats import STATS
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
 _SMALL = 64 << 10  # host data up to here is copied aside rather than waited for
 _MAX_STAGED = 256
+_ONE = (1,)
 _WRAPPED = -1  # size of a block that is not the pool's
 
 _PROBE = """
@@ -44,8 +46,9 @@ class Backend:
         self.device = dev
         self.cl_device = cl_device
         self.lock = threading.RLock()
-        self.context = cl.Context([cl_device])
-        self.queue = cl.CommandQueue(self.context)
+        twin = platforms().twins.get(cl_device) if shared else None
+        self.context = cl.Context([cl_device] if twin is None else [cl_device, twin])
+        self.queue = cl.CommandQueue(self.context, cl_device)
         # Never released: drivers abort or hang when contexts go while the interpreter closes.
         _keep_forever(self.context, self.queue)
         self.read_write = cl.mem_flags.READ_WRITE
@@ -55,10 +58,14 @@ class Backend:
         self.exports = False  # whether numpy ever saw memory of this device
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._debug = _debug_launches()
+        self.inline: InlineLane | None = None
         self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
         self.programs = ProgramCache(self)
         if shared and self._probe_shared():
             self.info = replace(self.info, host_shared=True)
+        if twin is not None and self.info.host_shared:
+            self.inline = InlineLane(cl, self.context, twin, self.programs)
+            _keep_forever(self.inline.queue)
         self.pool = Pool(self)
         debug_line(
             1, "%s is %s (%s, %s)", dev, self.info.name, self.info.platform_version,
@@ -132,6 +139,13 @@ class Backend:
             if self._debug:
                 self._launch_and_report(kernel, global_size, local_size, args, nbytes)
                 return
+            if (
+                global_size == _ONE
+                and self.seq == self.finished
+                and self.inline is not None
+                and self._launch_inline(self.inline, kernel, args)
+            ):
+                return
             self.seq = seq = self.seq + 1
             try:
                 exported = kernel.run(kernel.cl, self.queue, global_size, local_size, args, seq)
@@ -144,6 +158,29 @@ class Backend:
                 self.finish()
             elif not seq % _FLUSH_EVERY:
                 self.queue.flush()
+
+    def _launch_inline(self, lane: InlineLane, kernel: Kernel, args: Sequence[Any]) -> bool:
+        """Run a launch of one group at once, if the kernel has a twin (Note [Inline lane])."""
+        twin = kernel.inline
+        if twin is None:
+            if kernel.singles < 0 or kernel.fresh:
+                return False
+            kernel.singles += 1
+            if kernel.singles < WORTH:
+                return False
+            twin = kernel.inline = lane.kernel(kernel)
+            if twin is None:
+                kernel.singles = -1
+                return False
+        seq = self.seq + 1
+        try:
+            kernel.run(twin, lane.queue, _ONE, _ONE, args, seq)
+        except Exception:  # bad arguments and full memory are dealt with on the queue
+            return False
+        lane.queue.finish()
+        self.seq = self.finished = seq
+        STATS.launches += 1
+        return True
 
     def _launch_again(
         self,

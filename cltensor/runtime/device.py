@@ -275,6 +275,8 @@ class Platforms:
     all: tuple[Any, ...]
     gpus: tuple[Any, ...]
     cpu: Any
+    twins: dict[Any, Any]
+    """PoCL's threaded CPU device -> the one that runs in the calling thread (not listed in `all`)."""
 
 
 _found: Platforms | None = None
@@ -298,11 +300,14 @@ def _enumerate(cl: Any) -> Platforms:
     except cl.Error:  # PLATFORM_NOT_FOUND_KHR: no driver at all
         found = []
     listed = []
+    twins: dict[Any, Any] = {}
     for platform in found:
         try:
             devices = platform.get_devices()
         except cl.Error:  # a platform without devices
             continue
+        if loader.asked_for_twins():
+            devices = _without_twins(devices, twins)
         for position, dev in enumerate(devices):
             rank = {"gpu": 0, "accelerator": 1, "cpu": 2}[_kind(cl, dev)]
             newest_first = tuple(-n for n in version(platform.version))
@@ -313,7 +318,18 @@ def _enumerate(cl: Any) -> Platforms:
         all=devices,
         gpus=tuple(dev for dev in devices if _kind(cl, dev) == "gpu"),
         cpu=_choose_cpu([dev for dev in devices if _kind(cl, dev) == "cpu"]),
+        twins=twins,
     )
+
+
+def _without_twins(devices: list[Any], twins: dict[Any, Any]) -> list[Any]:
+    """Take PoCL's "basic" device out of a platform's list, noting beside whom it stood."""
+    basic = [dev for dev in devices if is_pocl(dev) and dev.name.startswith("basic-")]
+    threaded = [dev for dev in devices if is_pocl(dev) and dev.name.startswith("pthread-")]
+    if len(basic) != 1 or len(threaded) != 1:
+        return devices
+    twins[threaded[0]] = basic[0]
+    return [dev for dev in devices if dev != basic[0]]
 
 
 def version(text: str) -> tuple[int, ...]:

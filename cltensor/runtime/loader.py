@@ -33,6 +33,7 @@ _loaded_in = 0  # pid of the process that touched a driver; 0 while none did
 # In the order in which they need each other; names as in intel-cmplr-lib-rt and tbb.
 _INTEL_LIBRARIES = ("libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12")
 _SCRATCH_VARIABLE = "CLTENSOR_POCL_SCRATCH"  # tells children that POCL_CACHE_DIR is not the user's
+_TWINS = "pthread basic"
 FORK_ERROR = (
     "Cannot re-initialize OpenCL in forked subprocess. To use OpenCL with multiprocessing, you "
     "must use the 'spawn' start method"
@@ -108,7 +109,31 @@ def _prepare_pocl() -> None:
     given = os.environ.get("POCL_CACHE_DIR")
     if given is None or given == os.environ.get(_SCRATCH_VARIABLE):  # a parent's, gone when it ends
         _make_scratch()
+    _ask_for_twins()
     _fix_zen4_builtins()
+
+
+def _ask_for_twins() -> None:
+    """Have the wheel's PoCL offer its single-threaded device too (Note [Inline lane]).
+
+    Only where it is the one PoCL around: the names of its devices changed with version 4.
+    """
+    if "POCL_DEVICES" in os.environ or "pyopencl" in sys.modules:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        ours = version("pocl-binary-distribution").startswith("3.")
+    except PackageNotFoundError:
+        return
+    folder = Path(os.environ.get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors"))
+    if ours and not any("pocl" in path.name for path in (folder, *folder.glob("*.icd"))):
+        os.environ["POCL_DEVICES"] = _TWINS
+
+
+def asked_for_twins() -> bool:
+    """Say whether PoCL's single-threaded device is there for us and not because the user wants it."""
+    return os.environ.get("POCL_DEVICES") == _TWINS
 
 
 def _make_scratch() -> None:

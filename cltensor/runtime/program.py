@@ -52,7 +52,7 @@ class Program:
 class Kernel:
     """A function of a built program, with fixed argument types; launched by its backend only."""
 
-    __slots__ = ("arg_types", "cl", "fresh", "name", "program", "run")
+    __slots__ = ("arg_types", "cl", "fresh", "inline", "name", "program", "run", "singles")
 
     def __init__(self, name: str, cl: Any, program: Program, arg_types: tuple[Any, ...]) -> None:
         self.name = name
@@ -61,6 +61,8 @@ class Kernel:
         self.arg_types = arg_types
         self.run = _launcher(tuple(None if t is None else np.dtype(t).str for t in arg_types))
         self.fresh = program.unsaved
+        self.inline: Any = None  # its twin in the inline lane
+        self.singles = 0  # launches of one group so far; -1 when there will be no twin
 
     def __repr__(self) -> str:
         return f"Kernel({self.name!r})"
@@ -126,7 +128,7 @@ class ProgramCache:
         self._module = backend.module
         self._context = backend.context
         self._device = backend.cl_device
-        self._identity = "\0".join(
+        self.identity = "\0".join(
             (
                 str(_FORMAT),
                 str(getattr(sys.modules.get("cltensor"), "__version__", "")),
@@ -170,13 +172,22 @@ class ProgramCache:
         """Write the programs launched since the last call; the queue must be finished."""
         programs, self._unsaved = self._unsaved, []
         for program in programs:
-            try:
-                binary = program.cl.get_info(self._module.program_info.BINARIES)[0]
-            except self._module.Error:
-                continue
-            # Without machine code (its files were deleted under it) loading it would crash PoCL.
-            if binary and not (self._pocl and b".so" not in binary):
-                disk_write(program.key, bytes(binary))
+            binary = self._ask_binary(program)
+            if binary is not None:
+                disk_write(program.key, binary)
+
+    def binary(self, program: Program) -> bytes | None:
+        """Return the machine code of a launched program, None when there is none."""
+        return disk_read(program.key) or self._ask_binary(program)
+
+    def _ask_binary(self, program: Program) -> bytes | None:
+        try:
+            found = program.cl.get_info(self._module.program_info.BINARIES)
+        except self._module.Error:
+            return None
+        binary = next((bytes(b) for b in found if b), None)  # one per device of the context
+        # Without machine code (its files were deleted under it) loading it would crash PoCL.
+        return None if binary is None or (self._pocl and b".so" not in binary) else binary
 
     @property
     def save_due(self) -> bool:
@@ -222,7 +233,7 @@ class ProgramCache:
         return found
 
     def _load_or_build(self, name: str, source: str, options: tuple[str, ...]) -> Program:
-        text = "\0".join((self._identity, source, *options))
+        text = "\0".join((self.identity, source, *options))
         key = hashlib.sha256(text.encode()).hexdigest()
         flags = " ".join(options).encode()
         raw_program = self._module._cl._Program
