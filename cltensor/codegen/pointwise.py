@@ -12,7 +12,7 @@ collapsed together:
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import dtypes
 from ..dtypes import dtype
@@ -23,19 +23,28 @@ _ids = itertools.count()
 
 
 class PointOp:
-    """One formula with a name; identity is what program keys are made of."""
+    """One formula with a name; identity is what program keys are made of. The text is parsed at first use."""
 
-    __slots__ = ("formula", "heavy", "id", "masks", "name")
+    __slots__ = ("formula", "heavy", "id", "masks", "name", "text")
+
+    formula: Formula
+    heavy: bool
 
     def __init__(self, name: str, text: str, masks: str = "") -> None:
         self.name = name
-        self.formula: Formula = parse(text)
+        self.text = text
         self.masks = frozenset(masks)
         self.id = next(_ids)
+
+    def __getattr__(self, name: str) -> Any:  # asked only while the slots are empty
+        if name not in ("formula", "heavy"):
+            raise AttributeError(name)
+        self.formula = parse(self.text)
         self.heavy = self.formula.heavy
+        return getattr(self, name)
 
     def __repr__(self) -> str:
-        return f"<PointOp {self.name}: {self.formula.text}>"
+        return f"<PointOp {self.name}: {self.text}>"
 
 
 IDENTITY = PointOp("copy", "x")

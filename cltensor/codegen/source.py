@@ -10,8 +10,6 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from mako.lookup import TemplateLookup
-
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -22,7 +20,13 @@ def _folder(name: str) -> Path:
 
 KERNELS = _folder("cl_kernels")
 TEMPLATES = _folder("templates")
-_lookup = TemplateLookup(directories=[str(TEMPLATES)], strict_undefined=True)
+
+
+@functools.cache
+def _lookup() -> Any:
+    from mako.lookup import TemplateLookup  # a seventh of this package's import time
+
+    return TemplateLookup(directories=[str(TEMPLATES)], strict_undefined=True)
 
 
 @functools.cache
@@ -33,4 +37,4 @@ def include(name: str) -> str:
 
 def render(template: str, /, **variables: Any) -> str:
     """Render `templates/<template>.mako`; an undefined variable is an error."""
-    return _lookup.get_template(f"{template}.mako").render(**variables)
+    return _lookup().get_template(f"{template}.mako").render(**variables)
