@@ -135,13 +135,20 @@ float16 = _new("float16", "Half", "f16", FLOATING, 2, "half", reg="float")
 bfloat16 = _new("bfloat16", "BFloat16", "bf16", FLOATING, 2, "ushort", reg="float", numpy=False)
 float32 = _new("float32", "Float", "f32", FLOATING, 4, "float")
 float64 = _new("float64", "Double", "f64", FLOATING, 8, "double")
-complex32 = _new("complex32", "ComplexHalf", "c32", COMPLEX, 4, "half2", reg="float2", numpy=False)
+complex32 = _new("complex32", "ComplexHalf", "c32", COMPLEX, 4, "uint", reg="float2", numpy=False)
 complex64 = _new("complex64", "ComplexFloat", "c64", COMPLEX, 8, "float2")
 complex128 = _new("complex128", "ComplexDouble", "c128", COMPLEX, 16, "double2")
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 chalf, cfloat, cdouble = complex32, complex64, complex128
+
+# What C++ calls the element types, as some of torch's messages spell them.
+C_NAMES = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int", "int16": "short int",
+    "int8": "signed char", "uint8": "unsigned char", "bool": "bool", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+    "complex32": "c10::complex<c10::Half>", "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
+}  # fmt: skip
 
 BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}
 _BY_NUMPY: dict[Any, dtype] = {d.np: d for d in ALL if d.np is not None}

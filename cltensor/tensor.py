@@ -667,6 +667,10 @@ def _operator(name: str, fn: Any, *, row: Any = None, reflected: bool = False) -
         return fn(self, other)
 
     def backward(self: Tensor, other: Any) -> Any:
+        if not isinstance(self, Tensor):
+            raise TypeError(
+                f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{type(self).__name__}' object"
+            )
         if not isinstance(other, _accepts):
             return NotImplemented
         return fn(
@@ -708,6 +712,8 @@ for _name, _fn in {
     "__ipow__": "pow_", "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
 }.items():  # fmt: skip
     setattr(Tensor, _name, rows.METHODS[_fn])
+
+setattr(Tensor, "__rdiv__", Tensor.__rtruediv__)  # noqa: B010 - a name of Python 2 that torch kept
 
 for _name, _fn in rows.METHODS.items():
     if _name not in Tensor.__dict__:

@@ -380,8 +380,10 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
     if target.is_complex:
         real = target.reg[:-1]
         if source.is_complex:
-            return f"(({target.reg})(({real}){text}.x, ({real}){text}.y))"
-        return f"(({target.reg})(({real})({text}), 0))"
+            made = f"(({target.reg})(({real}){text}.x, ({real}){text}.y))"
+        else:
+            made = f"(({target.reg})(({real})({text}), 0))"
+        return round_to(made, target, lanes)
     if source.is_complex:
         text = f"{text}.x"
     if source.reg == target.reg:
@@ -403,4 +405,6 @@ def round_to(text: str, dt: dtype, lanes: int) -> str:
     """Round a float register to what a 16-bit float can hold, so that fusing never changes a result."""
     if dt.code in ("f16", "bf16"):
         return f"clt_round_{dt.code}_{lanes_of('float', lanes)}({text})"
+    if dt.code == "c32":  # complex numbers are computed one by one
+        return f"(float2)(clt_round_f16_float(({text}).x), clt_round_f16_float(({text}).y))"
     return text

@@ -147,11 +147,7 @@ class Body:
                 )
             text = emitter.from_mask(text)
         text = convert(text, node.compute, node.result, lanes)
-        return (
-            round_to(text, node.result, lanes)
-            if node.result.itemsize == 2 and node.result is node.compute
-            else text
-        )
+        return round_to(text, node.result, lanes) if node.result is node.compute else text
 
     def _mask(self, ref: tuple[str, int], compute: dtype) -> str:
         name, _source = self.value(ref)
@@ -172,7 +168,7 @@ def headers(program: Program, lanes: int) -> str:
     ]
     if any(d.is_complex for d in used) and "complex" not in names:
         names.insert(0, "complex")
-    if any(d.code in ("f16", "bf16") for d in used + [o[1] for o in program.outputs]):
+    if any(d.code in ("f16", "bf16", "c32") for d in used + [o[1] for o in program.outputs]):
         names.insert(0, "half")
     double = any(d.reg in ("double", "double2") for d in used)
     text = "#define CLT_DOUBLE 1\n" if double else ""
@@ -203,6 +199,8 @@ class Memory:
             return f"vload_half(0, {pointer})"
         if self.code == "bf16":
             return f"as_float((uint)*({pointer}) << 16)"
+        if self.code == "c32":
+            return f"vload_half2(0, (__global const half *)({pointer}))"
         return f"*({pointer})"
 
     def scalar_store(self, pointer: str, value: str) -> str:
@@ -210,6 +208,8 @@ class Memory:
             return f"vstore_half_rte({value}, 0, {pointer})"
         if self.code == "bf16":
             return f"*({pointer}) = clt_to_bf16_float({value})"
+        if self.code == "c32":
+            return f"vstore_half2_rte({value}, 0, (__global half *)({pointer}))"
         return f"*({pointer}) = {value}"
 
     def vector_load(self, pointer: str) -> str:

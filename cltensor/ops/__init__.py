@@ -16,6 +16,7 @@ for _name in (
     "random",
     "linalg",
     "special",
+    "stft",
     "normalization",
     "dropout",
     "embedding",
@@ -23,6 +24,13 @@ for _name in (
     "statistics",
     "ranking",
     "padding",
+    "copies",
+    "pixel",
+    "embedding_bag",
+    "grid",
+    "convolution",
+    "max_pooling",
+    "average_pooling",
 ):
     try:
         importlib.import_module(f"{__name__}.{_name}")

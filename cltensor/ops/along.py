@@ -62,7 +62,11 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
             _index_select_back,
             {"dim": dim, "index": index},
         )
-    return value if out is None else core.deliver(value, out, "index_select", (input,))
+    return (
+        value
+        if out is None
+        else core.deliver(value, out, "index_select", (input, index), apart=True)
+    )
 
 
 def _out_of_range(value: int, ordinal: int) -> Exception:
@@ -362,9 +366,12 @@ def _embedded_back(ctx: Any, g: Tensor) -> tuple:
 
 
 @public()
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+def select_scatter(
+    input: Tensor, src: Tensor, dim: int, index: int, *, out: Tensor | None = None
+) -> Tensor:
     """Return a copy with `src` at one index of a dimension."""
-    return _embedded("SelectScatterBackward0", input, src, lambda z: shape.select(z, dim, index))
+    value = _embedded("SelectScatterBackward0", input, src, lambda z: shape.select(z, dim, index))
+    return core.deliver(value, out, "select_scatter", (input, src))
 
 
 @public()
@@ -375,31 +382,48 @@ def slice_scatter(
     start: int | None = None,
     end: int | None = None,
     step: int = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a copy with `src` in a range of a dimension."""
-    return _embedded(
+    value = _embedded(
         "SliceScatterBackward0", input, src, lambda z: shape.slice_dim(z, dim, start, end, step)
     )
+    return core.deliver(value, out, "slice_scatter", (input, src))
 
 
 @public()
 def diagonal_scatter(
-    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+    input: Tensor,
+    src: Tensor,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a copy with `src` on a diagonal of two dimensions."""
-    return _embedded(
+    value = _embedded(
         "DiagonalScatterBackward0", input, src, lambda z: shape.diagonal(z, offset, dim1, dim2)
     )
+    return core.deliver(value, out, "diagonal_scatter", (input, src))
 
 
 @public()
 def as_strided_scatter(
-    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0
+    input: Tensor,
+    src: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int = 0,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a copy with `src` in a strided part."""
-    return _embedded(
+    value = _embedded(
         "AsStridedScatterBackward0",
         input,
         src,
         lambda z: shape.as_strided(z, size, stride, storage_offset),
     )
+    return core.deliver(value, out, "as_strided_scatter", (input, src))

@@ -587,9 +587,15 @@ def clamp_(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
 METHODS["clamp_"] = METHODS["clip_"] = clamp_
 
 
+def _refuse_number(function: str, input: Any, *others: Any) -> None:
+    if not is_tensor(input):
+        raise invalid_combination(function, (input, *others))
+
+
 @public()
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Limit from below."""
+    _refuse_number("clamp_min", input, min)
     value = clamp_low(*normal("clamp_min", ("input", "min"), (input, min)))
     return value if out is None else core.deliver(value, out, "clamp_min", (input,))
 
@@ -597,6 +603,7 @@ def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
 @public()
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Limit from above."""
+    _refuse_number("clamp_max", input, max)
     value = clamp_high(*normal("clamp_max", ("input", "max"), (input, max)))
     return value if out is None else core.deliver(value, out, "clamp_max", (input,))
 

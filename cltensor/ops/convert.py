@@ -18,7 +18,7 @@ from ..storage import Storage
 from . import core
 from .arithmetic import check_value
 from .core import NUMBERS, Tensor, is_tensor
-from .row import FUNCTIONS, METHODS, REAL, Row, public
+from .row import FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
 
 
 def canonical(dev: Any) -> device:
@@ -376,6 +376,7 @@ def resolve_neg(input: Tensor) -> Tensor:
 @public("complex", method=False)
 def complex_(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Make complex numbers of two real tensors of one dtype."""
+    refuse_numbers("complex", ("real", "imag"), (real, imag), (False, False))
     if real.dtype is not imag.dtype:
         raise RuntimeError(
             f"Expected object of scalar type {real.dtype.scalar_name} but got scalar type {imag.dtype.scalar_name} for second argument"
@@ -394,7 +395,15 @@ def complex_(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor
             value,
             lambda ctx, g: (globals()["real"](g), globals()["imag"](g)),
         )
-    return value if out is None else core.deliver(value, out, "complex", (real, imag))
+    return _deliver_complex(value, out, "complex", (real, imag))
+
+
+def _deliver_complex(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Tensor:
+    if is_tensor(out) and out.dtype is not value.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {value.dtype.scalar_name} but got scalar type {out.dtype.scalar_name} for argument 'out'"
+        )
+    return core.deliver(value, out, function, inputs)
 
 
 polar_row = Row("polar", {"c": "cpolar(x, y)"}, args=("abs", "angle"), public=False)
@@ -403,6 +412,7 @@ polar_row = Row("polar", {"c": "cpolar(x, y)"}, args=("abs", "angle"), public=Fa
 @public(method=False)
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Make complex numbers of magnitudes and angles, two real tensors of one dtype."""
+    refuse_numbers("polar", ("abs", "angle"), (abs, angle), (False, False))
     if abs.dtype.category != 2 or angle.dtype.category != 2:
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {abs.dtype.scalar_name} and {angle.dtype.scalar_name}"
@@ -416,7 +426,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     value = core.compute(polar_row.op(3), dt, dt, (abs.detach(), angle.detach()), shape, abs.device)
     if graph.needs_grad(abs, angle):
         graph.record("PolarBackward0", (abs, angle), value, _polar_back, {"result": value})
-    return value if out is None else core.deliver(value, out, "polar", (abs, angle))
+    return _deliver_complex(value, out, "polar", (abs, angle))
 
 
 def _polar_back(ctx: Any, g: Tensor) -> tuple:

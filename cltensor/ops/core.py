@@ -330,8 +330,11 @@ def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -
     return all(p == q or n == 1 for p, q, n in zip(a, b, shape, strict=True))
 
 
-def check_overlap(t: Tensor, others: Sequence[Any]) -> None:
-    """Raise torch's errors for writing to memory that elements share or that an operand partly covers."""
+def check_overlap(t: Tensor, others: Sequence[Any], *, apart: bool = False) -> None:
+    """Raise torch's errors for writing to memory that elements share or that an operand partly covers.
+
+    `apart` forbids operands that cover it exactly, too: ops that do not read an element where they write it.
+    """
     if layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -340,7 +343,7 @@ def check_overlap(t: Tensor, others: Sequence[Any]) -> None:
     for o in others:
         if (
             o.__class__ not in NUMBERS
-            and o is not t
+            and (apart or o is not t)
             and o._storage is t._storage
             and o.numel()
             and t.numel()
@@ -348,7 +351,7 @@ def check_overlap(t: Tensor, others: Sequence[Any]) -> None:
             state = layouts.overlap(
                 (t.shape, t._strides, t._offset), (o.shape, o._strides, o._offset)
             )
-            if state == layouts.PARTIAL_OVERLAP:
+            if state == layouts.PARTIAL_OVERLAP or (apart and state == layouts.FULL_OVERLAP):
                 raise RuntimeError(
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                     "location. Please clone() the tensor before performing the operation."
@@ -394,12 +397,20 @@ def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequen
         )
 
 
-def deliver(value: Tensor, out: Tensor | None, function: str, inputs: Sequence[Any] = ()) -> Tensor:
+def deliver(
+    value: Tensor,
+    out: Tensor | None,
+    function: str,
+    inputs: Sequence[Any] = (),
+    *,
+    apart: bool = False,
+) -> Tensor:
     """Return a computed tensor, or write it into `out=`."""
     if out is None:
         return value
     check_out(out, value.dtype, value.device, function, inputs)
     resize_output(out, value.shape)
+    check_overlap(out, inputs, apart=apart)
     overwrite(out, value, fresh=True)
     return out
 

@@ -153,27 +153,15 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 
 @public()
-def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return the diagonal of two dimensions, as a copy."""
-    with no_grad():
-        value = shape.diagonal(input.detach(), offset, dim1, dim2).clone(memory_format="contiguous")
-    if graph.needs_grad(input):
-        graph.record(
-            "DiagonalBackward0_copy",
-            (input,),
-            value,
-            shape._diagonal_back,
-            {"offset": offset, "dim1": dim1, "dim2": dim2},
-        )
-    return value
-
-
-@public()
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Make a matrix with the vector on its diagonal, or return the diagonal of a matrix."""
     if input.ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    value = diag_embed(input, diagonal) if input.ndim == 1 else diagonal_copy(input, diagonal)
+    value = (
+        diag_embed(input, diagonal)
+        if input.ndim == 1
+        else FUNCTIONS["diagonal_copy"](input, diagonal)
+    )
     return value if out is None else core.deliver(value, out, "diag", (input,))
 
 

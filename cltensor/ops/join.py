@@ -25,7 +25,7 @@ from .convert import check_value
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
 from .scatter import zeros
-from .shape import sizes
+from .shape import sizes, variadic
 
 __all__ = ["cat", "diagonal", "pad", "stack"]
 
@@ -125,7 +125,7 @@ def cat(
     if graph.needs_grad(*xs):
         lengths = [0 if tuple(x.shape) == (0,) else x.shape[dim] for x in xs]
         graph.record("CatBackward0", xs, value, _cat_back, {"dim": dim, "lengths": lengths})
-    return value if out is None else core.deliver(value, out, "cat", xs)
+    return value if out is None else core.deliver(value, out, "cat", xs, apart=True)
 
 
 def _cat_back(ctx: Any, g: Tensor) -> tuple:
@@ -257,6 +257,7 @@ _splitter("dsplit", 3, 2)
 
 
 @public(function=False)
+@variadic("repeats")
 def repeat(self: Tensor, *repeats: Any) -> Tensor:
     """Repeat along each dimension; more counts than dimensions add leading ones. Lazy."""
     if not repeats:
@@ -291,6 +292,7 @@ def _repeat_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 @public()
+@variadic("dims")
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """Repeat along the last dimensions."""
     counts = sizes("tile", dims, "dims")
@@ -347,6 +349,7 @@ def _interleave_index(repeats: Tensor, output_size: int | None) -> Tensor:
 
 
 @public()
+@variadic("dims")
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """Reverse the order along dimensions; a copy."""
     given = sizes("flip", dims, "dims")

@@ -299,11 +299,11 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
 
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """Return the Vandermonde matrix: powers 0 to N - 1 of every element in a new last dim."""
+    n = (x.shape[-1] if x.ndim else 1) if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
     if not x.ndim:
-        raise RuntimeError("Input dim must be greater than 0.")
-    n = x.shape[-1] if N is None else N
-    if n <= 1 and N is not None and n < 0:
-        raise RuntimeError(f"N must be greater than 1, but got {n}.")
+        x = x.unsqueeze(0)
     wide = x.unsqueeze(-1)
     ones = FUNCTIONS["ones_like"](wide)
     return FUNCTIONS["cat"]((ones, wide.expand(*x.shape, n - 1).cumprod(-1)), -1) if n > 1 else ones

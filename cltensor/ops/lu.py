@@ -65,14 +65,35 @@ def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _lu_gradient(P: Tensor, low: Tensor, up: Tensor, gl: Tensor, gu: Tensor) -> Tensor:
-    """The gradient of A = P L U for square matrices: P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H."""
-    if low.shape[-2] != up.shape[-1]:
-        raise NotImplementedError(
-            "the gradient of the LU factorization is implemented for square matrices"
-        )
-    inner = tril(adjoint(low) @ gl, -1) + triu(gu @ adjoint(up))
-    inner = solve_triangular(adjoint(up), inner, upper=False, left=False)
-    return P @ solve_triangular(adjoint(low), inner, upper=True, unitriangular=True)
+    """The gradient of A = P L U.
+
+    With L1 and U1 the square parts of L and U, L2 the rows below and U2 the columns beside them, the square part is
+    P L1^-H [tril(L1^H gL1 - gU2 U2^H, -1) + triu(gU1 U1^H - L2^H gL2)] U1^-H; what is below it gL2 U1^-H, beside it L1^-H gU2.
+    """
+    m, n, k = low.shape[-2], up.shape[-1], up.shape[-2]
+    low1, up1 = low[..., :k, :], up[..., :k]
+    strict, rest = adjoint(low1) @ gl[..., :k, :], gu[..., :k] @ adjoint(up1)
+    if n > k:
+        strict = strict - gu[..., k:] @ adjoint(up[..., k:])
+    if m > k:
+        rest = rest - adjoint(low[..., k:, :]) @ gl[..., k:, :]
+    inner = tril(strict, -1) + triu(rest)
+    value = _over_unit(low1, _by_upper(inner, up1))
+    if n > k:
+        value = FUNCTIONS["cat"]((value, _over_unit(low1, gu[..., k:])), -1)
+    if m > k:
+        value = FUNCTIONS["cat"]((value, _by_upper(gl[..., k:, :], up1)), -2)
+    return P @ value
+
+
+def _over_unit(low: Tensor, x: Tensor) -> Tensor:
+    """L^-H x for a lower triangle with ones on its diagonal."""
+    return solve_triangular(adjoint(low), x, upper=True, unitriangular=True)
+
+
+def _by_upper(x: Tensor, up: Tensor) -> Tensor:
+    """X U^-H for an upper triangle."""
+    return solve_triangular(adjoint(up), x, upper=False, left=False)
 
 
 def _permutations(pivots: Tensor, m: int, like: Tensor) -> Tensor:
@@ -81,9 +102,9 @@ def _permutations(pivots: Tensor, m: int, like: Tensor) -> Tensor:
 
 def _factor_back(ctx: Any, g: Tensor, *_: Any) -> Tensor:
     low, up = _split(ctx.LU)
-    return _lu_gradient(
-        _permutations(ctx.pivots, low.shape[-2], ctx.LU), low, up, tril(g, -1), triu(g)
-    )
+    k = up.shape[-2]
+    P = _permutations(ctx.pivots, low.shape[-2], ctx.LU)
+    return _lu_gradient(P, low, up, tril(g[..., :k], -1), triu(g[..., :k, :]))
 
 
 def lu_factor_ex(
@@ -93,7 +114,7 @@ def lu_factor_ex(
     values = _factor(A, pivot)
     if check_errors:
         _check_pivots(values[2])
-    return LuFactorEx(values)
+    return LuFactorEx(deliver_all(values, out, "linalg_lu_factor_ex", (A,)))
 
 
 def _check_pivots(info: Tensor) -> None:
@@ -117,9 +138,9 @@ def torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = 
     """Factorize A = P L U into packed factors and pivots (deprecated in favour of linalg.lu_factor)."""
     values = _factor(A, pivot)
     if get_infos:
-        return LuInfo(values)
+        return LuInfo(deliver_all(values, out, "lu", (A,)))
     _check_pivots(values[2])
-    return tuple(values[:2])
+    return deliver_all(tuple(values[:2]), out, "lu", (A,))
 
 
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
@@ -141,7 +162,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
             lambda ctx, _, gl, gu: _lu_gradient(ctx.P, ctx.L, ctx.U, gl, gu),
             saved,
         )
-    return LinalgLu((P, low, up))
+    return LinalgLu(deliver_all((P, low, up), out, "linalg_lu", (A,)))
 
 
 @public(method=False)
@@ -158,12 +179,13 @@ def lu_unpack(
     empty = LU_data.new_empty(0)
     P = _permutations(LU_pivots, m, LU_data) if unpack_pivots else empty
     if not unpack_data:
-        return LuUnpack((P, empty, LU_data.new_empty(0)))
+        unpacked = (P, empty, LU_data.new_empty(0))
+        return LuUnpack(deliver_all(unpacked, out, "lu_unpack", (LU_data,)))
     with core.no_grad():
         low, up = _split(LU_data)
     if graph.needs_grad(LU_data):
         graph.record("LuUnpackBackward0", (LU_data,), (None, low, up), _unpack_back)
-    return LuUnpack((P, low, up))
+    return LuUnpack(deliver_all((P, low, up), out, "lu_unpack", (LU_data,)))
 
 
 def _unpack_back(ctx: Any, _: Any, gl: Tensor, gu: Tensor) -> Tensor:

@@ -64,7 +64,11 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
             lambda ctx, g: masked_scatter(zeros(g, ctx.mask.shape), ctx.mask, g),
             {"mask": at},
         )
-    return value if out is None else core.deliver(value, out, "masked_select", (input,))
+    return (
+        value
+        if out is None
+        else core.deliver(value, out, "masked_select", (input, mask), apart=True)
+    )
 
 
 def _masked_scatter(inplace: bool, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:

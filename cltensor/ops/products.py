@@ -11,19 +11,12 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import gemm
-from ..dtypes import dtype
+from ..dtypes import C_NAMES, dtype
 from ..runtime import device, get_backend
 from . import core
 from .arithmetic import conj
 from .core import Tensor, is_tensor
 from .row import public, with_inplace
-
-# What C++ calls the element types, as some of torch's messages spell them.
-C_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int", "int16": "short int",
-    "int8": "signed char", "uint8": "unsigned char", "bool": "bool", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-    "complex32": "c10::complex<c10::Half>", "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
-}  # fmt: skip
 
 # ------------------------------------------------------------------------------------------- the kernel
 

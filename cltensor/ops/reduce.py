@@ -463,6 +463,11 @@ def aminmax(
             {"self": input, "min": low, "max": high, "dim": dims, "keepdim": keepdim},
         )
     if out is not None:
+        for o in out:
+            if o.dtype is not dt:
+                raise RuntimeError(
+                    f"Expected out tensor to have dtype {dtypes.C_NAMES[dt.name]}, but got {dtypes.C_NAMES[o.dtype.name]} instead"
+                )
         low, high = (
             core.deliver(low, out[0], "aminmax", (input,)),
             core.deliver(high, out[1], "aminmax", (input,)),

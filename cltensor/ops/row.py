@@ -349,6 +349,19 @@ def invalid_combination(function: str, values: Sequence[Any]) -> TypeError:
     return TypeError(f"{function}() received an invalid combination of arguments - got ({got})")
 
 
+_OF_NUMBERS = {
+    "add",
+    "sub",
+    "subtract",
+    "mul",
+    "multiply",
+    "div",
+    "divide",
+    "true_divide",
+    "floor_divide",
+}
+
+
 def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
     """Accept tensors and numbers (numpy's too) as operands; anything else is torch's TypeError."""
     out = []
@@ -364,6 +377,8 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
                 f"{function}(): argument '{arg}' (position {position + 1}) must be Tensor, not {type(v).__name__}"
             )
     if not any(core.is_tensor(v) for v in out):
+        if function not in _OF_NUMBERS:
+            raise invalid_combination(function, values)
         out[0] = core._Registry.tensor._scalar(out[0])
     return tuple(out)
 

@@ -149,7 +149,7 @@ def uncrop(g: Tensor, full: tuple[int, ...]) -> Tensor:
 
 def _check_index(function: str, index: Tensor) -> None:
     need_tensor(function, index=index)
-    if index.dtype not in INTEGERS:
+    if index.dtype not in INTEGERS and index.numel():
         raise RuntimeError(f"{function}(): Expected dtype int32/int64 for index")
 
 
@@ -188,7 +188,7 @@ def gather(
             _gather_back,
             {"dim": dim, "index": index, "sparse_grad": sparse_grad},
         )
-    return value if out is None else core.deliver(value, out, "gather", (input,))
+    return value if out is None else core.deliver(value, out, "gather", (input, index), apart=True)
 
 
 def _gather_back(ctx: Any, g: Tensor) -> Tensor:
@@ -457,7 +457,7 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     )
     if graph.needs_grad(input):
         graph.record("TakeBackward0", (input,), value, _take_back, {"index": index})
-    return value if out is None else core.deliver(value, out, "take", (input,))
+    return value if out is None else core.deliver(value, out, "take", (input, index), apart=True)
 
 
 def _take_back(ctx: Any, g: Tensor) -> Tensor:

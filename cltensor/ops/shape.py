@@ -16,6 +16,23 @@ from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
 
 
+def variadic(name: str, other: str = "") -> Callable:
+    """Let a function whose sizes come one by one or as a sequence take them by keyword too, as torch does."""
+
+    def wrap(fn: Callable) -> Callable:
+        @functools.wraps(fn)
+        def call(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if kwargs and not args:
+                for key in (name, other):
+                    if key in kwargs:
+                        args = (kwargs.pop(key),)
+            return fn(input, *args, **kwargs)
+
+        return call
+
+    return wrap
+
+
 def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
     """Accept sizes as separate ints or one sequence; TypeError names the function and what it got."""
     if not args:
@@ -56,6 +73,7 @@ def _view_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 @public(function=False)
+@variadic("size", "dtype")
 def view(self: Tensor, *shape: Any) -> Tensor:
     """Look at the same elements as another shape (one size may be -1) or, given a dtype, as other bits."""
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
@@ -70,6 +88,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
 
 
 @public()
+@variadic("shape")
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """Return the elements in another shape: a view where strides allow, else a copy."""
     wanted = layouts.infer_shape(sizes("reshape", shape), input.numel())
@@ -179,6 +198,7 @@ def as_dtype(
 
 
 @public()
+@variadic("dims")
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Reorder the dimensions."""
     order = layouts.permutation(sizes("permute", dims, "dims"), input.ndim)
@@ -315,6 +335,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 
 
 @public(function=False)
+@variadic("size")
 def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Repeat dimensions of size 1 without copying; -1 keeps a size."""
     new = layouts.expand(self.shape, self._strides, self._offset, sizes("expand", size, "size"))
@@ -343,6 +364,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 @public(function=False)
+@variadic("size")
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """Sum over the dimensions along which a tensor of that size would be repeated to give this one."""
     shape = sizes("sum_to_size", size, "size")
@@ -397,6 +419,8 @@ def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step:
 @public()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """Take `length` indices of a dimension from `start` on."""
+    if is_tensor(start) and (start.ndim or start.dtype.category != 1):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     start = int(start)
     new = layouts.narrow(input.shape, input._strides, input._offset, dim, start, length)
     if start < 0:
@@ -441,27 +465,9 @@ def _unfold_back(ctx: Any, g: Tensor) -> Tensor:
     if not shape:
         return g.reshape(())
     dim = layouts.wrap_dim(ctx.dimension, len(shape))
-    n, size, step = shape[dim], ctx.size, ctx.step
-    # Element i of the dimension lies in window w at place i - w * step: gather the windows that cover it, place by place.
-    total = None
-    windows = g.shape[dim]
-    for place in range(size):
-        part = g.select(-1, place)
-        span = (windows - 1) * step + 1
-        wide = (
-            core.embed(
-                part,
-                (*shape[:dim], span, *shape[dim + 1 :]),
-                lambda z: slice_dim(z, dim, 0, None, step),
-            )
-            if step > 1
-            else part
-        )
-        full = core.embed(
-            wide, shape, functools.partial(slice_dim, dim=dim, start=place, end=place + span)
-        )
-        total = full if total is None else total + full
-    return g.new_zeros(shape) if total is None or n == 0 else total
+    from .overlap import overlap_add
+
+    return overlap_add(g.movedim(dim, -2), shape[dim], ctx.step).movedim(-1, dim)
 
 
 @public()

@@ -57,7 +57,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     value, code = device(inverse, A), device(info, A)
     if graph.needs_grad(A):
         graph.record("LinalgInvExBackward0", (A,), (value, code), _inv_back, {"inverse": value})
-    return InvEx((value, code))
+    return InvEx(deliver_all((value, code), out, "linalg_inv_ex", (A,)))
 
 
 def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -228,7 +228,7 @@ def solve_ex(
             _solve_back,
             {"A": A, "result": value, "left": left, "vector": vector},
         )
-    return SolveEx((value, code))
+    return SolveEx(deliver_all((value, code), out, "linalg_solve_ex", (A, B)))
 
 
 def _solve_back(ctx: Any, g: Tensor, _: Any = None) -> tuple:
@@ -383,15 +383,14 @@ def cholesky_ex(
     A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None
 ) -> Any:
     """Factorize positive-definite matrices A = L L^H; `info` is the first leading minor that is not positive."""
-    return CholeskyEx(
-        _cholesky(
-            A,
-            upper,
-            "linalg.cholesky_ex" if check_errors else "",
-            "LinalgCholeskyExBackward0",
-            "linalg.cholesky",
-        )
+    made = _cholesky(
+        A,
+        upper,
+        "linalg.cholesky_ex" if check_errors else "",
+        "LinalgCholeskyExBackward0",
+        "linalg.cholesky",
     )
+    return CholeskyEx(deliver_all(made, out, "linalg_cholesky_ex", (A,)))
 
 
 def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:

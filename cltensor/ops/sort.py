@@ -31,9 +31,10 @@ def _scatter_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple) -> Any:
     if out is not None:
+        apart = name == "kthvalue"
         values, indices = (
-            core.deliver(values, out[0], name, inputs),
-            core.deliver(indices, out[1], name, inputs),
+            core.deliver(values, out[0], name, inputs, apart=apart),
+            core.deliver(indices, out[1], name, inputs, apart=apart),
         )
     return getattr(return_types, name)((values, indices))
 

@@ -423,7 +423,14 @@ def matrix_rank(
 Lstsq = named("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
 
 
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
+def lstsq(
+    A: Tensor,
+    B: Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
+    out: Any = None,
+) -> Any:
     """Minimise |A X - B|: the solution, and residuals, ranks and singular values as far as the driver gives them."""
     if A.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
@@ -472,7 +479,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
             _lstsq_back,
             saved,
         )
-    return Lstsq(values)
+    return Lstsq(deliver_all(values, out, "linalg_lstsq", (A, B)))
 
 
 def _lstsq_back(ctx: Any, gx: Tensor, gr: Tensor, *_: Any) -> tuple:

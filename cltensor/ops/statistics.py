@@ -229,12 +229,14 @@ def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor) -> Tensor:
     return what.new_zeros(bins + 1).index_add(0, flat, what.reshape(-1))[:bins]
 
 
-def _range(name: str, x: Tensor, low: float, high: float) -> tuple[float, float]:
+def _range(
+    name: str, x: Tensor, low: float, high: float, widen: float = 1.0
+) -> tuple[float, float]:
     if low == high and x.numel():
         low, high = x.min().item(), x.max().item()
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"{name}: range of [{low:g}, {high:g}] is not finite")
-    return (low - 1, high + 1) if low == high else (low, high)
+    return (low - widen, high + widen) if low == high else (low, high)
 
 
 @public()
@@ -280,7 +282,7 @@ def histogram(
     if is_tensor(bins):
         edges = bins
     else:
-        low, high = _range("torch.histogram", x, *(range or (0.0, 0.0)))
+        low, high = _range("torch.histogram", x, *(range or (0.0, 0.0)), widen=0.5)
         edges = FUNCTIONS["linspace"](low, high, bins + 1, dtype=x.dtype, device=x.device)
     n = edges.numel() - 1
     inside = (x >= edges[0]) & (x <= edges[-1])

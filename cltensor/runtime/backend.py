@@ -378,7 +378,7 @@ def _debug_launches() -> bool:
 
 
 def _check_range(buffer: Buffer, offset: int, nbytes: int) -> None:
-    if offset < 0 or nbytes < 0 or offset + nbytes > buffer.nbytes:
+    if nbytes and (offset < 0 or nbytes < 0 or offset + nbytes > buffer.nbytes):
         raise ValueError(f"bytes {offset} to {offset + nbytes} are outside of {buffer}")
 
 

@@ -28,6 +28,12 @@ m - m                                           ## Subtraction, the `-` operator
 a & a                                           ## bitwise_and
 k // 0                                          ## ZeroDivisionError
 k % 0                                           ## ZeroDivisionError
+torch.bitwise_and(1, 2)                         ## bitwise_and() received an invalid combination of arguments - got (int, int)
+torch.clamp_min(1, a)                           ## clamp_min() received an invalid combination of arguments - got (int, Tensor)
+torch.Tensor.__radd__(1, 2)                     ## doesn't apply to a 'int' object
+torch.cat((a, a), out=a)                        ## refer to a single memory location
+torch.take(a, k, out=a[0])                      ## refer to a single memory location
+a.narrow(0, torch.tensor([0.0]), 1)             ## start must be an 0-dim integral Tensor
 k ** -1                                         ## Integers to negative integer powers are not allowed
 torch.div(a, a, rounding_mode='up')             ## div expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'up'
 torch.clamp(a)                                  ## At least one of 'min' or 'max' must not be None

@@ -155,6 +155,12 @@ x.swapaxes(0, 1)
 x.permute(1, 0)
 x.movedim(0, 1)
 x.unsqueeze(0)
+torch.view_copy(x, (12,))
+torch.split_copy(x, 1)[0]
+torch.unbind_copy(x)[1]
+torch.squeeze_copy(x, 0)
+torch.narrow_copy(x, 0, 0, 1)
+torch.unsafe_split(x, 1)[0]
 x.squeeze()
 x.unsqueeze(0).squeeze(0)
 x.unsqueeze(0).squeeze((0,))

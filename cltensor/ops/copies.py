@@ -1,0 +1,91 @@
+"""`view_copy` and its kin: each view function with the result copied out of the storage.
+
+One table of view functions; a copy takes over the view's grad node under the copy's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd.mode import no_grad
+from ..autograd.node import op_class
+from . import convert, core, shape
+from .core import Tensor, is_tensor
+from .row import FUNCTIONS, METHODS
+
+
+def _clone(value: Tensor) -> Tensor:
+    with no_grad():
+        return convert.clone(value.detach(), memory_format="contiguous")
+
+
+def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
+    """Export `name`: what `view` returns, copied; its grad node is called as the view's, with `_copy`."""
+
+    def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if not is_tensor(input):
+            raise TypeError(
+                f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+            )
+        seen = view(input, *args, **kwargs)
+        if not isinstance(seen, tuple | list):
+            value = _clone(seen)
+            if out is not None:
+                return core.deliver(value, out, name, (input,))
+            _take_over(seen, value)
+            return value
+        values = tuple([_clone(v) for v in seen])
+        if out is None:
+            for one, value in zip(seen, values, strict=True):
+                _take_over(one, value)
+            return values
+        for value, o in zip(values, out, strict=True):
+            core.deliver(value, o, name, (input,))
+        return None
+
+    def _take_over(seen: Tensor, value: Tensor) -> None:
+        node = seen.grad_fn
+        if node is None:
+            return
+        kind = type(node).__name__
+        if kind.endswith(("0", "1")):  # not yet renamed by a sibling
+            node.__class__ = op_class(node_name or f"{kind}_copy")
+        value._node, value._nr = node, seen._nr
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"Copy what `{name.removesuffix('_copy').removeprefix('unsafe_')}` is a view of."
+    )
+    FUNCTIONS[name] = function
+    return function
+
+
+def _alias(x: Tensor) -> Tensor:
+    return shape._view(x, (x.shape, x._strides, x._offset), "AliasBackward0", lambda ctx, g: g)
+
+
+_copying("alias_copy", _alias)
+_copying("as_strided_copy", shape.as_strided)
+_copying("diagonal_copy", shape.diagonal)
+_copying("expand_copy", shape.expand)
+METHODS["narrow_copy"] = _copying("narrow_copy", shape.narrow, "NarrowCopyBackward0")
+_copying("permute_copy", shape.permute)
+_copying("select_copy", shape.select)
+_copying("slice_copy", shape.slice_dim)
+_copying("split_copy", shape.split)
+_copying("split_with_sizes_copy", shape.split_with_sizes)
+_copying("squeeze_copy", shape.squeeze)
+_copying("t_copy", shape.t)
+_copying("transpose_copy", shape.transpose)
+_copying("unbind_copy", shape.unbind)
+_copying("unfold_copy", shape.unfold)
+_copying("unsqueeze_copy", shape.unsqueeze)
+_copying("view_as_real_copy", convert.view_as_real)
+_copying("view_copy", shape.view)
+for _name, _view in (
+    ("unsafe_chunk", shape.chunk),
+    ("unsafe_split", shape.split),
+    ("unsafe_split_with_sizes", shape.split_with_sizes),
+):
+    METHODS[_name] = _copying(_name, _view, "UnsafeSplitBackward0")
