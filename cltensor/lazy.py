@@ -18,8 +18,9 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import dtypes, layouts
-from .codegen import pointwise
-from .codegen.pointwise import INDEX, Node, PointOp, Program, stride_count
+from .codegen import moves, pointwise
+from .codegen.operand import Operand
+from .codegen.pointwise import IDENTITY, INDEX, Node, PointOp, Program, stride_count
 from .dtypes import dtype
 from .errors import debug_line
 from .runtime import STATS, Backend, Buffer
@@ -34,6 +35,7 @@ MAX_HELD = 1 << 30
 MAX_RECOMPUTE = (
     4  # a broadcast expression of at most this many light nodes is recomputed per element
 )
+TURN = 1 << 16  # elements from which on a transposed operand is copied by tiles first
 SIBLINGS = 32  # how many of the latest pending results are considered for the same kernel
 
 UNKNOWN_READS = 1 << 40
@@ -374,6 +376,34 @@ def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: 
     backend.launch(kernel, (-(-n // chunk),), (1,), [n, chunk, *args], nbytes)
 
 
+def _runs_across(leaf: Leaf, shape: tuple[int, ...]) -> bool:
+    """Whether neighbours in the iteration lie far apart in memory while another dim has them side by side."""
+    strides = leaf.strides
+    if strides is None:
+        return False
+    varied = [(n, st) for n, st in zip(shape, strides, strict=True) if n > 1]
+    if not varied or varied[-1][1] < 16 or varied[-1][0] < 16:
+        return False
+    return any(st == 1 and n >= 16 for n, st in varied) and all(st for _, st in varied)
+
+
+def _operand(leaf: Leaf, shape: tuple[int, ...]) -> Operand:
+    strides = layouts.contiguous_strides(shape) if leaf.strides is None else leaf.strides
+    return Operand(leaf.buffer, leaf.dtype, shape, strides, leaf.offset)
+
+
+def _turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
+    """A dense copy, made by tiles: cheaper than a kernel that takes one element of every cache line."""
+    return Leaf(moves.dense(backend, _operand(leaf, shape)).buffer, leaf.dtype, None, 0)
+
+
+def _is_copy(fusion: Fusion, outputs: list) -> bool:
+    nodes = fusion.nodes
+    if len(nodes) != 1 or len(outputs) != 1 or nodes[0].op is not IDENTITY:
+        return False
+    return len(fusion.leaves) == 1 and outputs[0][1] is fusion.leaves[0].dtype is nodes[0].compute
+
+
 _DENSE = ("d", ())  # the class of an operand that needs no strides
 
 
@@ -385,6 +415,17 @@ def _launch(
     """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
     shape = fusion.shape
     leaves = fusion.leaves
+    if layouts.numel(shape) >= TURN and any(_runs_across(leaf, shape) for leaf in leaves):
+        if _is_copy(fusion, outputs):
+            _, dt, buffer, strides, offset = outputs[0]
+            dense = layouts.contiguous_strides(shape) if strides is None else strides
+            moves.copy_strided(
+                backend, _operand(leaves[0], shape), Operand(buffer, dt, shape, dense, offset)
+            )
+            return
+        leaves = [
+            _turned(backend, leaf, shape) if _runs_across(leaf, shape) else leaf for leaf in leaves
+        ]
     layouts_in = [leaf.strides for leaf in leaves]
     layouts_out = [o[3] for o in outputs]
     if any(layouts_in) or any(layouts_out):

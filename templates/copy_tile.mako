@@ -1,12 +1,45 @@
 <%doc>
 Copy in which source and destination run along different dims, by square tiles so that both are accessed in order.
 Along dim a the destination is dense, along dim b the source has its smallest stride; p is the walk over the other dims.
-CPU: a work-item copies whole tiles of ${tile} through private memory. GPU: a work-group copies a tile through local memory.
+CPU: a work-item copies whole tiles of ${tile}; inside, squares of ${vector} lie in as many vectors and are turned by
+interleaving the first half of them with the second, log2(${vector}) times. GPU: a work-group copies a tile through local memory.
 </%doc>\
+<%
+def turn(n):
+    """Statements that turn the square in r0, r1, …, and the names of its columns."""
+    names, lines, half = [f"r{i}" for i in range(n)], [], n // 2
+    for stage in range(n.bit_length() - 1):
+        fresh = []
+        for i in range(half):
+            for part in (0, half):
+                pairs = ", ".join(f"{names[i]}.s{j:x}, {names[i + half]}.s{j:x}" for j in range(part, part + half))
+                fresh.append(f"q{stage}_{len(fresh)}")
+                lines.append(f"const V {fresh[-1]} = (V)({pairs});")
+        names = fresh
+    return lines, names
+%>\
 <%namespace name="w" file="walk.mako"/>\
 ${w.prelude()}
 typedef ${I} I;
 typedef ${T} T;
+% if vector:
+typedef ${T}${vector} V;
+typedef ${T}${vector} __attribute__((aligned(${size}))) U;
+
+static inline void turn(__global T *restrict to, __global const T *restrict from, const I db, const I sa) {
+<% lines, columns = turn(vector) %>\
+% for i in range(vector):
+    const V r${i} = *(__global const U *)(from + ${i} * sa);
+% endfor
+% for text in lines:
+    ${text}
+% endfor
+% for i, name in enumerate(columns):
+    *(__global U *)(to + ${i} * db) = ${name};
+% endfor
+}
+% endif
+
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
@@ -19,7 +52,6 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
     const int lane = (int)get_local_id(0);
     for (I k = (I)get_group_id(0); k < tiles; k += (I)get_num_groups(0)) {
 % else:
-    T t[${tile}][${tile}];
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
     const I first = tiles / parts * part + min(part, (I)(tiles % parts)), last = first + tiles / parts + (part < tiles % parts);
     for (I k = first; k < last; ++k) {
@@ -41,10 +73,13 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
         }
         barrier(CLK_LOCAL_MEM_FENCE);
 % else:
-        for (int a = 0; a < wa; ++a)
-            for (int b = 0; b < wb; ++b) t[b][a] = from[a * sa + b * ${"1" if unit_s else "sb"}];
+        int fa = 0, fb = 0; // how far the squares reach
+% if vector:
+        for (; fa + ${vector} <= wa; fa += ${vector})
+            for (fb = 0; fb + ${vector} <= wb; fb += ${vector}) turn(to + fa + fb * db, from + fa * sa + fb, db, sa);
+% endif
         for (int b = 0; b < wb; ++b)
-            for (int a = 0; a < wa; ++a) to[a * ${"1" if unit_d else "da"} + b * db] = t[b][a];
+            for (int a = b < fb ? fa : 0; a < wa; ++a) to[a * da + b * db] = from[a * sa + b * sb];
 % endif
     }
 }

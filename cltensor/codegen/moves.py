@@ -345,7 +345,9 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
     gpu = is_gpu(backend)
     size = dst.dtype.itemsize
-    tile, lanes = (16, 64) if gpu else (64 if size == 1 else 32 if size <= 4 else 16, 1)
+    unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
+    vector = 0 if gpu or not unit or size > 8 else 8 if size == 8 else 16
+    tile, lanes = (16, 64) if gpu else (8 * vector or 16, 1)
     tiles = outer.n * -(-na // tile) * -(-nb // tile)
     work = (min(tiles, 1 << 16) * lanes, lanes) if gpu else min(tiles, workers(backend, dims.n))
     d, s = dims.strides
@@ -353,7 +355,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     run(
         backend,
         "copy_tile",
-        f"copy_tile_b{size}_r{outer.rank}",
+        f"copy_tile_b{size}_r{outer.rank}_v{vector}",
         [dst.buffer, src.buffer],
         scalars,
         work,
@@ -364,8 +366,8 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
         gpu=gpu,
         tile=tile,
         lanes=lanes,
-        unit_d=d[a] == 1,
-        unit_s=s[b] == 1,
+        vector=vector,
+        size=size,
     )
     return True
 
