@@ -84,6 +84,7 @@ from .random import (
 
 from .runtime.stats import STATS as _STATS  # isort: skip
 from .serialization import load, save  # isort: skip
+from .capture import capture  # isort: skip
 
 __version__ = "0.1.0"
 

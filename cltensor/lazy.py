@@ -23,7 +23,7 @@ from .codegen.operand import Operand
 from .codegen.pointwise import IDENTITY, INDEX, Node, PointOp, Program, stride_count
 from .dtypes import dtype
 from .errors import debug_line
-from .runtime import STATS, Backend, Buffer
+from .runtime import STATS, Backend, Buffer, Counter
 
 if TYPE_CHECKING:
     from .storage import Storage
@@ -333,7 +333,7 @@ def scalar_args(values: list[Any], types: list[dtype]) -> list:
             value = complex(value)
             out += [value.real, value.imag]
         elif category == 1:
-            out.append(wrap_int(int(value), dt))
+            out.append(value if value.__class__ is Counter else wrap_int(int(value), dt))
         else:
             out.append(1 if value else 0)
     return out

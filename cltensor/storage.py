@@ -87,6 +87,8 @@ class Storage:
         buffer = self.buffer()
         nbytes = self.nbytes - offset if nbytes is None else nbytes
         if self.backend.info.host_shared:
+            if self.backend.unchecked:
+                checks.flush_checks(self.backend)
             return self.backend.host_view(buffer)[offset : offset + nbytes]
         data = self.backend.read(buffer, offset, nbytes)
         checks.flush_checks(self.backend)  # what was computed with a bad index must not be seen

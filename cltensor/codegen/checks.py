@@ -30,9 +30,9 @@ class CheckLog:
     they would mean.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, slots: int = 0) -> None:
         self.entries = 1 if backend.info.kind != "cpu" else max_workers(backend)
-        self.slots = 1 if backend.info.host_shared else _SLOTS
+        self.slots = slots or (1 if backend.info.host_shared else _SLOTS)
         self.buffer: Buffer = backend.alloc(self.slots * self.entries * WORDS * 8)
         self.pending: list[Describe] = []
         self.clear(backend)
@@ -63,6 +63,26 @@ class CheckLog:
                     raise describe(int(value), int(ordinal))
 
 
+class RecordedLog(CheckLog):
+    """The checks of a recording: every launch keeps its slot, looked at after a play at the next host read."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend, _SLOTS)
+
+    def played(self, backend: Backend) -> None:
+        """Have the slots examined at the next occasion."""
+        _played.setdefault(backend, set()).add(self)
+        backend.unchecked = True
+
+    def examine(self, backend: Backend) -> None:
+        kept = list(self.pending)
+        try:
+            super().examine(backend)
+        finally:
+            self.pending = kept
+
+
+_played: weakref.WeakKeyDictionary[Backend, set[RecordedLog]] = weakref.WeakKeyDictionary()
 _logs: weakref.WeakKeyDictionary[Backend, CheckLog] = weakref.WeakKeyDictionary()
 _logs_lock = threading.Lock()
 
@@ -92,8 +112,11 @@ class checking:
         backend = self.backend
         backend.lock.acquire()
         try:
-            self.log = log = _log(backend)
+            recording = backend.recording
+            self.log = log = _log(backend) if recording is None else recording.checks
             if len(log.pending) >= log.slots:
+                if recording is not None:
+                    recording.refuse(f"has more than {log.slots} launches that check indices")
                 log.examine(backend)
         except BaseException:
             backend.lock.release()
@@ -106,7 +129,7 @@ class checking:
         try:
             if kind is None:
                 self.log.pending.append(self.describe)
-                if self.backend.info.host_shared:
+                if self.backend.info.host_shared and self.backend.recording is None:
                     self.log.examine(self.backend)
         finally:
             self.backend.lock.release()
@@ -120,3 +143,8 @@ def flush_checks(backend: Backend) -> None:
     if log is not None and log.pending:
         with backend.lock:
             log.examine(backend)
+    if backend.unchecked:
+        backend.unchecked = False
+        with backend.lock:
+            for recorded in _played.pop(backend, ()):
+                recorded.examine(backend)

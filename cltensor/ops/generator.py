@@ -38,6 +38,8 @@ class Generator:
 
     __slots__ = ("_offset", "_seed", "device")
 
+    _watch: Any = None  # the recording in progress, if any (for all generators)
+
     def __init__(self, device: Any = "cpu") -> None:
         self.device = _as_device(device)
         self._seed, self._offset = DEFAULT_SEED, 0
@@ -67,6 +69,8 @@ class Generator:
         with _lock:
             first = self._offset
             self._offset = (first + count) % 2**64
+        if self._watch is not None:
+            return self._watch.counters(self, count)
         return self._seed, first
 
     def get_offset(self) -> int:

@@ -11,14 +11,18 @@ from .device import (
 )
 from .memory import Buffer
 from .program import Kernel
+from .recording import Counter, Recording, RecordingError
 from .stats import STATS
 
 __all__ = [
     "STATS",
     "Backend",
     "Buffer",
+    "Counter",
     "DeviceInfo",
     "Kernel",
+    "Recording",
+    "RecordingError",
     "default_device",
     "device",
     "device_info",

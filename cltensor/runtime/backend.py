@@ -23,6 +23,7 @@ from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platfor
 from .inline import WORTH, InlineLane
 from .memory import Block, Buffer, Pool
 from .program import Kernel, ProgramCache
+from .recording import Recording
 from .stats import STATS
 
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
@@ -59,6 +60,8 @@ class Backend:
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._debug = _debug_launches()
         self.inline: InlineLane | None = None
+        self.recording: Recording | None = None
+        self.unchecked = False  # a recording was played whose index checks nobody has looked at
         self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
         self.programs = ProgramCache(self)
         if shared and self._probe_shared():
@@ -139,6 +142,8 @@ class Backend:
             if self._debug:
                 self._launch_and_report(kernel, global_size, local_size, args, nbytes)
                 return
+            if self.recording is not None:
+                self.recording.launch(kernel, global_size, local_size, args)
             if (
                 global_size == _ONE
                 and self.seq == self.finished
@@ -253,6 +258,8 @@ class Backend:
             return
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with self.lock:
+            if self.recording is not None:
+                self.recording.write(buffer, offset_bytes, array)
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             host = buffer.host
@@ -280,6 +287,8 @@ class Backend:
         if nbytes == 0:
             return np.empty(0, np.uint8)
         with self.lock:
+            if self.recording is not None:
+                self.recording.refuse("reads values")
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             if buffer.seq > self.finished:
@@ -305,6 +314,8 @@ class Backend:
                 self.copy(src, src_off, between, 0, nbytes)
                 self.copy(between, 0, dst, dst_off, nbytes)
                 return
+            if self.recording is not None:
+                self.recording.copy(src, src_off, dst, dst_off, nbytes)
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             self.seq = src.seq = dst.seq = self.seq + 1
@@ -322,6 +333,8 @@ class Backend:
         host = buffer.host
         if host is None:
             raise RuntimeError(f"the memory of {self.device} is not visible to the host")
+        if self.recording is not None:
+            self.recording.refuse("reads values")
         if buffer.seq > self.finished:
             self.finish()
         return host

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cltensor.errors import debug_line
 
 if TYPE_CHECKING:
-    from .program import Kernel, ProgramCache
+    from .program import Kernel, Program, ProgramCache
 
 WORTH = 3  # launches of one group after which a kernel gets its twin
 _NAME = slice(8, 16)  # where a PoCL 3 binary says for which device it is
@@ -37,19 +37,28 @@ class InlineLane:
         self.queue = cl.CommandQueue(context, twin)
 
     def kernel(self, kernel: Kernel) -> Any:
-        """Return the twin of a launched kernel, or None when it cannot be made."""
-        cl = self._cl
-        try:
-            binary = self._programs.binary(kernel.program)
-            if binary is None or not binary.startswith(b"poclbin\0"):
-                return None
-            renamed = binary[: _NAME.start] + self._twin_name() + binary[_NAME.stop :]
-            program = cl._cl._Program(self._context, [self._twin], [renamed])
-            program.build(b"", [self._twin])
-            return cl.Kernel(program, kernel.name)
-        except (cl.Error, RuntimeError) as error:
-            debug_line(1, "%s stays on the queue: %s", kernel.name, error)
+        """Return a twin of a launched kernel, or None when it cannot be made."""
+        program = self.program(kernel)
+        return None if program is None else self._cl.Kernel(program, kernel.name)
+
+    def program(self, kernel: Kernel) -> Any:
+        """Return the twin of a launched kernel's program, or None when it cannot be made."""
+        ours = kernel.program
+        if ours.twin is None:
+            try:
+                ours.twin = self._load(ours)
+            except (self._cl.Error, RuntimeError) as error:
+                debug_line(1, "%s stays on the queue: %s", kernel.name, error)
+        return ours.twin
+
+    def _load(self, ours: Program) -> Any:
+        binary = self._programs.binary(ours)
+        if binary is None or not binary.startswith(b"poclbin\0"):
             return None
+        renamed = binary[: _NAME.start] + self._twin_name() + binary[_NAME.stop :]
+        program = self._cl._cl._Program(self._context, [self._twin], [renamed])
+        program.build(b"", [self._twin])
+        return program
 
     def _twin_name(self) -> bytes:
         """The 8 bytes PoCL puts into binaries for the twin; asked once per machine, then from disk."""

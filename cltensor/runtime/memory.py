@@ -38,7 +38,7 @@ def block_size(nbytes: int) -> int:
 class Block:
     """A piece of device memory, in use by one Buffer or waiting in the pool."""
 
-    __slots__ = ("__weakref__", "address", "cl", "host", "seq", "size")
+    __slots__ = ("__weakref__", "address", "arena", "cl", "host", "seq", "size")
 
     def __init__(self, size: int, cl: Any, host: np.ndarray | None) -> None:
         self.size = size
@@ -46,6 +46,15 @@ class Block:
         self.host = host  # the memory itself, host-shared devices only
         self.address: int = host.ctypes.data if host is not None else cl.int_ptr
         self.seq = 0  # the last launch that used it
+        self.arena: Arena | None = None  # the recording that has it for itself
+
+
+class Arena:
+    """Blocks that one recording has for itself: its kernels keep their addresses."""
+
+    def __init__(self) -> None:
+        self.free: dict[int, list[Block]] = {}
+        self.blocks: list[Block] = []
 
 
 class Buffer:
@@ -122,6 +131,7 @@ class Pool:
         self.peak = 0  # most bytes active at once
         self.peak_held = 0
         self.allocations = 0  # buffers given out
+        self.arena: Arena | None = None  # where blocks go while something is recorded
         self.created = 0  # blocks the driver made
         info = backend.info
         memory = min(info.global_mem, physical_memory()) if info.host_shared else info.global_mem
@@ -144,7 +154,8 @@ class Pool:
         if self.dead:
             self.drain()
         size = block_size(nbytes)
-        blocks = self._free.get(size)
+        arena = self.arena
+        blocks = (arena.free if arena is not None else self._free).get(size) or self._free.get(size)
         if blocks:
             block = blocks.pop()
         else:
@@ -152,6 +163,9 @@ class Pool:
             self._held += size
             if self._held > self.peak_held:
                 self.peak_held = self._held
+        if arena is not None and block.arena is None:
+            block.arena = arena
+            arena.blocks.append(block)
         self.allocations += 1
         self._active = active = self._active + size
         if active > self.peak:
@@ -170,9 +184,19 @@ class Pool:
                 break
             self._active -= block.size
             self._large.discard(block)
-            self._free.setdefault(block.size, []).append(block)
+            home = self._free if block.arena is None else block.arena.free
+            home.setdefault(block.size, []).append(block)
         if self._held - self._active > self.cap:
             self.release(self.cap // 2)
+
+    def close(self, arena: Arena) -> None:
+        """Take a recording's blocks back."""
+        self.drain()
+        for block in arena.blocks:
+            block.arena = None
+        for size, blocks in arena.free.items():
+            self._free.setdefault(size, []).extend(blocks)
+        arena.free, arena.blocks = {}, []
 
     def release(self, keep: int = 0) -> None:
         """Give free blocks back to the device, largest first; at most `keep` bytes stay."""

@@ -41,12 +41,13 @@ Launcher = Callable[[Any, Any, tuple[int, ...], "tuple[int, ...] | None", Sequen
 class Program:
     """A built program and whether the disk cache still lacks it."""
 
-    __slots__ = ("cl", "key", "unsaved")
+    __slots__ = ("cl", "key", "twin", "unsaved")
 
     def __init__(self, cl: Any, key: str, unsaved: bool) -> None:
         self.cl = cl
         self.key = key
         self.unsaved = unsaved
+        self.twin: Any = None  # the same for the inline lane
 
 
 class Kernel:

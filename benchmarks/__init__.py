@@ -1,0 +1,1 @@
+"""The kernel benchmark suite: `python -m benchmarks --help`."""

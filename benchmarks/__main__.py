@@ -1,0 +1,76 @@
+"""Measure this machine's OpenCL device and the libraries installed beside cltensor.
+
+python -m benchmarks                      every case; results in benchmarks/results/<device>.json
+python -m benchmarks --quick              the main cases, under 3 minutes
+python -m benchmarks gemm "rows: softmax" start     families, or cases by the beginning of their label
+python -m benchmarks --compare a.json b.json     what moved beyond the spread
+python -m benchmarks --table a.json       the Markdown table of the README
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("families", nargs="*")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2, help="for every library alike")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=float, default=None, help="for each case")
+    parser.add_argument("--compile", action="store_true", help="torch.compile as a peer, too")
+    parser.add_argument("--out", type=Path, default=None, help="where the JSON goes")
+    parser.add_argument("--no-write", action="store_true")
+    parser.add_argument("--compare", nargs=2, type=Path, metavar="JSON")
+    parser.add_argument("--table", type=Path, metavar="JSON")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = options()
+    from benchmarks import report
+
+    if args.compare:
+        return report.compare(*args.compare)
+    if args.table:
+        print(report.readme_table(report.read(args.table)))
+        return 0
+    # Before any library is imported: PoCL, OpenMP and Intel's runtime read these once.
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "POCL_MAX_PTHREAD_COUNT"):
+        os.environ[name] = str(args.threads)
+    os.environ.setdefault("CL_CONFIG_CPU_TBB_NUM_WORKERS", str(args.threads))
+
+    from benchmarks import cases, start, suite
+
+    chosen = [c for c in cases.load(args.families) if c.quick or not args.quick]
+    begin = not args.families or "start" in args.families
+    if not chosen and not begin:
+        print(f"no case begins with {' or '.join(args.families)}", file=sys.stderr)
+        return 2
+    seconds = args.seconds or (0.7 if args.quick else 3.0)
+    found = suite.run(chosen, args.device, args.threads, seconds, args.compile)
+    if begin:
+        found["start"] = start.measure(2 if args.quick else 5)
+        print("\n".join(start.lines(found["start"])))
+    print(report.summary(found))
+    if not args.no_write:
+        path = args.out or RESULTS / f"{args.device.replace(':', '-')}.json"
+        whole = report.merge(path, found)
+        report.write(path, whole)
+        report.draw(path.with_suffix(".png"), whole)
+        print(f"written: {path} and {path.with_suffix('.png').name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

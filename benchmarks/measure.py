@@ -1,0 +1,68 @@
+"""Timing: libraries take turns within one process, and what counts is the median of the pairs' ratios.
+
+A shared machine changes its speed from minute to minute: the ratios of one run mean something, its absolute times less.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+Run = Callable[[], Any]
+LEAST = 2e-3  # seconds: shorter runs are repeated within one measurement
+
+
+class Timed:
+    """One library's program, and how to wait for it."""
+
+    def __init__(self, name: str, run: Run, wait: Callable[[], None]) -> None:
+        self.name, self.run, self.wait, self.inner = name, run, wait, 1
+        self.times: list[float] = []
+
+    def first(self) -> tuple[float, Any]:
+        """Run once, as a user's first call: seconds and the result."""
+        begin = time.perf_counter()
+        out = self.run()
+        self.wait()
+        return time.perf_counter() - begin, out
+
+    def warm(self) -> None:
+        """Find out how many runs make a measurement."""
+        for _ in range(4):
+            took, _ = self.first()
+        self.inner = max(1, min(1000, int(LEAST / max(took, 1e-7))))
+
+    def once(self) -> float:
+        begin = time.perf_counter()
+        for _ in range(self.inner):
+            kept = self.run()
+            self.wait()
+        took = (time.perf_counter() - begin) / self.inner
+        del kept
+        self.times.append(took)
+        return took
+
+
+def alternate(all_timed: list[Timed], budget: float) -> None:
+    """Measure in turns for about `budget` seconds, at least 5 turns and at most 41."""
+    for timed in all_timed:
+        timed.warm()
+    end, turn = time.perf_counter() + budget, 0
+    while turn < 5 or (time.perf_counter() < end and turn < 41):
+        for timed in all_timed if turn % 2 else reversed(all_timed):
+            timed.once()
+        turn += 1
+
+
+def ratios(ours: Timed, peer: Timed) -> dict[str, float]:
+    """How many times as long as ours the peer takes: the median of the pairs, and its quartiles."""
+    pairs = sorted(p / o for o, p in zip(ours.times, peer.times, strict=True))
+    low, _, high = statistics.quantiles(pairs, n=4)
+    return {"ratio": statistics.median(pairs), "low": low, "high": high}
+
+
+def summary(timed: Timed) -> dict[str, float]:
+    """Median and least seconds."""
+    return {"median_s": statistics.median(timed.times), "least_s": min(timed.times)}

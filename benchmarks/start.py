@@ -1,0 +1,50 @@
+"""What it costs to begin: import, and the first result of a fresh process with an empty and a filled kernel cache."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from typing import Any
+
+FIRST = "import {0} as t; x = t.ones(1000); z = t.sigmoid(x * x + 2) * x; assert z.sum().item() > 0"
+WARM_BAR = 2.0
+
+
+def seconds(program: str, **environment: str) -> float:
+    """Wall time of a fresh Python process."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, check=True)
+    return time.perf_counter() - begin
+
+
+def measure(rounds: int = 5) -> dict[str, Any]:
+    """Median seconds of each kind of start, taken in turns."""
+    programs = {"import cltensor": "import cltensor"}
+    if find_spec("torch") is not None:
+        programs |= {"import torch": "import torch", "torch, first result": FIRST.format("torch")}
+    times: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            for state in ("cold", "warm"):
+                took = seconds(FIRST.format("cltensor"), CLTENSOR_CACHE_DIR=folder)
+                times.setdefault(f"cltensor, first result, {state}", []).append(took)
+        for name, program in programs.items():
+            times.setdefault(name, []).append(seconds(program))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def lines(found: dict[str, float]) -> list[str]:
+    """What was measured, and how many times torch takes."""
+    out = [f"{name:32} {value:.2f} s" for name, value in found.items()]
+    if "torch, first result" in found:
+        warm = found["torch, first result"] / found["cltensor, first result, warm"]
+        brought = found["import torch"] / found["import cltensor"]
+        out.append(
+            f"torch takes {warm:.2f} times as long to a first result, {brought:.2f} times to import"
+        )
+    return out

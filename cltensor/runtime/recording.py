@@ -1,0 +1,198 @@
+"""What a recording remembers of a backend's work, and how it is played again.
+
+While `Backend.recording` is set, every launch and copy is noted as it happens; reading values on the host is refused. Memory
+given out meanwhile comes from the recording's own arena: reused within the recording, never by anybody else, so that the
+addresses stay good for ever. Playing sets the few arguments that differ from call to call and enqueues: kernels are private
+copies whose other arguments stay set.
+
+Owns the notes and their playing. Must not know tensors; capture.py says which buffers and numbers change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from .memory import Arena, Buffer
+from .stats import STATS
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .program import Kernel
+
+
+class RecordingError(RuntimeError):
+    """A function did what cannot be recorded."""
+
+
+class Counter(int):
+    """A number taken from a random generator: when played again, the draw's number in that play takes its place.
+
+    `read` gives the number for a play; it is a function of the play's first counter.
+    """
+
+    read: Callable[[], int]
+
+    def __add__(self, other: int) -> Counter:
+        shifted = Counter(int(self) + int(other))
+        read = self.read
+        shifted.read = lambda: read() + other
+        return shifted
+
+
+class Step:
+    """One recorded command: what to run and with which arguments."""
+
+    __slots__ = ("args", "cl", "global_size", "kernel", "local_size")
+
+    def __init__(
+        self, kernel: Kernel | None, global_size: Any, local_size: Any, args: Sequence[Any]
+    ) -> None:
+        self.kernel, self.global_size, self.local_size = kernel, global_size, local_size
+        self.args = list(args)
+        self.cl: Any = None  # the launch's own kernel object
+
+
+class Recording:
+    """The commands of one run of a function, in order."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.steps: list[Step] = []
+        self.arena = Arena()
+        self.checks: Any = None  # codegen/checks.py's log for the launches in here
+        self._inline = False
+        self._ready = False
+        self._slots: dict[int, list[tuple[Any, int]]] = {}
+        self._counters: list[tuple[Any, int, str, Counter]] = []
+
+    # --- noting
+
+    def launch(
+        self, kernel: Kernel, global_size: Any, local_size: Any, args: Sequence[Any]
+    ) -> None:
+        self.steps.append(Step(kernel, global_size, local_size, args))
+
+    def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
+        self.steps.append(Step(None, None, None, [src, src_off, dst, dst_off, nbytes]))
+
+    def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
+        """Host data are constants: kept in memory of their own and copied from there."""
+        recording, self.backend.recording = self.backend.recording, None
+        try:
+            kept = self.backend.alloc(data.nbytes)
+            self.backend.write(kept, 0, data)
+        finally:
+            self.backend.recording = recording
+        self.copy(kept, 0, buffer, offset, data.nbytes)
+
+    def refuse(self, what: str) -> NoReturn:
+        raise RecordingError(
+            f"a captured function {what}: what depends on values the host sees cannot be recorded"
+        )
+
+    # --- playing
+
+    def buffers(self) -> list[Buffer]:
+        """Every buffer the commands touch, once."""
+        found: dict[int, Buffer] = {}
+        for step in self.steps:
+            for a in step.args:
+                if isinstance(a, Buffer):
+                    found[id(a)] = a
+        return list(found.values())
+
+    def prepare(self, rebound: Sequence[Buffer]) -> None:
+        """Give each launch its own kernel with its arguments set; `rebound` buffers change from play to play."""
+        cl = self.backend.module
+        lane = self.backend.inline
+        changing = {id(b) for b in rebound}
+        self._slots = {id(b): [] for b in rebound}
+        launches = [s for s in self.steps if s.kernel is not None]
+        self._inline = (
+            lane is not None
+            and len(launches) == len(self.steps)
+            and all(s.global_size == (1,) for s in launches)
+        )
+        for step in launches:
+            kernel = step.kernel
+            assert kernel is not None
+            program = kernel.program.cl
+            if self._inline and lane is not None:
+                twin = lane.program(kernel)
+                if twin is None:
+                    self._inline = False
+                    return self.prepare(rebound)
+                program = twin
+            step.cl = cl.Kernel(program, kernel.name)
+            for i, (kind, value) in enumerate(zip(kernel.arg_types, step.args, strict=True)):
+                if kind is None:
+                    step.cl.set_arg(i, value.cl)
+                    if id(value) in changing:
+                        self._slots[id(value)].append((step.cl, i))
+                else:
+                    step.cl.set_arg(i, kind(value))
+                    if isinstance(value, Counter):
+                        self._counters.append((step.cl, i, kind, value))
+        self._moving = [
+            s for s in self.steps if s.kernel is None and not changing.isdisjoint(map(id, s.args))
+        ]
+        self._ready = True
+        return None
+
+    def play(self, bound: dict[int, Buffer]) -> None:
+        """Run the commands again; `bound` says which buffer stands for each changing one (by id)."""
+        backend = self.backend
+        cl = backend.module
+        with backend.lock:
+            for key, buffer in bound.items():
+                memory = buffer.cl
+                for kernel, i in self._slots[key]:
+                    kernel.set_arg(i, memory)
+            for kernel, i, kind, counter in self._counters:
+                kernel.set_arg(i, kind(_wrapped(counter.read(), kind)))
+            inline = self._inline and backend.seq == backend.finished
+            lane = backend.inline
+            if self._inline and not inline:
+                backend.finish()  # the kernels are the twin device's
+            queue = lane.queue if self._inline and lane is not None else backend.queue
+            enqueue = cl.enqueue_nd_range_kernel
+            for step in self.steps:
+                if step.kernel is not None:
+                    enqueue(queue, step.cl, step.global_size, step.local_size)
+                else:
+                    src, a, dst, b, n = step.args
+                    src, dst = bound.get(id(src), src), bound.get(id(dst), dst)
+                    cl.enqueue_copy(queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b)
+            STATS.launches += len(self.steps)
+            backend.seq += 1
+            if self._inline:
+                queue.finish()
+                backend.finished = backend.seq
+            else:
+                queue.flush()
+            seen = False
+            for buffer in self._used:
+                buffer.seq = backend.seq
+                seen = seen or buffer.exported
+            for buffer in bound.values():
+                buffer.seq = backend.seq
+                seen = seen or buffer.exported
+            if seen:
+                backend.finish()
+
+    @property
+    def _used(self) -> list[Buffer]:
+        try:
+            return self._buffers
+        except AttributeError:
+            self._buffers = self.buffers()
+            return self._buffers
+
+
+def _wrapped(value: int, kind: Any) -> int:
+    bits = np.dtype(kind).itemsize * 8
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if np.dtype(kind).kind == "i" and value >> (bits - 1) else value

@@ -1,0 +1,132 @@
+"""Recorded functions give what running them gives: values, state changed in place, random numbers, errors; and run no Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import cltensor as torch
+from cltensor.runtime import RecordingError
+
+
+def chain(x: Any, y: Any) -> Any:
+    z = x * y + 2
+    return torch.sigmoid(z * z - x) * y
+
+
+def test_values_and_new_arguments() -> None:
+    runs = []
+
+    def counted(x: Any, y: Any) -> Any:
+        runs.append(1)
+        return chain(x, y)
+
+    f = torch.capture(counted)
+    results, wanted = [], []
+    for _ in range(5):
+        x, y = torch.randn(37), torch.randn(37)
+        results.append(f(x, y))
+        wanted.append(chain(x, y))
+    assert len(runs) == 2  # once as it is, once recorded
+    for result, want in zip(results, wanted, strict=True):
+        assert torch.equal(result, want)  # earlier results are not written over
+
+
+def test_other_shapes_views_and_structures() -> None:
+    @torch.capture
+    def both(pair: Any, *, scale: float) -> dict[str, Any]:
+        return {"sum": (pair[0] + pair[1]) * scale, "rows": [p.sum(0) for p in pair]}
+
+    wide = torch.randn(20, 8)
+    for begin in (0, 3, 6, 9):
+        for scale in (1.0, 2.0):
+            a, b = wide[begin : begin + 5], wide.t()[:5, :8]
+            found = both((a, b), scale=scale)
+            assert torch.allclose(found["sum"], (a + b) * scale)
+            assert torch.allclose(found["rows"][1], b.sum(0))
+    assert both((wide, wide), scale=1.0)["sum"].shape == (20, 8)
+
+
+def training(seed: int) -> tuple[Callable, list[Any]]:
+    torch.manual_seed(seed)
+    w1 = (torch.randn(20, 32) * 0.1).requires_grad_()
+    w2 = (torch.randn(32, 5) * 0.1).requires_grad_()
+    params, speed = [w1, w2], [torch.zeros(20, 32), torch.zeros(32, 5)]
+
+    def step(x: Any, y: Any) -> Any:
+        hidden = torch.nn.functional.dropout((x @ w1).relu(), 0.3)
+        loss = torch.nn.functional.cross_entropy(hidden @ w2, y)
+        with torch.no_grad():
+            for p, v, g in zip(params, speed, torch.autograd.grad(loss, params), strict=True):
+                v.mul_(0.9).add_(g)
+                p.sub_(v, alpha=0.1)
+        return loss
+
+    return step, params
+
+
+def test_training_step_with_random_numbers() -> None:
+    xs = [torch.randn(16, 20) for _ in range(6)]
+    ys = [torch.randint(0, 5, (16,)) for _ in range(6)]
+    losses, ends = [], []
+    for captured in (False, True):
+        step, params = training(0)
+        step = torch.capture(step) if captured else step
+        torch.manual_seed(5)
+        losses.append([step(x, y).item() for x, y in zip(xs[:4], ys[:4], strict=True)])
+        with torch.no_grad():
+            params[0].mul_(0.5)  # what happens outside is seen inside
+        losses[-1] += [step(x, y).item() for x, y in zip(xs[4:], ys[4:], strict=True)]
+        ends.append(params)
+    assert losses[0] == losses[1]
+    assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
+
+
+def test_plays_build_and_allocate_nothing_that_stays() -> None:
+    step, _ = training(1)
+    play = torch.capture(step)
+    x, y = torch.randn(16, 20), torch.randint(0, 5, (16,))
+    for _ in range(3):
+        play(x, y)
+    torch.opencl.synchronize()
+    device = x.device
+    before, held = torch.stats(), torch.opencl.memory_allocated(device)
+    for _ in range(20):
+        play(x, y)
+    torch.opencl.synchronize()
+    after = torch.stats()
+    assert after.builds == before.builds
+    launches = (after.launches - before.launches) / 20
+    assert launches == int(launches) > 0
+    assert torch.opencl.memory_allocated(device) == held
+
+
+def test_refusals() -> None:
+    x = torch.randn(4)
+    for reading in (lambda t: t.sum().item(), lambda t: t.tolist(), lambda t: t if t.sum() else -t):
+        f = torch.capture(reading)
+        f(x)
+        with pytest.raises(RecordingError, match="reads values"):
+            f(x)
+        assert torch.equal(x + 0, x)  # the device is usable again
+
+    writes = torch.capture(lambda t: t.add_(1))
+    writes(x)
+    with pytest.raises(RecordingError, match="argument number 0"):
+        writes(x)
+    with pytest.raises(RecordingError, match="requires grad"):
+        torch.capture(chain)(x.clone().requires_grad_(), x)
+
+
+def test_index_errors_come_at_the_next_read() -> None:
+    table = torch.randn(5, 3)
+    look_up = torch.capture(lambda i: torch.nn.functional.embedding(i, table))
+    good = torch.tensor([0, 4])
+    for _ in range(3):
+        assert torch.equal(look_up(good), table[good])
+    out = look_up(torch.tensor([0, 9]))
+    with pytest.raises((IndexError, RuntimeError), match="out of"):
+        out.tolist()
+    assert torch.equal(look_up(good), table[good])
