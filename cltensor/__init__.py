@@ -55,8 +55,11 @@ from .size import Size
 
 from .tensor import Tensor, UntypedStorage  # isort: skip
 from . import creation  # isort: skip
-from . import cuda, legacy, linalg, nn, opencl, random, special  # isort: skip
+from . import amp, cuda, legacy, linalg, nn, opencl, random, special  # isort: skip
+from .amp import GradScaler, autocast  # isort: skip
 from .legacy import *
+from .placement import *
+from .switches import *
 
 from .ops import return_types  # isort: skip
 from .memory_format import (
@@ -85,12 +88,14 @@ from .random import (
 from .runtime.stats import STATS as _STATS  # isort: skip
 from .serialization import load, save  # isort: skip
 from .capture import capture  # isort: skip
+from .interchange import from_dlpack, to_dlpack  # isort: skip
 
 __version__ = "0.1.0"
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
 globals().update(_FUNCTIONS)
+globals().update(amp.SWITCHES)
 
 # Methods that torch also offers as functions.
 for _name in [
@@ -163,7 +168,17 @@ for _name in [
     "xlogy_",
 ]:
     globals()[_name] = getattr(Tensor, _name)
-for _name in ["celu", "selu", "rrelu", "cosine_similarity", "pairwise_distance"]:
+for _name in [
+    "celu",
+    "celu_",
+    "selu",
+    "selu_",
+    "rrelu",
+    "rrelu_",
+    "threshold_",
+    "cosine_similarity",
+    "pairwise_distance",
+]:
     if hasattr(nn.functional, _name):
         globals()[_name] = getattr(nn.functional, _name)
 del _name
@@ -236,3 +251,19 @@ def use_deterministic_algorithms(
 def are_deterministic_algorithms_enabled() -> _builtins.bool:
     """Return True: every kernel is deterministic."""
     return True
+
+
+# Loaded when first used: importing the package stays quick.
+_LATE = ("array_api", "distributions", "fft", "func", "optim", "signal", "testing", "utils")
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATE:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

@@ -479,7 +479,7 @@ class Tensor(AutogradMixin):
         return printing.tensor_str(self, tensor_contents)
 
     def __format__(self, spec: str) -> str:
-        if not self.shape and type(self) is Tensor and spec:
+        if not self.shape and type(self) is Tensor:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 

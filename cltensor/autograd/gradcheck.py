@@ -135,7 +135,7 @@ def _numerical(steps: _Steps, t: Any, sizes: Sequence[tuple[int, bool]], eps: fl
     ]
     for k in range(base.size):
         for unit in (1.0, 1j) if complex_in else (1.0,):
-            step = np.zeros_like(base)
+            step = np.zeros_like(base, order="C")
             step.reshape(-1)[k] = eps * unit
             for block, (_, c), slope in zip(made, sizes, steps.slope(t, base, step, eps)):
                 block[0, k] += slope.real.reshape(-1) * unit

@@ -98,8 +98,13 @@ library("bessel_i", "i0 i0e i1 i1e")
 library("bessel_j", "j0 j1 y0 y1")
 library("bessel_k", "k0 k0e k1 k1e")
 library("airy", "airy sj0")
+library(
+    "polynomials",
+    "chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_t shifted_u shifted_v shifted_w hermite_h hermite_he laguerre_l legendre_p",
+)
 library("philox", "philox_bits philox_more philox_below unit_log", vector=True)
 library("poisson", "poisson poisson_double")
+library("gamma_draw", "gamma_draw gamma_draw_double binomial_draw binomial_draw_double gamma_slope")
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,9 @@ def headers(program: Program, lanes: int) -> str:
         names.insert(0, "complex")
     if any(d.code in ("f16", "bf16", "c32") for d in used + [o[1] for o in program.outputs]):
         names.insert(0, "half")
-    double = any(d.reg in ("double", "double2") for d in used)
+    double = any(d.reg in ("double", "double2") for d in used) or any(
+        "double" in node.op.formula.text for node in program.nodes
+    )
     text = "#define CLT_DOUBLE 1\n" if double else ""
     return text + f"#define CLT_LANES {lanes}\n" + "".join(include(name) for name in names)
 

@@ -1,6 +1,45 @@
-"""`cltensor.nn`: the functions of networks, parameters and buffers."""
+"""`cltensor.nn`: modules, the functions of networks, parameters and buffers.
+
+Module classes are loaded when the first of them is asked for, so that a program without networks starts sooner.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from . import functional, parameter
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Parameter", "functional", "parameter"]
+if TYPE_CHECKING:
+    from . import init, modules, utils
+    from .modules import *
+
+_HERE = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "functional",
+    "init",
+    "modules",
+    "parameter",
+    "utils",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("init", "modules", "utils"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "__all__" or not name.startswith("_"):
+        classes = importlib.import_module(f"{__name__}.modules")
+        if name == "__all__":
+            return [*_HERE, *classes.__all__]
+        if name in classes.__all__:
+            value = globals()[name] = getattr(classes, name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

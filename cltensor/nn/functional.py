@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,34 @@ from ..ops import activation, normalization, norms
 from ..ops import dropout as dropping
 from ..ops import embedding as table
 from ..ops.activation import gelu, glu, hardshrink, prelu, softplus
+from ..ops.attention import scaled_dot_product_attention
+from ..ops.average_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+)
+from ..ops.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_tbc,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from ..ops.ctc import ctc_loss
+from ..ops.embedding_bag import embedding_bag
+from ..ops.fold import fold, unfold
+from ..ops.grid import affine_grid, grid_sample
+from ..ops.gumbel import gumbel_softmax
+from ..ops.interpolate import interpolate, upsample, upsample_bilinear, upsample_nearest
+from ..ops.local_norm import local_response_norm
 from ..ops.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -22,8 +51,31 @@ from ..ops.losses import (
 )
 from ..ops.mask import one_hot
 from ..ops.matmul import bilinear, linear
+from ..ops.max_pooling import (
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from ..ops.multihead import multi_head_attention_forward
 from ..ops.normalization import rms_norm
 from ..ops.padding import pad
+from ..ops.pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..ops.ranking import (
     cosine_embedding_loss,
     gaussian_nll_loss,
@@ -38,8 +90,12 @@ from ..ops.ranking import (
     triplet_margin_with_distance_loss,
 )
 from ..ops.row import FUNCTIONS
-from ..ops.softmax import log_softmax, softmax, softmin
+from ..ops.softmax import log_softmax as _log_softmax
+from ..ops.softmax import softmax as _softmax
 from ..tensor import Tensor
+from .linear_cross_entropy import linear_cross_entropy
+
+pdist = FUNCTIONS["pdist"]
 
 
 def _choose(row: Any, inplace: bool, *xs: Any) -> Tensor:
@@ -174,6 +230,41 @@ def _inplace(fn: Any) -> Any:
 relu_, leaky_relu_, elu_, selu_, celu_, hardtanh_, threshold_, rrelu_ = (
     _inplace(fn) for fn in (relu, leaky_relu, elu, selu, celu, hardtanh, threshold, rrelu)
 )
+
+
+# ------------------------------------------------------------------------------------------- softmax
+
+
+def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if input.ndim in (0, 1, 3) else 1
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Exponentials along `dim`, divided by their sum."""
+    dim = _implicit_dim("softmax", input, _stacklevel) if dim is None else dim
+    return _softmax(input, dim, dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """`softmax` of the negated input."""
+    dim = _implicit_dim("softmin", input, _stacklevel) if dim is None else dim
+    return _softmax(-input, dim, dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Logarithm of `softmax`, accurate for small probabilities."""
+    dim = _implicit_dim("log_softmax", input, _stacklevel) if dim is None else dim
+    return _log_softmax(input, dim, dtype)
 
 
 # ------------------------------------------------------------------------------------------- dropout
@@ -329,5 +420,6 @@ __all__ = [
         "normalization",
         "norms",
         "table",
+        "warnings",
     )
 ]

@@ -10,7 +10,14 @@ from typing import Any
 from .. import creation, printing
 from ..tensor import Tensor
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
 
 
 class _Marked(type):
@@ -78,3 +85,121 @@ class Buffer(Tensor, metaclass=_Marked):
 
 def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Any:
     return cls(data, requires_grad)
+
+
+_NO_SHAPE = (
+    "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to load an "
+    "uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their attributes."
+)
+
+
+class UninitializedTensorMixin:
+    """A tensor whose shape is not known yet: it may be moved and converted, and materialised once."""
+
+    cls_to_become: Any = None
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Take a shape, and memory with undefined contents; become an ordinary tensor of the kind."""
+        like = self._plain()
+        device = like.device if device is None else device
+        dtype = like.dtype if dtype is None else dtype
+        self.data = creation.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    def _plain(self) -> Tensor:
+        """Return the empty tensor behind this one."""
+        t = object.__new__(Tensor)
+        t.__dict__.update(self.__dict__)
+        t._requires = False
+        return t
+
+    @property
+    def data(self) -> Tensor:
+        """The empty tensor behind this one."""
+        return self._plain()
+
+    @data.setter
+    def data(self: Any, value: Tensor) -> None:
+        value = value._plain() if is_lazy(value) else value
+        Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+
+    @property
+    def shape(self) -> Any:
+        """Raise RuntimeError: there is none yet."""
+        raise RuntimeError(_NO_SHAPE)
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        self.__dict__["shape"] = value
+
+    def share_memory_(self) -> Any:
+        """Raise RuntimeError: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
+            "`module.share_memory()`."
+        )
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self: Any, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad,)
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            like = self._plain()
+            memo[id(self)] = type(self)(self.requires_grad, like.device, like.dtype)
+        return memo[id(self)]
+
+
+_MARKS = ("_is_buffer", "persistent")
+
+
+def _on_plain(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = getattr(self._plain(), name)(*args, **kwargs)
+        if isinstance(found, Tensor):
+            found.__dict__.update({k: v for k, v in self.__dict__.items() if k in _MARKS})
+            found.__class__ = type(self)
+        return found
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("to", "cpu", "cuda", "half", "float", "double", "bfloat16", "type", "detach", "size"):
+    setattr(UninitializedTensorMixin, _name, _on_plain(_name))
+
+
+def is_lazy(param: Any) -> bool:
+    """Tell whether a parameter or buffer waits for its shape."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
+    """A parameter whose shape is not known yet."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        """Make one; its device and dtype are those it will have."""
+        made = Parameter(creation.empty(0, device=device, dtype=dtype), requires_grad)
+        made.__class__ = cls
+        return made
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
+    """A buffer whose shape is not known yet."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:  # fmt: skip
+        """Make one; its device and dtype are those it will have."""
+        made = creation.empty(0, device=device, dtype=dtype).requires_grad_(requires_grad)
+        made.__class__ = cls
+        made.persistent = persistent
+        made._is_buffer = True
+        return made

@@ -28,9 +28,21 @@ for _name in (
     "pixel",
     "embedding_bag",
     "grid",
+    "ctc",
     "convolution",
+    "polynomials",
+    "differences",
+    "segments",
+    "positions",
+    "lowrank",
+    "lobpcg",
+    "host_loops",
+    "loss_numbers",
+    "ldl",
+    "histogramdd",
     "max_pooling",
     "average_pooling",
+    "recurrent",
 ):
     try:
         importlib.import_module(f"{__name__}.{_name}")

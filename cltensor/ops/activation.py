@@ -122,6 +122,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {input.shape[1] if input.ndim > 1 else 1}."
             )
         weight = weight.view(-1, *([1] * (input.ndim - 2))) if input.ndim > 1 else weight
+    elif input.ndim == 0:
+        weight = weight.reshape(())
     return prelu_row(input, weight)
 
 

@@ -258,6 +258,8 @@ def _update(
     dims: tuple[int, ...],
     momentum: float,
 ) -> None:
+    if x.numel() == 0:
+        return
     with no_grad():
         var, mean = FUNCTIONS["var_mean"](_wide(x.detach()), dims, correction=1)
         for running, value in ((running_mean, mean), (running_var, var)):

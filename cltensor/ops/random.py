@@ -514,4 +514,4 @@ def keep_mask(
     )
 
 
-from . import random_draw, random_fill  # noqa: E402, F401 - registers the rest
+from . import random_draw, random_fill, random_gamma  # noqa: E402, F401 - registers the rest

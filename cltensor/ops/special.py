@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from . import core
 from .arithmetic import where
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, Row
@@ -85,6 +86,8 @@ bessel_j0 = _row("bessel_j0", "j0(x)")
 bessel_j1 = _row("bessel_j1", "j1(x)")
 bessel_y0 = _row("bessel_y0", "y0(x)")
 bessel_y1 = _row("bessel_y1", "y1(x)")
+modified_bessel_i0 = _row("modified_bessel_i0", "i0(x)")
+modified_bessel_i1 = _row("modified_bessel_i1", "i1(x)")
 modified_bessel_k0 = _row("modified_bessel_k0", "k0(x)")
 modified_bessel_k1 = _row("modified_bessel_k1", "k1(x)")
 scaled_modified_bessel_k0 = _row("scaled_modified_bessel_k0", "k0e(x)")
@@ -109,8 +112,6 @@ gammaincc = Row(
 
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """Log of the multivariate gamma function of dimension p, for inputs above (p - 1) / 2."""
-    from . import core
-
     total = p * (p - 1) / 4 * math.log(math.pi)
     value = sum((lgamma(input - j / 2) for j in range(1, p)), lgamma(input)) + total
     return value if out is None else core.deliver(value, out, "mvlgamma", (input,))
@@ -123,7 +124,7 @@ for _name, _other in {
     "i0": "i0", "log1p": "log1p", "logit": "logit", "polygamma": "polygamma", "round": "round", "sinc": "sinc", "xlogy": "xlogy", "gammainc": "igamma", "gammaincc": "igammac",
 }.items():  # fmt: skip
     SPECIAL[_name] = FUNCTIONS[_other]
-SPECIAL["i1"] = lambda input, *, out=None: i1(input)
+SPECIAL["i1"] = lambda input, *, out=None: core.deliver(i1(input), out, "special_i1", (input,))
 for _name in ("softmax", "log_softmax", "logsumexp"):
     if _name in FUNCTIONS:
         SPECIAL[_name] = FUNCTIONS[_name]

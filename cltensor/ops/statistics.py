@@ -282,7 +282,7 @@ def histogram(
     if is_tensor(bins):
         edges = bins
     else:
-        low, high = _range("torch.histogram", x, *(range or (0.0, 0.0)), widen=0.5)
+        low, high = _range("torch.histogram", x, *(range or (0.0, 0.0)), 0.5)  # type: ignore[call-arg]
         edges = FUNCTIONS["linspace"](low, high, bins + 1, dtype=x.dtype, device=x.device)
     n = edges.numel() - 1
     inside = (x >= edges[0]) & (x <= edges[-1])

@@ -132,7 +132,7 @@ class TorchPickler(_Base):
         if module.partition(".")[0] in ("cltensor", "torch"):
             found = _torch_name(obj, module, name or getattr(obj, "__qualname__", obj.__name__))
             if found is not None:
-                self.save_name(found)
+                self.save(found)  # which knows it if it was written before
                 return
         super().save_global(obj, name)
 

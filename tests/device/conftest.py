@@ -18,6 +18,17 @@ def _default_device(dev: Any) -> Iterator[None]:
     cltensor.set_default_device(None)
 
 
+@pytest.fixture(autouse=True)
+def _no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing but the LAPACK family computes on the host; its tests carry the mark `lapack`."""
+    from cltensor.runtime import STATS
+
+    before = STATS.host_ops
+    yield
+    if request.node.get_closest_marker("lapack") is None:
+        assert STATS.host_ops == before, "computed on the host"
+
+
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run every op at once: compositions of the same few operators then share kernels instead of building their own."""

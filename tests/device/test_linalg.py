@@ -13,7 +13,7 @@ from support import data
 import cltensor as torch
 from cltensor import linalg
 
-pytestmark = pytest.mark.usefixtures("one_by_one")
+pytestmark = [pytest.mark.usefixtures("one_by_one"), pytest.mark.lapack]
 
 
 def close(found: Any, expected: Any, tol: float = 1e-5) -> None:

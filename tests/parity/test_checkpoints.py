@@ -131,3 +131,137 @@ def test_parameters() -> None:
     assert type(first) is type(second) is th.nn.Parameter
     assert (first.requires_grad, second.requires_grad) == (True, False)
     assert first.tolist() == [1, 1]
+
+
+# ------------------------------------------------------------------------------------- many structures, both ways
+
+
+def _optimizer(torch: Any) -> Any:
+    state = {"step": torch.tensor(3.0), "exp_avg": torch.ones(2), "max_exp_avg_sq": None}
+    groups = [{"lr": 1e-3, "betas": (0.9, 0.999), "amsgrad": False, "params": [0, 1]}]
+    return {"state": {0: state, 1: {}}, "param_groups": groups}
+
+
+def _with_metadata(torch: Any) -> Any:
+    made = OrderedDict([("0.weight", torch.ones(2, 2)), ("0.bias", torch.zeros(2))])
+    made._metadata = OrderedDict([("", {"version": 1}), ("0", {"version": 2})])  # type: ignore[attr-defined]
+    return made
+
+
+def _shared(torch: Any) -> Any:
+    base = torch.arange(24.0).reshape(2, 3, 4)
+    views = [base[1], base.permute(2, 0, 1), base[..., ::2], base[0].diagonal(), base[:0]]
+    return {"all": base, "views": views}
+
+
+def _again(torch: Any) -> Any:
+    made: list[Any] = [torch.ones(1)]
+    made.append((made[0], {"again": made[0]}))
+    return made
+
+
+STRUCTURES: dict[str, Any] = {
+    "none": lambda t: None,
+    "true": lambda t: True,
+    "small int": lambda t: [0, 1, 255, 256, 65535, 65536, -1, -(2**31)],
+    "large int": lambda t: [2**31, 2**63, -(2**63), 2**200, -(2**200)],
+    "float": lambda t: [0.0, -0.0, 1e308, 5e-324, float("inf")],
+    "complex": lambda t: 1 - 2j,
+    "text": lambda t: ["", "a", "ü€😀", "x" * 300, "line\nbreak"],
+    "bytes": lambda t: [b"\x00\xff", b"y" * 300],
+    "bytearray": lambda t: bytearray(b"abc"),
+    "empty list": lambda t: [],
+    "empty tuple": lambda t: (),
+    "empty dict": lambda t: {},
+    "tuples": lambda t: ((1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), ((), ((),))),
+    "long list": lambda t: list(range(2500)),
+    "long dict": lambda t: {i: str(i) for i in range(1500)},
+    "set": lambda t: {1, "a", (2, 3)},
+    "deep": lambda t: [[[[[[{"a": ({"b": [t.ones(1)]},)}]]]]]],
+    "ordered": lambda t: OrderedDict([("z", 1), ("a", 2)]),
+    "keys": lambda t: {1: "a", "b": 2, (3, 4): None, 2.5: True, None: 0},
+    "same object": lambda t: [a := [1, 2], a, a],
+    "size": lambda t: [t.Size([]), t.Size([0]), t.Size([2, 3, 4])],
+    "dtypes": lambda t: [t.float32, t.bfloat16, t.int64, t.bool, t.complex128, t.uint16],
+    "devices": lambda t: [t.device("cpu"), t.device("cuda"), t.device("cuda", 3)],
+    "0-dim": lambda t: t.tensor(7.25),
+    "0-dim bool": lambda t: t.tensor(True),
+    "empty": lambda t: t.zeros(0),
+    "empty 3d": lambda t: t.zeros(2, 0, 3),
+    "long tensor": lambda t: t.arange(5000),
+    "transposed": lambda t: t.arange(6.0).reshape(2, 3).t(),
+    "strided": lambda t: t.arange(20)[3::4],
+    "expanded": lambda t: t.ones(1, 3).expand(4, 3),
+    "offset": lambda t: t.arange(10.0)[7:],
+    "permuted": lambda t: t.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1),
+    "channels last": lambda t: t.ones(2, 4, 5, 3).permute(0, 3, 1, 2),
+    "diagonal": lambda t: t.arange(9.0).reshape(3, 3).diagonal(),
+    "unfolded": lambda t: t.arange(7.0).unfold(0, 3, 2),
+    "specials": lambda t: t.tensor([float("inf"), -float("inf"), -0.0, 1e-45]),
+    "requires grad": lambda t: t.ones(2, requires_grad=True),
+    "list of tensors": lambda t: [t.full((i,), float(i)) for i in range(20)],
+    "shared": _shared,
+    "twice": lambda t: [x := t.ones(3), x],
+    "two halves": lambda t: list(t.arange(8.0).chunk(2)),
+    "again": _again,
+    "parameter": lambda t: t.nn.Parameter(t.ones(2)),
+    "frozen parameter": lambda t: t.nn.Parameter(t.ones(2), requires_grad=False),
+    "parameter of a view": lambda t: t.nn.Parameter(t.arange(6.0).reshape(2, 3).t()),
+    "metadata": _with_metadata,
+    "optimizer": _optimizer,
+    "training": lambda t: {"epoch": 3, "model": _with_metadata(t), "optimizer": _optimizer(t), "best": 0.25, "args": {"lr": 0.1}},
+    "scheduler": lambda t: {"base_lrs": [0.1], "last_epoch": 2, "_step_count": 3, "_last_lr": [0.05]},
+    **{f"dtype {name}": lambda t, name=name: t.tensor([[1, 0], [0, 1]]).to(getattr(t, name)).t() for name in [*DTYPES, *NEWER, "float32"]},
+}  # fmt: skip
+
+
+def _same(a: Any, b: Any) -> None:
+    if hasattr(b, "detach"):
+        facts = [
+            (t.shape, t.stride(), t.storage_offset(), str(t.dtype), t.requires_grad) for t in (a, b)
+        ]
+        assert facts[0] == facts[1]
+        assert a.tolist() == b.tolist()
+        assert type(a).__name__ == type(b).__name__
+    elif isinstance(b, (list, tuple)):
+        assert type(a).__name__ == type(b).__name__
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            _same(x, y)
+    elif isinstance(b, dict):
+        assert type(a) is type(b)
+        assert list(a) == list(b)
+        for key, value in b.items():
+            _same(a[key], value)
+        assert getattr(a, "_metadata", None) == getattr(b, "_metadata", None)
+    elif type(b).__module__.partition(".")[0] in ("torch", "cltensor"):
+        assert str(a) == str(b)
+    else:
+        assert a == b
+        assert type(a) is type(b)
+
+
+def _storages(value: Any, seen: list[int]) -> list[int]:
+    """Which tensors share memory: the address of each one's storage, numbered in order of appearance."""
+    if hasattr(value, "untyped_storage"):
+        if value.numel():
+            seen.append(value.untyped_storage().data_ptr())
+    elif isinstance(value, (list, tuple, dict)):
+        for v in value.values() if isinstance(value, dict) else value:
+            _storages(v, seen)
+    return [seen.index(p) for p in seen]
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_structures(name: str, tmp_path: Path) -> None:
+    make, path = STRUCTURES[name], tmp_path / "x.pt"
+    ours, theirs = make(ct), make(th)
+    save(ours, path)
+    found = th.load(path, weights_only=True)
+    _same(found, theirs)
+    assert _storages(found, []) == _storages(theirs, [])
+    th.save(theirs, path)
+    back = load(path)
+    _same(back, ours)
+    assert _storages(back, []) == _storages(ours, [])
+    _same(load(path, weights_only=False, map_location="cpu"), ours)

@@ -12,6 +12,9 @@ from parity.oracle import assert_same_error, evaluate
 from support import data
 
 TABLE = """
+torch.nn.functional.scaled_dot_product_attention(a, a.double(), a)  ## Expected query, key, and value to have the same dtype, but got query.dtype: float key.dtype: double
+torch.lstm_cell(a, (a, a), torch.ones(16, 5), torch.ones(16, 4))  ## input has inconsistent input_size: got 4 expected 5
+torch.nn.LSTM(4, 0)                             ## hidden_size must be greater than zero
 a + torch.ones(2, 5)                            ## The size of tensor a (4) must match the size of tensor b (5) at non-singleton dimension 1
 a * torch.ones(2, 4)                            ## The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0
 torch.where(m, a, torch.ones(5))                ## must match the size of tensor b (5) at non-singleton dimension
@@ -175,7 +178,17 @@ torch.nn.functional.linear(a, torch.ones(2, 3))                ## mat1 and mat2 
 torch.nn.functional.layer_norm(a, (3,))         ## Given normalized_shape=[3], expected input with shape [*, 3], but got input of size[3, 4]
 torch.nn.functional.dropout(a, 2.0)             ## dropout probability has to be between 0 and 1, but got 2.0
 torch.nn.functional.softmax(a, 5)               ## Dimension out of range
+torch.nn.functional.conv1d(a, a.view(2, 2, 3))  ## Given groups=1, weight of size [2, 2, 3], expected input[1, 3, 4] to have 2 channels, but got 3 channels instead
+torch.nn.functional.conv1d(a, a[:, :, None].double())          ## Given groups=1, weight of size [3, 4, 1], expected input[1, 3, 4] to have 4 channels
+torch.nn.functional.conv_transpose1d(a, a.view(3, 2, 2), stride=2, output_padding=2)  ## output padding must be smaller than either stride or dilation
+torch.nn.functional.unfold(a[None], 4)          ## Given input with spatial size (3, 4), kernel_size=(4, 4), dilation=(1, 1), padding=(0, 0)
 torch.nn.functional.one_hot(torch.tensor([3]), 2)  ## Class values must be smaller than num_classes.
+torch.nn.functional.interpolate(a, size=(2,))   ## Input and output must have the same number of spatial dimensions
+torch.nn.functional.interpolate(a[None], size=2, mode='bilinear')  ## Got 3D input, but bilinear mode needs 4D input
+torch.nn.functional.grid_sample(a[None, None], a.view(1, 2, 3, 2)[..., :1])  ## expected grid to have size 2 in last dimension
+torch.nn.functional.pixel_shuffle(a[None], 2)   ## divisible by the square of upscale_factor
+torch.nn.functional.embedding_bag(torch.tensor([5]), a, torch.tensor([0]))  ## Index 0 of input takes value 5 which is not in the valid range [0, 3)
+torch.nn.functional.ctc_loss(a[:, None], torch.tensor([[1]]), (4,), (1,))   ## Expected input_lengths to have value at most 3, but got value 4
 torch.nn.functional.pad(v, (1, 1, 1, 1))        ## Padding length should be less than or equal to two times the input dimension
 torch.nn.functional.mse_loss(a, a, reduction='x')  ## x is not a valid value for reduction
 a.foo                                           ## 'Tensor' object has no attribute 'foo'
@@ -186,6 +199,18 @@ a + 'x'                                         ## unsupported operand type(s) f
 a + None                                        ## unsupported operand type(s) for +
 torch.exp(1.0)                                  ## exp(): argument 'input' (position 1) must be Tensor, not float
 torch.exp([1.0])                                ## exp(): argument 'input' (position 1) must be Tensor, not list
+torch.fft.fft(a, n=0)                           ## Invalid number of data points (0) specified
+torch.fft.fft(a, norm='no')                     ## Invalid normalization mode: "no"
+torch.fft.fft(a, dim=2)                         ## Dimension out of range (expected to be in range of [-2, 1], but got 2)
+torch.fft.rfft(a + 0j)                          ## rfft expects a real input tensor, but got ComplexFloat
+torch.fft.fftn(a, s=(1, 2, 3))                  ## Got shape with 3 values but input tensor only has 2 dimensions.
+torch.fft.fft2(a, s=(2,))                       ## When given, dim and shape arguments must have the same length
+torch.fft.fftn(a, dim=(0, 0))                   ## FFT dims must be unique
+torch.fft.fft(a, out=a)                         ## fft expects a complex output tensor, but got Float
+torch.stft(v, 2)                                ## stft requires the return_complex parameter be given for real inputs
+torch.stft(v, 9, center=False, return_complex=True)  ## expected 0 < n_fft < 4, but got n_fft=9
+torch.istft(a, 4)                               ## istft requires a complex-valued input tensor
+torch.signal.windows.hann(-1)                   ## general_cosine requires non-negative window length, got M=-1
 torch.cat(a)                                    ## cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor
 """
 

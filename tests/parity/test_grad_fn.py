@@ -11,6 +11,8 @@ from support import ct, data
 # x, y (3, 4); p the same, positive; v (4,), s 0-dim; q (3, 3) definite; b3 (2, 3, 4): all require grad.
 # c is a constant like x, i an index tensor, m a mask.
 TABLE = """
+torch.nn.functional.scaled_dot_product_attention(b3[None], b3[None], b3[None])
+torch.gru_cell(x, y, torch.cat([x, y, x, y]), torch.cat([y, x, y, x]))
 x + y
 x + 1
 1 + x
@@ -54,6 +56,13 @@ p.sqrt()
 p.rsqrt()
 p.reciprocal()
 x.square()
+torch.fft.fft(x)
+torch.fft.ifft(x)
+torch.fft.fft2(x)
+torch.fft.rfft(x, n=3)
+torch.fft.irfft(x)
+torch.fft.ihfftn(x)
+torch.fft.fftshift(x)
 x.sin()
 x.cos()
 x.tan()
@@ -313,6 +322,14 @@ F.dropout(x, 0.5)
 F.dropout(x, 0.5, training=False)
 F.pad(x, (1, 1))
 F.one_hot(i) * s
+F.interpolate(b3, scale_factor=2)
+F.interpolate(b3[None], 3, mode='bilinear')
+F.grid_sample(b3[None], b3.view(1, 3, 4, 2), align_corners=True)
+F.affine_grid(b3.view(4, 2, 3), (4, 1, 2, 2), align_corners=False)
+F.pixel_unshuffle(b3[:, :2], 2)
+F.channel_shuffle(b3, 3)
+F.embedding_bag(i, x, torch.tensor([0]))
+F.ctc_loss(b3, torch.tensor([[1], [2], [1]]), (2, 2, 2), (1, 1, 1), reduction='none')
 x.clone().add_(1)
 x.clone().mul_(y)
 x.clone().zero_()
@@ -331,6 +348,14 @@ assign(x.clone(), 0, v)
 assign(x.clone(), m, 0.0)
 assign(x.clone(), i, y)
 changed_view(x.clone())
+F.conv1d(b3, b3[:, :, :2], v[:2])
+F.conv2d(b3[None], b3.view(3, 2, 2, 2), padding=1)
+F.conv2d(b3, b3.view(3, 2, 2, 2))
+F.conv3d(b3[None, None], b3.view(3, 1, 2, 2, 2))
+F.conv_transpose1d(b3, b3.view(3, 4, 2))
+torch.conv_tbc(b3, b3.view(2, 4, 3), v[:3], 1)
+F.unfold(b3[None], 2)
+F.fold(b3.view(12, 2), (3, 2), 2)
 """
 
 
@@ -411,6 +436,7 @@ x.pow(2).sum(0)
 torch.matmul(x, v)
 x.clone().mul_(y)
 x.softmax(1).log()
+F.conv1d(b3, b3[:, :, :2].exp(), v[:2])
 """
 
 

@@ -1,0 +1,160 @@
+/* Gamma and binomial numbers by rejection, and the derivative of a gamma number by its shape. An attempt is a block of the
+   element's own Philox counter, so the result depends on index, seed and offset alone. Parameters arrive, and gamma numbers
+   leave, as bit patterns of a float (or double), because a node's operands all have one type. */
+static inline ulong clt_draw_mix(ulong index, ulong seed, ulong offset, uint block, ulong *second) {
+  const ulong at = index + offset;
+  uint a = (uint)at, b = (uint)(at >> 32), c = block, d = 0x67616d6du, k = (uint)seed, l = (uint)(seed >> 32);
+  for (int round = 0; round < 10; round++) {
+    const ulong p = (ulong)a * 0xD2511F53u, q = (ulong)c * 0xCD9E8D57u;
+    a = (uint)(q >> 32) ^ b ^ k;
+    c = (uint)(p >> 32) ^ d ^ l;
+    b = (uint)q;
+    d = (uint)p;
+    k += 0x9E3779B9u;
+    l += 0xBB67AE85u;
+  }
+  *second = ((ulong)d << 32) | c;
+  return ((ulong)b << 32) | a;
+}
+#define CLT_DRAW_F(c) c##f
+#define CLT_DRAW_D(c) c
+#define CLT_DRAW_UNIT_F(w) (((float)(uint)((w) >> 41) + 0.5f) * 1.1920928955078125e-07f)
+#define CLT_DRAW_UNIT_D(w) (((double)((w) >> 12) + 0.5) * 2.220446049250313e-16)
+
+/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */
+#define CLT_GAMMA_DRAW(NAME, T, FROM, INTO, LEAST, UNIT, K)                                                                    \
+  static inline long NAME(long index, long seed, long offset, long bits) {                                                     \
+    T shape = FROM(bits), boost = 1;                                                                                           \
+    ulong w, v;                                                                                                                \
+    if (!(shape > 0)) return (long)INTO(shape == 0 ? (T)0 : (T)NAN);                                                           \
+    if (shape < 1) {                                                                                                           \
+      w = clt_draw_mix(index, seed, offset, 0, &v);                                                                            \
+      boost = pow(UNIT(w), 1 / shape);                                                                                         \
+      shape += 1;                                                                                                              \
+    }                                                                                                                          \
+    const T d = shape - K(0.333333333333333333), c = 1 / sqrt(9 * d);                                                          \
+    T cube = 1;                                                                                                                \
+    for (uint attempt = 1; attempt < 256; attempt++) {                                                                         \
+      w = clt_draw_mix(index, seed, offset, 2 * attempt, &v);                                                                  \
+      const T x = sqrt(-2 * log(UNIT(w))) * cos(K(6.28318530717958648) * UNIT(v)), y = 1 + c * x;                              \
+      if (y <= 0) continue;                                                                                                    \
+      cube = y * y * y;                                                                                                        \
+      w = clt_draw_mix(index, seed, offset, 2 * attempt + 1, &v);                                                              \
+      const T u = UNIT(w);                                                                                                     \
+      if (u < 1 - K(0.0331) * x * x * x * x || log(u) < K(0.5) * x * x + d * (1 - cube + log(cube))) break;                    \
+    }                                                                                                                          \
+    return (long)INTO(fmax(boost * d * cube, (T)LEAST));                                                                       \
+  }
+#define CLT_FROM_F(b) as_float((int)(b))
+#define CLT_INTO_F(x) as_int((float)(x))
+CLT_GAMMA_DRAW(gamma_draw_long, float, CLT_FROM_F, CLT_INTO_F, FLT_MIN, CLT_DRAW_UNIT_F, CLT_DRAW_F)
+
+/* What Stirling's formula leaves out of log(k!). */
+#define CLT_BINOMIAL(NAME, T, FROM, UNIT, K)                                                                                   \
+  static inline T clt_stirling_##T(T k) {                                                                                      \
+    const T r = 1 / ((k + 1) * (k + 1));                                                                                       \
+    return (K(0.0833333333333333333) - (K(0.00277777777777777778) - K(0.000793650793650793651) * r) * r) / (k + 1);            \
+  }                                                                                                                            \
+  static inline long NAME(long index, long seed, long offset, long count_bits, long p_bits) {                                  \
+    const T count = FROM(count_bits), given = FROM(p_bits);                                                                    \
+    ulong w, v;                                                                                                                \
+    if (!(count > 0) || !(given > 0)) return 0;                                                                                \
+    if (given >= 1) return (long)count;                                                                                        \
+    const T p = given > K(0.5) ? 1 - given : given, q = 1 - p;                                                                 \
+    T found = 0;                                                                                                               \
+    if (count * p < 10) { /* count the successes by the gaps between them */                                                   \
+      const T scale = 1 / log1p(-p);                                                                                           \
+      T at = 0;                                                                                                                \
+      for (uint block = 0; block < 256; block++) {                                                                             \
+        w = clt_draw_mix(index, seed, offset, block, &v);                                                                      \
+        at += ceil(log(UNIT(w)) * scale);                                                                                      \
+        if (at > count) break;                                                                                                 \
+        found += 1;                                                                                                            \
+        at += ceil(log(UNIT(v)) * scale);                                                                                      \
+        if (at > count) break;                                                                                                 \
+        found += 1;                                                                                                            \
+      }                                                                                                                        \
+    } else { /* BTRS: Hoermann, "The generation of binomial random variates", 1993 */                                          \
+      const T root = sqrt(count * p * q), b = K(1.15) + K(2.53) * root, a = K(-0.0873) + K(0.0248) * b + K(0.01) * p;          \
+      const T c = count * p + K(0.5), vr = K(0.92) - K(4.2) / b, alpha = (K(2.83) + K(5.1) / b) * root, r = p / q;             \
+      const T m = floor((count + 1) * p);                                                                                      \
+      found = m;                                                                                                               \
+      for (uint attempt = 0; attempt < 1024; attempt++) {                                                                      \
+        w = clt_draw_mix(index, seed, offset, attempt, &v);                                                                    \
+        const T u = UNIT(w) - K(0.5), y = UNIT(v), us = K(0.5) - fabs(u), k = floor((2 * a / us + b) * u + c);                 \
+        if (k < 0 || k > count) continue;                                                                                      \
+        found = k;                                                                                                             \
+        if (us >= K(0.07) && y <= vr) break;                                                                                   \
+        const T bound = (m + K(0.5)) * log((m + 1) / (r * (count - m + 1))) +                                                  \
+                        (count + 1) * log((count - m + 1) / (count - k + 1)) +                                                 \
+                        (k + K(0.5)) * log(r * (count - k + 1) / (k + 1)) + clt_stirling_##T(m) +                              \
+                        clt_stirling_##T(count - m) - clt_stirling_##T(k) - clt_stirling_##T(count - k);                       \
+        if (log(y * alpha / (a / (us * us) + b)) <= bound) break;                                                              \
+        found = m;                                                                                                             \
+      }                                                                                                                        \
+    }                                                                                                                          \
+    return (long)(given > K(0.5) ? count - found : found);                                                                     \
+  }
+CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_UNIT_F, CLT_DRAW_F)
+
+/* dx/da of a gamma number x of shape a, at a fixed quantile: -(dP/da) / p. Below the mean P is a series of positive terms, above
+   it Q is a continued fraction; each is differentiated along. For large a: the Cornish-Fisher expansion
+   x = a + z sqrt(a) + (z^2 - 1)/3 + (z^3 - 7z)/(36 sqrt(a)) - ... */
+#define CLT_GAMMA_SLOPE(T, STOP, K)                                                                                            \
+  static inline T clt_slope_digamma_##T(T a) {                                                                                 \
+    T sum = 0;                                                                                                                 \
+    for (; a < 10; a += 1) sum -= 1 / a;                                                                                       \
+    const T r = 1 / (a * a);                                                                                                   \
+    return sum + log(a) - K(0.5) / a -                                                                                         \
+           r * (K(0.0833333333333333333) - r * (K(0.00833333333333333333) - r * (K(0.00396825396825396825) -                   \
+           r * (K(0.00416666666666666667) - r * K(0.00757575757575757576)))));                                                 \
+  }                                                                                                                            \
+  static inline T gamma_slope_##T(T x, T a) {                                                                                  \
+    if (!(x > 0) || !(a > 0) || isinf(x)) return x == 0 ? 0 : (T)NAN;                                                          \
+    if (a > 1000) {                                                                                                            \
+      const T s = 1 / sqrt(a);                                                                                                 \
+      T z = (x - a) * s;                                                                                                       \
+      for (int k = 0; k < 4; k++) {                                                                                            \
+        const T off = a + z / s + (z * z - 1) / 3 + (z * z - 7) * z * s / 36 - x;                                              \
+        z -= off * s / (1 + K(0.666666666666666667) * z * s);                                                                  \
+      }                                                                                                                        \
+      return 1 + K(0.5) * z * s - (z * z - 7) * z * s * s * s / 72;                                                            \
+    }                                                                                                                          \
+    const T rest = log(x) - clt_slope_digamma_##T(a);                                                                          \
+    if (x < a + 1) {                                                                                                           \
+      T term = 1, n = a, harmonic = 1 / a, sum = rest - harmonic;                                                              \
+      for (int k = 0; k < 2000; k++) {                                                                                         \
+        n += 1;                                                                                                                \
+        term *= x / n;                                                                                                         \
+        harmonic += 1 / n;                                                                                                     \
+        const T step = term * (rest - harmonic);                                                                               \
+        sum += step;                                                                                                           \
+        if (term * harmonic < STOP) break;                                                                                     \
+      }                                                                                                                        \
+      return -x / a * sum;                                                                                                     \
+    }                                                                                                                          \
+    /* Lentz's method for h = 1/(b0 + a1/(b1 + ...)), carrying the derivatives of c, d and h by a. */                          \
+    T b = x + 1 - a, c = K(1e30), dc = 0, d = 1 / b, dd = d * d, h = d, dh = dd;                                               \
+    for (int k = 1; k < 2000; k++) {                                                                                           \
+      const T an = -k * (k - a);                                                                                               \
+      b += 2;                                                                                                                  \
+      const T down = an * d + b, ddown = k * d + an * dd - 1;                                                                  \
+      d = 1 / down;                                                                                                            \
+      dd = -ddown * d * d;                                                                                                     \
+      dc = (k - an * dc / c) / c - 1;                                                                                          \
+      c = b + an / c;                                                                                                          \
+      const T step = c * d, dstep = dc * d + c * dd;                                                                           \
+      dh = dh * step + h * dstep;                                                                                              \
+      h *= step;                                                                                                               \
+      if (fabs(step - 1) < STOP && fabs(h * dstep) < STOP * fabs(dh)) break;                                                   \
+    }                                                                                                                          \
+    return x * (h * rest + dh);                                                                                                \
+  }
+CLT_GAMMA_SLOPE(float, 1e-8f, CLT_DRAW_F)
+#ifdef CLT_DOUBLE
+#define CLT_FROM_D(b) as_double(b)
+#define CLT_INTO_D(x) as_long((double)(x))
+CLT_GAMMA_DRAW(gamma_draw_double_long, double, CLT_FROM_D, CLT_INTO_D, DBL_MIN, CLT_DRAW_UNIT_D, CLT_DRAW_D)
+CLT_BINOMIAL(binomial_draw_double_long, double, CLT_FROM_D, CLT_DRAW_UNIT_D, CLT_DRAW_D)
+CLT_GAMMA_SLOPE(double, 1e-17, CLT_DRAW_D)
+#endif

@@ -1,0 +1,159 @@
+"""How listed ops learn of autocast: at its first use they are replaced, wherever users find them, by ones that ask for it.
+
+Before that, and for every other op, autocast costs nothing. Knows the namespaces, not the ops.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import dtypes
+from ..dtypes import dtype
+from ..ops.row import FUNCTIONS, METHODS
+from ..tensor import Tensor
+from .lists import BANNED, DTYPE, LOWER, WIDEST, policies
+from .state import STATE
+
+_BANNED_TEXT = (
+    "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+    "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
+    "In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits\n"
+    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
+    "safe to autocast."
+)
+
+
+@functools.cache
+def install() -> None:
+    """Replace the listed ops, once."""
+    holders = _holders()
+    wrapped: dict[int, tuple[Callable, Callable]] = {}
+    for name, by_device in policies().items():
+        prefix, _, rest = name.partition("_")
+        for place, holder in holders:
+            local = rest if prefix == place and place in ("linalg", "fft") else name
+            found = vars(holder).get(local) if not isinstance(holder, dict) else holder.get(local)
+            if callable(found) and id(found) not in wrapped:
+                wrapped[id(found)] = (found, _wrapper(found, by_device))
+    for _, holder in holders:
+        names = holder if isinstance(holder, dict) else dict(vars(holder))
+        for name, value in list(names.items()):
+            new = wrapped.get(id(value))
+            if new is None:
+                continue
+            if isinstance(holder, dict):
+                holder[name] = new[1]
+            else:
+                setattr(holder, name, new[1])
+
+
+def _holders() -> list[tuple[str, Any]]:
+    """Where users find functions: modules, the Tensor class, and the tables of all ops."""
+    root = sys.modules[__package__.partition(".")[0]]
+    found: list[tuple[str, Any]] = [("", root), ("", Tensor), ("", FUNCTIONS), ("", METHODS)]
+    for path in ("nn.functional", "linalg", "fft", "special"):
+        module = sys.modules.get(f"{root.__name__}.{path}")
+        if module is not None:
+            found.append((path, module))
+    return found
+
+
+def _wrapper(fn: Callable, by_device: Mapping[str, str]) -> Callable:
+    @functools.wraps(fn)
+    def cast_first(*args: Any, **kwargs: Any) -> Any:
+        if not STATE.active:
+            return fn(*args, **kwargs)
+        return _run(fn, by_device, args, kwargs)
+
+    return cast_first
+
+
+def _run(
+    fn: Callable, by_device: Mapping[str, str], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    first = _first_tensor((*args, *kwargs.values()))
+    place = None if first is None else "cpu" if first.device.type == "cpu" else "cuda"
+    policy = by_device.get(place) if place is not None and STATE.enabled[place] else None
+    if policy is None or kwargs.get("out") is not None:
+        return fn(*args, **kwargs)
+    assert place is not None
+    if policy == BANNED:
+        raise RuntimeError(_BANNED_TEXT)
+    if policy == DTYPE:
+        if _eligible(first, place) and kwargs.get("dtype") is None and not _names_dtype(args):
+            kwargs = {**kwargs, "dtype": dtypes.float32}
+    else:
+        target = dtypes.float32
+        if policy == LOWER:
+            target = STATE.dtypes[place]
+        elif policy == WIDEST:
+            target = _widest((*args, *kwargs.values()), place, STATE.dtypes[place])
+        args = tuple([_cast(a, place, target) for a in args])
+        kwargs = {name: _cast(a, place, target) for name, a in kwargs.items()}
+    STATE.active = False  # what the op is made of is not cast again
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        STATE.active = any(STATE.enabled.values())
+
+
+def _names_dtype(args: tuple[Any, ...]) -> bool:
+    return any(isinstance(a, dtype) for a in args)
+
+
+def _first_tensor(values: Any) -> Any:
+    for value in values:
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, (list, tuple)):
+            found = _first_tensor(value)
+            if found is not None:
+                return found
+    return None
+
+
+def _eligible(value: Any, place: str) -> bool:
+    """Whether autocast may change a value: a real floating tensor on the device type, not float64."""
+    return (
+        isinstance(value, Tensor)
+        and value.dtype.is_floating_point
+        and value.dtype is not dtypes.float64
+        and (value.device.type == "cpu") == (place == "cpu")
+    )
+
+
+def _widest(values: Any, place: str, lower: dtype) -> dtype:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            if _widest(value, place, lower) is dtypes.float32:
+                return dtypes.float32
+        elif _eligible(value, place) and value.dtype is dtypes.float32:
+            return dtypes.float32
+    return lower
+
+
+def _cast(value: Any, place: str, target: dtype) -> Any:
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(_cast(v, place, target) for v in value)
+    if not _eligible(value, place) or value.dtype is target:
+        return value
+    if STATE.cache and value.requires_grad and value.is_leaf and value.dtype is dtypes.float32:
+        return _kept_cast(value, target)
+    return value.to(target)
+
+
+def _kept_cast(value: Tensor, target: dtype) -> Tensor:
+    """A parameter's low-precision copy, made once until autocast ends."""
+    from ..autograd.mode import GRAD
+
+    known = STATE.casts.get(id(value))
+    if known is not None and known[0]() is value and known[1].dtype is target:
+        return known[1]
+    made = value.to(target)
+    if GRAD.enabled:  # a copy made without history would cut the graph of a later use
+        STATE.casts[id(value)] = (weakref.ref(value), made)
+    return made

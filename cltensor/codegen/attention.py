@@ -1,0 +1,409 @@
+"""The attention family: softmax(q k^T * scale + mask) v and its gradients, tile by tile, without a matrix of scores.
+
+Operands have three batch dims (stride 0 where broadcast), then rows and columns, of any strides. Owns the schedules, the
+division into tasks and the scratch memory. A kernel's key is dtypes and kind of mask, never a size. Knows nothing of
+tensors, of dropout or of the gradient of a mask.
+
+The sums' logarithms that `forward` returns are +inf for rows that see nothing: their probabilities are then zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..layouts import contiguous_strides, numel
+from .operand import Operand
+from .product import (
+    LONG,
+    SCALARS,
+    WIDE,
+    Access,
+    access_variables,
+    accumulator,
+    built,
+    ceil_div,
+    tile,
+)
+from .source import include, render
+
+if TYPE_CHECKING:
+    from ..dtypes import dtype
+    from ..runtime import Backend, Buffer
+
+INT = np.int32
+CHUNK_TILES = 8  # register tiles in a chunk of query rows
+CHUNKS = 8  # chunks of rows a task holds at most
+PAD = 16  # numbers between rows in scratch, lest a column of a tile fall on few cache sets
+GPU_BLOCK = 16  # rows of a tile of a work-group
+GPU_WIDTH = 256  # the widest head a work-group has local memory and registers for
+
+
+def takes(
+    backend: Backend,
+    dt: dtype,
+    batch: tuple[int, ...],
+    length: int,
+    keys: int,
+    width: int,
+    depth: int,
+) -> bool:
+    """Tell whether the kernels handle these sizes; empty and enormous ones are left to plain ops."""
+    if len(batch) > 3 or not numel(batch) * length * keys * width * depth:
+        return False
+    if max(length, keys) >= 1 << 27 or max(width, depth) >= 1 << 16:
+        return False
+    return backend.info.kind == "cpu" or _gpu_takes(backend, dt, width, depth)
+
+
+def forward(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    causal: bool,
+    scale: float,
+    *,
+    schedule: str | None = None,
+) -> tuple[Operand, Operand]:
+    """Compute (out, lse) for q [B, B', B'', L, E], k [..., S, E], v [..., S, Ev], mask [..., L, S] (bool or float).
+
+    `out` has q's dtype and lies with the rows outside the last two batch dims, as attention heads are wanted next; `lse` is
+    dense, of the accumulating type. `schedule` is "cpu" or "gpu"; by default the device decides.
+    """
+    cpu = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
+    out = _result(backend, q, q.dtype, v.shape[-1])
+    wide = WIDE[accumulator(q.dtype)]
+    shape = q.shape[:-1]
+    lse = Operand(
+        backend.alloc(numel(shape) * wide.itemsize), wide, shape, contiguous_strides(shape)
+    )
+    (_forward_cpu if cpu else _forward_gpu)(backend, q, k, v, mask, causal, scale, out, lse.buffer)
+    return out, lse
+
+
+def backward(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    g: Operand,
+    lse: Operand,
+    delta: Operand,
+    causal: bool,
+    scale: float,
+    want_q: bool = True,
+    want_k: bool = True,
+    *,
+    schedule: str | None = None,
+) -> tuple[Operand, Operand, Operand]:
+    """Compute the gradients of q, k and v from that of `out`; they have the joint batch dims and the accumulating type.
+
+    `delta` [..., L] is the sum of out * g along each row. What is not wanted (queries; keys and values) is left undefined.
+    """
+    cpu = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
+    wide = WIDE[accumulator(q.dtype)]
+    made = (
+        _result(backend, q, wide, q.shape[-1], q.shape[:-2]),
+        _result(backend, k, wide, k.shape[-1], q.shape[:-2]),
+        _result(backend, v, wide, v.shape[-1], q.shape[:-2]),
+    )
+    run = _backward_cpu if cpu else _backward_gpu
+    run(backend, q, k, v, mask, g, lse, delta, causal, scale, want_q, want_k, made)
+    return made
+
+
+# ---- what the schedules share
+
+
+def _result(
+    backend: Backend, like: Operand, dt: dtype, cols: int, batch: tuple[int, ...] | None = None
+) -> Operand:
+    """Allocate rows for an operand: dense where it is, else with the rows outside the heads."""
+    shape = (*(like.shape[:-2] if batch is None else batch), like.shape[-2], cols)
+    buffer = backend.alloc(numel(shape) * dt.itemsize)
+    if batch is not None and _straight(like):
+        return Operand(buffer, dt, shape, contiguous_strides(shape))
+    heads = next((d for d in (1, 2) if shape[d - 1] != 1), 2)
+    rows, inner = shape[3], shape[heads:3]
+    strides = list(contiguous_strides((*shape[:heads], rows, *inner, cols)))
+    return Operand(
+        buffer, dt, shape, (*strides[:heads], *strides[heads + 1 : 4], strides[heads], 1)
+    )
+
+
+def _straight(x: Operand) -> bool:
+    wanted = contiguous_strides(x.shape)
+    return all(n == 1 or a == b for n, a, b in zip(x.shape, x.strides, wanted, strict=True))
+
+
+def _mask_kind(mask: Operand | None) -> str:
+    return "" if mask is None else "bool" if mask.dtype is dtypes.bool else "float"
+
+
+def _sides(
+    named: dict[str, Operand], rows_only: tuple[str, ...] = ()
+) -> tuple[list[str], list[Any], list[Any]]:
+    """Return the parameters, their types and the arguments that say where operands lie."""
+    texts: list[str] = []
+    types: list[Any] = []
+    args: list[Any] = []
+    for name, x in named.items():
+        steps = ("0", "1", "2", "r") if name in rows_only else ("0", "1", "2", "r", "c")
+        texts.append(f"__global const {x.dtype.cl} *{name}")
+        texts += [f"const long {name}_{s}" for s in ("o", *steps)]
+        types += [None] + [LONG] * (1 + len(steps))
+        args += [x.buffer, x.offset, *x.strides]
+    return texts, types, args
+
+
+def _variables(q: Operand, mask: Operand | None, lanes: int) -> dict[str, Any]:
+    acc = accumulator(q.dtype)
+    found = access_variables(q.dtype, q.dtype, lanes)
+    if acc == "float":
+        heads = list(found["headers"])
+        if not any("CLT_LANES" in h for h in heads):
+            heads.insert(0, f"#define CLT_LANES {lanes}")
+        found["headers"] = [*heads, include("exp")]
+    found["mask"] = _mask_kind(mask)
+    found["mask_type"] = "" if mask is None else mask.dtype.cl
+    if mask is not None:
+        if mask.dtype.code == "bf16" and q.dtype.code != "bf16":
+            raise ValueError("a mask of 16 bits needs operands of its dtype")
+        found["mask_load"] = Access(mask.dtype.cl, acc, mask.dtype.code).load
+    else:
+        found["mask_load"] = None
+    return found
+
+
+def _name(kind: str, q: Operand, mask: Operand | None) -> str:
+    of = "" if mask is None else f"_mask_{mask.dtype.code}"
+    return f"attention_{kind}_{q.dtype.code}{of}"
+
+
+def _named(q: Operand, k: Operand, v: Operand, mask: Operand | None) -> dict[str, Operand]:
+    named = {"q": q, "k": k, "v": v}
+    return named if mask is None else {**named, "mask": mask}
+
+
+# ---- work-items as threads
+
+
+class _Blocks:
+    """Sizes of a tile on a device, for an accumulating type."""
+
+    def __init__(self, backend: Backend, acc: str) -> None:
+        self.MR, self.V = tile(backend, acc)
+        self.BQ = self.MR * CHUNK_TILES
+        # A multiple of the register tile's rows and columns.
+        self.BK = 64 if self.MR == 8 else 96
+
+    def width(self, n: int) -> int:
+        """Return how far apart rows of n numbers lie in scratch."""
+        return ceil_div(n, 2 * self.V) * 2 * self.V + PAD
+
+    def variables(self) -> dict[str, int]:
+        return {"MR": self.MR, "BQ": self.BQ, "BK": self.BK}
+
+
+def _scratch(backend: Backend, numbers: int, itemsize: int, tasks: int) -> tuple[Buffer, int, int]:
+    """Allocate a slice of scratch for each work-item; return it, the slice's length and the work-items."""
+    slot = ceil_div(numbers, 16) * 16
+    items = min(tasks, backend.info.compute_units * 4)
+    return backend.alloc(items * slot * itemsize), slot, items
+
+
+def _forward_cpu(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    causal: bool,
+    scale: float,
+    out: Operand,
+    lse: Buffer,
+) -> None:
+    acc = accumulator(q.dtype)
+    blocks = _Blocks(backend, acc)
+    *batch, length, width = q.shape
+    keys, depth = v.shape[-2:]
+    texts, types, args = _sides(_named(q, k, v, mask))
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = _name("forward", q, mask)
+        text = render(
+            "attention_forward",
+            fn=name,
+            parameters=texts,
+            products=("set", "scale"),
+            **_variables(q, mask, blocks.V),
+            **blocks.variables(),
+        )
+        return name, text, [*types, *[None] * 3, *[LONG] * 5, *[INT] * 10, SCALARS[acc]]
+
+    key = ("attention forward", q.dtype, None if mask is None else mask.dtype)
+    kernel = built(backend, key, make)
+    rows = _part(backend, numel(tuple(batch)), length, blocks.BQ, CHUNKS)
+    parts = ceil_div(length, rows)
+    tasks = numel(tuple(batch)) * parts
+    le, lv, ls = blocks.width(width), blocks.width(depth), blocks.BK + PAD
+    numbers = rows * (le + lv + 1 + blocks.V) + blocks.BQ * (1 + ls)
+    numbers += blocks.BK * (le + lv) + le * ls
+    scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks)
+    args += [out.buffer, lse, scratch, slot, *out.strides[:4], *batch[1:]]
+    args += [tasks, parts, rows, length, keys, width, depth, int(causal), scale]
+    backend.launch(kernel, (items,), (1,), args)
+
+
+def _part(backend: Backend, batches: int, n: int, block: int, most: int) -> int:
+    """Return how many rows a task takes: as many blocks as leave enough tasks for every core."""
+    wanted = ceil_div(4 * backend.info.compute_units, batches)
+    return block * max(1, min(most, ceil_div(n, block) // wanted))
+
+
+def _backward_cpu(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    g: Operand,
+    lse: Operand,
+    delta: Operand,
+    causal: bool,
+    scale: float,
+    want_q: bool,
+    want_k: bool,
+    made: tuple[Operand, ...],
+) -> None:
+    acc = accumulator(q.dtype)
+    blocks = _Blocks(backend, acc)
+    *batch, length, width = q.shape
+    keys, depth = v.shape[-2:]
+    named = {**_named(q, k, v, mask), "g": g, "lse": lse, "delta": delta}
+    texts, types, args = _sides(named, ("lse", "delta"))
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = _name("backward", q, mask)
+        text = render(
+            "attention_backward",
+            fn=name,
+            parameters=texts,
+            products=("set", "add"),
+            **_variables(q, mask, blocks.V),
+            **blocks.variables(),
+        )
+        return name, text, [*types, *[None] * 4, *[LONG] * 13, *[INT] * 14, SCALARS[acc]]
+
+    kernel = built(
+        backend, ("attention backward", q.dtype, None if mask is None else mask.dtype), make
+    )
+    le, lv, ls = blocks.width(width), blocks.width(depth), blocks.BK + PAD
+    numbers = blocks.BQ * (2 * le + lv + 2 * ls) + blocks.BK * 2 * (le + lv) + (le + lv) * ls
+    batches = numel(tuple(batch))
+    # One task does both gradients with five products instead of three and four, if there are tasks enough.
+    whole = want_q and want_k and batches >= 2 * backend.info.compute_units
+    jobs = [(True, True)] if whole else [(True, False)] * want_q + [(False, True)] * want_k
+    for by_q, by_k in jobs:
+        q_rows = length if by_k else _part(backend, batches, length, blocks.BQ, length)
+        k_rows = keys if by_q else _part(backend, batches, keys, blocks.BK, keys)
+        q_parts, k_parts = ceil_div(length, q_rows), ceil_div(keys, k_rows)
+        tasks = batches * q_parts * k_parts
+        scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks)
+        rest = [*(x.buffer for x in made), scratch, slot, *(s for x in made for s in x.strides[:4])]
+        rest += [*batch[1:], tasks, q_parts, q_rows, k_parts, k_rows, int(by_q), int(by_k)]
+        rest += [length, keys, width, depth, int(causal), scale]
+        backend.launch(kernel, (items,), (1,), args + rest)
+
+
+# ---- work-items as lanes
+
+
+def _gpu_room(width: int) -> int:
+    """Return the width a kernel is built for: a power of two, for few kernels."""
+    return max(32, 1 << (width - 1).bit_length())
+
+
+def _gpu_takes(backend: Backend, dt: dtype, width: int, depth: int) -> bool:
+    room = _gpu_room(max(width, depth))
+    needed = GPU_BLOCK * (4 * (room + 1) + 2 * (GPU_BLOCK + 1)) * WIDE[accumulator(dt)].itemsize
+    return room <= GPU_WIDTH and needed <= backend.info.local_mem
+
+
+def _run_gpu(
+    backend: Backend,
+    kind: str,
+    named: dict[str, Operand],
+    results: list[Operand],
+    extra: list[Buffer],
+    causal: bool,
+    scale: float,
+) -> None:
+    """Launch one kernel of attention_gpu: a work-group per block of rows, of keys for "by_keys"."""
+    q, v, mask = named["q"], named["v"], named.get("mask")
+    acc = accumulator(q.dtype)
+    *batch, length, width = q.shape
+    keys, depth = v.shape[-2:]
+    room = _gpu_room(max(width, depth))
+    texts, types, args = _sides(named, ("lse", "delta"))
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"{_name(kind, q, mask)}_gpu{room}"
+        variables = _variables(q, mask, 8)
+        text = render(
+            "attention_gpu", fn=name, kind=kind, parameters=texts, B=GPU_BLOCK, W=room, **variables
+        )
+        buffers = len(results) + len(extra)
+        return name, text, [
+            *types, *[None] * buffers, *[LONG] * (4 * len(results)), *[INT] * 8, SCALARS[acc],
+        ]  # fmt: skip
+
+    key = ("attention gpu", kind, q.dtype, None if mask is None else mask.dtype, room)
+    kernel = built(backend, key, make)
+    tasks = numel(tuple(batch)) * ceil_div(keys if kind == "by_keys" else length, GPU_BLOCK)
+    args += [x.buffer for x in results] + extra + [s for x in results for s in x.strides[:4]]
+    args += [*batch[1:], tasks, length, keys, width, depth, int(causal), scale]
+    group = GPU_BLOCK * 4
+    groups = min(tasks, 1 << 16)
+    backend.launch(kernel, (groups * group,), (group,), args)
+
+
+def _forward_gpu(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    causal: bool,
+    scale: float,
+    out: Operand,
+    lse: Buffer,
+) -> None:
+    _run_gpu(backend, "forward", _named(q, k, v, mask), [out], [lse], causal, scale)
+
+
+def _backward_gpu(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    g: Operand,
+    lse: Operand,
+    delta: Operand,
+    causal: bool,
+    scale: float,
+    want_q: bool,
+    want_k: bool,
+    made: tuple[Operand, ...],
+) -> None:
+    named = {**_named(q, k, v, mask), "g": g, "lse": lse, "delta": delta}
+    if want_q:
+        _run_gpu(backend, "by_query", named, [made[0]], [], causal, scale)
+    if want_k:
+        _run_gpu(backend, "by_keys", named, list(made[1:]), [], causal, scale)

@@ -1,0 +1,319 @@
+"""Fourier transform kernels: lines of a smooth length along one dim, in one pass or in the passes of a four-step transform.
+
+Owns the factors of a length, the tables of roots of unity (made in double precision on the host) and the schedule. Lengths with
+a prime factor above 31 are not its business (see ops/fft.py); it knows nothing of tensors and gradients.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .operand import Operand
+from .region import Dims, dense_strides, empty, from_host, is_gpu
+from .source import render
+
+if TYPE_CHECKING:
+    from ..dtypes import dtype
+    from ..runtime import Backend, Buffer
+
+PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
+FINE = 4096  # entries in the fine part of a long table, known to the template
+CPU_LONGEST = 4096  # a block of lines of it is 1 MiB of scratch: it stays in the second-level cache
+WORTH_SPLITTING = (
+    2048  # lines that leave vectors half empty are better off with two passes from here on
+)
+GPU_GROUP = 128
+GPU_BYTES = 32768
+
+
+class Side(NamedTuple):
+    """What a pass reads or writes: memory, strides of the batch dims, and the stride along the line."""
+
+    buffer: Buffer
+    offset: int
+    strides: tuple[int, ...]
+    step: int
+
+
+class Walk(NamedTuple):
+    """Which index of a row is element i of column c: `c * column + i * element`."""
+
+    column: int
+    element: int
+
+
+class Order(NamedTuple):
+    """What happens to the numbers on their way: halves mirrored, conjugated in or out, scaled, cut off at `nout`."""
+
+    herm: bool
+    sign_in: float
+    sign_out: float
+    scale: float
+    nout: int
+
+
+WHOLE = Walk(0, 1)
+NO_BUFFER_BYTES = 16
+
+
+def factors(n: int) -> list[int] | None:
+    """Split a length into radices, or return None where a prime factor is too large."""
+    twos = (n & -n).bit_length() - 1
+    n >>= twos
+    # Two butterflies of radix 4 cost less than one of 8 and one of 2.
+    fours = 0 if twos < 2 else (0, 2, 1)[twos % 3]
+    found = [8] * ((twos - 2 * fours) // 3) + [4] * fours + [2] * (twos == 1)
+    for r in PRIMES:
+        while n % r == 0:
+            found.append(r)
+            n //= r
+    return found if n == 1 else None
+
+
+def is_smooth(n: int) -> bool:
+    """Tell whether this family transforms lines of length n."""
+    return factors(n) is not None
+
+
+def next_smooth(n: int) -> int:
+    """Return the smallest 2^a 3^b 5^c not below n."""
+    best = 1 << (n - 1).bit_length() if n > 1 else 1
+    five = 1
+    while five < best:
+        three = five
+        while three < best:
+            quotient = -(-n // three)
+            best = min(best, three << (quotient - 1).bit_length() if quotient > 1 else three)
+            three *= 3
+        five *= 5
+    return best
+
+
+def unit_roots(numerators: np.ndarray, n: int) -> np.ndarray:
+    """Return exp(-2 pi i k / n) for integers 0 <= k < n, each part within a rounding of double precision."""
+    quadrant = (4 * numerators + n // 2) // n
+    angle = (4 * numerators - quadrant * n) * (math.pi / (2 * n))
+    cos, sin = np.cos(angle), np.sin(angle)
+    turn = quadrant % 4
+    re = np.choose(turn, [cos, -sin, -cos, sin])
+    im = np.choose(turn, [sin, cos, -sin, -cos])
+    return re - 1j * im
+
+
+def table(backend: Backend, dt: dtype, numbers: np.ndarray) -> Operand:
+    """Bring a table of complex numbers made on the host to the device, rounded to `dt`."""
+    return from_host(backend, dt, numbers.astype(dt.np))
+
+
+def _upload(backend: Backend, dt: dtype, numbers: np.ndarray) -> Buffer:
+    return table(backend, dt, numbers).buffer
+
+
+@functools.lru_cache(maxsize=64)
+def _roots(backend: Backend, dt: dtype, n: int) -> Buffer:
+    return _upload(backend, dt, unit_roots(np.arange(n, dtype=np.int64), n))
+
+
+@functools.lru_cache(maxsize=32)
+def _turns(backend: Backend, dt: dtype, n: int) -> Buffer:
+    """Roots of a long length in two parts: the first FINE, and every FINEth."""
+    fine = np.arange(FINE, dtype=np.int64) % n
+    coarse = np.arange(0, n, FINE, dtype=np.int64)
+    return _upload(backend, dt, unit_roots(np.concatenate([fine, coarse]), n))
+
+
+@functools.lru_cache(maxsize=32)
+def _steps(backend: Backend, dt: dtype, n: int, count: int, lanes: int) -> Buffer:
+    """Powers 0 .. lanes - 1 of the first `count` roots, real and imaginary parts as vectors."""
+    k = np.arange(count, dtype=np.int64)[:, None] * np.arange(lanes, dtype=np.int64) % n
+    roots = unit_roots(k, n)
+    return _upload(backend, dt, np.stack([roots.real, roots.imag], 1).reshape(-1).view(complex))
+
+
+def _divisor(n: int, longest: int) -> int:
+    """Return the divisor nearest to the square root of n that a pass can transform, 1 where there is none."""
+    found = {1}
+    for radix in factors(n) or []:
+        for p in {8: (2, 2, 2), 4: (2, 2)}.get(radix, (radix,)):
+            found |= {d * p for d in found}
+    fits = [d for d in found if d <= longest]
+    both = [d for d in fits if n // d <= longest]
+    return max(both, key=lambda d: min(d, n // d)) if both else max(fits)
+
+
+class Schedule(NamedTuple):
+    """How a device runs passes over values of one dtype."""
+
+    gpu: bool
+    lanes: int
+    longest: int
+    words: int
+
+
+def schedule(backend: Backend, dt: dtype) -> Schedule:
+    """Choose lanes and the longest line of a single pass."""
+    part = dt.itemsize // 2
+    if not is_gpu(backend):
+        return Schedule(False, max(2, backend.info.lanes * 4 // part), CPU_LONGEST, 0)
+    words = min(backend.info.local_mem, GPU_BYTES) // part
+    return Schedule(True, 1, words // 4, words)
+
+
+def reach(backend: Backend, dt: dtype) -> int:
+    """Return the length up to which two passes are enough, so that results can be cut off at `nout`.
+
+    Divisors of a smooth length lie less than a factor of 32 apart, so one of them fits a pass together with its quotient.
+    """
+    return schedule(backend, dt).longest ** 2 // 32
+
+
+def transform(
+    backend: Backend,
+    src: Operand,
+    dim: int,
+    n: int,
+    out: dtype,
+    *,
+    forward: bool,
+    scale: float,
+    nout: int | None = None,
+    herm: bool = False,
+) -> Operand:
+    """Transform every line of `src` along `dim` to length n (smooth) into fresh dense memory of dtype `out`.
+
+    A real source counts as complex; a real result is the real part. `herm` reads a half spectrum of n // 2 + 1 numbers; `nout`
+    keeps only the first indices.
+    """
+    value = out.to_complex()
+    backend.require(value)
+    nout = n if nout is None else nout
+    shape = (*src.shape[:dim], nout, *src.shape[dim + 1 :])
+    result = empty(backend, out, shape)
+    if math.prod(shape):
+        rest = [d for d in range(len(shape)) if d != dim]
+        sign = 1.0 if forward else -1.0
+        _run(
+            _Job(backend, value, src.dtype.is_complex, out.is_complex),
+            tuple(shape[d] for d in rest),
+            Side(src.buffer, src.offset, tuple(src.strides[d] for d in rest), src.strides[dim]),
+            Side(result.buffer, 0, tuple(result.strides[d] for d in rest), result.strides[dim]),
+            n,
+            Order(herm, sign, sign, scale, nout),
+        )
+    return result
+
+
+class _Job(NamedTuple):
+    backend: Backend
+    dtype: dtype
+    complex_in: bool
+    complex_out: bool
+
+
+def _run(job: _Job, batch: tuple[int, ...], src: Side, dst: Side, n: int, order: Order) -> None:
+    plan = schedule(job.backend, job.dtype)
+    few = 2 * math.prod(batch) <= plan.lanes
+    split = n > plan.longest or (not plan.gpu and few and n >= WORTH_SPLITTING)
+    n1 = _divisor(n, plan.longest) if split else 1
+    if n1 == 1:
+        _pass(job, plan, batch, src, dst, n, n, 1, WHOLE, WHOLE, order, False)
+        return
+    n2 = n // n1
+    memory = job.backend.alloc(math.prod(batch) * n * job.dtype.itemsize)
+    strides = tuple(s * n for s in dense_strides(batch))
+    between = Side(memory, 0, strides, 1)
+    into = job._replace(complex_out=True)
+    first = Order(order.herm, order.sign_in, 1.0, 1.0, n)
+    _pass(into, plan, batch, src, between, n1, n, n2, Walk(1, n2), Walk(1, n2), first, True)
+    onward = job._replace(complex_in=True)
+    then = Order(False, 1.0, order.sign_out, order.scale, order.nout)
+    if n2 <= plan.longest:
+        _pass(onward, plan, batch, between, dst, n2, n, n1, Walk(n2, 1), Walk(1, n1), then, False)
+        return
+    rows = Side(memory, 0, (*strides, n2), 1)
+    columns = Side(dst.buffer, dst.offset, (*dst.strides, dst.step), dst.step * n1)
+    _run(onward, (*batch, n1), rows, columns, n2, then._replace(nout=n2))
+
+
+def _pass(
+    job: _Job,
+    plan: Schedule,
+    batch: Sequence[int],
+    src: Side,
+    dst: Side,
+    n: int,
+    full: int,
+    cols: int,
+    read: Walk,
+    write: Walk,
+    order: Order,
+    turned: bool,
+) -> None:
+    """Launch one pass: transforms of length n over `cols` columns of every row of the batch."""
+    backend, dt = job.backend, job.dtype
+    dims = Dims(batch, [src.strides, dst.strides])
+    lines = dims.n * cols
+    walk, rank = dims.args(), dims.rank
+    if rank == 1:
+        # A leading dim of one position, so that most transforms share one kernel.
+        n0, s0, d0 = walk
+        walk, rank = [1, n0, 0, s0, 0, d0], 2
+    kernel = _kernel(backend, dt, plan, rank)
+    width = plan.lanes
+    if plan.gpu:
+        width = 1
+        while width < 16 and 8 * width * n <= plan.words and width < lines:
+            width *= 2
+        groups = min(-(-lines // width), backend.info.compute_units * 64)
+        size, local = groups * GPU_GROUP, GPU_GROUP
+        scratch = NO_BUFFER_BYTES
+    else:
+        size, local = max(1, min(-(-lines // width), backend.info.compute_units * 4)), 1
+        scratch = size * n * 4 * width * (dt.itemsize // 2)
+    roots = _roots(backend, dt, n)
+    packed = 0
+    for r in reversed(factors(n) or []):
+        packed = packed << 5 | r
+    args: list[Any] = [
+        src.buffer,
+        dst.buffer,
+        roots,
+        _turns(backend, dt, full) if turned else roots,
+        _steps(backend, dt, full, n, plan.lanes) if turned else roots,
+        backend.alloc(scratch),
+        *(n, packed, lines, cols, width, full, order.nout, int(order.herm)),
+        *(int(not job.complex_in), int(not job.complex_out), int(turned)),
+        # Which way neighbouring lanes of a GPU go: across lines or along them.
+        int((cols > 1 and read.column == 1) or abs(src.step) > 1),
+        int((cols > 1 and write.column == 1) or abs(dst.step) > 1),
+        *(src.offset, *read, src.step, *write, dst.step),
+        *(order.sign_in, order.sign_out, order.scale),
+        *walk,
+    ]
+    backend.launch(kernel, (size,), (local,), args, 2 * lines * n * dt.itemsize)
+
+
+@functools.cache
+def _kernel(backend: Backend, dt: dtype, plan: Schedule, rank: int) -> Any:
+    """Build the one kernel of a dtype: what is read and written, and how, are arguments."""
+    real = dt.to_real()
+    name = f"fft_{real.code}_r{rank}{'_gpu' if plan.gpu else ''}"
+    text = render(
+        "fft",
+        fn=name,
+        T=real.cl,
+        itemsize=real.itemsize,
+        lanes=plan.lanes,
+        gpu=plan.gpu,
+        group=GPU_GROUP,
+        words=plan.words,
+        rank=rank,
+    )
+    i64 = np.int64
+    types: list[Any] = [None] * 6 + [i64] * 20 + [real.np] * 3 + [i64] * (3 * rank)
+    return backend.kernel(name, text, types)

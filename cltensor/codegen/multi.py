@@ -1,0 +1,252 @@
+"""The multi-tensor family: a chain of formulas over named operands, applied to many tensors in one launch.
+
+OpenCL 1.2 kernels take no arrays of pointers, so a launch binds a bounded number of tensors, every operand of each as an
+argument of its own; a `plan` in device memory says where they start and end. The number of slots comes in few classes, the
+numbers of a formula are arguments, and so a chain is built once for every pattern of dtypes and class. Knows buffers and
+offsets, nothing of shapes or tensors.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from ..dtypes import dtype
+from .language import Emitter, Formula, convert, lanes_of, parse
+from .pointwise import Memory, scalar_type
+from .source import include, render
+
+if TYPE_CHECKING:
+    from ..runtime import Backend, Buffer
+
+FLAG = "found"  # the name a chain assigns a mask to, to say whether it holds for any element
+CLASSES = (1, 8)  # numbers of slots worth a kernel of their own, below the device's limit
+MAX_SLOTS = 48
+_GRAIN = 4096  # elements worth a work-item, or a work-group on a GPU
+_MAX_PLANS = 128
+_CONSTANTS = ("pi", "inf", "nan")
+
+
+class Chain:
+    """Statements `name = formula`, one a line, over operands in memory, one-element operands and numbers.
+
+    reads, writes: the operands, in the order of their arguments; what is assigned to the latter goes to memory at the end.
+    shared: operands of one element that all tensors read. A name that is none of these and not assigned before is a number.
+    """
+
+    def __init__(self, name: str, text: str, writes: str, reads: str, shared: str = "") -> None:
+        self.name, self.writes, self.shared = name, tuple(writes.split()), tuple(shared.split())
+        self.operands = (*self.writes, *reads.split())
+        self.steps: list[tuple[str, Formula]] = []
+        known = {*self.operands, *self.shared, *_CONSTANTS}
+        numbers: dict[str, None] = {}
+        for line in filter(None, map(str.strip, text.splitlines())):
+            target, _, formula = line.partition(" = ")
+            self.steps.append((target, parse(formula)))
+            numbers.update(dict.fromkeys(n for n in names(self.steps[-1][1]) if n not in known))
+            known.add(target)
+        self.numbers = tuple(numbers)
+        self.flagged = any(target == FLAG for target, _ in self.steps)
+
+    def __repr__(self) -> str:
+        return f"<Chain {self.name}: {'; '.join(f'{t} = {f.text}' for t, f in self.steps)}>"
+
+
+chain = functools.cache(
+    Chain
+)  # a chain is its text: asking twice gives the same object, which is part of a kernel's key
+
+
+def names(formula: Formula) -> list[str]:
+    """Return the names of values a formula uses, in order."""
+    called = {id(n.func) for n in ast.walk(formula.tree) if isinstance(n, ast.Call)}
+    return [n.id for n in ast.walk(formula.tree) if isinstance(n, ast.Name) and id(n) not in called]
+
+
+class Part(NamedTuple):
+    """One tensor of the list: how many elements, and buffer and offset of every operand of the chain."""
+
+    size: int
+    buffers: tuple[Buffer, ...]
+    offsets: tuple[int, ...]
+
+
+class Shared(NamedTuple):
+    """A one-element operand."""
+
+    buffer: Buffer
+    dtype: dtype
+    offset: int
+
+
+class _Built(NamedTuple):
+    kernel: Any
+    slots: int
+    by_lane: bool
+
+
+_kernels: dict[tuple, _Built] = {}
+_plans: dict[tuple, Buffer] = {}
+
+
+def slot_limit(backend: Backend, chain: Chain) -> int:
+    """How many tensors one launch can take."""
+    fixed = 2 + len(chain.numbers) + 2 * len(chain.shared) + chain.flagged
+    return max(1, min(MAX_SLOTS, (backend.info.arg_bytes // 8 - fixed) // len(chain.operands)))
+
+
+def apply(
+    backend: Backend,
+    chain: Chain,
+    types: tuple[dtype, ...],
+    parts: Sequence[Part],
+    numbers: Mapping[str, float],
+    shared: Sequence[Shared] = (),
+    flag: Buffer | None = None,
+) -> None:
+    """Run a chain on tensors whose operands have the same (real floating) dtypes; `flag` is one float that it may set to 1."""
+    limit = slot_limit(backend, chain)
+    first = 0
+    while first < len(parts):
+        left = len(parts) - first
+        slots = next((c for c in CLASSES if left <= c < limit), limit)
+        _launch(backend, chain, types, parts[first : first + slots], slots, numbers, shared, flag)
+        first += slots
+
+
+def _launch(
+    backend: Backend,
+    chain: Chain,
+    types: tuple[dtype, ...],
+    parts: Sequence[Part],
+    slots: int,
+    numbers: Mapping[str, float],
+    shared: Sequence[Shared],
+    flag: Buffer | None,
+) -> None:
+    built = _kernel(backend, chain, types, tuple(s.dtype for s in shared), slots)
+    total = sum(p.size for p in parts)
+    units = backend.info.compute_units * (16 if built.by_lane else 4)
+    chunk = max(_GRAIN, -(-total // units))
+    chunk = -(-chunk // 64) * 64
+    args: list[Any] = [chunk, _plan(backend, parts, slots)]
+    args += [float(numbers[name]) for name in chain.numbers]
+    for one in shared:
+        args += [one.buffer, one.offset]
+    if chain.flagged:
+        args.append(flag)
+    for part in parts:
+        args += part.buffers
+    args += parts[0].buffers * (slots - len(parts))  # what the plan gives no elements is not read
+    group = min(128, backend.info.max_group) if built.by_lane else 1
+    size = sum(dt.itemsize for dt in types) + sum(dt.itemsize for dt in types[: len(chain.writes)])
+    backend.launch(built.kernel, (-(-total // chunk) * group,), (group,), args, total * size)
+
+
+def _plan(backend: Backend, parts: Sequence[Part], slots: int) -> Buffer:
+    """Upload where the parts start in the count of all elements, and the offsets of their operands; kept, for lists recur."""
+    key = (backend, slots, *[(p.size, p.offsets) for p in parts])
+    found = _plans.get(key)
+    if found is None:
+        ends = np.cumsum([0, *(p.size for p in parts), *[0] * (slots - len(parts))])
+        offsets = [p.offsets for p in parts] + [parts[0].offsets] * (slots - len(parts))
+        table = np.concatenate([ends, np.ravel(offsets)]).astype(np.int64)
+        found = backend.alloc(table.nbytes)
+        backend.write(found, 0, table)
+        if len(_plans) >= _MAX_PLANS:
+            del _plans[next(iter(_plans))]
+        _plans[key] = found
+    return found
+
+
+# ---------------------------------------------------------------------------------------------- text
+
+
+def _kernel(
+    backend: Backend,
+    chain: Chain,
+    types: tuple[dtype, ...],
+    shared: tuple[dtype, ...],
+    slots: int,
+) -> _Built:
+    key = (backend, chain, types, shared, slots)
+    built = _kernels.get(key)
+    if built is None:
+        info = backend.info
+        for dt in (*types, *shared):
+            backend.require(dt)
+        wide = any(dt.itemsize > 4 for dt in types)
+        scalar = any(f.scalar_only for _, f in chain.steps)
+        by_lane = info.kind != "cpu"
+        lanes = 1 if scalar or by_lane else info.lanes // 2 if wide else info.lanes
+        name, text, arguments = source(chain, types, shared, slots, lanes, by_lane)
+        kernel = backend.kernel(name, text, arguments, info.build_options)
+        built = _kernels[key] = _Built(kernel, slots, by_lane)
+    return built
+
+
+def source(
+    chain: Chain,
+    types: tuple[dtype, ...],
+    shared: tuple[dtype, ...],
+    slots: int,
+    lanes: int,
+    by_lane: bool,
+) -> tuple[str, str, list]:
+    """Render a chain: (kernel name, text, argument types)."""
+    compute = dtypes.float64 if dtypes.float64 in types else dtypes.float32
+    name = f"{chain.name}_{'_'.join(dict.fromkeys(dt.code for dt in types))}_{slots}"
+    memories = {dt.code: Memory(dt, lanes) for dt in types}
+    lines, stores, flag = _body(chain, types, compute, lanes)
+    needed = {(dt.code, "load") for dt in types}
+    needed |= {(dt.code, "store") for dt in types[: len(chain.writes)]}
+    text = render(
+        "multi_tensor", name=name, headers=_headers(chain, (*types, *shared), lanes), lanes=lanes, slots=slots, by_lane=by_lane,
+        operands=list(zip(chain.operands, types, strict=True)), written=len(chain.writes), memories=memories, needed=needed,
+        numbers=chain.numbers, shared=list(zip(chain.shared, shared, strict=True)),
+        shared_memories={dt.code: Memory(dt, 1) for dt in shared},
+        register=lanes_of(compute.reg, lanes), scalar=compute.reg, lines=lines, stores=stores, flag=flag,
+    )  # fmt: skip
+    i64 = dtypes.int64.np.type
+    arguments: list = [i64, None, *[scalar_type(compute)] * len(chain.numbers)]
+    arguments += [None, i64] * len(shared) + [None] * (chain.flagged + slots * len(types))
+    return name, text, arguments
+
+
+def _body(
+    chain: Chain, types: tuple[dtype, ...], compute: dtype, lanes: int
+) -> tuple[list[str], list[tuple[int, str, str]], str]:
+    """The statements, the stores (operand, dtype code, value) and the condition of the flag."""
+    register = lanes_of(compute.reg, lanes)
+    values = {name: f"n_{name}" for name in (*chain.numbers, *chain.shared)}
+    lines, flag = [], ""
+    for name, dt in zip(chain.operands, types, strict=True):
+        values[name] = f"{name}_in"
+        lines.append(f"const {register} {name}_in = {convert(f'{name}_raw', dt, compute, lanes)};")
+    for number, (target, formula) in enumerate(chain.steps):
+        emitter = Emitter(compute, lanes, values)
+        if target == FLAG:
+            flag = emitter.mask(formula.tree)
+            flag = flag if lanes == 1 else f"any({flag})"
+            lines.append(f"bad |= {flag};")
+            continue
+        lines.append(f"const {register} {target}_{number} = {emitter.number(formula.tree)};")
+        values[target] = f"{target}_{number}"
+    stores = [
+        (k, types[k].code, convert(values[name], compute, types[k], lanes))
+        for k, name in enumerate(chain.writes)
+    ]
+    return lines, stores, flag
+
+
+def _headers(chain: Chain, types: Sequence[dtype], lanes: int) -> str:
+    found = sorted({header for _, formula in chain.steps for header in formula.headers})
+    if any(dt.code in ("f16", "bf16") for dt in types):
+        found.insert(0, "half")
+    double = "#define CLT_DOUBLE 1\n" if dtypes.float64 in types else ""
+    return double + f"#define CLT_LANES {lanes}\n" + "".join(include(name) for name in found)

@@ -1,0 +1,202 @@
+"""Pooling over one to three dims of planes: which kernel, how many work-items, which columns go in vectors.
+
+Owns the geometry of windows as the kernels see it (always three dims, leading ones of size 1). Knows operands and
+backends, nothing of tensors, and checks no argument: every window starts inside the padded input.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from ..layouts import numel
+from .moves import dense
+from .operand import Operand
+from .pointwise import Memory
+from .region import GPU_GROUP, empty, is_gpu, workers
+from .region import lanes as gpu_lanes
+from .source import include, render
+
+if TYPE_CHECKING:
+    from ..dtypes import dtype
+    from ..runtime import Backend
+
+Triple = tuple[int, int, int]
+_ONES, _ZEROS = (1, 1, 1), (0, 0, 0)
+_MASKS = {"float": "int", "int": "int", "double": "long", "long": "long"}
+_LOWEST = {
+    "char": "CHAR_MIN", "uchar": "0", "short": "SHRT_MIN", "int": "INT_MIN", "long": "LONG_MIN",
+    "float": "-INFINITY", "double": "-INFINITY",
+}  # fmt: skip
+
+
+class Window(NamedTuple):
+    """The windows of one pooling: input and output sizes, and how a window lies on the input.
+
+    kind "regular" uses all fields; "fractional" uses `kernel`; "adaptive" none. `divisor` 0 means the number of elements,
+    padding included or not.
+    """
+
+    kind: str
+    rank: int
+    size: Triple
+    out: Triple
+    kernel: Triple = _ONES
+    stride: Triple = _ONES
+    padding: Triple = _ZEROS
+    dilation: Triple = _ONES
+    include_padding: bool = True
+    divisor: int = 0
+
+    def sizes(self, best: bool) -> dict[str, int]:
+        """Return the kernel's size arguments by name."""
+        fields = {"i": self.size, "o": self.out}
+        if self.kind != "adaptive":
+            fields["k"] = self.kernel
+        if self.kind == "regular":
+            fields |= {"s": self.stride, "p": self.padding}
+            if best:
+                fields["w"] = self.dilation
+            else:
+                fields["q"] = self.padding if self.include_padding else _ZEROS
+        return {f"{letter}{d}": v[d] for letter, v in fields.items() for d in range(3)}
+
+    def whole(self) -> tuple[int, int]:
+        """Return the range of output columns whose windows lie within the row."""
+        if self.kind != "regular":
+            return 0, 0
+        k, s, p, w = self.kernel[2], self.stride[2], self.padding[2], self.dilation[2]
+        last = self.size[2] - 1 - (k - 1) * w + p
+        return -(-p // s), min(self.out[2], last // s + 1 if last >= 0 else 0)
+
+
+def _lanes(backend: Backend, dt: dtype, window: Window) -> int:
+    if dt.reg not in _MASKS or numel(window.size) >= 2**31:
+        return 1
+    low, high = window.whole()
+    lanes = backend.info.lanes if dt.itemsize <= 4 else backend.info.lanes // 2
+    least = 8 if dt.itemsize == 2 else 4
+    while lanes > 1 and lanes > high - low:
+        lanes //= 2
+    return lanes if lanes >= least else 1
+
+
+@functools.cache
+def _kernel(
+    backend: Backend, action: str, kind: str, rank: int, dt: dtype, lanes: int, stride: int, indices: bool, big: bool,
+    names: tuple[str, ...], longs: int,
+) -> Any:  # fmt: skip
+    """Build one kernel of pool.mako."""
+    gpu = is_gpu(backend)
+    backend.require(dt)
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_gpu' if gpu else ''}"
+    head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
+    head += f"#define CLT_LANES {lanes}\n" + (include("half") if dt.reg != dt.cl else "")
+    memories = {dt.code: Memory(dt, lanes), "i64": Memory(dtypes.int64, lanes)}
+    text = render(
+        "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
+        I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
+        memory=memories[dt.code], memories=memories, headers=head,
+    )  # fmt: skip
+    buffers = 2 + (indices or action == "max_back") + (kind == "fractional")
+    index = np.int64 if big else np.int32
+    return backend.kernel(fn, text, [None] * buffers + [index] * len(names) + [np.int64] * longs)
+
+
+def _launch(
+    backend: Backend,
+    action: str,
+    window: Window,
+    x: Operand,
+    y: Operand,
+    where: Operand | None = None,
+    samples: Operand | None = None,
+) -> None:
+    """Run one kernel over dense operands: from x to y, the positions of largest elements in or out."""
+    if not numel(y.shape):
+        return
+    dt, gpu, back, best = x.dtype, is_gpu(backend), action.endswith("back"), action[:3] == "max"
+    planes = numel(x.shape[: -window.rank])
+    if action == "max_back" and not gpu:
+        window = window._replace(kind="adaptive")  # adds up by position: windows do not matter
+    lanes = 1 if gpu or back else _lanes(backend, dt, window)
+    sizes = window.sizes(best)
+    if lanes > 1:
+        sizes["lo"], sizes["hi"] = window.whole()
+    touched = numel(x.shape) + numel(y.shape)
+    if gpu:
+        work, chunk = numel(y.shape), 1
+        global_size, local_size = gpu_lanes(work), GPU_GROUP
+    else:
+        work = planes if back else planes * window.out[0] * window.out[1]
+        chunk = -(-work // min(work, workers(backend, touched)))
+        global_size, local_size = -(-work // chunk), 1
+    longs = [work, x.offset, chunk]
+    longs += [where.offset] if back and where is not None else []
+    longs += [samples.offset] if samples is not None else []
+    longs += [] if best else [window.divisor]
+    kernel = _kernel(
+        backend,
+        action,
+        window.kind,
+        window.rank if window.kind == "fractional" else 0,
+        dt,
+        lanes,
+        min(window.stride[2], 3) if lanes > 1 else 0,
+        where is not None and not back,
+        max(numel(window.size), numel(window.out), *sizes.values()) >= 2**31,
+        tuple(sizes),
+        len(longs),
+    )
+    buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
+    backend.launch(
+        kernel,
+        (global_size,),
+        (local_size,),
+        [*buffers, *sizes.values(), *longs],
+        touched * dt.itemsize,
+    )
+
+
+def largest(
+    backend: Backend, x: Operand, window: Window, *, positions: bool, samples: Operand | None = None
+) -> tuple[Operand, Operand | None]:
+    """Return the largest element of every window of (planes…, sizes…), nan above all, and its position in its plane.
+
+    Positions are int64 and count elements of the last `rank` dims in row-major order. The first of equals is taken, the
+    last nan. `samples` is (planes, rank) for fractional windows.
+    """
+    shape = (*x.shape[: -window.rank], *window.out[-window.rank :])
+    y = empty(backend, x.dtype, shape)
+    where = empty(backend, dtypes.int64, shape) if positions else None
+    drawn = None if samples is None else dense(backend, samples)
+    _launch(backend, "max", window, dense(backend, x), y, where, drawn)
+    return y, where
+
+
+def average(backend: Backend, x: Operand, window: Window) -> Operand:
+    """Return the mean of every window; integers round towards zero."""
+    y = empty(backend, x.dtype, (*x.shape[: -window.rank], *window.out[-window.rank :]))
+    _launch(backend, "avg", window, dense(backend, x), y)
+    return y
+
+
+def _input_shape(g: Operand, window: Window) -> tuple[int, ...]:
+    return (*g.shape[: -window.rank], *window.size[-window.rank :])
+
+
+def largest_back(backend: Backend, g: Operand, where: Operand, window: Window) -> Operand:
+    """Add up what every input element is sent by the windows whose largest it was. Not for fractional windows on a GPU."""
+    y = empty(backend, g.dtype, _input_shape(g, window))
+    _launch(backend, "max_back", window, dense(backend, g), y, dense(backend, where))
+    return y
+
+
+def average_back(backend: Backend, g: Operand, window: Window) -> Operand:
+    """Add up every input element's share of the windows it lies in."""
+    y = empty(backend, g.dtype, _input_shape(g, window))
+    _launch(backend, "avg_back", window, dense(backend, g), y)
+    return y

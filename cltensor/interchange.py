@@ -1,0 +1,343 @@
+"""Exchange with other array libraries, on the same memory: DLPack both ways, and the array API's namespace.
+
+Owns the capsules and who frees what. Only memory that the host sees takes part: that of the device `cpu`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .creation import from_numpy
+from .layouts import contiguous_strides
+from .ops.row import FUNCTIONS
+from .tensor import Tensor
+
+__all__ = ["from_dlpack", "register_einops", "to_dlpack"]
+
+_HOST = 1  # kDLCPU
+_PINNED = 3  # kDLCUDAHost: host memory all the same
+_OPENCL = 4
+_READ_ONLY = 1
+_CODES = {"i": 0, "u": 1, "f": 2, "bf": 4, "c": 5, "b": 6}
+
+
+class _Device(ctypes.Structure):
+    _fields_ = (("kind", ctypes.c_int32), ("index", ctypes.c_int32))
+
+
+class _Type(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+
+class _Array(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _Type),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+    )
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    """DLManagedTensor, of versions before 1.0."""
+
+    _fields_ = (("array", _Array), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("array", _Array),
+    )
+
+
+_NAMES = {_Managed: b"dltensor", _Versioned: b"dltensor_versioned"}
+_LIVE = (b"dltensor", b"dltensor_versioned")
+_USED = {_Managed: b"used_dltensor", _Versioned: b"used_dltensor_versioned"}
+
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype, _new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
+_rename = ctypes.pythonapi.PyCapsule_SetName
+_rename.restype, _rename.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
+
+# ------------------------------------------------------------------------------------- giving
+
+_held: dict[int, Any] = {}  # address of a structure given away -> all that must outlive it
+
+
+@_Deleter
+def _release(address: int, held: dict[int, Any] = _held) -> None:
+    held.pop(address, None)
+
+
+_release_address = ctypes.cast(_release, ctypes.c_void_p).value
+
+
+@_Deleter
+def _discard(capsule: int, names: Any = _LIVE, held: dict[int, Any] = _held) -> None:
+    """The destructor of a capsule: frees what nobody took. The object is being destroyed, so it is only an address here."""
+    for name in names:
+        if _is_valid(capsule, name):
+            held.pop(_pointer(capsule, name), None)
+
+
+# Others call these until the very end of the process, so they are never freed.
+for _callback in (_release, _discard):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_callback))
+
+
+def _describe(dt: dtypes.dtype) -> _Type:
+    return _Type(_CODES[dt.code.rstrip("0123456789")], 8 * dt.itemsize, 1)
+
+
+def _export(t: Tensor, versioned: bool, copied: bool) -> Any:
+    plain = (
+        t
+        if t.dtype.np is not None
+        else t.view({2: dtypes.int16, 4: dtypes.int32}[t.dtype.itemsize])
+    )
+    array = plain.numpy()
+    kind: Any = _Versioned if versioned else _Managed
+    managed = kind()
+    sizes, strides = (
+        (ctypes.c_int64 * max(t.ndim, 1))(*t.shape),
+        (ctypes.c_int64 * max(t.ndim, 1))(*t.stride()),
+    )
+    managed.array = _Array(
+        array.ctypes.data if array.size else None, _Device(_HOST, 0), t.ndim, _describe(t.dtype), sizes, strides, 0
+    )  # fmt: skip
+    managed.deleter = _release_address
+    if versioned:
+        managed.major, managed.minor, managed.flags = 1, 0, 2 if copied else 0
+    address = ctypes.addressof(managed)
+    _held[address] = managed, sizes, strides, array
+    return _new(address, _NAMES[kind], ctypes.cast(_discard, ctypes.c_void_p))
+
+
+def dlpack(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return a DLPack capsule on this tensor's memory. BufferError if it requires grad or is not host memory."""
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    t, copied = self, bool(copy)
+    if self.device.type != "cpu":
+        if dl_device is None or dl_device[0] != _HOST or copy is False:
+            raise BufferError(
+                f"the memory of device {self.device} cannot be shared; use tensor.cpu(), or dl_device=(1, 0) for a copy"
+            )
+        t, copied = self.cpu(), True
+    elif dl_device is not None and dl_device[0] != _HOST:
+        raise BufferError(f"cannot export a tensor on cpu to DLPack device {tuple(dl_device)}")
+    elif copied:
+        t = self.clone()
+    return _export(t, max_version is not None and max_version[0] >= 1, copied)
+
+
+def dlpack_device(self: Tensor) -> tuple[int, int]:
+    """Return DLPack's name of this tensor's device."""
+    return (_HOST, 0) if self.device.type == "cpu" else (_OPENCL, self.device.index or 0)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """Return a DLPack capsule on a tensor's memory, to be taken once."""
+    return dlpack(tensor)
+
+
+# ------------------------------------------------------------------------------------- taking
+
+
+class _Owner:
+    """Memory of another library, freed by its own deleter when no tensor needs it any more."""
+
+    def __init__(self, managed: Any, address: int) -> None:
+        self.address, self.deleter = address, managed.deleter
+        array = managed.array
+        kind = np.dtype(_storage_type(array.dtype))
+        shape = tuple(array.shape[: array.ndim])
+        strides = tuple(array.strides[: array.ndim]) if array.strides else contiguous_strides(shape)
+        read_only = isinstance(managed, _Versioned) and bool(managed.flags & _READ_ONLY)
+        self.__array_interface__ = {
+            "data": ((array.data or 0) + array.offset, read_only),
+            "shape": shape,
+            "strides": tuple(s * kind.itemsize for s in strides),
+            "typestr": kind.str,
+            "version": 3,
+        }
+
+    def __del__(self, make: Any = _Deleter) -> None:
+        if self.deleter:
+            make(self.deleter)(self.address)
+
+
+def _storage_type(kind: _Type) -> str:
+    """The numpy type that holds the elements; bfloat16 is held as int16."""
+    letter = {0: "i", 1: "u", 2: "f", 4: "i", 5: "c", 6: "b"}.get(kind.code)
+    if letter is None or kind.lanes != 1 or kind.bits not in (8, 16, 32, 64, 128):
+        raise BufferError(
+            f"Unsupported DLPack type: code {kind.code}, {kind.bits} bits, {kind.lanes} lanes"
+        )
+    return "?" if letter == "b" else f"{letter}{kind.bits // 8}"
+
+
+def _take(capsule: Any) -> Tensor:
+    where = id(capsule)  # CPython's address of the object
+    kind: Any = next((k for k, name in _NAMES.items() if _is_valid(where, name)), None)
+    if kind is None:
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+            "have already constructed a tensor from it once."
+        )
+    address = _pointer(where, _NAMES[kind])
+    managed: Any = ctypes.cast(address, ctypes.POINTER(kind)).contents
+    if managed.array.device.kind not in (_HOST, _PINNED):
+        raise BufferError(f"Unsupported device_type: {managed.array.device.kind}")
+    _storage_type(managed.array.dtype)
+    _rename(where, _USED[kind])
+    half = managed.array.dtype.code == _CODES["bf"]
+    shape = tuple(managed.array.shape[: managed.array.ndim])
+    owner = _Owner(managed, address)
+    if 0 in shape:
+        made = from_numpy(np.empty(shape, owner.__array_interface__["typestr"]))
+    else:
+        made = from_numpy(np.asarray(owner))
+    return made.view(dtypes.bfloat16) if half else made
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Make a tensor on the memory of another library's array (or of a DLPack capsule).
+
+    `copy=True` copies, `copy=False` raises ValueError where that is needed. BufferError for memory the host does not see.
+
+    >>> torch.from_dlpack(np.arange(3))
+    tensor([0, 1, 2])
+    """
+    if isinstance(ext_tensor, Tensor):
+        made = ext_tensor.detach()
+    elif hasattr(ext_tensor, "__dlpack__"):
+        kind, index = ext_tensor.__dlpack_device__()
+        if int(kind) not in (_HOST, _PINNED):
+            raise BufferError(f"memory of DLPack device ({int(kind)}, {index}) cannot be shared")
+        try:
+            capsule = ext_tensor.__dlpack__(max_version=(1, 0))
+        except TypeError:  # of before version 1.0
+            capsule = ext_tensor.__dlpack__()
+        made = _take(capsule)
+    else:
+        made = _take(ext_tensor)
+    placed = made if device is None else made.to(device)
+    if placed is not made and copy is False:
+        raise ValueError(f"cannot move (i.e. copy) a tensor from {made.device} to {placed.device}")
+    return placed.clone() if copy and placed is made else placed
+
+
+# ------------------------------------------------------------------------------------- the array API, einops
+
+
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """Return the module whose functions are the array API's for tensors."""
+    from . import array_api
+
+    return array_api
+
+
+def register_einops() -> None:
+    """Make einops work on tensors. Called by `import cltensor` where einops is imported already; otherwise call it after importing einops."""
+    from einops._backends import AbstractBackend
+
+    if any(kind.framework_name == "cltensor" for kind in AbstractBackend.__subclasses__()):
+        return
+
+    class CltensorBackend(AbstractBackend):
+        """What einops asks of an array library."""
+
+        framework_name = "cltensor"
+
+        def is_appropriate_type(self, tensor: Any) -> bool:
+            return isinstance(tensor, Tensor)
+
+        def from_numpy(self, x: Any) -> Tensor:
+            return from_numpy(x)
+
+        def to_numpy(self, x: Tensor) -> np.ndarray:
+            return x.detach().cpu().numpy()
+
+        def arange(self, start: int, stop: int) -> Tensor:
+            return FUNCTIONS["arange"](start, stop, dtype=dtypes.int64)
+
+        def reduce(self, x: Tensor, operation: str, reduced_axes: Any) -> Tensor:
+            if operation in ("min", "max"):
+                return getattr(x, f"a{operation}")(dim=tuple(reduced_axes))
+            if operation == "prod":
+                for axis in sorted(reduced_axes, reverse=True):
+                    x = x.prod(dim=axis)
+                return x
+            if operation in ("any", "all"):
+                for axis in sorted(reduced_axes, reverse=True):
+                    x = getattr(x, operation)(dim=axis)
+                return x
+            return getattr(x, operation)(dim=tuple(reduced_axes))
+
+        def transpose(self, x: Tensor, axes: Any) -> Tensor:
+            return x.permute(*axes)
+
+        def stack_on_zeroth_dimension(self, tensors: Any) -> Tensor:
+            return FUNCTIONS["stack"](list(tensors))
+
+        def add_axes(self, x: Tensor, n_axes: int, pos2len: Any) -> Tensor:
+            repeats = [-1] * n_axes
+            for position, length in pos2len.items():
+                x = self.add_axis(x, position)
+                repeats[position] = length
+            return x.expand(*repeats)
+
+        def tile(self, x: Tensor, repeats: Any) -> Tensor:
+            return x.repeat(repeats)
+
+        def concat(self, tensors: Any, axis: int) -> Tensor:
+            return FUNCTIONS["cat"](list(tensors), dim=axis)
+
+        def add_axis(self, x: Tensor, new_position: int) -> Tensor:
+            return x.unsqueeze(new_position)
+
+        def is_float_type(self, x: Tensor) -> bool:
+            return x.dtype.is_floating_point
+
+        def einsum(self, pattern: str, *x: Any) -> Tensor:
+            return FUNCTIONS["einsum"](pattern, *x)
+
+
+for _name, _method in {
+    "__dlpack__": dlpack,
+    "__dlpack_device__": dlpack_device,
+    "__array_namespace__": array_namespace,
+}.items():
+    setattr(Tensor, _name, _method)
+if "einops" in sys.modules:
+    register_einops()

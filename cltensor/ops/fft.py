@@ -1,0 +1,539 @@
+"""Fourier transforms as ops: arguments, normalization, gradients, and lengths with large prime factors (Bluestein's way).
+
+Three differentiable ops carry everything: complex to complex, real to (half) complex, half complex to real. The kernels of smooth
+lengths are codegen/fft.py's; this module knows no schedule.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes, layouts
+from ..autograd import record as graph
+from ..autograd.mode import no_grad
+from ..codegen import fft as family
+from ..codegen.operand import Operand
+from ..dtypes import dtype
+from ..runtime import Backend, get_backend
+from . import core
+from .arithmetic import where
+from .convert import cast
+from .core import Tensor, is_tensor
+from .join import cat, flip, pad, roll
+from .reducing import positions
+from .row import FUNCTIONS
+from .shape import slice_dim
+
+FFT: dict[str, Any] = {}
+Dims = tuple[int, ...]
+
+
+# ------------------------------------------------------------------------------------------- one line
+
+
+def _lines(
+    x: Tensor,
+    dim: int,
+    n: int,
+    forward: bool,
+    scale: float,
+    *,
+    half: bool = False,
+    real: bool = False,
+) -> Tensor:
+    """Transform along one dim, without history. half: keep n // 2 + 1 results; real: x is such a half, the result is real."""
+    dt = x.dtype.to_complex()
+    backend = get_backend(x.device)
+    if not family.is_smooth(n) or (half and n > family.reach(backend, dt)):
+        return _whole(x, dim, n, forward, scale, half, real)
+    with backend.lock:
+        found = family.transform(
+            backend,
+            core.kernel_operand(x),
+            dim,
+            n,
+            dt.to_real() if real else dt,
+            forward=forward,
+            scale=scale,
+            nout=n // 2 + 1 if half else n,
+            herm=real,
+        )
+    return core.result(found, x.device)
+
+
+def _whole(
+    x: Tensor, dim: int, n: int, forward: bool, scale: float, half: bool, real: bool
+) -> Tensor:
+    """What `_lines` does, by way of a complex transform of full length."""
+    if real:
+        head = slice_dim(x, dim, 0, n // 2 + 1)
+        x = cat([head, flip(slice_dim(head, dim, 1, (n + 1) // 2), dim).conj()], dim)
+    smooth = family.is_smooth(n)
+    y = _lines(x, dim, n, forward, scale) if smooth else _bluestein(x, dim, n, forward, scale)
+    if half:
+        y = slice_dim(y, dim, 0, n // 2 + 1).contiguous()
+    return FUNCTIONS["real"](y).contiguous() if real else y
+
+
+@functools.lru_cache(maxsize=8)
+def _chirp(backend: Backend, dt: dtype, n: int, forward: bool) -> tuple[Operand, Operand]:
+    """The numbers exp(-pi i k^2 / n) for 0 <= k < n, and the transform of their conjugates laid around 0."""
+    k = np.arange(n, dtype=np.int64)
+    chirp = family.unit_roots(k * k % (2 * n), 2 * n)
+    chirp = chirp if forward else chirp.conj()
+    around = np.zeros(family.next_smooth(2 * n - 1), np.complex128)
+    around[:n] = chirp.conj()
+    around[len(around) - n + 1 :] = around[n - 1 : 0 : -1]
+    spectrum = family.transform(
+        backend, family.table(backend, dt, around), 0, len(around), dt, forward=True, scale=1.0
+    )
+    return family.table(backend, dt, chirp), spectrum
+
+
+def _bluestein(x: Tensor, dim: int, n: int, forward: bool, scale: float) -> Tensor:
+    """Transform along a dim of any length n as a circular convolution with a chirp, of smooth length."""
+    backend = get_backend(x.device)
+    along = [-1 if d == dim else 1 for d in range(x.ndim)]
+    with backend.lock:
+        tables = _chirp(backend, x.dtype.to_complex(), n, forward)
+    chirp, spectrum = (core.result(t, x.device).reshape(along) for t in tables)
+    m = spectrum.shape[dim]
+    y = _resize(x * chirp, dim, m)
+    y = _lines(y, dim, m, True, 1.0) * spectrum
+    y = _lines(y, dim, m, False, scale / m)
+    return (slice_dim(y, dim, 0, n) * chirp).contiguous()
+
+
+def _resize(x: Tensor, dim: int, n: int) -> Tensor:
+    """Cut a dim off, or fill it up with zeros."""
+    have = x.shape[dim]
+    if have > n:
+        return slice_dim(x, dim, 0, n)
+    return pad(x, [0, 0] * (x.ndim - 1 - dim) + [0, n - have]) if have < n else x
+
+
+# ------------------------------------------------------------------------------------------- differentiable ops
+
+
+def supported(x: Tensor) -> Tensor:
+    """Return the tensor; RuntimeError in torch's words for numbers of 16 bits."""
+    if x.dtype is dtypes.complex32 or (x.dtype.category == 2 and x.dtype.itemsize == 2):
+        kind = "BFloat16" if x.dtype.name == "bfloat16" else "Half"
+        raise RuntimeError(f"MKL FFT doesn't support tensors of type: {kind}")
+    return x
+
+
+def c2c(x: Tensor, dims: Dims, scale: float, forward: bool) -> Tensor:
+    """Transform complex numbers over `dims`, times `scale`."""
+    y = supported(x).detach()
+    with no_grad():
+        for i, d in enumerate(reversed(dims)):
+            y = _lines(y, d, x.shape[d], forward, 1.0 if i + 1 < len(dims) else scale)
+    if graph.needs_grad(x):
+        saved = {"dim": dims, "normalization": scale, "forward": forward}
+        graph.record("FftC2CBackward0", (x,), y, _c2c_back, saved)
+    return y
+
+
+def _c2c_back(ctx: Any, g: Tensor) -> Tensor:
+    return c2c(g, ctx.dim, ctx.normalization, not ctx.forward)
+
+
+def r2c(x: Tensor, dims: Dims, scale: float, onesided: bool) -> Tensor:
+    """Transform real numbers forward; `onesided` keeps the first half of the last of `dims`."""
+    with no_grad():
+        last = dims[-1]
+        y = _lines(
+            x.detach(), last, x.shape[last], True, scale if len(dims) == 1 else 1.0, half=onesided
+        )
+        if len(dims) > 1:
+            y = c2c(y, dims[:-1], scale, True)
+    if graph.needs_grad(x):
+        saved = {"dim": dims, "normalization": scale, "onesided": onesided}
+        graph.record("FftR2CBackward0", (x,), y, _r2c_back, saved)
+    return y
+
+
+def _weighted(half: Tensor, dim: int, n: int, inner: float) -> Tensor:
+    """Multiply by `inner` all numbers of a half spectrum that stand for two of the whole one."""
+    k = positions(half.shape[dim], dim, half.ndim, half.device)
+    return half * where((k == 0) | (k * 2 == n), 1.0, inner)
+
+
+def _r2c_back(ctx: Any, g: Tensor) -> Tensor:
+    if not ctx.onesided:
+        return FUNCTIONS["real"](c2c(g, ctx.dim, ctx.normalization, False))
+    last = ctx.dim[-1]
+    n = ctx.shapes[0][last]
+    return c2r(_weighted(g, last, n, 0.5), ctx.dim, ctx.normalization, n)
+
+
+def c2r(x: Tensor, dims: Dims, scale: float, n: int) -> Tensor:
+    """Transform back the first half of a spectrum over `dims`, the last of which becomes n long: real numbers."""
+    with no_grad():
+        y = supported(x).detach()
+        if len(dims) > 1:
+            y = c2c(y, dims[:-1], 1.0, False)
+        y = _lines(y, dims[-1], n, False, scale, real=True)
+    if graph.needs_grad(x):
+        saved = {"dim": dims, "normalization": scale, "last_dim_size": n}
+        graph.record("FftC2RBackward0", (x,), y, _c2r_back, saved)
+    return y
+
+
+def _c2r_back(ctx: Any, g: Tensor) -> Tensor:
+    y = r2c(g, ctx.dim, ctx.normalization, True)
+    return _weighted(y, ctx.dim[-1], ctx.last_dim_size, 2.0)
+
+
+# ------------------------------------------------------------------------------------------- arguments
+
+
+def _tensor(name: str, x: Any) -> Tensor:
+    if not is_tensor(x):
+        raise TypeError(
+            f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}"
+        )
+    return x
+
+
+def _integer(name: str, argument: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"fft_{name}(): argument '{argument}' must be int, not {type(value).__name__}"
+        )
+    return value.__index__()
+
+
+def _promoted(x: Tensor, complex_too: bool = False) -> Tensor:
+    """Convert integers to the default dtype, and real numbers to complex ones if asked for."""
+    if x.dtype.name in ("float16", "bfloat16"):
+        raise RuntimeError(f"Unsupported dtype {x.dtype.scalar_name}")
+    dt = x.dtype if x.dtype.category >= 2 else dtypes.get_default_dtype()
+    if complex_too:
+        dt = dt.to_complex()
+    return x if x.dtype is dt else cast(x, dt)
+
+
+def _one_dim(x: Tensor, dim: int) -> int:
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return layouts.wrap_dim(dim, x.ndim)
+
+
+def _points(n: int) -> int:
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return n
+
+
+def _factor(norm: Any, forward: bool, count: int) -> float:
+    """What a transform of `count` numbers is multiplied by."""
+    if norm not in (None, "forward", "backward", "ortho"):
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    if norm == "ortho":
+        return 1 / math.sqrt(count)
+    return 1 / count if forward == (norm == "forward") else 1.0
+
+
+def _deliver(name: str, y: Tensor, out: Tensor | None, x: Tensor) -> Tensor:
+    """Write into `out`, which must be complex or real as the result is."""
+    if out is None:
+        return y
+    if not is_tensor(out):
+        raise TypeError(f"fft_{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if out.dtype.is_complex is not y.dtype.is_complex or out.dtype.category < 2:
+        kind = "complex" if y.dtype.is_complex else "floating point"
+        raise RuntimeError(
+            f"{name} expects a {kind} output tensor, but got {out.dtype.scalar_name}"
+        )
+    return core.deliver(y, out, f"fft_{name}", (x,))
+
+
+class Shape(NamedTuple):
+    """Dims of an n-dimensional transform and the sizes they are brought to."""
+
+    dims: Dims
+    sizes: Dims
+
+
+def _numbers(name: str, argument: str, values: Any) -> Dims:
+    if isinstance(values, int) and not isinstance(values, bool):
+        return (values,)
+    if not isinstance(values, tuple | list) and not hasattr(values, "__iter__"):
+        raise TypeError(
+            f"fft_{name}(): argument '{argument}' must be tuple of ints, not {type(values).__name__}"
+        )
+    return tuple(_integer(name, argument, v) for v in values)
+
+
+def _shape(name: str, x: Tensor, s: Any, dim: Any) -> Shape:
+    """Match `s` and `dim` as torch does: all dims, or the last ones, where `dim` is None; -1 keeps a size."""
+    wanted = None if s is None else _numbers(name, "s", s)
+    if dim is not None:
+        given = _numbers(name, "dim", dim)
+        dims = tuple(_one_dim(x, d) for d in given)
+        if len(set(dims)) < len(dims):
+            raise RuntimeError("FFT dims must be unique")
+        if wanted is not None and len(wanted) != len(dims):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif wanted is not None:
+        if len(wanted) > x.ndim:
+            raise RuntimeError(
+                f"Got shape with {len(wanted)} values but input tensor only has {x.ndim} dimensions."
+            )
+        dims = tuple(range(x.ndim - len(wanted), x.ndim))
+    else:
+        dims = tuple(range(x.ndim))
+    asked = wanted or (-1,) * len(dims)
+    sizes = [x.shape[d] if n == -1 else n for d, n in zip(dims, asked, strict=True)]
+    return Shape(dims, tuple(_points(n) for n in sizes))
+
+
+def _some_dims(name: str, shape: Shape) -> Shape:
+    if not shape.dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    return shape
+
+
+def _half_shape(name: str, x: Tensor, s: Any, dim: Any) -> tuple[Shape, int]:
+    """The shape of a spectrum whose last dim is a half one, and the size that dim is transformed to."""
+    shape = _some_dims(name, _shape(name, x, s, dim))
+    wanted = None if s is None else _numbers(name, "s", s)
+    n = 2 * (x.shape[shape.dims[-1]] - 1) if not wanted or wanted[-1] == -1 else shape.sizes[-1]
+    _points(n)
+    return Shape(shape.dims, (*shape.sizes[:-1], n // 2 + 1)), n
+
+
+def _resized(x: Tensor, shape: Shape) -> Tensor:
+    for d, n in zip(*shape, strict=True):
+        x = _resize(x, d, n)
+    return x
+
+
+# ------------------------------------------------------------------------------------------- one-dimensional functions
+
+
+def _export(name: str, help: str, fn: Callable, forward: bool) -> None:
+    def function(
+        input: Tensor,
+        n: int | None = None,
+        dim: int = -1,
+        norm: str | None = None,
+        *,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        n = None if n is None else _integer(name, "n", n)
+        x = _tensor(name, input)
+        y = fn(name, x, n, _integer(name, "dim", dim), norm, forward)
+        return _deliver(name, y, out, x)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = help
+    FFT[name] = function
+
+
+def _whole_1d(name: str, x: Tensor, n: int | None, dim: int, norm: Any, forward: bool) -> Tensor:
+    x = _promoted(x)
+    d = _one_dim(x, dim)
+    n = _points(x.shape[d] if n is None else n)
+    scale = _factor(norm, forward, n)
+    x = _resize(x, d, n)
+    if x.dtype.is_complex:
+        return c2c(x, (d,), scale, forward)
+    y = r2c(x, (d,), scale, False)
+    return y if forward else y.conj()
+
+
+def _half_1d(name: str, x: Tensor, n: int | None, dim: int, norm: Any, forward: bool) -> Tensor:
+    if x.dtype.is_complex:
+        raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype.scalar_name}")
+    x = _promoted(x)
+    d = _one_dim(x, dim)
+    n = _points(x.shape[d] if n is None else n)
+    y = r2c(_resize(x, d, n), (d,), _factor(norm, forward, n), True)
+    return y if forward else y.conj()
+
+
+def _real_1d(name: str, x: Tensor, n: int | None, dim: int, norm: Any, forward: bool) -> Tensor:
+    x = _promoted(x, True)
+    d = _one_dim(x, dim)
+    n = _points(2 * (x.shape[d] - 1) if n is None else n)
+    scale = _factor(norm, forward, n)
+    x = _resize(x, d, n // 2 + 1)
+    return c2r(x.conj() if forward else x, (d,), scale, n)
+
+
+_export(
+    "fft",
+    "Transform along `dim`, cut or filled up with zeros to n numbers; complex result.",
+    _whole_1d,
+    True,
+)
+_export("ifft", "Transform back along `dim`: the inverse of `fft`.", _whole_1d, False)
+_export(
+    "rfft",
+    "The first n // 2 + 1 numbers of the transform of real ones along `dim`.",
+    _half_1d,
+    True,
+)
+_export(
+    "irfft",
+    "Transform n // 2 + 1 numbers back to n real ones: the inverse of `rfft`.",
+    _real_1d,
+    False,
+)
+_export(
+    "hfft",
+    "Transform n // 2 + 1 numbers, half of a Hermitian signal, to a real spectrum.",
+    _real_1d,
+    True,
+)
+_export(
+    "ihfft",
+    "The inverse of `hfft`: half of the Hermitian signal of a real spectrum.",
+    _half_1d,
+    False,
+)
+
+
+# ------------------------------------------------------------------------------------------- n-dimensional functions
+
+
+def _export_nd(name: str, help: str, fn: Callable, forward: bool) -> None:
+    """Make `<name>n`, over all dims by default, and `<name>2`, over the last two."""
+
+    def make(suffix: str, default: Dims | None) -> Callable:
+        def function(
+            input: Tensor,
+            s: Any = None,
+            dim: Any = default,
+            norm: str | None = None,
+            *,
+            out: Tensor | None = None,
+        ) -> Tensor:
+            x = _tensor(name + suffix, input)
+            return _deliver(f"{name}n", fn(f"{name}n", x, s, dim, norm, forward), out, x)
+
+        function.__name__ = function.__qualname__ = f"fft_{name}{suffix}"
+        function.__doc__ = help + (" Over the last two dims by default." if default else "")
+        return function
+
+    FFT[name + "n"], FFT[name + "2"] = make("n", None), make("2", (-2, -1))
+
+
+def _whole_nd(name: str, x: Tensor, s: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
+    x = _promoted(x, True)
+    shape = _shape(name, x, s, dim)
+    scale = _factor(norm, forward, math.prod(shape.sizes))
+    x = _resized(x, shape)
+    return c2c(x, shape.dims, scale, forward) if shape.dims else x.clone()
+
+
+def _half_nd(name: str, x: Tensor, s: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
+    if x.dtype.is_complex and forward:
+        raise RuntimeError(
+            f"{name} expects a real-valued input tensor, but got {x.dtype.scalar_name}"
+        )
+    shape = _some_dims(name, _shape(name, x, s, dim))
+    if x.dtype.is_complex:
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {x.dtype.scalar_name}")
+    x = _resized(_promoted(x), shape)
+    scale = _factor(norm, forward, math.prod(shape.sizes))
+    if forward:
+        return r2c(x, shape.dims, scale, True)
+    y = r2c(x, shape.dims[-1:], scale, True).conj()
+    return c2c(y, shape.dims[:-1], 1.0, False) if shape.dims[1:] else y
+
+
+def _real_nd(name: str, x: Tensor, s: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
+    shape, n = _half_shape(name, x, s, dim)
+    x = _resized(_promoted(x, True), shape)
+    scale = _factor(norm, forward, math.prod(shape.sizes[:-1]) * n)
+    if not forward:
+        return c2r(x, shape.dims, scale, n)
+    if shape.dims[1:]:
+        x = c2c(x, shape.dims[:-1], 1.0, True)
+    return c2r(x.conj(), shape.dims[-1:], scale, n)
+
+
+_export_nd(
+    "fft", "Transform over `dim`, cut or filled up with zeros to the sizes `s`.", _whole_nd, True
+)
+_export_nd("ifft", "Transform back over `dim`: the inverse of `fftn`.", _whole_nd, False)
+_export_nd(
+    "rfft", "Transform real numbers over `dim`, of which the last is halved.", _half_nd, True
+)
+_export_nd("irfft", "Transform back to real numbers: the inverse of `rfftn`.", _real_nd, False)
+_export_nd(
+    "hfft", "Transform half of a Hermitian signal over `dim` to a real spectrum.", _real_nd, True
+)
+_export_nd("ihfft", "The inverse of `hfftn`.", _half_nd, False)
+
+
+# ------------------------------------------------------------------------------------------- frequencies and shifts
+
+
+def _frequencies(
+    name: str,
+    n: int,
+    d: float,
+    count: int,
+    wrap: int,
+    out: Tensor | None,
+    dtype: Any,
+    options: dict[str, Any],
+) -> Tensor:
+    """k / (n d) for k below `count`; from `wrap` on they stand for k - n."""
+    dt = dtype or (dtypes.get_default_dtype() if out is None else out.dtype)
+    if dt.category < 2:
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    if dt.is_complex:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dt.scalar_name}'")
+    requires_grad = options.pop("requires_grad", False)
+    k = FUNCTIONS["arange"](count, dtype=dt, **options)
+    unit = 1 / (n * d) if n * d else math.inf
+    value = core.deliver(where(k >= wrap, k - n, k) * unit, out, f"fft_{name}")
+    return value.requires_grad_() if requires_grad else value
+
+
+def fftfreq(
+    n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, **options: Any
+) -> Tensor:
+    """Frequencies of the n results of `fft` for samples `d` apart: 0, 1, …, then the negative ones, over n d."""
+    return _frequencies("fftfreq", n, d, n, (n + 1) // 2, out, dtype, options)
+
+
+def rfftfreq(
+    n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, **options: Any
+) -> Tensor:
+    """Frequencies of the n // 2 + 1 results of `rfft` for samples `d` apart."""
+    count = n // 2 + 1
+    return _frequencies("rfftfreq", n, d, count, count, out, dtype, options)
+
+
+def _shifted(input: Tensor, dim: Any, amount: Callable[[int], int]) -> Tensor:
+    dims: Sequence[int]
+    if dim is None:
+        dims = range(input.ndim)
+    else:
+        dims = [layouts.wrap_dim(d, input.ndim) for d in _numbers("fftshift", "dim", dim)]
+    return roll(input, [amount(input.shape[d]) for d in dims], list(dims))
+
+
+def fftshift(input: Tensor, dim: Any = None) -> Tensor:
+    """Roll `dim` (all by default) so that frequency 0 comes to the middle."""
+    return _shifted(input, dim, lambda n: n // 2)
+
+
+def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+    """Undo `fftshift`."""
+    return _shifted(input, dim, lambda n: (n + 1) // 2)
+
+
+FFT |= {"fftfreq": fftfreq, "rfftfreq": rfftfreq, "fftshift": fftshift, "ifftshift": ifftshift}

@@ -1,0 +1,94 @@
+"""Histograms over several dims: points counted, or their weights summed, in boxes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import core, return_types
+from .core import Tensor, is_tensor
+from .row import FUNCTIONS, public
+from .statistics import _counted, _range
+
+return_types.histogramdd = return_types._class("histogramdd", ("hist", "bin_edges"))  # type: ignore[attr-defined]
+
+
+def _edges(x: Tensor, bins: Any, limits: Any) -> list[Tensor]:
+    """The edges of the boxes along every dim of points x (count, dims)."""
+    dims = x.shape[1]
+    per_dim = list(bins) if isinstance(bins, list | tuple) else [bins] * dims
+    if len(per_dim) != dims:
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
+    if limits is not None and len(limits) != 2 * dims:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, but got {len(limits)}"
+        )
+    found = []
+    for d, own in enumerate(per_dim):
+        if is_tensor(own):
+            found.append(own.detach())
+            continue
+        if own <= 0:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {own} for dimension {d}"
+            )
+        low, high = (0.0, 0.0) if limits is None else limits[2 * d : 2 * d + 2]
+        if low > high:
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
+            )
+        if limits is None and not x.shape[0]:
+            high = 1.0
+        low, high = _range("torch.histogramdd", x[:, d], low, high, widen=0.5)
+        found.append(FUNCTIONS["linspace"](low, high, own + 1, dtype=x.dtype, device=x.device))
+    return found
+
+
+def _laid(v: Tensor, dim: int, rank: int) -> Tensor:
+    return v.view([-1 if d == dim else 1 for d in range(rank)])
+
+
+@public(method=False)
+def histogramdd(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Any = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+    out: Any = None,
+) -> Any:
+    """Sum weights (1 by default) of points (…, D) in boxes: so many equal ones in every dim, or between given edges.
+
+    bins: a number, D numbers, or D tensors of edges. range: low and high of every dim in turn. Returns `hist` and `bin_edges`.
+    """
+    if input.ndim < 2:
+        if not input.ndim:
+            raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if weight is not None and weight.shape != input.shape[:-1]:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost "
+            f"dimension, but got input with shape {list(input.shape)} and weight with shape {list(weight.shape)}"
+        )
+    x = input.detach().reshape(-1, input.shape[-1])
+    edges = _edges(x, bins, range)
+    place, inside = x.new_zeros(x.shape[0]).long(), x.new_ones(x.shape[0]).bool()
+    for d, own in enumerate(edges):
+        column, n = x[:, d].contiguous(), own.numel() - 1
+        at = FUNCTIONS["searchsorted"](own.contiguous(), column, right=True) - 1
+        inside = inside & (column >= own[0]) & (column <= own[-1])
+        place = place * n + at.clamp(0, n - 1)
+    shape = [own.numel() - 1 for own in edges]
+    what = x.new_ones(x.shape[0]) if weight is None else weight.detach().reshape(-1)
+    hist = _counted(place, inside, math.prod(shape), what).view(shape)
+    if density:
+        hist = hist / hist.sum()
+        for d, own in enumerate(edges):
+            hist = hist / _laid(own[1:] - own[:-1], d, len(edges))
+    if out is not None:
+        hist = core.deliver(hist, out[0], "histogramdd", (input,))
+        edges = [core.deliver(v, o, "histogramdd", ()) for v, o in zip(edges, out[1], strict=True)]
+    return return_types.histogramdd((hist, tuple(edges)))  # type: ignore[attr-defined]

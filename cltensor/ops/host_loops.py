@@ -1,0 +1,75 @@
+"""Methods that call a Python function for every element, on the host as in torch, and `as_subclass`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd.mode import no_grad
+from . import core
+from .core import Tensor
+from .row import METHODS, public
+from .unary import polygamma
+
+
+def _check(name: str, x: Tensor) -> None:
+    if x.requires_grad:
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
+        )
+    if x.device.type != "cpu":
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+
+
+def _put(x: Tensor, values: list[Any]) -> Tensor:
+    kind = (bool, int, float, complex)[x.dtype.category]
+    with no_grad():
+        return x.copy_(x.new_tensor([kind(v) for v in values]).view(x.shape))
+
+
+@public(function=False)
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace every element by what a Python function returns for it. Slow: a call for each element."""
+    _check("apply_", self)
+    return _put(self, [callable(v) for v in self.flatten().tolist()])
+
+
+@public(function=False)
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace every element by what a Python function returns for it and the other tensor's. Slow: a call for each element."""
+    _check("map_", self)
+    if tensor.dtype is not self.dtype:
+        wanted, got = (f"torch.{t.dtype.scalar_name}Tensor" for t in (self, tensor))
+        raise TypeError(f"map_: expected {wanted} for 'other' (got {got})")
+    other = tensor.detach().expand(self.shape)
+    pairs = zip(self.flatten().tolist(), other.flatten().tolist(), strict=True)
+    return _put(self, [callable(a, b) for a, b in pairs])
+
+
+def _alias(x: Tensor) -> Tensor:
+    return core.view(x, x.shape, x._strides, x._offset, "AliasBackward0", None, _alias)
+
+
+@public(function=False)
+def as_subclass(self: Tensor, cls: type) -> Tensor:
+    """View the same tensor, history included, as an instance of a subclass."""
+    if not (isinstance(cls, type) and issubclass(cls, core._Registry.tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
+            "Make sure your class inherits from Tensor."
+        )
+    made = _alias(self)
+    made.__class__ = cls
+    return made
+
+
+@public(function=False)
+def mvlgamma_(self: Tensor, p: int) -> Tensor:
+    """In-place form of `mvlgamma`."""
+    return core.assign(self, lambda x: METHODS["mvlgamma"](x, p))
+
+
+@public(function=False)
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place form of `polygamma`."""
+    return core.assign(self, lambda x: polygamma(n, x))

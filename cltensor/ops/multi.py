@@ -1,0 +1,195 @@
+"""Updating many tensors in place by one chain of formulas: what optimisers and gradient scaling are made of.
+
+Tensors whose operands lie alike in memory go to the multi-tensor kernels, a few launches for all of them. What does not fit
+(operands with different layouts, gradients through the update) is computed from the same text with Tensor operators.
+Knows nothing of optimisers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import dtypes, layouts
+from ..autograd.mode import GRAD
+from ..codegen import multi
+from ..codegen.language import Formula
+from ..codegen.multi import FLAG, Chain, Part, Shared, chain
+from ..runtime import get_backend
+from . import arithmetic, convert
+from .core import NUMBERS, Tensor
+from .row import FUNCTIONS
+
+__all__ = ["Chain", "apply", "chain"]
+
+
+def apply(
+    chain: Chain,
+    lists: Sequence[Sequence[Tensor]],
+    numbers: Mapping[str, Any],
+    shared: Sequence[Tensor] = (),
+    flag: Tensor | None = None,
+    *,
+    differentiable: bool = False,
+) -> None:
+    """Apply a chain to tensors in place, a list of them for every operand of the chain, in its order.
+
+    numbers: the chain's numbers (tensors of one element too, where `differentiable`). shared: its one-element operands.
+    flag: a float32 tensor of one element that becomes 1 where the chain's condition holds for any element.
+    """
+    groups: dict[tuple, list[Part]] = {}
+    changed: list[Tensor] = []
+    seen: set[int] = set()
+    writes = len(chain.writes)
+    for row in zip(*lists, strict=True):
+        tensors = None if differentiable else _alike(row, writes)
+        if tensors is None:
+            _compute(chain, row, numbers, shared, flag)
+            continue
+        if id(row[0]) in seen:  # a tensor listed twice is updated twice, one after the other
+            _launch(chain, groups, numbers, shared, flag)
+            groups, seen = {}, set()
+        seen.add(id(row[0]))
+        changed += row[:writes]
+        if tensors[0].numel():
+            key, part = _part(tensors, writes)
+            groups.setdefault(key, []).append(part)
+    _launch(chain, groups, numbers, shared, flag)
+    for t in changed:
+        t._vc.value += 1
+
+
+def _launch(
+    chain: Chain,
+    groups: dict[tuple, list[Part]],
+    numbers: Mapping[str, Any],
+    shared: Sequence[Tensor],
+    flag: Tensor | None,
+) -> None:
+    for (dev, *types), parts in groups.items():
+        backend = get_backend(dev)
+        ones = [
+            Shared(s._storage.buffer(), s.dtype, s._offset) for s in (x.to(dev) for x in shared)
+        ]
+        with backend.lock:
+            found = None if flag is None else flag._storage.for_write()
+            multi.apply(backend, chain, tuple(types), parts, numbers, ones, found)
+
+
+def _alike(row: Sequence[Tensor], writes: int) -> Sequence[Tensor] | None:
+    """The tensors if their elements lie in the same dense order, what is only read copied into it; None if they cannot."""
+    first = row[0]
+    shape, dev = first.shape, first.device
+    if first.dtype.category < 2 or first.dtype is dtypes.complex32:
+        return None
+    if all(
+        t.is_contiguous() and t.shape == shape and t.device is dev and t.dtype is first.dtype
+        for t in row
+    ):
+        return row
+    strides = first._strides
+    if not layouts.is_non_overlapping_and_dense(tuple(shape), strides):
+        return None
+    fitting = []
+    for k, t in enumerate(row):
+        if t.shape != shape or t.device != dev or t.dtype.is_complex is not first.dtype.is_complex:
+            return None
+        if t._strides != strides and not (t.is_contiguous() and first.is_contiguous()):
+            if k < writes:
+                return None
+            t = _laid(t, first)
+        fitting.append(t)
+    return fitting
+
+
+def _laid(t: Tensor, like: Tensor) -> Tensor:
+    """A copy of a tensor in another's memory order."""
+    order = sorted(range(t.ndim), key=lambda d: -like._strides[d])
+    back = sorted(range(t.ndim), key=lambda d: order[d])
+    return t.permute(order).contiguous().permute(back)
+
+
+def _part(tensors: Sequence[Tensor], writes: int) -> tuple[tuple, Part]:
+    """Make the memory of one tensor's operands ready; complex numbers are pairs of real ones."""
+    double = tensors[0].dtype.is_complex
+    buffers = [t._storage.buffer() for t in tensors[writes:]]
+    written = [t._storage.for_write() for t in tensors[:writes]]
+    types = [t.dtype.to_real() if double else t.dtype for t in tensors]
+    offsets = tuple([t._offset * 2 if double else t._offset for t in tensors])
+    count = tensors[0].numel() * (2 if double else 1)
+    return (tensors[0].device, *types), Part(count, (*written, *buffers), offsets)
+
+
+# ---------------------------------------------------------------------------- the same text, by operators
+
+
+def _compute(
+    chain: Chain,
+    row: Sequence[Tensor],
+    numbers: Mapping[str, Any],
+    shared: Sequence[Tensor],
+    flag: Tensor | None,
+) -> None:
+    targets = [convert.view_as_real(t) if t.dtype.is_complex else t for t in row]
+    values: dict[str, Any] = {**numbers, **dict(zip(chain.shared, shared, strict=True))}
+    for k, (name, t) in enumerate(zip(chain.operands, targets, strict=True)):
+        # A gradient must not find its operands overwritten.
+        values[name] = t.clone() if GRAD.enabled and k < len(chain.writes) else t
+    for target, formula in chain.steps:
+        value = evaluate(formula, values)
+        if target == FLAG and flag is not None:
+            flag.copy_(FUNCTIONS["maximum"](flag, value.any().to(flag.dtype)))
+        values[target] = value
+    for name, t in zip(chain.writes, targets, strict=False):
+        t.copy_(values[name])
+
+
+def evaluate(formula: Formula, values: Mapping[str, Any]) -> Any:
+    """Compute a formula of the language with Tensor operators; differentiable."""
+    return _evaluate(formula.tree, values)
+
+
+_BINARY = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+}  # fmt: skip
+
+
+def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return values[node.id]
+    if isinstance(node, ast.UnaryOp):
+        inner = _evaluate(node.operand, values)
+        return inner.logical_not() if isinstance(node.op, ast.Not) else -inner
+    if isinstance(node, ast.BinOp):
+        left, right = _evaluate(node.left, values), _evaluate(node.right, values)
+        return _BINARY[type(node.op)](left, right)
+    if isinstance(node, ast.Compare):
+        left, right = _evaluate(node.left, values), _evaluate(node.comparators[0], values)
+        return _BINARY[type(node.ops[0])](left, right)
+    assert isinstance(node, ast.Call)
+    assert isinstance(node.func, ast.Name)
+    return _call(node.func.id, [_evaluate(a, values) for a in node.args])
+
+
+def _call(name: str, args: list[Any]) -> Any:
+    if name == "where":
+        return arithmetic.where(*args)
+    if name in ("max", "min"):
+        a, b = args
+        if a.__class__ in NUMBERS or b.__class__ in NUMBERS:
+            t, number = (b, a) if a.__class__ in NUMBERS else (a, b)
+            return t.clamp(min=number) if name == "max" else t.clamp(max=number)
+        return FUNCTIONS[f"{name}imum"](a, b)
+    return getattr(args[0], name)()

@@ -1,0 +1,135 @@
+"""`segment_reduce`: sums, products, means and extremes of consecutive runs, given by their lengths or offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..autograd import record as graph
+from ..autograd.mode import no_grad
+from .arithmetic import where
+from .core import Tensor
+from .row import FUNCTIONS, public
+
+_INITIAL = {
+    "sum": 0.0,
+    "mean": 0.0,
+    "prod": 1.0,
+    "max": -float("inf"),
+    "min": float("inf"),
+}
+_SCATTER = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
+
+
+def _offsets(
+    lengths: Tensor | None, offsets: Tensor | None, size: int, axis: int, unsafe: bool
+) -> Tensor:
+    """Return where segments begin and the last ends, checked."""
+    given = lengths if lengths is not None else offsets
+    if given is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    name = "lengths" if lengths is not None else "offsets"
+    if axis != given.ndim - 1:
+        raise RuntimeError(
+            f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}."
+        )
+    if given is offsets:
+        return offsets.detach().to(dtypes.int64)
+    n = given.detach().to(dtypes.int64)
+    if not unsafe:
+        if n.numel() and bool((n < 0).any()):
+            raise RuntimeError("lengths contains negative value!")
+        if bool((n.sum(-1) != size).any()):
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+            )
+    return FUNCTIONS["cat"]([n.new_zeros((*n.shape[:-1], 1)), n.cumsum(-1)], -1)
+
+
+class _Segments:
+    """Which segment each element belongs to, ready to gather from and scatter into."""
+
+    def __init__(self, data: Tensor, offsets: Tensor, axis: int) -> None:
+        self.axis, self.count = axis, offsets.shape[-1] - 1
+        at = FUNCTIONS["arange"](data.shape[axis], device=data.device)
+        at = at.expand(*offsets.shape[:-1], -1).contiguous()
+        # Elements outside all segments go to a place of their own.
+        ids = FUNCTIONS["searchsorted"](offsets[..., 1:].contiguous(), at, right=True)
+        ids = where(at < offsets[..., :1], self.count, ids)
+        rest = data.ndim - axis - 1
+        self.ids = ids.reshape(*ids.shape, *[1] * rest).expand(data.shape)
+        size = offsets[..., 1:] - offsets[..., :-1]
+        self.sizes = size.reshape(*size.shape, *[1] * rest)
+
+    def reduce(self, x: Tensor, way: str, initial: float) -> Tensor:
+        shape = [*x.shape]
+        shape[self.axis] = self.count + 1
+        start = x.new_full(shape, initial)
+        return start.scatter_reduce(self.axis, self.ids, x, way).narrow(self.axis, 0, self.count)
+
+    def spread(self, v: Tensor) -> Tensor:
+        """Give every element its segment's value, 0 outside all segments."""
+        shape = [*v.shape]
+        shape[self.axis] = 1
+        padded = FUNCTIONS["cat"]([v, v.new_zeros(shape)], self.axis)
+        return padded.gather(self.axis, self.ids)
+
+
+def _back(ctx: Any, g: Tensor) -> Tensor:
+    segments, way, x, result = ctx.segments, ctx.way, ctx.data, ctx.result
+    if way == "sum":
+        return segments.spread(g)
+    if way == "mean":
+        return segments.spread(g / segments.sizes)
+    if way == "prod":
+        zero = x == 0
+        zeros = segments.spread(segments.reduce(zero.to(x.dtype), "sum", 0.0))
+        others = segments.spread(segments.reduce(where(zero, 1.0, x), "prod", ctx.initial))
+        share = where(
+            zero, where(zeros == 1, others, 0.0), segments.spread(result) / where(zero, 1.0, x)
+        )
+        return segments.spread(g) * share
+    chosen = x == segments.spread(result)
+    sharing = segments.reduce(chosen.to(x.dtype), "sum", 0.0).clamp_min(1)
+    return where(chosen, segments.spread(g / sharing), 0.0)
+
+
+@public(method=False)
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """Reduce consecutive runs along `axis` by "sum", "prod", "mean", "max" or "min".
+
+    lengths (…, S) or offsets (…, S + 1) describe the runs, the leading dims being those of `data` before `axis`. A run of length
+    0 gives `initial`, or the reduction's neutral value (nan for a mean).
+    """
+    if reduce not in _INITIAL:
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
+    axis = axis + data.ndim if axis < 0 else axis
+    bounds = _offsets(lengths, offsets, data.shape[axis], axis, unsafe)
+    if data.dtype.category != 2:
+        raise NotImplementedError(
+            f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"
+        )
+    start = _INITIAL[reduce] if initial is None else float(initial)
+    with no_grad():
+        x = data.detach()
+        segments = _Segments(x, bounds, axis)
+        value = segments.reduce(x, _SCATTER[reduce], start)
+        if reduce == "mean":
+            empty = float("nan") if initial is None else start
+            value = where(segments.sizes == 0, empty, value / segments.sizes)
+        value = value.to(data.dtype)
+    saved = {"data": data, "result": value, "segments": segments, "way": reduce, "initial": start}
+    graph.record("SegmentReduceBackward0", (data,), value, _back, saved)
+    return value

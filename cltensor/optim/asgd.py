@@ -1,0 +1,91 @@
+"""Averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..tensor import Tensor
+from .base import FusedOptimizer
+from .stepper import check_options, counter, gradient, number, peek, poke
+
+__all__ = ["ASGD"]
+
+
+class ASGD(FusedOptimizer):
+    """Descend with a falling rate, and keep the average of the parameters in the state "ax".
+
+    params: parameters or groups. lr: learning rate. lambd: decay of parameters and rate. alpha: power of the rate's fall.
+    t0: the step at which averaging starts. weight_decay: factor of the L2 penalty. maximize: ascend.
+    differentiable: let gradients through `step`. ValueError for options out of range.
+    """
+
+    counters = ("step", "eta", "mu")
+    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # noqa: RUF012  # fmt: skip
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_options(lr, weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group: dict[str, Any], p: Tensor, state: dict[str, Any]) -> None:
+        super()._start(group, p, state)
+        state["eta"] = self._counter(group, p, number(group["lr"]))
+        state["mu"] = self._counter(group, p, 1.0)
+
+    def _counter(self, group: dict[str, Any], p: Tensor, value: float) -> Tensor:
+        return counter(value, p)
+
+    def _buffers(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("ax",)
+
+    def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        lr, lambd = number(group["lr"]), group["lambd"]
+        for count, some in self._by_count(group, params):
+            rates: dict[tuple[float, float], list[Tensor]] = {}
+            for p in some:
+                state = self.state[p]
+                rates.setdefault((peek(state["eta"]), peek(state["mu"])), []).append(p)
+                poke(state["eta"], _rounded(lr / (1 + lambd * lr * count) ** group["alpha"]))
+                poke(state["mu"], _rounded(1 / max(1, count - group["t0"])))
+            for (eta, mu), same in rates.items():
+                lines = [
+                    *gradient(group),
+                    "p = p * keep",
+                    "p = p - eta * g",
+                    "a = p" if mu == 1 else "a = a + (p - a) * mu",
+                ]
+                numbers = {
+                    "keep": 1 - lambd * eta,
+                    "eta": eta,
+                    "mu": mu,
+                    "weight_decay": group["weight_decay"],
+                }
+                self._run(group, lines, same, {"a": "ax"}, numbers)
+
+
+def _rounded(value: float) -> float:
+    """A number as a tensor of the default dtype holds it, also where loading made the state wider."""
+    return float(dtypes.get_default_dtype().np.type(value))

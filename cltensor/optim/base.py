@@ -1,0 +1,102 @@
+"""`FusedOptimizer`: an optimiser that updates a group's parameters by chains of formulas.
+
+Owns the making of state and the frame of `step`; a subclass says what state there is and what the chain computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..autograd import set_grad_enabled
+from ..tensor import Tensor
+from .optimizer import Optimizer
+from .stepper import by_count, by_count_on_device, counter, number, run_closure, update, zeros_like
+
+
+class FusedOptimizer(Optimizer):
+    """Base of the optimisers that are formulas.
+
+    `foreach` and `fused` choose nothing: every step is fused over all parameters. `capturable` keeps counters on the
+    parameters' device, where `counts_on_device` without the host reading them. `differentiable` runs the same formulas as recorded operations.
+    """
+
+    late_options: dict[str, Any] = {}  # noqa: RUF012 - read only: options that a group of an older version may lack
+    counters: Sequence[str] = ("step",)
+    counts_on_device = False  # whether formulas take a tensor for the count, for `capturable`
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self.late_options.items():
+                group.setdefault(name, value)
+            for p in group["params"]:
+                known = self.state.get(p, {})
+                for name in self.counters if known else ():
+                    if not isinstance(known[name], Tensor):
+                        known[name] = self._counter(group, p, known[name])
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters; `closure` computes the loss anew and is called before. Returns its loss."""
+        with set_grad_enabled(self.defaults["differentiable"]):
+            loss = run_closure(closure)
+            for group in self.param_groups:
+                params = [p for p in group["params"] if p.grad is not None]
+                if params:
+                    self._prepare(group, params)
+                    self._update(group, params)
+        return loss
+
+    def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        raise NotImplementedError
+
+    def _buffers(self, group: dict[str, Any]) -> Sequence[str]:
+        """Names of the state that starts as zeros like the parameter."""
+        return ()
+
+    def _prepare(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        """Make the state of parameters that have none."""
+        new = [p for p in params if not self.state[p]]
+        if not new:
+            return
+        for p in new:
+            self._start(group, p, self.state[p])
+        for name in self._buffers(group):
+            for p, zeros in zip(new, zeros_like(new), strict=True):
+                self.state[p][name] = zeros
+
+    def _start(self, group: dict[str, Any], p: Tensor, state: dict[str, Any]) -> None:
+        state["step"] = self._counter(group, p, 0.0)
+
+    def _counter(self, group: dict[str, Any], p: Tensor, value: float) -> Tensor:
+        fused = bool(group.get("fused"))
+        return counter(value, p if fused or group.get("capturable") else None, fused=fused)
+
+    def _by_count(
+        self, group: dict[str, Any], params: Sequence[Tensor]
+    ) -> Iterator[tuple[Any, list[Tensor]]]:
+        """Count the step; yield each number of steps (a tensor, where it stays on the device) with its parameters."""
+        stays = self._stays_on_device(group)
+        yield from (by_count_on_device if stays else by_count)(params, self.state)
+
+    def _stays_on_device(self, group: dict[str, Any]) -> bool:
+        return self.counts_on_device and group["capturable"] and not group["differentiable"]
+
+    def _number(self, group: dict[str, Any], name: str) -> Any:
+        return number(group[name], group["differentiable"] or self._stays_on_device(group))
+
+    def _run(
+        self,
+        group: dict[str, Any],
+        lines: Sequence[str],
+        params: Sequence[Tensor],
+        states: dict[str, str],
+        numbers: dict[str, Any],
+    ) -> None:
+        """Run statements over `p` and the states (their name in formulas to their name in the state), reading `g`."""
+        writes: dict[str, Sequence[Tensor]] = {"p": params}
+        for letter, name in states.items():
+            writes[letter] = [self.state[p][name] for p in params]
+        grads = {"g": [p.grad for p in params]}
+        label = self.__class__.__name__.lower()
+        update(label, lines, writes, grads, numbers, differentiable=group["differentiable"])

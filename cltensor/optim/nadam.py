@@ -1,0 +1,101 @@
+"""NAdam: Adam with Nesterov momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+from .base import FusedOptimizer
+from .stepper import check_options, gradient, lerp, peek, poke, require
+
+__all__ = ["NAdam"]
+
+
+class NAdam(FusedOptimizer):
+    """Adam whose step looks ahead along its momentum.
+
+    params: parameters or groups. lr: learning rate. betas: decay of the averages of gradient and square. eps: added to
+    the root. weight_decay: factor of the L2 penalty, or of the direct decay where `decoupled_weight_decay`.
+    momentum_decay: how fast the momentum warms up. maximize: ascend. differentiable: let gradients through `step`.
+    ValueError for options out of range.
+    """
+
+    counters = ("step", "mu_product")
+    late_options = {  # noqa: RUF012
+        "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "decoupled_weight_decay": False,
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_options(lr, weight_decay, eps=eps, betas=betas)
+        require(momentum_decay >= 0.0, f"Invalid momentum_decay value: {momentum_decay}")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group: dict[str, Any], p: Tensor, state: dict[str, Any]) -> None:
+        super()._start(group, p, state)
+        state["mu_product"] = self._counter(group, p, 1.0)
+
+    def _buffers(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
+
+    def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        lr, (beta1, beta2) = self._number(group, "lr"), group["betas"]
+        lines = [
+            *gradient(group),
+            lerp("m", "g", "w1", 1 - beta1),
+            "v = v * beta2 + g * g * w2",
+            "size = sqrt(v / bias) + eps",
+            "p = p + along * g / size",
+            "p = p + ahead * m / size",
+        ]
+        numbers = {
+            "w1": 1 - beta1,
+            "beta2": beta2,
+            "w2": 1 - beta2,
+            "eps": group["eps"],
+            "weight_decay": group["weight_decay"],
+            "shrink": 1 - lr * group["weight_decay"],
+        }
+        for count, some in self._by_count(group, params):
+            mu, following = (
+                beta1 * (1.0 - 0.5 * 0.96 ** (n * group["momentum_decay"]))
+                for n in (count, count + 1)
+            )
+            numbers["bias"] = 1 - beta2**count
+            for product, same in self._by_product(some, mu):
+                numbers["along"] = -lr * (1.0 - mu) / (1.0 - product)
+                numbers["ahead"] = -lr * following / (1.0 - product * following)
+                self._run(group, lines, same, {"m": "exp_avg", "v": "exp_avg_sq"}, numbers)
+
+    def _by_product(self, params: list[Tensor], mu: float) -> list[tuple[float, list[Tensor]]]:
+        """Multiply the product of momenta of every parameter, and part them by it."""
+        parts: dict[float, list[Tensor]] = {}
+        for p in params:
+            product = self.state[p]["mu_product"]
+            parts.setdefault(poke(product, peek(product) * mu), []).append(p)
+        return list(parts.items())

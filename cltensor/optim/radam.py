@@ -1,0 +1,86 @@
+"""RAdam: Adam that rectifies the variance of its first steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+from .base import FusedOptimizer
+from .stepper import check_options, gradient, lerp
+
+__all__ = ["RAdam"]
+
+
+class RAdam(FusedOptimizer):
+    """Descend along the averaged gradient until its squares are known well, then as Adam.
+
+    params: parameters or groups. lr: learning rate. betas: decay of the averages of gradient and square. eps: added to
+    the root. weight_decay: factor of the L2 penalty, or of the direct decay where `decoupled_weight_decay`.
+    maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
+    """
+
+    late_options = {  # noqa: RUF012
+        "foreach": None, "maximize": False, "differentiable": False, "decoupled_weight_decay": False, "capturable": False,
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_options(lr, weight_decay, eps=eps, betas=betas)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _buffers(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
+
+    def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        lr, (beta1, beta2) = self._number(group, "lr"), group["betas"]
+        lines = [
+            *gradient(group),
+            lerp("m", "g", "w1", 1 - beta1),
+            "v = v * beta2 + g * g * w2",
+        ]
+        certain = 2 / (1 - beta2) - 1
+        for count, some in self._by_count(group, params):
+            bias = 1 - beta2**count
+            rho = certain - 2 * count * beta2**count / bias
+            numbers = {
+                "w1": 1 - beta1,
+                "beta2": beta2,
+                "w2": 1 - beta2,
+                "bias": 1 - beta1**count,
+                "lr": lr,
+                "eps": group["eps"],
+                "weight_decay": group["weight_decay"],
+                "shrink": 1 - lr * group["weight_decay"],
+            }
+            last = "p = p - m / bias * lr"
+            if rho > 5.0:
+                last += " * (root / (sqrt(v) + eps)) * rectify"
+                numbers["root"] = bias**0.5
+                numbers["rectify"] = (
+                    (rho - 4) * (rho - 2) * certain / ((certain - 4) * (certain - 2) * rho)
+                ) ** 0.5
+            states = {"m": "exp_avg", "v": "exp_avg_sq"}
+            self._run(group, [*lines, last], some, states, numbers)

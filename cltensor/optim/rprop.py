@@ -1,0 +1,73 @@
+"""Rprop: steps of a size of their own per element, by the sign of the gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import creation
+from ..tensor import Tensor
+from .base import FusedOptimizer
+from .stepper import check_options, number, require
+
+__all__ = ["Rprop"]
+
+
+class Rprop(FusedOptimizer):
+    """Step by the sign of the gradient; steps grow while it stays and shrink when it turns.
+
+    params: parameters or groups. lr: the first step. etas: factors of shrinking and growing. step_sizes: the smallest and
+    the largest step. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
+    """
+
+    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # noqa: RUF012  # fmt: skip
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_options(lr)
+        require(0.0 < etas[0] < 1.0 < etas[1], f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _buffers(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("prev",)
+
+    def _prepare(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        super()._prepare(group, params)
+        first = number(group["lr"])
+        for p in params:
+            if "step_size" not in self.state[p]:
+                size = complex(first, first) if p.is_complex() else first
+                self.state[p]["step_size"] = creation.full_like(p.grad, size)
+
+    def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        lines = ["g = -g"] if group["maximize"] else []
+        lines += [
+            "turn = g * q",
+            "s = where(turn > 0, s * grow, where(turn < 0, s * shrink, s))",
+            "s = where(s < least, least, where(s > most, most, s))",
+            "g = where(turn < 0, 0, g)",
+            "p = p - where(g > 0, s, where(g < 0, -s, 0))",
+            "q = g",
+        ]
+        (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
+        numbers = {"grow": grow, "shrink": shrink, "least": least, "most": most}
+        for _, some in self._by_count(group, params):
+            self._run(group, lines, some, {"q": "prev", "s": "step_size"}, numbers)

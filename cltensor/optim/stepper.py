@@ -1,0 +1,194 @@
+"""How a step runs: chains of formulas over all parameters at once, and counters that the host reads without waiting.
+
+Knows the layout of a group's options that several optimisers share (lr, maximize, weight_decay, ...), but no algorithm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import creation, dtypes
+from ..memory_format import preserve_format
+from ..ops import multi
+from ..runtime import device, get_backend
+from ..tensor import Tensor
+
+_ZERO = multi.chain("zero", "x = 0", "x", "")
+
+
+def clear(tensors: Sequence[Tensor]) -> None:
+    """Fill tensors with zeros, in few launches."""
+    multi.apply(_ZERO, [tensors], {})
+
+
+def zeros_like(params: Sequence[Tensor]) -> list[Tensor]:
+    """Make a tensor of zeros like each parameter, in its memory order."""
+    made = [
+        creation.empty_like(p, memory_format=preserve_format, requires_grad=False) for p in params
+    ]
+    clear(made)
+    return made
+
+
+def update(
+    name: str,
+    lines: Sequence[str],
+    writes: Mapping[str, Sequence[Tensor]],
+    reads: Mapping[str, Sequence[Tensor]],
+    numbers: Mapping[str, Any],
+    *,
+    differentiable: bool = False,
+) -> None:
+    """Run the statements on lists of tensors, which are named by the keys; `writes` are updated in place.
+
+    Numbers that are tensors are read by the kernels, not by the host.
+    """
+    text = "\n".join(lines)
+    shared = {} if differentiable else _tensors_in(text, numbers)
+    chain = multi.chain(name, text, " ".join(writes), " ".join(reads), " ".join(shared))
+    lists = [*writes.values(), *reads.values()]
+    multi.apply(chain, lists, numbers, list(shared.values()), differentiable=differentiable)
+
+
+def _tensors_in(text: str, numbers: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The numbers of a text that are tensors."""
+    found = {name: x for name, x in numbers.items() if isinstance(x, Tensor)}
+    if not found:
+        return {}
+    used = set(re.findall(r"\w+", text))
+    return {name: x for name, x in found.items() if name in used}
+
+
+# ------------------------------------------------------------------------------------------- pieces of formulas
+
+
+def gradient(group: Mapping[str, Any]) -> list[str]:
+    """The statements that make `g` what is descended along: sign, and the L2 penalty unless it is decoupled."""
+    lines = ["g = -g"] if group["maximize"] else []
+    if group["weight_decay"] != 0:
+        decoupled = group.get("decoupled_weight_decay", False)
+        lines.append("p = p * shrink" if decoupled else "g = g + p * weight_decay")
+    return lines
+
+
+def lerp(average: str, value: str, name: str, weight: Any) -> str:
+    """The statement of torch's `average.lerp_(value, weight)`, in the form that is exact at the nearer end."""
+    if isinstance(weight, Tensor) or abs(weight) < 0.5:
+        return f"{average} = {average} + ({value} - {average}) * {name}"
+    return f"{average} = {value} - ({value} - {average}) * (1 - {name})"
+
+
+# ------------------------------------------------------------------------------------------- numbers in tensors
+
+
+def number(x: Any, keep: bool = False) -> Any:
+    """A hyperparameter as a Python number; a tensor stays one, of no dims, where the host is not to read it."""
+    if not isinstance(x, Tensor):
+        return x
+    return x.reshape(()) if keep else x.item()
+
+
+def counter(value: float, place: Tensor | None = None, *, fused: bool = False) -> Tensor:
+    """Make a 0-dim tensor of a number: on the host's device, where reading waits for nothing, or where `place` is."""
+    double = not fused and dtypes.get_default_dtype() is dtypes.float64
+    return creation.tensor(
+        float(value),
+        dtype=dtypes.float64 if double else dtypes.float32,
+        device=_host_device() if place is None else place.device,
+    )
+
+
+def _host_device() -> Any:
+    host = device("cpu")
+    try:
+        get_backend(host)
+    except RuntimeError:  # there is no OpenCL CPU device
+        return None
+    return host
+
+
+def peek(t: Tensor) -> float:
+    """Read a number; what this module wrote itself is not fetched from a discrete device."""
+    known = t.__dict__.get("_known")
+    if known is not None and known[0] is t._storage and known[1] == t._vc.value:
+        return known[2]
+    return float(t.item())
+
+
+def poke(t: Tensor, value: float) -> float:
+    """Write a number, without a kernel; returns it as the tensor holds it."""
+    kind = t.dtype.np
+    if kind is None or t.numel() != 1:
+        t.fill_(value)
+        return value
+    storage = t._storage
+    rounded = np.array([value], kind)
+    storage.backend.write(storage.for_write(), t._offset * kind.itemsize, rounded)
+    t._vc.value += 1
+    if not storage.backend.info.host_shared:
+        t.__dict__["_known"] = (storage, t._vc.value, float(rounded[0]))
+    return float(rounded[0])
+
+
+# ------------------------------------------------------------------------------------------- the step
+
+
+def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple[float, list]]:
+    """Count a step of every parameter, and part them by how many they have made."""
+    parts: dict[float, list[Tensor]] = {}
+    for p in params:
+        count = state[p]["step"]
+        parts.setdefault(poke(count, peek(count) + 1), []).append(p)
+    return list(parts.items())
+
+
+def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple]:
+    """The same for counters that stay on the device: parts come with one of their counters."""
+    counters = [state[p]["step"] for p in params]
+    parts: dict[float, list[Tensor]] = {}
+    tallies = []
+    for p, count in zip(params, counters, strict=True):
+        version, tally = count.__dict__.get("_tally", (None, 0.0))
+        tallies.append(1 + (tally if version == count._vc.value else float(count.item())))
+        parts.setdefault(tallies[-1], []).append(p)
+    update("count", ["t = t + 1"], {"t": counters}, {}, {})
+    for count, tally in zip(counters, tallies, strict=True):
+        count.__dict__["_tally"] = (count._vc.value, tally)
+    return [(state[some[0]]["step"], some) for some in parts.values()]
+
+
+def run_closure(closure: Callable[[], Any] | None) -> Any:
+    """Call a step's closure with gradients on."""
+    from ..autograd import enable_grad
+
+    if closure is None:
+        return None
+    with enable_grad():
+        return closure()
+
+
+def require(condition: Any, text: str) -> None:
+    """Raise ValueError unless an option is as it must be."""
+    if not condition:
+        raise ValueError(text)
+
+
+def check_options(
+    lr: Any,
+    weight_decay: Any = 0,
+    *,
+    eps: Any = 0.0,
+    betas: Sequence[Any] | None = None,
+) -> None:
+    """Raise torch's ValueError for a bad learning rate, epsilon, beta or weight decay."""
+    if isinstance(lr, Tensor):
+        require(lr.numel() == 1, "Tensor lr must be 1-element")
+    require(lr >= 0.0, f"Invalid learning rate: {lr}")
+    require(eps >= 0.0, f"Invalid epsilon value: {eps}")
+    for i, beta in enumerate(betas or ()):
+        require(0.0 <= beta < 1.0, f"Invalid beta parameter at index {i}: {beta}")
+    require(weight_decay >= 0.0, f"Invalid weight_decay value: {weight_decay}")

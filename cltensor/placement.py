@@ -1,0 +1,85 @@
+"""Tensors whose memory the caller lays out: by an order of dims, or in a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import creation, dtypes
+from .tensor import Tensor
+
+__all__ = ["empty_permuted", "from_file"]
+
+
+def empty_permuted(
+    size: Sequence[int],
+    physical_layout: Sequence[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a tensor of undefined content, dense in memory with its dims in the order of `physical_layout`, outermost first."""
+    rank = len(size)
+    if len(physical_layout) != rank:
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {rank} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    seen = set()
+    for at, d in enumerate(physical_layout):
+        if not 0 <= d < rank:
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {rank - 1}, but got {d} at index {at}).  "
+                "NB: negative dims not currently supported; file an issue if you want it."
+            )
+        if d in seen:
+            raise RuntimeError("Duplicate dim not allowed")
+        seen.add(d)
+    made = creation.empty([size[d] for d in physical_layout], dtype=dtype, device=device)
+    order = sorted(range(rank), key=lambda at: physical_layout[at])
+    return made.permute(order).requires_grad_(requires_grad)
+
+
+def from_file(
+    filename: str | os.PathLike,
+    shared: bool | None = False,
+    size: int | None = 0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Make a 1-d cpu tensor of `size` elements on the bytes of a file.
+
+    shared: writes to the tensor change the file, which is made or grown as needed; otherwise they stay in memory.
+    """
+    dt = dtypes.get_default_dtype() if dtype is None else dtype
+    if dt.np is None:
+        raise RuntimeError(f"from_file: unsupported dtype {dt}")
+    count, path = size or 0, os.fspath(filename)
+    need = count * dt.itemsize
+    try:
+        if shared:
+            with open(path, "ab") as file:
+                if file.tell() < need:
+                    file.truncate(need)
+        elif os.path.getsize(path) < need:
+            raise RuntimeError(
+                f"file <{path}> size <{os.path.getsize(path)}> is smaller than the required mapping size <{need}>"
+            )
+    except OSError as error:
+        how = "read-write" if shared else "read-only"
+        raise RuntimeError(
+            f"unable to open file <{path}> in {how} mode: {error.strerror} ({error.errno})"
+        ) from None
+    if not count:
+        return creation.empty(0, dtype=dt, device="cpu")
+    mapped = np.memmap(path, dt.np, "r+" if shared else "c", shape=(count,))
+    return creation.from_numpy(np.asarray(mapped))

@@ -1,0 +1,238 @@
+"""`torch.utils.checkpoint`: trade time for memory. What a function would save for backward is computed again when it is needed.
+
+Built on saved-tensor hooks: in the forward pass each saved tensor becomes a number; the first that is asked for runs the
+function again, under the random numbers it had, and collects what it saves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..autograd import Function, backward, enable_grad, is_grad_enabled, no_grad
+from ..autograd.saved import saved_tensors_hooks
+from ..ops.generator import default_for
+from ..runtime import device
+from ..tensor import Tensor
+
+__all__ = [
+    "CheckpointError",
+    "checkpoint",
+    "checkpoint_sequential",
+    "set_checkpoint_early_stop",
+]
+
+_EARLY_STOP = True
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a function saved other tensors than the first."""
+
+
+class _Enough(Exception):
+    """Everything that was wanted is computed again."""
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Within the block, decide whether recomputation ends as soon as all that is needed is there."""
+    global _EARLY_STOP
+    previous, _EARLY_STOP = _EARLY_STOP, enable
+    try:
+        yield
+    finally:
+        _EARLY_STOP = previous
+
+
+def _nothing() -> tuple[Any, Any]:
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class _RandomState:
+    """Seeds and counters of the generators that a function on some arguments may draw from."""
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        places = {device("cpu"), *(a.device for a in args if isinstance(a, Tensor))}
+        self.states = [(g := default_for(p), g.clone_state()) for p in places]
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Within the block, numbers are those that were drawn after this object was made."""
+        now = [(g, g.clone_state()) for g, _ in self.states]
+        self._set(self.states)
+        try:
+            yield
+        finally:
+            self._set(now)
+
+    @staticmethod
+    def _set(states: list[Any]) -> None:
+        for generator, state in states:
+            generator.manual_seed(state.initial_seed()).set_offset(state.get_offset())
+
+
+class _Frame:
+    """One call under checkpoint: how to run it again, and what the last run saved."""
+
+    def __init__(
+        self, run: Callable[[], Any], early_stop: bool, check: Callable[[Tensor], Any]
+    ) -> None:
+        self.run, self.early_stop, self.check = run, early_stop, check
+        self.facts: list[Any] = []  # of each tensor saved in the first run
+        self.values: dict[int, Tensor] = {}
+
+    def pack(self, t: Tensor) -> int:
+        self.facts.append(self.check(t))
+        return len(self.facts) - 1
+
+    def unpack(self, number: int) -> Tensor:
+        if number not in self.values:
+            self._recompute()
+        return self.values.pop(number)
+
+    def _recompute(self) -> None:
+        found: list[Tensor] = []
+
+        def keep(t: Tensor) -> Tensor:
+            found.append(t)
+            if self.early_stop and len(found) == len(self.facts):
+                raise _Enough
+            return t
+
+        try:
+            with enable_grad(), saved_tensors_hooks(keep, lambda t: t):
+                self.run()
+        except _Enough:
+            pass
+        if len(found) != len(self.facts):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.facts)}\n"
+                f"Number of tensors saved during recomputation: {len(found)}."
+            )
+        wrong = [
+            f"tensor at position {i}:\nsaved metadata: {fact}\nrecomputed metadata: {self.check(t)}\n"
+            for i, (fact, t) in enumerate(zip(self.facts, found, strict=True))
+            if fact != self.check(t)
+        ]
+        if wrong:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+                f"the forward pass.\n{''.join(wrong)}"
+            )
+        self.values = dict(enumerate(found))
+
+
+def _metadata(t: Tensor) -> dict[str, Any]:
+    return {"shape": t.shape, "dtype": t.dtype, "device": t.device}
+
+
+class _Reentrant(Function):
+    """The older way: a node whose backward runs the function and a whole backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
+        ctx.function, ctx.args = function, args
+        ctx.state = _RandomState(args) if preserve else None
+        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
+        with no_grad():
+            return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        saved = iter(ctx.saved_tensors)
+        args = []
+        for a in ctx.args:
+            if isinstance(a, Tensor):
+                a = next(saved)
+                a = a.detach().requires_grad_(a.requires_grad)
+            args.append(a)
+        with enable_grad(), ctx.state.again() if ctx.state else contextlib.nullcontext():
+            outputs = ctx.function(*args)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        pairs = [
+            (o, g)
+            for o, g in zip(outputs, grads, strict=True)
+            if isinstance(o, Tensor) and o.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
+        backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(a.grad if isinstance(a, Tensor) else None for a in args))
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = _nothing,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call a function without keeping what it saves for backward; backward runs it again, on the same random numbers.
+
+    `preserve_rng_state=False` leaves the random numbers as they come. `context_fn` gives the contexts of the first and of the
+    second run. `determinism_check="none"` does not compare what both runs saved. With `use_reentrant=True` the second run is a
+    backward pass of its own, and the function takes no keyword arguments.
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not _nothing or debug:
+            raise ValueError(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            )
+        return _Reentrant.apply(function, preserve, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            "determinism_check should be one of ['default', 'none'] but got " + determinism_check
+        )
+    first, second = context_fn()
+    if not is_grad_enabled():
+        with first:
+            return function(*args, **kwargs)
+    state = _RandomState((*args, *kwargs.values())) if preserve else None
+
+    def again() -> None:
+        with state.again() if state else contextlib.nullcontext(), second:
+            function(*args, **kwargs)
+
+    check = _metadata if determinism_check == "default" else (lambda t: None)
+    frame = _Frame(again, early_stop and _EARLY_STOP, check)
+    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Call functions (or the modules of a Sequential) one after the other, all but the last of `segments` parts under `checkpoint`."""
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    parts = list(functions.children() if hasattr(functions, "children") else functions)
+    size = len(parts) // segments
+
+    def chain(some: list[Any]) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for fn in some:
+                value = fn(value)
+            return value
+
+        return run
+
+    at = size * (segments - 1)
+    for start in range(0, at, size) if size else ():
+        input = checkpoint(
+            chain(parts[start : start + size]),
+            input,
+            use_reentrant=bool(use_reentrant),
+            preserve_rng_state=preserve,
+        )
+    return chain(parts[at:])(input)

@@ -1,0 +1,124 @@
+## What the CPU schedules of attention share: copies of strided matrices into scratch memory, their transposes, and products
+## of such tiles by register tiles of MR rows by two vectors. Everything in scratch is of the accumulating type T, zero beyond
+## the operand's edge. A diagonal says what a causal mask leaves: row i of a tile sees the columns up to diag + i.
+<%def name="helpers()">\
+<% NR = 2 * V %>\
+#define CLT_LANES ${V}
+% for h in headers:
+${h}
+% endfor
+% for t, size in unaligned:
+typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
+% endfor
+typedef ${acc} T;
+typedef ${acc}${V} F;
+typedef ${acc}${V}_u FU;
+#define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
+#define AT(p) *(__global FU *)(p)
+#define UP(n, step) (((n) + (step) - 1) / (step) * (step))
+// No diagonal: beyond any row, and small enough to add to.
+#define FREE (1 << 28)
+
+// `rows` x `cols` numbers at p (any strides) times `by` go to dst, which has `height` x `width` (whole vectors) numbers.
+static __attribute__((noinline)) void pack(__global const ${ta} *p, const long sr, const long sc, const int rows, const int cols, const T by,
+    __global T *dst, const long ld, const int height, const int width)
+{
+    for (int r = 0; r < rows; r++, p += sr, dst += ld) {
+        int c = 0;
+        if (sc == 1) {
+            for (; c + ${V} <= cols; c += ${V})
+                AT(dst + c) = ${loadv("p + c")} * by;
+        }
+        PLAIN
+        for (; c < cols; c++) dst[c] = ${load("p[c * sc]")} * by;
+        PLAIN
+        for (; c < width; c++) dst[c] = 0;
+    }
+    for (int r = rows; r < height; r++, dst += ld)
+        for (int c = 0; c < width; c += ${V}) AT(dst + c) = (F)(0);
+}
+
+// dst[c][r] = src[r][c] for `rows` x `cols` numbers, both whole vectors.
+static __attribute__((noinline)) void turn(__global const T *src, const long ls, __global T *dst, const long ld, const int rows, const int cols)
+{
+    for (int r = 0; r < rows; r += ${V})
+        for (int c = 0; c < cols; c += ${V}) {
+            __global const T *p = src + r * ls + c;
+            __global T *q = dst + c * ld + r;
+<%
+import math
+stages = int(math.log2(V))
+%>\
+% for i in range(V):
+            const F r0_${i} = AT(p + ${i} * ls);
+% endfor
+% for s in range(stages):
+% for i in range(V // 2):
+            F r${s + 1}_${2 * i}, r${s + 1}_${2 * i + 1};
+            r${s + 1}_${2 * i}.even = r${s}_${i}.lo; r${s + 1}_${2 * i}.odd = r${s}_${i + V // 2}.lo;
+            r${s + 1}_${2 * i + 1}.even = r${s}_${i}.hi; r${s + 1}_${2 * i + 1}.odd = r${s}_${i + V // 2}.hi;
+% endfor
+% endfor
+% for i in range(V):
+            AT(q + ${i} * ld) = r${stages}_${i};
+% endfor
+        }
+}
+
+// c = a @ b over m x n numbers (multiples of the register tile) and k terms; "add" adds to c, "scale" adds to c times
+// by[row]. Diagonals: rows i compute columns below across + i, sum terms below until + i, and from i - since.
+% for kind in products:
+static __attribute__((noinline)) void product_${kind}(__global const T *a, const long sm, const long sk, __global const T *b, const long sb,
+    const int m, const int n, const int k, __global T *c, const long sc, const int across, const int until, const int since\
+${', __global const T *by' if kind == 'scale' else ''})
+{
+    for (int j = 0; j < n; j += ${NR})
+        for (int i = 0; i < m; i += ${MR}) {
+            if (j >= across + i + ${MR}) continue;
+            const int first = max(i - since, 0), last = min(until + i + ${MR}, k);
+            __global T *ci = c + i * sc + j;
+% for r in range(MR):
+% if kind == 'set':
+            F t${r}_0 = 0, t${r}_1 = 0;
+% elif kind == 'add':
+            F t${r}_0 = AT(ci + ${r} * sc), t${r}_1 = AT(ci + ${r} * sc + ${V});
+% else:
+            F t${r}_0 = AT(ci + ${r} * sc) * by[i + ${r}], t${r}_1 = AT(ci + ${r} * sc + ${V}) * by[i + ${r}];
+% endif
+% endfor
+            __global const T *ai = a + i * sm + first * sk, *bi = b + first * sb + j;
+            for (int t = first; t < last; t++) {
+                const F b0 = AT(bi), b1 = AT(bi + ${V});
+% for r in range(MR):
+                { const F x = ai[${r} * sm]; t${r}_0 = x * b0 + t${r}_0; t${r}_1 = x * b1 + t${r}_1; }
+% endfor
+                ai += sk;
+                bi += sb;
+            }
+% for r in range(MR):
+            AT(ci + ${r} * sc) = t${r}_0;
+            AT(ci + ${r} * sc + ${V}) = t${r}_1;
+% endfor
+        }
+}
+% endfor
+</%def>\
+## Where a batch dim's element lies.
+<%def name="batch(name)">\
+${name} + ${name}_o + z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2\
+</%def>\
+## Apply the mask to the numbers s[0 .. seen) of row `row` of the scores, keys from k0; then what lies beyond, up to `edge`, cannot be seen.
+<%def name="masked(row)">\
+% if mask:
+            {
+                __global const ${mask_type} *mr = mask_z + (${row}) * mask_r + k0 * mask_c;
+% if mask == 'bool':
+                for (int j = 0; j < seen; j++) s[j] = mr[j * mask_c] ? s[j] : (T)(-INFINITY);
+% else:
+                for (int j = 0; j < seen; j++) s[j] += ${mask_load('mr[j * mask_c]')};
+% endif
+            }
+% endif
+            PLAIN
+            for (int j = max(seen, 0); j < edge; j++) s[j] = -INFINITY;
+</%def>\

@@ -1,0 +1,76 @@
+<%doc>
+What the CPU schedules of the convolution share. A work-item copies a box of the input into local memory (cache), zeros where
+it leaves the input, such that the tap (a, b, c) of the output position q of the box is read at q + shift[tap]: rows of the box
+are as long as its input is wide, so that runs of positions are runs of memory for every tap. Positions at the end of a row are
+junk. Where the stride is not 1 the copy is split into phases, inputs of equal remainder side by side.
+Box: n images of b0 x b1 x b2 outputs. Per channel and phase lie n x e0 x e1 x e2 numbers. Zeros at the end of a row may be
+those at the start of the next (codegen/conv_cpu.py chooses e so); `tail` zeros follow the last channel.
+</%doc>
+<%def name="types()">\
+// Loops that only tidy up: not worth the compiler's time.
+#define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
+// vload and vstore of many lanes make some compilers explode; an under-aligned vector type is one instruction.
+% for t, size in unaligned:
+typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
+% endfor
+</%def>
+<%def name="copies()">\
+static void clear(__local ${acc} *q, long n)
+{
+    long j = 0;
+    for (; j + ${V} <= n; j += ${V})
+        *(__local ${acc}${V}_u *)(q + j) = 0;
+    PLAIN
+    for (; j < n; j++)
+        q[j] = 0;
+}
+
+static void copy_row(__local ${acc} *q, __global const ${ta} *p, long step, long n)
+{
+    long j = 0;
+    if (step == 1 && n >= ${V}) {
+        for (; j + ${V} <= n; j += ${V})
+            *(__local ${acc}${V}_u *)(q + j) = ${loadv("p + j")};
+        j = n - ${V};
+        *(__local ${acc}${V}_u *)(q + j) = ${loadv("p + j")};
+        return;
+    }
+    if (step == 2)
+        for (; j + ${V} < n; j += ${V}) {
+            const ${acc}${V} a = ${loadv("p + 2 * j")}, b = ${loadv(f"p + 2 * j + {V}")};
+            *(__local ${acc}${V}_u *)(q + j) = (${acc}${V})(a.even, b.even);
+        }
+    PLAIN
+    for (; j < n; j++)
+        q[j] = ${load("p[j * step]")};
+}
+</%def>
+<%def name="geometry()">\
+    const long area = e0 * e1 * e2, taps = k0 * k1 * k2, plane = h0 * h1 * h2 * n * area;
+</%def>
+<%def name="copy_box(first, count)">\
+// Channels ${first} .. ${first} + ${count} - 1 of the box at image ib, output i0, i1, i2.
+for (long c = 0; c < ${count}; c++)
+    for (long h = 0; h < h0 * h1 * h2; h++) {
+        const long r0 = h / (h1 * h2) * step0 % stride0 - pad0 + i0 * stride0;
+        const long r1 = h / h2 % h1 * step1 % stride1 - pad1 + i1 * stride1;
+        const long r2 = h % h2 * step2 % stride2 - pad2 + i2 * stride2;
+        const long lo = min(r2 < 0 ? (-r2 + stride2 - 1) / stride2 : 0L, e2);
+        const long hi = max(min(s2 > r2 ? (s2 - r2 + stride2 - 1) / stride2 : 0L, e2), lo);
+        __local ${acc} *q = xp + c * plane + h * n * area;
+        for (long b = 0; b < n; b++)
+            for (long y0 = 0; y0 < e0; y0++)
+                for (long y1 = 0; y1 < e1; y1++, q += e2) {
+                    const long a0 = r0 + y0 * stride0, a1 = r1 + y1 * stride1;
+                    if (ib + b >= batch || a0 < 0 || a0 >= s0 || a1 < 0 || a1 >= s1) {
+                        clear(q, e2);
+                        continue;
+                    }
+                    clear(q, lo);
+                    copy_row(q + lo, X + x_off + group * x_g + (ib + b) * x_b + (${first} + c) * x_c + a0 * x_0 + a1 * x_1
+                        + (r2 + lo * stride2) * x_2, stride2 * x_2, hi - lo);
+                    clear(q + hi, e2 - hi);
+                }
+    }
+clear(xp + ${count} * plane, tail);
+</%def>

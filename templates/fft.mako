@@ -1,0 +1,306 @@
+<%doc>
+Discrete Fourier transforms of many lines of one smooth length n (primes up to 31), or one pass of a longer transform (four-step).
+A block of neighbouring lines is loaded side by side into working memory, as real and imaginary vectors for every index; Stockham
+stages of radix 2, 3, 4, 5, 7, 8 and any other odd prime move it between two halves of that memory; then it is stored.
+CPU: a work-item takes whole blocks, a line is a lane of a vector, working memory is global scratch that stays in cache.
+GPU: a work-group takes a block, a lane a butterfly of one line, working memory is local.
+
+A line l is column c = l % cols of row l / cols. Its element i is index c * ic + i * ii of the row, of stride `is` (out: oc, oi, os), so
+that both passes of a four-step transform read and write in place of a transposition. Indices beyond nout are not stored.
+The inverse transform is conj(forward(conj x)): the imaginary parts are multiplied by sign_in and sign_out.
+herm: the source holds indices 0 .. full / 2, the others are conjugates. turned: element k of column c is multiplied by the
+root of unity exp(-2 pi i c k / full) from a table in two parts (`turns`), by vectors of its powers (`steps`) where columns are neighbours.
+</%doc>\
+<%namespace name="w" file="walk.mako"/>\
+<%
+import math
+V = lanes
+TV = f"{T}{V}" if V > 1 else T
+S = '' if T == 'double' else 'f'
+def lit(x): return f"{x!r}{S}" if x >= 0 else f"({x!r}{S})"
+def at(i): return f"2 * ({i})" if not gpu else f"2 * ({i}) * width + b"
+im = "+ 1" if not gpu else "+ width"
+space = '__local' if gpu else '__global'
+%>\
+typedef long I;
+typedef ${T} T;
+typedef ${T}2 T2;
+typedef ${TV} TV;
+% if not gpu:
+typedef ${TV} UV __attribute__((aligned(${itemsize})));
+% else:
+typedef T UV;
+% endif
+static inline T2 clt_times(const T2 a, const T2 b) { return (T2)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+## full table: 4096 fine roots, then the coarse ones
+static inline T2 clt_turn(__global const T2 *turns, const I j) { return clt_times(turns[4096 + (j >> 12)], turns[j & 4095]); }
+static inline T2 clt_read(__global const T *src, const int real, const I base, const I index, const I step, const I full, const int herm) {
+    if (real) return (T2)(src[base + index * step], 0);
+    const int mirrored = herm && 2 * index > full;
+    const T2 z = ((__global const T2 *)src)[base + (mirrored ? full - index : index) * step];
+    return (T2)(z.x, mirrored ? -z.y : z.y);
+}
+static inline void clt_write(__global T *dst, const int real, const I place, const T2 z) {
+    if (real) dst[place] = z.x;
+    else ((__global T2 *)dst)[place] = z;
+}
+## The butterfly of one radix on x0.. into y0.., with roots w1.. of the following twiddle.
+<%def name="odd(r)">\
+<% half = r // 2 %>\
+% for j in range(1, half + 1):
+        const TV tr${j} = x${j}r + x${r - j}r, ti${j} = x${j}i + x${r - j}i, dr${j} = x${j}r - x${r - j}r, di${j} = x${j}i - x${r - j}i;
+% endfor
+        const TV y0r = x0r + ${' + '.join(f'tr{j}' for j in range(1, half + 1))}, y0i = x0i + ${' + '.join(f'ti{j}' for j in range(1, half + 1))};
+% for k in range(1, half + 1):
+<%
+c = [lit(math.cos(2 * math.pi * (j * k % r) / r)) for j in range(1, half + 1)]
+s = [lit(math.sin(2 * math.pi * (j * k % r) / r)) for j in range(1, half + 1)]
+def dot(weights, name): return ' + '.join(f'{x} * {name}{j + 1}' for j, x in enumerate(weights))
+%>\
+        const TV ur${k} = x0r + ${dot(c, 'tr')}, ui${k} = x0i + ${dot(c, 'ti')};
+        const TV vr${k} = ${dot(s, 'dr')}, vi${k} = ${dot(s, 'di')};
+        const TV y${k}r = ur${k} + vi${k}, y${k}i = ui${k} - vr${k}, y${r - k}r = ur${k} - vi${k}, y${r - k}i = ui${k} + vr${k};
+% endfor
+</%def>\
+<%def name="four(x, y, tag)">\
+<% a, b, c, d = x %>\
+        const TV pr${tag} = ${a}r + ${c}r, pi${tag} = ${a}i + ${c}i, qr${tag} = ${a}r - ${c}r, qi${tag} = ${a}i - ${c}i;
+        const TV rr${tag} = ${b}r + ${d}r, ri${tag} = ${b}i + ${d}i, sr${tag} = ${b}r - ${d}r, si${tag} = ${b}i - ${d}i;
+        const TV ${y[0]}r = pr${tag} + rr${tag}, ${y[0]}i = pi${tag} + ri${tag}, ${y[2]}r = pr${tag} - rr${tag}, ${y[2]}i = pi${tag} - ri${tag};
+        const TV ${y[1]}r = qr${tag} + si${tag}, ${y[1]}i = qi${tag} - sr${tag}, ${y[3]}r = qr${tag} - si${tag}, ${y[3]}i = qi${tag} + sr${tag};
+</%def>\
+<%def name="eight()">\
+${four(['x0', 'x2', 'x4', 'x6'], ['e0', 'e1', 'e2', 'e3'], 'a')}\
+${four(['x1', 'x3', 'x5', 'x7'], ['o0', 'o1', 'o2', 'o3'], 'b')}\
+        const TV h1r = (o1r + o1i) * ${lit(math.sqrt(0.5))}, h1i = (o1i - o1r) * ${lit(math.sqrt(0.5))};
+        const TV h3r = (o3i - o3r) * ${lit(math.sqrt(0.5))}, h3i = -(o3r + o3i) * ${lit(math.sqrt(0.5))};
+        const TV y0r = e0r + o0r, y0i = e0i + o0i, y4r = e0r - o0r, y4i = e0i - o0i;
+        const TV y1r = e1r + h1r, y1i = e1i + h1i, y5r = e1r - h1r, y5i = e1i - h1i;
+        const TV y2r = e2r + o2i, y2i = e2i - o2r, y6r = e2r - o2i, y6i = e2i + o2r;
+        const TV y3r = e3r + h3r, y3i = e3i + h3i, y7r = e3r - h3r, y7i = e3i - h3i;
+</%def>\
+## Runs a body for every p (group of equal twiddles) and q (position in it) of a stage: CPU in loops, GPU a lane each.
+<%def name="positions(r)">\
+% if gpu:
+      for (int at = lid; at < n / ${r} * width; at += ${group}) {
+        const int b = at % width, j = at / width, p = j / s, q = j % s;
+% else:
+      for (int p = 0; p < m; ++p) {
+% endif
+</%def>\
+<%def name="stage(r)">\
+    case ${r}: {
+      const int m = n / (s * ${r});
+${positions(r)}\
+% for k in range(1, r):
+        const T2 w${k} = roots[s * p * ${k}];
+% endfor
+% if not gpu:
+        for (int q = 0; q < s; ++q) {
+% endif
+% for k in range(r):
+        const TV x${k}r = x[${at(f'q + s * (p + m * {k})')}], x${k}i = x[${at(f'q + s * (p + m * {k})')} ${im}];
+% endfor
+% if r == 2:
+        const TV y0r = x0r + x1r, y0i = x0i + x1i, y1r = x0r - x1r, y1i = x0i - x1i;
+% elif r == 4:
+${four(['x0', 'x1', 'x2', 'x3'], ['y0', 'y1', 'y2', 'y3'], '')}\
+% elif r == 8:
+${eight()}\
+% else:
+${odd(r)}\
+% endif
+        y[${at(f'q + s * ({r} * p)')}] = y0r; y[${at(f'q + s * ({r} * p)')} ${im}] = y0i;
+% for k in range(1, r):
+        y[${at(f'q + s * ({r} * p + {k})')}] = y${k}r * w${k}.x - y${k}i * w${k}.y; y[${at(f'q + s * ({r} * p + {k})')} ${im}] = y${k}r * w${k}.y + y${k}i * w${k}.x;
+% endfor
+% if not gpu:
+        }
+% endif
+      }
+      break;
+    }
+</%def>\
+## Any other odd prime, in loops; its own roots of unity are every (n / r)th of the table.
+<%def name="prime_stage()">\
+    default: {
+      const int m = n / (s * r), half_r = r / 2;
+${positions('r')}\
+% if not gpu:
+        for (int q = 0; q < s; ++q) {
+% endif
+        TV tr[16], ti[16], dr[16], di[16];
+        const TV x0r = x[${at('q + s * p')}], x0i = x[${at('q + s * p')} ${im}];
+        TV zr = x0r, zi = x0i;
+        for (int k = 1; k <= half_r; ++k) {
+          const TV ar = x[${at('q + s * (p + m * k)')}], ai = x[${at('q + s * (p + m * k)')} ${im}];
+          const TV cr = x[${at('q + s * (p + m * (r - k))')}], ci = x[${at('q + s * (p + m * (r - k))')} ${im}];
+          tr[k] = ar + cr; ti[k] = ai + ci; dr[k] = ar - cr; di[k] = ai - ci;
+          zr += tr[k]; zi += ti[k];
+        }
+        y[${at('q + s * (r * p)')}] = zr; y[${at('q + s * (r * p)')} ${im}] = zi;
+        for (int k = 1; k <= half_r; ++k) {
+          TV ur = x0r, ui = x0i, vr = (TV)(0), vi = (TV)(0);
+          for (int j = 1; j <= half_r; ++j) {
+            const T2 o = roots[(j * k % r) * (n / r)];
+            ur += tr[j] * o.x; ui += ti[j] * o.x; vr -= dr[j] * o.y; vi -= di[j] * o.y;
+          }
+          const T2 wa = roots[s * p * k], wb = roots[s * p * (r - k)];
+          const TV ar = ur + vi, ai = ui - vr, cr = ur - vi, ci = ui + vr;
+          y[${at('q + s * (r * p + k)')}] = ar * wa.x - ai * wa.y; y[${at('q + s * (r * p + k)')} ${im}] = ar * wa.y + ai * wa.x;
+          y[${at('q + s * (r * p + r - k)')}] = cr * wb.x - ci * wb.y; y[${at('q + s * (r * p + r - k)')} ${im}] = cr * wb.y + ci * wb.x;
+        }
+% if not gpu:
+        }
+% endif
+      }
+    }
+</%def>\
+<%def name="stages()">\
+    int s = 1;
+    for (ulong rest = (ulong)plan; rest; rest >>= 5) {
+      const int r = (int)(rest & 31);
+      switch (r) {
+% for r in (2, 3, 4, 5, 7, 8):
+${stage(r)}\
+% endfor
+${prime_stage()}\
+      }
+      s *= r;
+      ${space} UV *other = x; x = y; y = other;
+% if gpu:
+      barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+    }
+</%def>\
+<%def name="line(l)">\
+        const I line = ${l}, column = line % cols, row = line / cols;
+        ${w.decode('p', rank, ['s', 'd'], 'row')}
+</%def>\
+% if not gpu:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% else:
+__attribute__((reqd_work_group_size(${group}, 1, 1)))
+% endif
+__kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *roots, __global const T2 *turns, __global const T *steps,
+    __global T *work, const I length, const I plan, const I lines, const I cols, const I width_, const I full, const I nout, const I herm_, const I src_real_, const I dst_real_, const I turned, const I across, const I out_across,
+    const I so, const I ic, const I ii, const I is, const I oc, const I oi, const I os, const T sign_in, const T sign_out, const T scale
+    ${w.params('p', rank, ['s', 'd'])}) {
+  const int n = (int)length, herm = (int)herm_, src_real = (int)src_real_, dst_real = (int)dst_real_;
+% if gpu:
+  const int width = (int)width_, lid = (int)get_local_id(0);
+  __local T memory[${words}];
+  for (I block = get_group_id(0); block * width < lines; block += get_num_groups(0)) {
+    __local T *x = memory, *y = memory + 2 * n * width;
+    for (int at = lid; at < n * width; at += ${group}) {
+      const int b = across ? at % width : at / n, i = across ? at / width : at % n;
+      if (block * width + b < lines) {
+${line('block * width + b')}
+        const T2 z = clt_read(src, src_real, so + p_s_at, column * ic + i * ii, is, full, herm);
+        x[${at('i')}] = z.x; x[${at('i')} ${im}] = z.y * sign_in;
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+${stages()}\
+    for (int at = lid; at < n * width; at += ${group}) {
+      const int b = out_across ? at % width : at / n, k = out_across ? at / width : at % n;
+      if (block * width + b < lines) {
+${line('block * width + b')}
+        const I index = column * oc + k * oi;
+        T2 z = (T2)(x[${at('k')}], x[${at('k')} ${im}]);
+        if (turned) z = clt_times(z, clt_turn(turns, column * k));
+        if (index < nout) clt_write(dst, dst_real, p_d_at + index * os, (T2)(z.x * scale, z.y * scale * sign_out));
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+% else:
+  const I blocks = (lines + ${V - 1}) / ${V}, parts = (I)get_global_size(0), part = (I)get_global_id(0);
+  const I first = blocks / parts * part + min(part, (I)(blocks % parts)), last = first + blocks / parts + (part < blocks % parts);
+  __global UV *half0 = (__global UV *)(work + part * n * ${4 * V}), *half1 = half0 + 2 * n;
+  for (I block = first; block < last; ++block) {
+    __global UV *x = half0, *y = half1;
+    I sb[${V}], db[${V}], col[${V}];
+    const int live = (int)min((I)${V}, (I)(lines - block * ${V}));
+    int in_row = live == ${V}, out_row = in_row, neighbours = in_row;
+    for (int b = 0; b < ${V}; ++b) {
+${line(f'min((I)(block * {V} + b), (I)(lines - 1))')}
+      col[b] = column; sb[b] = so + p_s_at; db[b] = p_d_at + column * oc * os;
+      neighbours &= column == col[0] + b;
+      in_row &= sb[b] + column * ic * is == sb[0] + col[0] * ic * is + b;
+      out_row &= db[b] == db[0] + b;
+    }
+    if (in_row && !herm) {
+      const I start = sb[0] + col[0] * ic * is, step = ii * is;
+      for (int i = 0; i < n; ++i) {
+        if (src_real) {
+          x[2 * i] = *(__global const UV *)(src + start + i * step);
+          x[2 * i + 1] = (TV)(0);
+        } else {
+          __global const T *from = src + 2 * (start + i * step);
+          const TV lo = *(__global const UV *)from, hi = *(__global const UV *)(from + ${V});
+          x[2 * i] = (TV)(lo.even, hi.even);
+          x[2 * i + 1] = (TV)(lo.odd, hi.odd) * sign_in;
+        }
+      }
+    } else {
+      __global T *to = (__global T *)x;
+      for (int tile = 0; tile < n; tile += 16)
+        for (int b = 0; b < ${V}; ++b)
+          for (int i = tile; i < min(tile + 16, n); ++i) {
+            const T2 z = clt_read(src, src_real, sb[b], col[b] * ic + i * ii, is, full, herm);
+            to[2 * i * ${V} + b] = z.x; to[(2 * i + 1) * ${V} + b] = z.y * sign_in;
+          }
+    }
+${stages()}\
+    if (turned) {
+      __global T *to = (__global T *)x;
+      for (int k = 0; k < n; ++k)
+        if (neighbours) {
+          const T2 turn = clt_turn(turns, col[0] * k);
+          const TV sr = *(__global const UV *)(steps + 2 * k * ${V}), si = *(__global const UV *)(steps + (2 * k + 1) * ${V});
+          const TV wr = sr * turn.x - si * turn.y, wi = sr * turn.y + si * turn.x, zr = x[2 * k], zi = x[2 * k + 1];
+          x[2 * k] = zr * wr - zi * wi; x[2 * k + 1] = zr * wi + zi * wr;
+        } else
+          for (int b = 0; b < ${V}; ++b) {
+            const T2 z = clt_times((T2)(to[2 * k * ${V} + b], to[(2 * k + 1) * ${V} + b]), clt_turn(turns, col[b] * k));
+            to[2 * k * ${V} + b] = z.x; to[(2 * k + 1) * ${V} + b] = z.y;
+          }
+    }
+    const T scale_im = scale * sign_out;
+    const int whole = out_row && (col[${V - 1}] * oc + (n - 1) * oi < nout);
+    if (out_row) {
+      for (int k = 0; k < n; ++k) {
+        if (!whole && col[${V - 1}] * oc + k * oi >= nout) {
+          __global const T *from = (__global const T *)x;
+          for (int b = 0; b < ${V}; ++b)
+            if (col[b] * oc + k * oi < nout)
+              clt_write(dst, dst_real, db[b] + k * oi * os, (T2)(from[2 * k * ${V} + b] * scale, from[(2 * k + 1) * ${V} + b] * scale_im));
+          continue;
+        }
+        const TV zr = x[2 * k] * scale;
+        const I place = db[0] + k * oi * os;
+        if (dst_real) {
+          *(__global UV *)(dst + place) = zr;
+          continue;
+        }
+        const TV zi = x[2 * k + 1] * scale_im;
+<%
+half = V // 2
+hexes = '0123456789abcdef'
+def mix(start): return ', '.join(f'zr.s{hexes[j]}, zi.s{hexes[j]}' for j in range(start, start + half))
+%>\
+        *(__global UV *)(dst + 2 * place) = (TV)(${mix(0)});
+        *(__global UV *)(dst + 2 * place + ${V}) = (TV)(${mix(half)});
+      }
+    } else {
+      __global const T *from = (__global const T *)x;
+      for (int tile = 0; tile < n; tile += 16)
+        for (int b = 0; b < live; ++b)
+          for (int k = tile; k < min(tile + 16, n); ++k)
+            if (col[b] * oc + k * oi < nout)
+              clt_write(dst, dst_real, db[b] + k * oi * os, (T2)(from[2 * k * ${V} + b] * scale, from[(2 * k + 1) * ${V} + b] * scale_im));
+    }
+  }
+% endif
+}

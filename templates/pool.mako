@@ -1,0 +1,256 @@
+<%doc>
+Windows over up to three dims of planes: largest element, average, and what they send back. Dims and windows are always three
+(leading ones of size 1); all sizes are arguments, so one kernel serves every window of its kind.
+
+geometry   regular: window o starts at o * s - p and has k positions, w apart; adaptive: the dim in o equal parts;
+           fractional: steps from a number drawn per plane (Graham, arXiv 1412.6071).
+CPU        forward: a work-item per run of output rows. Columns [lo, hi) have whole windows and go lanes at a time, the last vector
+           moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory.
+GPU        a lane per element; backward, it walks the windows that can hold it. No atomics: results never vary.
+</%doc>\
+<%namespace name="lane_memory" file="lanes.mako"/>\
+<%
+V = f"{T}{L}" if L > 1 else T
+IV = f"int{L}"
+ids = f"({IV})({', '.join(map(str, range(L)))})"
+back = action.endswith('back')
+best = action.startswith('max')
+%>\
+#pragma OPENCL FP_CONTRACT OFF
+${headers}
+${lane_memory.helpers(memories, L, ())}\
+typedef ${I} I;
+typedef ${T} T;
+## The input positions of window ${o} along dim d: from b to e; c is how many a mean counts.
+<%def name="span(d, o)">\
+% if geometry == 'adaptive':
+const I b${d} = (I)((long)${o} * i${d} / o${d}), e${d} = (I)(((long)(${o} + 1) * i${d} + o${d} - 1) / o${d});
+% elif geometry == 'fractional':
+const I b${d} = ${o} == o${d} - 1 ? i${d} - k${d} : (I)((${o} + u${d}) * each${d}) - (I)(u${d} * each${d}), e${d} = b${d} + max(k${d}, (I)0);
+% elif best:
+I b${d} = ${o} * s${d} - p${d};
+const I e${d} = min(b${d} + (k${d} - 1) * w${d} + 1, i${d});
+b${d} += b${d} < 0 ? (-b${d} + w${d} - 1) / w${d} * w${d} : 0;
+% else:
+const I from${d} = ${o} * s${d} - p${d}, to${d} = from${d} + k${d}, b${d} = max(from${d}, (I)0), e${d} = min(to${d}, i${d});
+const I c${d} = max(min(to${d}, i${d} + q${d}) - max(from${d}, -q${d}), (I)0);
+% endif
+</%def>\
+## The windows that can hold input position ${i} along dim d: from f to l, both included.
+<%def name="holders(d, i)">\
+% if geometry == 'adaptive':
+const I f${d} = (I)((long)${i} * o${d} / i${d}), l${d} = (I)(((long)(${i} + 1) * o${d} + i${d} - 1) / i${d}) - 1;
+% else:
+const I h${d} = ${i} + p${d} - ${f'(k{d} - 1) * w{d}' if best else f'(k{d} - 1)'};
+const I f${d} = h${d} > 0 ? (h${d} + s${d} - 1) / s${d} : 0, l${d} = min((${i} + p${d}) / s${d}, o${d} - 1);
+% endif
+</%def>\
+<%def name="step(d)">${f'j{d} += w{d}' if best and geometry == 'regular' else f'++j{d}'}</%def>\
+<%def name="divisor()">\
+<% count = '*'.join(f'c{d}' if geometry == 'regular' else f'(e{d} - b{d})' for d in range(3)) %>\
+${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)({count})'}\
+</%def>\
+<%def name="drawn()">\
+% if geometry == 'fractional':
+% for d in range(3):
+% if d >= 3 - rank:
+<% at = {2: 2 - d, 3: d}[rank] %>\
+      const T u${d} = ${memory.scalar_load(f'samples + plane * {rank} + {at}')}, each${d} = o${d} > 1 ? (T)(i${d} - k${d}) / (T)(o${d} - 1) : (T)0;
+% else:
+      const T u${d} = 0, each${d} = 0;
+% endif
+% endfor
+% endif
+</%def>\
+## Output column c of the row that b0, e0, b1, e1 describe, one by one.
+<%def name="single(c, target)">\
+        {
+          ${span(2, c)}
+% if best:
+          T top = ${lowest};
+          I at = (b0 * i1 + b1) * i2 + b2;
+          for (I j0 = b0; j0 < e0; ${step(0)}) for (I j1 = b1; j1 < e1; ${step(1)}) for (I j2 = b2; j2 < e2; ${step(2)}) {
+            const I here = (j0 * i1 + j1) * i2 + j2;
+            const T v = ${memory.scalar_load('x + here')};
+            if (v > top || v != v) { top = v; at = here; }
+          }
+          ${memory.scalar_store(f'y + {target}', 'top')};
+% if indices:
+          where[${target}] = at;
+% endif
+% else:
+          T total = 0;
+          for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) for (I j2 = b2; j2 < e2; ++j2)
+            total += ${memory.scalar_load('x + (j0 * i1 + j1) * i2 + j2')};
+          const T by = ${divisor()};
+          ${memory.scalar_store(f'y + {target}', 'b0 < e0 && b1 < e1 && b2 < e2 ? total / by : (T)0')};
+% endif
+        }
+</%def>\
+## Lanes of one row, stride columns apart; nothing beyond the last lane's element is read.
+<%def name="strided(pointer)">\
+<%
+if stride == 1: text = memory.vector_load(pointer)
+elif stride == 2: text = f"({V})(({memory.vector_load(pointer)}).even, ({memory.vector_load(f'{pointer} + {L - 1}')}).odd)"
+else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for k in range(L))})"
+%>${text}</%def>\
+<%def name="vector()">\
+        {
+          const I first = c * s2 - p2;
+% if best:
+          ${V} top = (${V})(${lowest});
+          ${IV} at = (int)((b0 * i1 + b1) * i2 + first) + ${ids} * (int)s2;
+% else:
+          ${V} total = (${V})(0);
+% endif
+          for (I j0 = b0; j0 < e0; ${step(0)}) for (I j1 = b1; j1 < e1; ${step(1)}) {
+            I here = (j0 * i1 + j1) * i2 + first;
+            for (I t = 0; t < k2; ++t) {
+              const ${V} v = ${strided('x + here')};
+% if best:
+              const ${M}${L} better = (v > top) | (v != v);
+              top = better ? v : top;
+% if indices:
+              at = ${'better' if M == 'int' else f'convert_int{L}(better)'} ? (int)here + ${ids} * (int)s2 : at;
+% endif
+              here += w2;
+% else:
+              total += v;
+              ++here;
+% endif
+            }
+          }
+% if best:
+          ${memory.vector_store('y + o + c', 'top')};
+% if indices:
+          *(__global u_i64 *)(where + o + c) = convert_long${L}(at);
+% endif
+% else:
+          const T by = (T)(divide ? divide : (long)(c0 * c1 * k2));
+          ${memory.vector_store('y + o + c', f'e0 > b0 && e1 > b1 ? total / ({V})(by) : ({V})(0)')};
+% endif
+        }
+</%def>\
+% if not gpu:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% endif
+__kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
+% if action == 'max_back' or indices:
+, __global ${'const ' if back else ''}long *where\
+% endif
+% if geometry == 'fractional':
+, __global const ${dt.cl} *samples\
+% endif
+% for name in names:
+, const I ${name}\
+% endfor
+, const long work, const long x0, const long chunk\
+% if action == 'max_back':
+, const long at0\
+% endif
+% if geometry == 'fractional':
+, const long samples0\
+% endif
+% if not best:
+, const long divide\
+% endif
+) {
+  x += x0;
+  const long isize = (long)i0 * i1 * i2, osize = (long)o0 * o1 * o2;
+% if geometry == 'fractional':
+  samples += samples0;
+% endif
+% if action == 'max_back':
+  where += at0;
+% endif
+% if not back and gpu:
+  __global const ${dt.cl} *all = x;
+  for (long o = get_global_id(0); o < work; o += get_global_size(0)) {
+      const long plane = o / osize;
+      const I rest = (I)(o - plane * osize), a2 = rest % o2, a1 = rest / o2 % o1, a0 = rest / o2 / o1;
+      x = all + plane * isize;
+${drawn()}\
+      ${span(0, 'a0')}
+      ${span(1, 'a1')}
+${single('a2', 'o')}\
+  }
+% elif not back:
+  const long begin = get_global_id(0) * chunk, end = min(begin + chunk, work);
+  long plane = begin / ((long)o0 * o1);
+  I a1 = (I)(begin % o1), a0 = (I)(begin / o1 % o0);
+  x += plane * isize;
+  for (long row = begin; row < end; ++row) {
+      const long o = row * o2;
+${drawn()}\
+      ${span(0, 'a0')}
+      ${span(1, 'a1')}
+% if L > 1:
+      for (I c = 0; c < lo; ++c)
+${single('c', 'o + c')}\
+      for (I c = lo; c < hi; c += ${L}) {
+        c = min(c, hi - ${L});
+${vector()}\
+      }
+      for (I c = hi; c < o2; ++c)
+${single('c', 'o + c')}\
+% else:
+      for (I c = 0; c < o2; ++c)
+${single('c', 'o + c')}\
+% endif
+      if (++a1 == o1) {
+        a1 = 0;
+        if (++a0 == o0) { a0 = 0; ++plane; x += isize; }
+      }
+  }
+% elif gpu:
+  for (long i = get_global_id(0); i < work; i += get_global_size(0)) {
+      const long plane = i / isize;
+      const I here = (I)(i - plane * isize), g2 = here % i2, g1 = here / i2 % i1, g0 = here / i2 / i1;
+      __global const ${dt.cl} *g = x + plane * osize;
+      ${holders(0, 'g0')}
+      ${holders(1, 'g1')}
+      ${holders(2, 'g2')}
+      T total = 0;
+      for (I a0 = f0; a0 <= l0; ++a0) for (I a1 = f1; a1 <= l1; ++a1) for (I a2 = f2; a2 <= l2; ++a2) {
+        const I o = (a0 * o1 + a1) * o2 + a2;
+% if best:
+        if (where[plane * osize + o] == here) total += ${memory.scalar_load('g + o')};
+% else:
+        ${span(0, 'a0')}
+        ${span(1, 'a1')}
+        ${span(2, 'a2')}
+        const T by = ${divisor()};
+        total += ${memory.scalar_load('g + o')} / by;
+% endif
+      }
+      ${memory.scalar_store('y + i', 'total')};
+  }
+% else:
+  const long begin = get_global_id(0) * chunk, end = min(begin + chunk, work);
+  for (long plane = begin; plane < end; ++plane) {
+      __global const ${dt.cl} *g = x + plane * osize;
+      __global ${dt.cl} *r = y + plane * isize;
+      for (long i = 0; i < isize; ++i) ((__global ${'ushort' if dt.cl == 'half' else dt.cl} *)r)[i] = 0;
+% if best:
+      __global const long *at = where + plane * osize;
+      for (long o = 0; o < osize; ++o) {
+        const long to = at[o];
+        if (to >= 0 && to < isize) ${memory.scalar_store('r + to', memory.scalar_load('r + to') + ' + ' + memory.scalar_load('g + o'))};
+      }
+% else:
+      for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) {
+        ${span(0, 'a0')}
+        ${span(1, 'a1')}
+        for (I a2 = 0; a2 < o2; ++a2) {
+          ${span(2, 'a2')}
+          const T by = ${divisor()}, v = ${memory.scalar_load('g + (a0 * o1 + a1) * o2 + a2')} / by;
+          for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) for (I j2 = b2; j2 < e2; ++j2) {
+            const I here = (j0 * i1 + j1) * i2 + j2;
+            ${memory.scalar_store('r + here', memory.scalar_load('r + here') + ' + v')};
+          }
+        }
+      }
+% endif
+  }
+% endif
+}

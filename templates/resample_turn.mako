@@ -1,0 +1,25 @@
+<%doc>
+Which positions read each of `ni` positions of an axis: those from start[i], size[i] of them. Both ends of what a position reads
+never go down from one position to the next, so they are found by bisection. A work-item per position.
+</%doc>\
+typedef ${I} I;
+__kernel void ${fn}(__global const int *first\
+% if sized:
+, __global const int *count\
+% endif
+, __global int *start, __global int *size, const I ni, const I no) {
+    for (I i = (I)get_global_id(0); i < ni; i += (I)get_global_size(0)) {
+        I lo = 0, hi = no;
+        while (lo < hi) {
+            const I mid = lo + (hi - lo) / 2;
+            if (first[mid]${" + count[mid] - 1" if sized else ""} < (int)i) lo = mid + 1; else hi = mid;
+        }
+        I low = lo, high = no;
+        while (low < high) {
+            const I mid = low + (high - low) / 2;
+            if (first[mid] <= (int)i) low = mid + 1; else high = mid;
+        }
+        start[i] = (int)lo;
+        size[i] = (int)(low - lo);
+    }
+}

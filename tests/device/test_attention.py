@@ -1,0 +1,225 @@
+"""Attention on the device: both schedules against numpy, gradients of first and second order, masks, groups, launches, errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from cltensor.autograd import gradcheck, gradgradcheck
+from cltensor.codegen import attention as family
+from cltensor.nn import functional as F
+from cltensor.runtime import STATS
+from tests.kernel_tools import backend_for
+from tests.support import close, data
+
+attend = F.scaled_dot_product_attention
+
+
+def _numpy(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False) -> np.ndarray:
+    q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
+    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        s = np.where(mask, s, -np.inf) if mask.dtype == bool else s + mask
+    if causal:
+        s = np.where(np.tril(np.ones(s.shape[-2:], bool)), s, -np.inf)
+    top = s.max(-1, keepdims=True)
+    p = np.exp(s - np.where(np.isinf(top), 0, top))
+    total = p.sum(-1, keepdims=True)
+    return p / np.where(total == 0, 1, total) @ v
+
+
+def _tensors(*shapes: tuple[int, ...], dtype: Any = None) -> list[Any]:
+    return [ct.tensor(data(*s), dtype=dtype or ct.float32, requires_grad=True) for s in shapes]
+
+
+def _plain(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False) -> Any:
+    s = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is not None:
+        s = s.masked_fill(~mask, -math.inf) if mask.dtype is ct.bool else s + mask
+    if causal:
+        s = s.masked_fill(ct.ones(s.shape[-2:], dtype=ct.bool).tril().logical_not(), -math.inf)
+    return s.softmax(-1) @ v
+
+
+CASES = [
+    # L, S, E, Ev, causal: within a tile, over its edges, longer and shorter than the other side
+    (5, 7, 8, 8, False),
+    (70, 130, 40, 24, False),
+    (200, 200, 64, 64, True),
+    (150, 60, 20, 20, True),
+    (60, 150, 20, 20, True),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_values_and_gradients_match_plain_ops(case: tuple[Any, ...]) -> None:
+    length, keys, width, depth, causal = case
+    q, k, v = _tensors((2, 3, length, width), (2, 3, keys, width), (2, 3, keys, depth))
+    out = attend(q, k, v, is_causal=causal)
+    assert out.grad_fn.name() == "ScaledDotProductFlashAttentionForCpuBackward0"
+    close(out, _numpy(*(x.tolist() for x in (q, k, v)), causal=causal), 1e-5)
+    g = ct.tensor(data(*out.shape))
+    found = ct.autograd.grad(out, (q, k, v), g)
+    expected = ct.autograd.grad(_plain(q, k, v, causal=causal), (q, k, v), g)
+    for a, b in zip(found, expected, strict=True):
+        close(a, b.tolist(), 2e-5)
+
+
+@pytest.mark.parametrize(("schedule", "kind"), [("cpu", "bool"), ("cpu", "float"), ("gpu", "bool")])
+def test_both_schedules(schedule: str, kind: str) -> None:
+    backend = backend_for(schedule)
+    if backend.device.type != ct.get_default_device().type:
+        pytest.skip("a private backend of the first device")
+    shapes = {"q": (1, 2, 3, 37, 20), "k": (1, 2, 3, 41, 20), "v": (1, 2, 3, 41, 12), "g": (1, 2, 3, 37, 12)}  # fmt: skip
+    arrays = {name: data(*shape) for name, shape in shapes.items()}
+    mask = data(37, 41) > -0.5 if kind == "bool" else data(37, 41)
+    if kind == "bool":
+        mask[3] = False  # a row that sees nothing
+
+    def op(x: np.ndarray) -> Any:
+        dt = ct.bool if x.dtype == bool else ct.float32
+        buffer = backend.alloc(x.nbytes)
+        backend.write(buffer, 0, np.ascontiguousarray(x))
+        return family.Operand(buffer, dt, x.shape, tuple(s // x.itemsize for s in x.strides), 0)
+
+    def back(o: Any) -> np.ndarray:
+        raw = backend.read(o.buffer, 0, 4 * math.prod(o.shape)).view(np.float32)
+        return np.lib.stride_tricks.as_strided(raw, o.shape, [4 * s for s in o.strides])
+
+    operands = [op(arrays[name]) for name in ("q", "k", "v")]
+    wide = op(mask)._replace(shape=(1, 2, 3, 37, 41), strides=(0, 0, 0, 41, 1))
+    scale = 1 / math.sqrt(20)
+    for causal in (False, True):
+        out, lse = family.forward(backend, *operands, wide, causal, scale, schedule=schedule)
+        close(back(out), _numpy(arrays["q"], arrays["k"], arrays["v"], mask, causal), 1e-5)
+        delta = op((back(out) * arrays["g"]).sum(-1))
+        grads = family.backward(
+            backend, *operands, wide, op(arrays["g"]), lse, delta, causal, scale, schedule=schedule
+        )
+        q, k, v = (ct.tensor(arrays[n], requires_grad=True) for n in ("q", "k", "v"))
+        m, g = ct.tensor(mask), ct.tensor(arrays["g"])
+        if kind == "bool":  # plain ops make NaN of the row that sees nothing
+            m[3] = True
+            g[..., 3, :] = 0
+        with_rows = _plain(q, k, v, m, causal)
+        for a, b in zip(grads, ct.autograd.grad(with_rows, (q, k, v), g), strict=True):
+            close(back(a), b.tolist(), 2e-5)
+
+
+def test_second_order_masks_and_groups() -> None:
+    q, k, v = _tensors((1, 2, 3, 4), (1, 1, 5, 4), (1, 1, 5, 2), dtype=ct.float64)
+    mask = ct.tensor(data(3, 5), dtype=ct.float64, requires_grad=True)
+    assert gradcheck(lambda *x: attend(*x[:3], x[3], enable_gqa=True), (q, k, v, mask))
+    assert gradgradcheck(lambda *x: attend(*x, enable_gqa=True), (q, k, v))
+    both = attend(q, k, v, enable_gqa=True)
+    close(both, _numpy(*(x.tolist() for x in (q, k, v))), 1e-12)
+
+
+def test_rows_that_see_nothing_are_zero() -> None:
+    q, k, v = _tensors((1, 4, 8), (1, 6, 8), (1, 6, 8))
+    mask = ct.ones(4, 6, dtype=ct.bool)
+    mask[2] = False
+    fused = attend(q, k, v, mask)
+    plain = attend(q, k, v, mask, dropout_p=1e-9)
+    assert fused[0, 2].tolist() == plain[0, 2].tolist() == [0.0] * 8
+    for out in (fused, plain):
+        grads = ct.autograd.grad(out.sum(), (q, k, v))
+        assert all(bool(g.isfinite().all()) for g in grads)
+        assert grads[0][0, 2].tolist() == [0.0] * 8
+
+
+def test_sixteen_bits_accumulate_in_float() -> None:
+    q, k, v = _tensors((2, 9, 16), (2, 30, 16), (2, 30, 16), dtype=ct.float16)
+    out = attend(q, k, v)
+    assert out.dtype is ct.float16
+    close(out.float(), _numpy(*(x.tolist() for x in (q, k, v))), 2e-3)
+    out.sum().backward()
+    assert q.grad.dtype is ct.float16
+
+
+def test_no_matrix_of_scores_and_few_launches() -> None:
+    q, k, v = _tensors((1, 1, 512, 8), (1, 1, 512, 8), (1, 1, 512, 8))
+    attend(q, k, v).sum().backward()
+    ct.opencl.synchronize()
+    before = STATS.launches
+    out = attend(q, k, v)
+    ct.opencl.synchronize()
+    assert STATS.launches - before == 1
+    assert out.shape == (1, 1, 512, 8)
+    # Heads lie inside the rows, so that joining them again copies nothing.
+    x = ct.ones(2, 5, 3, 8).transpose(1, 2)
+    assert attend(x, x, x).transpose(1, 2).is_contiguous()
+
+
+def test_empty_and_scaled() -> None:
+    q, k, v = _tensors((2, 0, 8), (2, 3, 8), (2, 3, 8))
+    assert attend(q, k, v).shape == (2, 0, 8)
+    none = ct.zeros(2, 0, 8)
+    assert attend(k, none, none).tolist() == [[[0.0] * 8] * 3] * 2
+    close(attend(k, k, v, scale=0.0), v.mean(-2, True).expand(2, 3, 8).tolist(), 1e-6)
+
+
+def test_errors() -> None:
+    q = ct.ones(2, 3, 4, 8)
+    cases: list[tuple[Any, str]] = [
+        (lambda: attend(q, q.double(), q), "same dtype, but got query.dtype: float key.dtype: double"),
+        (lambda: attend(q, q[0, 0, 0], q), "at least 2 dimensional, but got query.dim: 4 key.dim: 1"),
+        (lambda: attend(q, q, q, ct.ones(4, 4).int()), "Expected attn_mask dtype to be bool or float"),
+        (lambda: attend(q, q, q, dropout_p=1.5), "between 0 and 1, but got 1.5"),
+        (lambda: attend(q, q[:, :2], q[:, :2], enable_gqa=True), "must divide the number of heads"),
+        (lambda: attend(q, q[..., :7], q), "Expected size for first two dimensions of batch2"),
+        (lambda: attend(q.long(), q.long(), q.long()), "expected scalar type Float but found Long"),
+    ]  # fmt: skip
+    for call, text in cases:
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    with pytest.raises(TypeError, match="argument 'key'"):
+        attend(q, [1], q)
+
+
+def test_multihead_module_matches_its_parts() -> None:
+    ct.manual_seed(0)
+    layer = ct.nn.MultiheadAttention(16, 4, add_bias_kv=True, add_zero_attn=True)
+    x, y = ct.randn(5, 2, 16), ct.randn(7, 2, 16)
+    padding = ct.zeros(2, 7, dtype=ct.bool)
+    padding[1, 4:] = True
+    out, weights = layer(x, y, y, key_padding_mask=padding)
+    fast, none = layer(x, y, y, key_padding_mask=padding, need_weights=False)
+    assert none is None
+    assert weights.shape == (2, 5, 9)
+    close(weights.sum(-1), np.ones((2, 5)), 1e-5)
+    assert weights[1, :, 4:7].abs().max().item() == 0
+    close(fast, out.tolist(), 1e-5)
+    turned = ct.nn.MultiheadAttention(16, 4, batch_first=True)
+    straight = ct.nn.MultiheadAttention(16, 4)
+    straight.load_state_dict(turned.state_dict())
+    a, b = turned(x, x, x)[0], straight(x.transpose(0, 1), x.transpose(0, 1), x.transpose(0, 1))[0]
+    close(a, b.transpose(0, 1).tolist(), 1e-6)
+    with pytest.raises(RuntimeError, match="Need attn_mask if specifying the is_causal hint"):
+        layer(x, x, x, is_causal=True)
+    with pytest.raises(AssertionError, match="embed_dim must be divisible by num_heads"):
+        ct.nn.MultiheadAttention(10, 3)
+
+
+def test_transformer_causal_hint_and_mask_agree() -> None:
+    ct.manual_seed(0)
+    model = ct.nn.Transformer(16, 2, 1, 1, 32, dropout=0.0)
+    src, tgt = ct.randn(4, 2, 16), ct.randn(6, 2, 16)
+    mask = model.generate_square_subsequent_mask(6)
+    found = model(src, tgt, tgt_mask=mask)
+    close(model(src, tgt, tgt_mask=mask, tgt_is_causal=True), found.tolist(), 1e-6)
+    changed = tgt.clone()
+    changed[-1] += 1
+    close(model(src, changed, tgt_mask=mask)[:-1], found[:-1].tolist(), 1e-5)
+    found.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_what_the_kernels_take() -> None:
+    assert family.takes(backend_for("cpu"), ct.float32, (2,), 3, 3, 8, 8)
+    assert not family.takes(backend_for("cpu"), ct.float32, (2,), 0, 3, 8, 8)
+    assert not family.takes(backend_for("gpu"), ct.float32, (2,), 3, 3, 4096, 8)

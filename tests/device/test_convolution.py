@@ -1,0 +1,307 @@
+"""Convolutions on the device: values against numpy, both schedules, adjoints, gradients of two orders, layouts, errors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from cltensor.autograd import gradcheck, gradgradcheck
+from cltensor.codegen import conv as kernels
+from cltensor.ops.correlation import _phases
+from cltensor.runtime import STATS
+from tests.support import close, data
+
+F = ct.nn.functional
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def schedule(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Force a schedule whatever the device."""
+    monkeypatch.setattr(kernels, "_on_cpu", lambda backend, asked: request.param == "cpu")
+    return request.param
+
+
+def tensor(a: np.ndarray, *, requires_grad: bool = False) -> Any:
+    return ct.from_numpy(a.copy()).to(ct.get_default_device()).requires_grad_(requires_grad)
+
+
+def _each(value: Any, dims: int) -> tuple[int, ...]:
+    return (value,) * dims if isinstance(value, int) else value
+
+
+def windows(x: np.ndarray, taps: Any, stride: Any, padding: Any, dilation: Any) -> np.ndarray:
+    """What every tap reads: [N, C, *places, *taps]."""
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, taps)]
+    dims = tuple(range(2, x.ndim))
+    seen = np.lib.stride_tricks.sliding_window_view(x, reach, dims)
+    cut = [slice(None)] * 2 + [slice(None, None, s) for s in (*stride, *dilation)]
+    return seen[tuple(cut)]
+
+
+def reference(
+    x: np.ndarray, w: np.ndarray, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> np.ndarray:  # fmt: skip
+    dims = x.ndim - 2
+    seen = windows(x, w.shape[2:], *(_each(v, dims) for v in (stride, padding, dilation)))
+    letters = "defghi"[: 2 * dims]
+    places, taps = letters[:dims], letters[dims:]
+    parts = [
+        np.einsum(f"nc{letters},oc{taps}->no{places}", a, b)
+        for a, b in zip(np.split(seen, groups, 1), np.split(w, groups, 0))
+    ]
+    return np.concatenate(parts, 1)
+
+
+CASES = [
+    ((2, 4, 8, 9), (6, 4, 3, 3), {}),
+    ((2, 4, 8, 9), (6, 4, 3, 2), {"padding": 1}),
+    ((2, 4, 11, 9), (9, 4, 3, 3), {"padding": (2, 1), "stride": (2, 3), "dilation": (2, 1)}),
+    ((2, 4, 11, 9), (8, 1, 3, 3), {"stride": 2, "groups": 4}),
+    ((2, 6, 11, 9), (6, 1, 3, 3), {"padding": 1, "groups": 6}),
+    ((2, 3, 12, 12), (5, 3, 1, 1), {"stride": 2}),
+    ((2, 3, 14, 14), (5, 3, 3, 3), {"stride": 6, "dilation": 4, "padding": 3}),
+    ((9, 20, 7, 7), (33, 20, 3, 3), {"padding": 1}),
+    ((2, 4, 90), (6, 4, 5), {"padding": 2}),
+    ((2, 3, 5, 6, 7), (5, 3, 2, 3, 2), {"stride": (1, 2, 3), "padding": 1}),
+]
+
+
+def run(x: Any, w: Any, bias: Any = None, **kwargs: Any) -> Any:
+    return getattr(F, f"conv{x.ndim - 2}d")(x, w, bias, **kwargs)
+
+
+@pytest.mark.parametrize(("xs", "ws", "kwargs"), CASES, ids=str)
+def test_forward_and_both_gradients_match_numpy(
+    xs: tuple[int, ...], ws: tuple[int, ...], kwargs: dict[str, Any], schedule: str
+) -> None:
+    a, b, shift = data(*xs), data(*ws, seed=1), data(ws[0], seed=2)
+    x, w, bias = (tensor(v, requires_grad=True) for v in (a, b, shift))
+    y = run(x, w, bias, **kwargs)
+    ones = (1,) * (len(xs) - 2)
+    expected = reference(a, b, **kwargs)
+    close(y, expected + shift.reshape(-1, *ones), 1e-4)
+    g = data(*expected.shape, seed=3)
+    y.backward(tensor(g))
+    # The gradients are linear in g: one number each, along random directions, says whether they are right.
+    for t, at in ((x, a), (w, b)):
+        along = data(*at.shape, seed=4)
+        pair = (along, b) if t is x else (a, along)
+        found = float((t.grad * tensor(along)).sum())
+        assert found == pytest.approx(float((reference(*pair, **kwargs) * g).sum()), rel=1e-3, abs=1e-2)  # fmt: skip
+    close(bias.grad, g.sum((0, *range(2, g.ndim))), 1e-3)
+
+
+def test_results_larger_than_a_box_and_sums_over_many_channels() -> None:
+    for xs, ws, kwargs in (
+        ((2, 8, 70, 150), (9, 8, 3, 3), {"padding": 1}),
+        ((1, 700, 9, 9), (9, 700, 3, 3), {"padding": 1}),
+        ((1, 1, 3000), (1, 1, 501), {"padding": 20}),
+    ):
+        a, b = data(*xs), data(*ws, seed=1)
+        x, w = tensor(a), tensor(b, requires_grad=True)
+        y = run(x, w, **kwargs)
+        close(y, reference(a.astype("f8"), b.astype("f8"), **kwargs), 1e-3)
+        y.sum().backward()
+        taps, dims = ws[2:], len(ws) - 2
+        around = (_each(v, dims) for v in (1, kwargs["padding"], 1))
+        seen = windows(a.astype("f8"), taps, *around).sum((0, *range(2, 2 + dims)))
+        close(w.grad, np.broadcast_to(seen, ws), 1e-2)
+
+
+def test_a_transposed_convolution_is_the_adjoint(schedule: str) -> None:
+    for stride, dilation, padding, extra in itertools.product((1, 2, 3), (1, 2), (0, 2), (0, 1)):
+        if extra and extra >= max(stride, dilation):
+            continue
+        g, w = data(2, 4, 5), data(4, 3, 3, seed=1)
+        y = F.conv_transpose1d(tensor(g), tensor(w), None, stride, padding, extra, 1, dilation)
+        size = 4 * stride - 2 * padding + 2 * dilation + extra + 1
+        assert y.shape == (2, 3, size)
+        x = data(2, 3, size, seed=2)
+        forward = reference(x, w, stride, padding, dilation)[:, :, :5]
+        assert float((y * tensor(x)).sum()) == pytest.approx((forward * g).sum(), rel=1e-3, abs=1e-3)  # fmt: skip
+
+
+def test_transposed_values_in_two_dims_with_groups_and_bias() -> None:
+    g, w, shift = data(2, 4, 3, 4), data(4, 3, 2, 3, seed=1), data(6, seed=2)
+    found = F.conv_transpose2d(tensor(g), tensor(w), tensor(shift), 2, (1, 0), (1, 0), 2)
+    expected = np.zeros((2, 6, 7, 9), "f4")
+    for n, c, i, j in np.ndindex(g.shape):
+        group = c // 2
+        expected[n, 3 * group : 3 * group + 3, 2 * i : 2 * i + 2, 2 * j : 2 * j + 3] += g[n, c, i, j] * w[c]  # fmt: skip
+    expected = expected[:, :, 1:6] + shift[:, None, None]
+    assert found.shape == (2, 6, 5, 9)
+    close(found[:, :, :, :9], expected, 1e-4)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 4, 6])
+@pytest.mark.parametrize("dilation", [1, 2, 4])
+def test_phases_cover_every_position_and_tap_once(stride: int, dilation: int) -> None:
+    size, taps, padding = 13, 4, 3
+    found = []
+    for p in _phases(size, taps, stride, dilation, padding):
+        period = stride // np.gcd(stride, dilation)
+        for m, i in itertools.product(range(p.places), range(p.taps)):
+            found.append((p.first + m * stride, p.tap - i * period, m + i * p.step - p.pad))
+    expected = [
+        (q, k, (q + padding - k * dilation) // stride)
+        for q in range(size)
+        for k in range(taps)
+        if (q + padding - k * dilation) % stride == 0
+    ]
+    assert sorted(found) == expected
+
+
+def test_same_and_valid_padding() -> None:
+    a, w = data(2, 4, 11, 9), data(6, 4, 4, 3, seed=1)
+    y = F.conv2d(tensor(a), tensor(w), padding="same", dilation=(1, 2))
+    # An even kernel wants one zero more at the end.
+    wide = np.pad(a, ((0, 0), (0, 0), (1, 2), (2, 2)))
+    close(y, reference(wide, w, dilation=(1, 2)), 1e-4)
+    close(F.conv2d(tensor(a), tensor(w), padding="valid", stride=2), reference(a, w, 2), 1e-4)
+
+
+def test_unbatched_strided_and_empty_operands() -> None:
+    a, w = data(2, 4, 8, 9), data(6, 4, 3, 3, seed=1)
+    close(F.conv2d(tensor(a[0]), tensor(w)), reference(a, w)[0], 1e-4)
+    x, f = tensor(a.transpose(3, 2, 1, 0)).permute(3, 2, 1, 0), tensor(w[::-1].copy()).flip(0)
+    close(F.conv2d(x[:, :, ::2], f), reference(a[:, :, ::2], w), 1e-4)
+    last = tensor(a.transpose(0, 2, 3, 1)).permute(0, 3, 1, 2)
+    y = F.conv2d(last, tensor(w))
+    assert y.stride() == (6 * 6 * 7, 1, 6 * 7, 6)
+    close(y, reference(a, w), 1e-4)
+    none = F.conv2d(tensor(a[:0]), tensor(w).requires_grad_())
+    assert none.shape == (0, 6, 6, 7)
+    assert F.conv2d(ct.ones(2, 0, 8, 8), ct.ones(6, 0, 3, 3)).shape == (2, 0, 6, 6)
+
+
+def test_a_value_that_is_not_finite_reaches_only_the_outputs_that_see_it() -> None:
+    a, w = data(3, 2, 7, 7), data(3, 2, 3, 3, seed=1)
+    a[1, 1, 3, 6] = np.inf
+    y = F.conv2d(tensor(a), tensor(w), padding=1)
+    seen = np.zeros((3, 3, 7, 7), bool)
+    seen[1, :, 2:5, 5:] = True
+    assert (np.array(y.isfinite().tolist()) == ~seen).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "uint8", "float16", "bfloat16", "complex64"])
+def test_dtypes(dtype: str) -> None:
+    kind = dtype if dtype.startswith(("int", "uint", "complex")) else "float32"
+    a, b = (data(*s, seed=i, dtype=kind) for i, s in enumerate(((2, 4, 8, 9), (4, 4, 3, 3))))
+    x, w = (tensor(v).to(getattr(ct, dtype)) for v in (a, b))
+    y = F.conv2d(x, w, padding=1)
+    assert y.dtype == x.dtype
+    exact = reference(np.array(x.tolist()), np.array(w.tolist()), padding=1)
+    if dtype == "uint8":
+        exact = exact % 256
+    close(y, exact, {"float16": 1e-2, "bfloat16": 8e-2, "float64": 1e-12}.get(dtype, 1e-4))
+
+
+@pytest.mark.parametrize("function", ["conv2d", "conv_transpose2d"])
+def test_gradients_of_two_orders(function: str, one_by_one: None) -> None:
+    x = ct.from_numpy(data(2, 4, 5, 4).astype("f8")).requires_grad_()
+    shape = (4, 2, 3, 2) if function == "conv2d" else (4, 2, 2, 3)
+    w = ct.from_numpy(data(*shape, seed=1).astype("f8")).requires_grad_()
+    b = ct.from_numpy(data(4, seed=2).astype("f8")).requires_grad_()
+
+    def call(x: Any, w: Any, b: Any) -> Any:
+        return getattr(F, function)(x, w, b, stride=2, padding=1, groups=2)
+
+    assert gradcheck(call, (x, w, b))
+    assert gradgradcheck(call, (x, w, b))
+    assert type(call(x, w, b).grad_fn).__name__ == "ConvolutionBackward0"
+
+
+def test_conv_tbc() -> None:
+    a, w, b = data(9, 2, 4), data(3, 4, 6, seed=1), data(6, seed=2)
+    x, f, shift = (tensor(v, requires_grad=True) for v in (a, w, b))
+    y = ct.conv_tbc(x, f, shift, 1)
+    expected = reference(a.transpose(1, 2, 0), w.transpose(2, 1, 0), 1, 1).transpose(2, 0, 1) + b
+    close(y, expected, 1e-4)
+    y.backward(tensor(np.ones_like(expected)))
+    close(f.grad[1], np.broadcast_to(a.sum((0, 1))[:, None], (4, 6)), 1e-4)
+    close(x.grad[4], np.broadcast_to(w.sum((0, 2)), (2, 4)), 1e-4)
+    close(shift.grad, np.full(6, 18.0), 1e-5)
+
+
+def test_another_shape_builds_nothing() -> None:
+    x, w = tensor(data(2, 4, 8, 9), requires_grad=True), tensor(data(6, 4, 3, 3), requires_grad=True)  # fmt: skip
+    F.conv2d(x, w, stride=2).sum().backward()
+    before = STATS.builds + STATS.disk_hits
+    x, w = tensor(data(3, 5, 12, 7), requires_grad=True), tensor(data(7, 5, 2, 2), requires_grad=True)  # fmt: skip
+    F.conv2d(x, w, stride=3, padding=1).sum().backward()
+    assert STATS.builds + STATS.disk_hits == before
+
+
+# ------------------------------------------------------------------------------------------- blocks as columns
+
+
+def test_unfold_and_fold_match_numpy() -> None:
+    a = data(2, 3, 7, 8)
+    how = {"dilation": (1, 2), "padding": (1, 0), "stride": (2, 1)}
+    found = F.unfold(tensor(a), (3, 2), **how)
+    seen = windows(a, (3, 2), how["stride"], how["padding"], how["dilation"])
+    expected = seen.transpose(0, 1, 4, 5, 2, 3).reshape(2, 18, 24)
+    close(found, expected, 0)
+    close(F.unfold(tensor(a[0]), (3, 2), **how), expected[0], 0)
+    # Folding is the adjoint.
+    b = data(2, 18, 24, seed=1)
+    back = F.fold(tensor(b), (7, 8), (3, 2), **how)
+    along = data(2, 3, 7, 8, seed=2)
+    columns = windows(along, (3, 2), how["stride"], how["padding"], how["dilation"])
+    sum_ = (columns.transpose(0, 1, 4, 5, 2, 3).reshape(2, 18, 24) * b).sum()
+    assert float((back * tensor(along)).sum()) == pytest.approx(float(sum_), rel=1e-4)
+
+
+def test_patches_that_do_not_overlap_come_back() -> None:
+    x = tensor(data(2, 3, 8, 6))
+    close(F.fold(F.unfold(x, 2, stride=2), (8, 6), 2, stride=2), x.tolist(), 0)
+
+
+def test_gradients_of_unfold_and_fold(one_by_one: None) -> None:
+    x = ct.from_numpy(data(2, 2, 4, 3).astype("f8")).requires_grad_()
+    y = F.unfold(x, 2, padding=1)
+    assert type(y.grad_fn).__name__ == "Im2ColBackward0"
+    assert type(F.fold(y, (4, 3), 2, padding=1).grad_fn).__name__ == "Col2ImBackward0"
+    assert gradcheck(lambda x: F.unfold(x, 2, padding=1), (x,))
+    assert gradcheck(lambda x: F.fold(F.unfold(x, 2), (4, 3), 2), (x,))
+
+
+# ------------------------------------------------------------------------------------------- errors
+
+ERRORS = [
+    ("conv2d(x, w[:, :3])", "Given groups=1, weight of size [6, 3, 3, 3], expected input[2, 4, 8, 8] to have 3 channels, but got 4 channels instead"),
+    ("conv2d(x, w, groups=2)", "Given groups=2, weight of size [6, 4, 3, 3], expected input[2, 4, 8, 8] to have 8 channels"),
+    ("conv2d(x, w, groups=0)", "non-positive groups is not supported"),
+    ("conv2d(x, w[:, :1], groups=4)", "expected weight to be divisible by 4 at dimension 0, but got weight of size [[6, 1, 3, 3]] instead"),
+    ("conv2d(x[:, :, :2, :2], w, padding=(0, 1))", "Calculated padded input size per channel: (2 x 4). Kernel size: (3 x 3). Kernel size can't be greater"),
+    ("conv2d(x, w, b[:3])", "expected bias to be 1-dimensional with 6 elements, but got bias of size [3] instead"),
+    ("conv2d(x, w, b.double())", "Input type (float) and bias type (double) should be the same"),
+    ("conv2d(x, w.double())", "Input type (torch.FloatTensor) and weight type (torch.DoubleTensor) should be the same"),
+    ("conv2d(x[0, 0], w)", "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [8, 8]"),
+    ("conv2d(x, w, padding=(1, 2, 3))", "expected padding to be a single integer value or a list of 2 values to match the convolution dimensions, but got padding=[1, 2, 3]"),
+    ("conv2d(x, w, stride=0)", "non-positive stride is not supported"),
+    ("conv2d(x, w, padding='same', stride=2)", "padding='same' is not supported for strided convolutions"),
+    ("conv2d(x, w, padding='foo')", "Invalid padding string: 'foo'"),
+    ("conv2d(x, w, stride='a')", "conv2d() received an invalid combination of arguments"),
+    ("conv_transpose2d(x, w)", "Given transposed=1, weight of size [6, 4, 3, 3], expected input[2, 4, 8, 8] to have 6 channels, but got 4 channels instead"),
+    ("conv_transpose2d(x, w[:4], stride=2, output_padding=2)", "output padding must be smaller than either stride or dilation, but got output_padding_height: 2"),
+    ("unfold(x, 9)", "calculated shape of the array of sliding blocks as (0, 0), but its components must be at least one."),
+    ("unfold(x, 0)", "kernel size should be greater than zero, but got kernel_height: 0 kernel_width: 0"),
+    ("fold(x[:, :, :, 0], (8, 8), 3)", "Expected size of input's dimension 1 to be divisible by the product of kernel_size"),
+    ("fold(x[:1, 0, :4], (8, 8), 2)", "expected size of input's dimension 2 to match the calculated number of sliding blocks 7 * 7 = 49, but got input.size(2)=8."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "text"), ERRORS, ids=[call for call, _ in ERRORS])
+def test_errors(call: str, text: str) -> None:
+    if call.startswith("conv2d(x, w.double") and ct.get_default_device().type != "cpu":
+        text = "should be the same"
+    x, w, b = ct.ones(2, 4, 8, 8), ct.ones(6, 4, 3, 3), ct.ones(6)
+    with pytest.raises((RuntimeError, TypeError)) as caught:
+        eval(f"F.{call}", {"F": F, "x": x, "w": w, "b": b})
+    assert text in str(caught.value)

@@ -1,0 +1,71 @@
+"""Distributions: samplers draw what they say, reparameterized samples are differentiated right, divergences have a registry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from support import close
+
+import cltensor as torch
+from cltensor import distributions as D
+
+N = 20_000
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.fp64)])
+def test_gamma_and_binomial_numbers(dtype: str) -> None:
+    torch.manual_seed(0)
+    dt = getattr(torch, dtype)
+    for a in (0.1, 1.0, 3.0, 50.0):
+        x = torch._standard_gamma(torch.full((N,), a, dtype=dt)).tolist()
+        assert stats.kstest(x, stats.gamma(a).cdf).pvalue > 1e-3
+    for n, p in ((5, 0.3), (40, 0.5), (1000, 0.9)):
+        x = torch.binomial(torch.full((N,), n, dtype=dt), torch.full((N,), p, dtype=dt)).tolist()
+        expected = stats.binom(n, p).pmf(np.arange(n + 1)) * N
+        found = np.bincount(np.array(x, int), minlength=n + 1)
+        use = expected > 5
+        score = ((found - expected)[use] ** 2 / expected[use]).sum()
+        assert stats.chi2(use.sum() - 1).sf(score) > 1e-3
+
+
+def test_edges() -> None:
+    assert torch._standard_gamma(torch.zeros(3)).tolist() == [0, 0, 0]
+    assert torch.binomial(torch.full((2,), 4.0), torch.tensor([0.0, 1.0])).tolist() == [0, 4]
+    assert torch._standard_gamma(torch.zeros(0)).shape == (0,)
+    with pytest.raises(RuntimeError, match="Found dtype"):
+        torch.binomial(torch.ones(1), torch.ones(1, dtype=torch.float16))
+    points = torch._sample_dirichlet(torch.full((4, 3), 0.5))
+    close(points.sum(-1), np.ones(4))
+
+
+def test_gradient_of_gamma_numbers() -> None:
+    a = torch.full((N,), 2.5, requires_grad=True)
+    x = torch._standard_gamma(a)
+    (slope,) = torch.autograd.grad(x.sum(), a)
+    assert x.grad_fn.name() == "StandardGammaBackward0"
+    # d/da E x = 1 and d/da E x**2 = 2 a + 1
+    assert abs(slope.mean().item() - 1) < 0.02
+    assert abs((2 * x.detach() * slope).mean().item() - 6) < 0.3
+
+
+def test_generalized_pareto() -> None:
+    d = D.GeneralizedPareto(torch.zeros(3), torch.ones(3), torch.tensor([0.3, 0.0, -0.4]))
+    x = torch.tensor([0.5, 0.5, 0.5])
+    expected = [stats.genpareto(c) for c in (0.3, 0.0, -0.4)]
+    close(d.log_prob(x), [e.logpdf(0.5) for e in expected])
+    close(d.cdf(x), [e.cdf(0.5) for e in expected])
+    close(d.icdf(d.cdf(x)), x)
+    close(d.mean, [e.mean() for e in expected])
+
+
+def test_register_kl() -> None:
+    class Mine(D.Normal):
+        pass
+
+    one = Mine(0.0, 1.0)
+    assert D.kl_divergence(one, D.Normal(0.0, 1.0)).item() == 0
+    D.register_kl(Mine, Mine)(lambda p, q: 7)
+    assert D.kl_divergence(one, one) == 7
+    with pytest.raises(NotImplementedError, match=r"No KL\(p \|\| q\) is implemented"):
+        D.kl_divergence(one, D.StudentT(1.0))

@@ -1,0 +1,88 @@
+"""Python functions over elements, subclasses, memory laid out by the caller, numbered reductions and switches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from tests.support import close, data
+
+F = ct.nn.functional
+
+
+def test_apply_and_map() -> None:
+    x = ct.arange(6, device="cpu").view(2, 3).t()
+    assert x.apply_(lambda v: v / 2 + 1) is x
+    assert x.tolist() == [[1, 2], [1, 3], [2, 3]]
+    y = ct.ones(3, device="cpu").map_(ct.tensor([2.0], device="cpu"), lambda a, b: a + 2 * b)
+    assert y.tolist() == [5, 5, 5]
+    with pytest.raises(RuntimeError, match="Can't call apply_"):
+        ct.ones(2, requires_grad=True, device="cpu").apply_(abs)
+    with pytest.raises(TypeError, match=r"expected torch\.FloatTensor for 'other'"):
+        y.map_(y.double(), max)
+
+
+def test_as_subclass_keeps_history() -> None:
+    class Named(ct.Tensor):
+        pass
+
+    x = ct.ones(2, requires_grad=True)
+    y = x.as_subclass(Named)
+    assert type(y) is Named and y.grad_fn.name() == "AliasBackward0"
+    (y * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    with pytest.raises(TypeError, match="does not inherit from Tensor"):
+        x.as_subclass(int)
+
+
+def test_empty_permuted() -> None:
+    x = ct.empty_permuted((2, 3, 4), (0, 2, 1))
+    assert x.shape == (2, 3, 4) and x.stride() == (12, 1, 3)
+    with pytest.raises(RuntimeError, match="Duplicate dim not allowed"):
+        ct.empty_permuted((2, 3), (0, 0))
+
+
+def test_from_file(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    np.arange(8, dtype="float32").tofile(path)
+    own = ct.from_file(str(path), size=8)
+    own += 1
+    assert own.tolist() == list(range(1, 9))
+    assert np.fromfile(path, "float32")[0] == 0
+    shared = ct.from_file(str(path), shared=True, size=10)
+    shared[0] = 7
+    shared.sum().item()
+    assert np.fromfile(path, "float32").tolist() == [7, 1, 2, 3, 4, 5, 6, 7, 0, 0]
+    with pytest.raises(RuntimeError, match="unable to open file"):
+        ct.from_file(str(tmp_path / "none"), size=2)
+
+
+def test_losses_with_numbered_reductions() -> None:
+    x, y = (ct.tensor(data(3, 4, seed=s).tolist()) for s in (0, 1))
+    for number, word in enumerate(("none", "mean", "sum")):
+        close(ct.kl_div(x, y.exp(), number), F.kl_div(x, y.exp(), reduction=word).tolist())
+        close(
+            ct.binary_cross_entropy_with_logits(x, y.sigmoid(), reduction=number),
+            F.binary_cross_entropy_with_logits(x, y.sigmoid(), reduction=word).tolist(),
+        )
+    close(ct.triplet_margin_loss(x, y, -y), F.triplet_margin_loss(x, y, -y).tolist())
+    with pytest.raises(ValueError, match="is not a valid value for reduction"):
+        ct.kl_div(x, y, 7)
+
+
+def test_switches_keep_what_they_are_told() -> None:
+    assert ct.get_float32_matmul_precision() == "highest"
+    ct.set_float32_matmul_precision("high")
+    assert ct.get_float32_matmul_precision() == "high"
+    with pytest.warns(UserWarning, match="is not one of"):
+        ct.set_float32_matmul_precision("low")
+    ct.set_float32_matmul_precision("highest")
+    ct.set_deterministic_debug_mode("warn")
+    assert ct.get_deterministic_debug_mode() == 1
+    assert ct.is_deterministic_algorithms_warn_only_enabled()
+    ct.set_deterministic_debug_mode(0)
+    with pytest.raises(RuntimeError, match="expected 0, 1, or 2"):
+        ct.set_deterministic_debug_mode(3)

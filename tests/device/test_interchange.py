@@ -1,0 +1,217 @@
+"""Memory shared with other libraries: DLPack both ways, the array API's namespace, checkpointed functions."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as torch
+from cltensor import interchange
+from cltensor.testing import assert_close
+from cltensor.utils import checkpoint as ckpt
+from cltensor.utils import dlpack
+
+
+@pytest.fixture(autouse=True)
+def _host_only(dev: Any) -> None:
+    if dev.type != "cpu":
+        pytest.skip("memory of other devices is not shared")
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int16", "int64", "float16", "float32", "float64", "complex64"])  # fmt: skip
+def test_numpy_sees_the_memory(name: str) -> None:
+    t = torch.ones(2, 3, dtype=getattr(torch, name))
+    array = np.from_dlpack(t)
+    assert array.dtype == name
+    array[0, 1] = 0
+    assert not t[0, 1].item()
+    t[1, 2] = 0
+    assert not array[1, 2]
+
+
+def test_layouts() -> None:
+    t = torch.arange(24).reshape(4, 6)
+    array = np.from_dlpack(t[1:, ::2].t())
+    assert array.strides == (16, 48)
+    assert array.tolist() == t[1:, ::2].t().tolist()
+    assert np.from_dlpack(torch.tensor(3)).shape == ()
+    assert np.from_dlpack(torch.zeros(0, 2)).shape == (0, 2)
+    assert np.from_dlpack((torch.ones(2) + 1) * 2).tolist() == [4, 4]  # pending values are computed
+
+
+def test_we_see_numpys_memory() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    t = torch.from_dlpack(array)
+    array[0, 0] = 9
+    assert t[0, 0].item() == 9
+    t[1, 2] = 7
+    assert array[1, 2] == 7
+    assert torch.from_dlpack(array.T).stride() == (1, 3)
+    assert torch.from_dlpack(np.zeros((0, 2))).shape == (0, 2)
+    copy = torch.from_dlpack(array, copy=True)
+    array[0, 0] = 1
+    assert copy[0, 0].item() == 9
+
+
+def test_memory_lives_as_long_as_somebody_looks() -> None:
+    held = len(interchange._held)
+    array = np.from_dlpack(torch.full((1000,), 3.0))
+    gc.collect()
+    assert array.sum() == 3000
+    assert len(interchange._held) == held + 1
+    del array
+    assert len(interchange._held) == held
+    t = torch.from_dlpack(np.full(1000, 2.0))
+    gc.collect()
+    assert t.sum().item() == 2000
+    again = torch.from_dlpack(np.from_dlpack(torch.ones(5)))
+    assert again.tolist() == [1] * 5
+    del again
+    gc.collect()
+    assert len(interchange._held) == held
+
+
+def test_capsules() -> None:
+    held = len(interchange._held)
+    capsule = dlpack.to_dlpack(torch.arange(3))
+    assert dlpack.from_dlpack(capsule).tolist() == [0, 1, 2]
+    with pytest.raises(RuntimeError, match="DLTensor capsules can be consumed only once"):
+        dlpack.from_dlpack(capsule)
+    unused = torch.to_dlpack(torch.arange(3))
+    del unused, capsule
+    gc.collect()
+    assert len(interchange._held) == held
+    half = torch.arange(3).to(torch.bfloat16)
+    again = torch.from_dlpack(torch.to_dlpack(half))
+    assert again.dtype is torch.bfloat16
+    assert again.data_ptr() == half.data_ptr()
+    with pytest.raises(RuntimeError, match="invalid capsule"):
+        torch.from_dlpack(3)
+
+
+def test_what_cannot_be_shared() -> None:
+    t = torch.ones(2, requires_grad=True)
+    with pytest.raises(BufferError, match="Can't export tensors that require gradient"):
+        t.__dlpack__()
+    assert t.__dlpack_device__() == (1, 0)
+    with pytest.raises(BufferError):
+        torch.ones(2).__dlpack__(dl_device=(2, 0))
+
+    class Elsewhere:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+        def __dlpack__(self, **kwargs: Any) -> Any:
+            raise AssertionError
+
+    with pytest.raises(BufferError):
+        torch.from_dlpack(Elsewhere())
+
+
+def test_the_array_api_namespace() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    xp: Any = x.__array_namespace__()
+    assert xp.sum(x).item() == 15
+    assert xp.mean(x, axis=0).tolist() == [1.5, 2.5, 3.5]
+    assert xp.prod(x + 1, axis=(0, 1)).item() == 720
+    assert xp.max(x, axis=1, keepdims=True).tolist() == [[2], [5]]
+    assert xp.concat([x, x], axis=1).shape == (2, 6)
+    assert xp.permute_dims(x, (1, 0)).shape == (3, 2)
+    assert xp.cumulative_sum(x, axis=1, include_initial=True).tolist() == [
+        [0, 0, 1, 3],
+        [0, 3, 7, 12],
+    ]
+    assert xp.isdtype(x.dtype, ("integral", "real floating"))
+    assert xp.result_type(xp.int64, xp.float32) is torch.float32
+    assert xp.can_cast(xp.int8, xp.int64)
+    assert xp.astype(x, xp.int64).dtype is torch.int64
+    assert xp.std(xp.asarray([1.0, 3.0])).item() == 1
+
+
+def test_einops() -> None:
+    einops = pytest.importorskip("einops")
+    interchange.register_einops()
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    assert (
+        einops.rearrange(x, "a b c -> (a c) b").tolist()
+        == x.permute(0, 2, 1).reshape(8, 3).tolist()
+    )
+    assert einops.reduce(x, "a b c -> a", "max").tolist() == [11, 23]
+    assert einops.repeat(x, "a b c -> a b c d", d=2).shape == (2, 3, 4, 2)
+
+
+# ------------------------------------------------------------------------------------- checkpointed functions
+
+
+class Counted:
+    """A function that counts its calls and draws random numbers."""
+
+    def __init__(self, w: Any) -> None:
+        self.w, self.calls = w, 0
+
+    def __call__(self, x: Any, scale: float = 1.0) -> Any:
+        self.calls += 1
+        return ((x @ self.w).tanh() * torch.rand(3, 4) * scale).exp()
+
+
+@pytest.mark.parametrize("reentrant", [False, True, None])
+def test_checkpoint(reentrant: bool | None) -> None:
+    torch.manual_seed(0)
+    w, x = torch.randn(4, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True)
+    state = torch.get_rng_state()
+    Counted(w)(x).sum().backward()
+    expected = w.grad, x.grad
+    w.grad = x.grad = None
+    torch.set_rng_state(state)
+    counted = Counted(w)
+    out = ckpt.checkpoint(counted, x, use_reentrant=reentrant)
+    after = torch.rand(1).item()
+    out.sum().backward()
+    assert counted.calls == 2
+    assert_close((w.grad, x.grad), expected)
+    torch.set_rng_state(state)
+    Counted(w)(x)
+    assert torch.rand(1).item() == after  # the second run leaves the random numbers alone
+
+
+def test_checkpoint_is_differentiable_twice_and_nests() -> None:
+    x = torch.linspace(-1, 1, 5).requires_grad_()
+
+    def f(a: Any) -> Any:
+        return (a * a).exp()
+
+    def twice(y: Any) -> Any:
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        return torch.autograd.grad(g.sum(), x)[0]
+
+    assert_close(twice(ckpt.checkpoint(f, x)), twice(f(x)))
+    nested = ckpt.checkpoint(lambda a: ckpt.checkpoint(f, a).sin(), x)
+    assert_close(
+        torch.autograd.grad(nested.sum(), x)[0], torch.autograd.grad(f(x).sin().sum(), x)[0]
+    )
+
+
+def test_checkpoint_sequential() -> None:
+    x = torch.linspace(-1, 1, 5).requires_grad_()
+    parts = [torch.sin, torch.exp, torch.tanh, torch.cos, torch.sin]
+    out = ckpt.checkpoint_sequential(parts, 2, x)
+    plain = x.sin().exp().tanh().cos().sin()
+    assert_close(out, plain)
+    assert_close(torch.autograd.grad(out.sum(), x)[0], torch.autograd.grad(plain.sum(), x)[0])
+
+
+def test_checkpoint_notices_another_run() -> None:
+    x = torch.ones(3, requires_grad=True)
+    shapes = iter((3, 2))
+    out = ckpt.checkpoint(lambda a: a[: next(shapes)].exp(), x)
+    with pytest.raises(ckpt.CheckpointError, match="different metadata"):
+        out.sum().backward()
+    deeper = iter((2, 1))
+    out = ckpt.checkpoint(lambda a: a.exp() if next(deeper) == 1 else a.exp().exp(), x)
+    with pytest.raises(ckpt.CheckpointError, match="A different number of tensors"):
+        out.sum().backward()
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: scale"):
+        ckpt.checkpoint(lambda a: a, x, use_reentrant=True, scale=2)

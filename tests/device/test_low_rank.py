@@ -1,0 +1,83 @@
+"""LDL factorizations, randomized factorizations of low rank, and extreme eigenpairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from tests.support import close, data
+
+pytestmark = pytest.mark.lapack
+
+
+def _symmetric(n: int, dtype: str, hermitian: bool, hollow: bool) -> np.ndarray:
+    a = data(2, n, n, dtype=dtype)
+    t = a.swapaxes(-1, -2)
+    a = a + (t.conj() if hermitian else t)
+    if hollow:  # zeros on the diagonal ask for 2 x 2 blocks
+        a[:, range(n), range(n)] = 0
+    return a
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_ldl_solves(dtype: str, hermitian: bool) -> None:
+    for n, hollow in ((1, False), (2, True), (7, False), (7, True)):
+        a = _symmetric(n, dtype, hermitian, hollow)
+        A = ct.from_numpy(a).to(ct.get_default_device())
+        LD, pivots = ct.linalg.ldl_factor(A, hermitian=hermitian)
+        assert pivots.dtype is ct.int32 and pivots.shape == (2, n)
+        assert not hollow or (pivots < 0).any()
+        b = data(n, 3, dtype=dtype)
+        B = ct.from_numpy(b).to(ct.get_default_device())
+        x = ct.linalg.ldl_solve(LD, pivots, B, hermitian=hermitian)
+        close((A @ x - B).abs().max(), 0.0, 1e-10)
+
+
+def test_ldl_of_a_positive_matrix_is_cholesky_with_a_diagonal() -> None:
+    A = ct.eye(3) + 1
+    LD, pivots, info = ct.linalg.ldl_factor_ex(A)
+    assert pivots.tolist() == [1, 2, 3] and info.item() == 0
+    L = LD.tril(-1) + ct.eye(3)
+    close(L @ LD.diagonal().diag() @ L.mT, A.tolist())
+    assert ct.linalg.ldl_factor_ex(ct.zeros(2, 2)).info.item() == 1
+    with pytest.raises(RuntimeError, match="Unknown error code: 1"):
+        ct.linalg.ldl_factor(ct.zeros(2, 2))
+    with pytest.raises(RuntimeError, match="derivative for aten::linalg_ldl_factor_ex"):
+        ct.linalg.ldl_factor(A.requires_grad_())[0].sum().backward()
+
+
+def test_svd_and_pca_of_low_rank() -> None:
+    ct.manual_seed(0)
+    a = data(12, 3, dtype="float64") @ data(3, 8, dtype="float64")
+    A = ct.from_numpy(a).to(ct.get_default_device())
+    for x in (A, A.mT):
+        U, S, V = ct.svd_lowrank(x, 5)
+        assert U.shape == (x.shape[0], 5) and V.shape == (x.shape[1], 5)
+        close((U * S) @ V.mT, x.tolist(), 1e-9)
+    U, S, V = ct.pca_lowrank(A, 3)
+    close(S, np.linalg.svd(a - a.mean(0))[1][:3], 1e-9)
+    with pytest.raises(ValueError, match="must be non-negative integer and not greater than"):
+        ct.pca_lowrank(A, 9)
+
+
+def test_lobpcg_finds_extreme_pairs(one_by_one: None) -> None:
+    ct.manual_seed(0)
+    a = data(24, 24, dtype="float64")
+    a = a @ a.T + np.eye(24)
+    A = ct.from_numpy(a).to(ct.get_default_device())
+    B = ct.diag(ct.linspace(1, 2, 24, dtype=ct.float64))
+    for largest in (True, False):
+        E, V = ct.lobpcg(A, 2, largest=largest)
+        expected = np.linalg.eigvalsh(a)
+        close(E, expected[::-1][:2] if largest else expected[:2], 1e-6)
+        close((A @ V - V * E).abs().max(), 0.0, 1e-4)
+    E, V = ct.lobpcg(A, 2, B=B)
+    close((A @ V - B @ V * E).abs().max(), 0.0, 1e-4)
+    leaf = A.clone().requires_grad_()
+    E, V = ct.lobpcg(leaf, 1)
+    E.sum().backward()
+    close(leaf.grad, (V @ V.mT).tolist(), 1e-6)
+    with pytest.raises(ValueError, match="is smaller than 3 x"):
+        ct.lobpcg(A, 9)

@@ -1,0 +1,249 @@
+"""nn.utils and func: gradients in bounds, vectors of parameters, parametrisations, fused layers, calls with other parameters."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from cltensor import nn
+from cltensor.func import functional_call
+from cltensor.nn import functional as F
+from cltensor.nn import utils
+from cltensor.runtime import STATS
+from tests.support import close, data
+
+pytestmark = pytest.mark.usefixtures("one_by_one")
+
+
+def _params(*shapes: tuple[int, ...]) -> list[Any]:
+    made = []
+    for i, shape in enumerate(shapes):
+        p = nn.Parameter(ct.zeros(*shape))
+        p.grad = ct.tensor(data(*shape, seed=i).tolist())
+        made.append(p)
+    return made
+
+
+def _joined(params: list[Any]) -> np.ndarray:
+    return np.concatenate([np.asarray(p.grad.tolist()).reshape(-1) for p in params])
+
+
+# ------------------------------------------------------------------------------------------- gradients
+
+
+@pytest.mark.parametrize("norm_type", [1.0, 2.0, float("inf")])
+def test_clip_grad_norm(norm_type: float) -> None:
+    params = [*_params((3, 4), (20000,), (5,), (2, 1, 2)), nn.Parameter(ct.zeros(2))]
+    before = _joined(params[:-1])
+    want = np.linalg.norm(before, norm_type)
+    close(utils.clip_grad_norm_(params, want / 4, norm_type), want, 1e-4)
+    close(_joined(params[:-1]), before / 4, 1e-4)
+    kept = _joined(params[:-1])
+    utils.clip_grad_norm_(params, want, norm_type)  # already small enough
+    close(_joined(params[:-1]), kept, 1e-6)
+    close(utils.get_total_norm([p.grad for p in params[:-1]], norm_type), want / 4, 1e-4)
+
+
+def test_clipping_reads_nothing_back() -> None:
+    params = _params((3, 4), (5,), (20000,))
+    utils.clip_grad_norm_(params, 1.0)
+    utils.clip_grad_value_(params, 0.1)
+    ct.synchronize() if hasattr(ct, "synchronize") else None
+    before = STATS.snapshot()
+    utils.clip_grad_norm_(params, 1.0)
+    utils.clip_grad_value_(params, 0.1)
+    after = STATS.snapshot()
+    assert after["copies"] == before["copies"]
+    assert after["host_ops"] == before["host_ops"]
+
+
+def test_clip_grad_value() -> None:
+    params = _params((3, 4), (5,))
+    before = _joined(params)
+    utils.clip_grad_value_(params, 0.3)
+    close(_joined(params), before.clip(-0.3, 0.3))
+
+
+def test_clipping_nothing() -> None:
+    assert utils.clip_grad_norm_([], 1.0).item() == 0
+    with pytest.warns(UserWarning, match="empty generator"):
+        utils.clip_grad_norm_((p for p in ()), 1.0)
+    params = _params((2,))
+    params[0].grad[0] = float("inf")
+    with pytest.raises(RuntimeError, match="for gradients from `parameters` is non-finite"):
+        utils.clip_grad_norm_(params, 1.0, error_if_nonfinite=True)
+
+
+def test_vector_of_parameters() -> None:
+    net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    vector = utils.parameters_to_vector(net.parameters())
+    assert vector.shape == (13,) and vector.requires_grad
+    utils.vector_to_parameters(vector.detach() * 2, net.parameters())
+    close(utils.parameters_to_vector(net.parameters()), vector * 2)
+    assert all(p.is_leaf for p in net.parameters())
+    with pytest.raises(TypeError, match="but got: int"):
+        utils.vector_to_parameters(3, net.parameters())  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------- parametrisations
+
+
+class Symmetric(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.triu() + x.triu(1).mT
+
+    def right_inverse(self, x: Any) -> Any:
+        return x.triu()
+
+
+def test_parametrisation_there_and_back() -> None:
+    layer = nn.Linear(3, 3)
+    weight = layer.weight
+    utils.parametrize.register_parametrization(layer, "weight", Symmetric())
+    assert layer.parametrizations.weight.original is weight
+    close(layer.weight, layer.weight.T)
+    layer(ct.ones(2, 3)).sum().backward()
+    assert weight.grad is not None
+    again = copy.deepcopy(layer)
+    close(again.weight, layer.weight)
+    with pytest.raises(RuntimeError, match="only supported through state_dict"):
+        pickle.dumps(layer)
+    value = layer.weight.detach().clone()
+    utils.parametrize.remove_parametrizations(layer, "weight")
+    assert type(layer) is nn.Linear and layer.weight is weight
+    close(layer.weight, value)
+    assert type(again) is not nn.Linear
+
+
+@pytest.mark.lapack
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)], ids=str)
+@pytest.mark.parametrize("by", ["matrix_exp", "cayley", "householder"])
+def test_orthogonal_stays_orthogonal(shape: tuple[int, int], by: str) -> None:
+    layer = nn.Linear(shape[1], shape[0], bias=False)
+    utils.parametrizations.orthogonal(layer, orthogonal_map=by)
+
+    def check() -> None:
+        w = layer.weight if shape[0] >= shape[1] else layer.weight.T
+        close(w.T @ w, np.eye(min(shape)), 1e-4)
+
+    check()
+    (layer(ct.ones(1, shape[1])) * ct.arange(float(shape[0]))).sum().backward()
+    original = layer.parametrizations.weight.original
+    with ct.no_grad():
+        original.sub_(original.grad * 0.1)
+    check()
+
+
+def test_weight_norm_splits_size_and_direction() -> None:
+    layer = nn.Linear(3, 2)
+    weight = layer.weight.detach().clone()
+    utils.parametrizations.weight_norm(layer)
+    size, direction = (getattr(layer.parametrizations.weight, f"original{i}") for i in (0, 1))
+    close(layer.weight, weight)
+    close(size, weight.norm(dim=1, keepdim=True))
+    with ct.no_grad():
+        size.mul_(2)
+        direction.mul_(5)
+    close(layer.weight, weight * 2, 1e-4)
+    old = nn.Linear(3, 2)
+    with pytest.warns(FutureWarning, match="parametrizations.weight_norm"):
+        utils.weight_norm(old)
+    layer.load_state_dict(old.state_dict())
+    close(layer.weight, old.weight)
+
+
+def test_spectral_norm_divides_by_the_largest_singular_value() -> None:
+    ct.manual_seed(0)
+    for norm in (utils.parametrizations.spectral_norm, utils.spectral_norm):
+        layer = nn.Linear(4, 3)
+        weight = np.asarray(layer.weight.tolist())
+        norm(layer, n_power_iterations=30)
+        layer(ct.ones(1, 4)).sum().backward()
+        close(layer.weight, weight / np.linalg.norm(weight, 2), 1e-3)
+        layer.load_state_dict(layer.state_dict())
+    utils.remove_spectral_norm(layer)
+    assert list(layer.state_dict()) == ["bias", "weight"]
+
+
+# ------------------------------------------------------------------------------------------- fused layers
+
+
+def _settled(norm: Any) -> Any:
+    n = norm.num_features
+    norm.running_mean, norm.running_var = ct.arange(float(n)), ct.arange(1.0, n + 1)
+    nn.init.uniform_(norm.weight)
+    nn.init.uniform_(norm.bias)
+    return norm.eval()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_folding_a_batch_norm(bias: bool) -> None:
+    x = ct.tensor(data(2, 4).tolist())
+    linear, norm = nn.Linear(4, 3, bias=bias).eval(), _settled(nn.BatchNorm1d(3))
+    close(utils.fuse_linear_bn_eval(linear, norm)(x), norm(linear(x)), 1e-4)
+    image = ct.tensor(data(1, 2, 4, 4).tolist())
+    for conv, turned in (
+        (nn.Conv2d(2, 3, 3, bias=bias), False),
+        (nn.ConvTranspose2d(2, 3, 3, bias=bias), True),
+    ):
+        norm = _settled(nn.BatchNorm2d(3))
+        fused = utils.fuse_conv_bn_eval(conv.eval(), norm, turned)
+        close(fused(image), norm(conv(image)), 1e-4)
+    with pytest.raises(AssertionError, match="Fusion only for eval"):
+        utils.fuse_conv_bn_eval(conv.train(), norm)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_linear_cross_entropy_in_pieces(reduction: str) -> None:
+    x, w = (ct.tensor(data(*s).tolist(), requires_grad=True) for s in ((7, 4), (9, 4)))
+    y, weight = ct.tensor([0, 1, 8, -100, 3, 4, 2]), ct.arange(1.0, 10.0)
+    options = nn.LinearCrossEntropyOptions(batch_chunk_size=3)
+    losses = [
+        F.linear_cross_entropy(x, w, y, weight=weight, reduction=reduction, options=o)
+        for o in (None, options)
+    ]
+    close(losses[1], losses[0])
+    grads = [ct.autograd.grad(loss.sum(), (x, w)) for loss in losses]
+    for a, b in zip(*grads, strict=True):
+        close(a, b)
+
+
+# ------------------------------------------------------------------------------------------- other parameters
+
+
+def test_functional_call_leaves_the_module_as_it_was() -> None:
+    layer = nn.Linear(2, 2)
+    weight, x = layer.weight, ct.ones(1, 2)
+    given = {"weight": ct.zeros(2, 2, requires_grad=True)}
+    close(functional_call(layer, given, x), layer.bias.unsqueeze(0))
+    assert layer.weight is weight
+    with pytest.raises(RuntimeError):
+        functional_call(layer, given, ct.ones(5))
+    assert layer.weight is weight
+    functional_call(layer, given, x).sum().backward()
+    assert given["weight"].grad is not None and weight.grad is None
+
+
+def test_functional_call_hands_changed_buffers_back() -> None:
+    norm = nn.BatchNorm1d(2)
+    given = {k: v.clone() for k, v in norm.named_buffers()}
+    functional_call(norm, given, ct.ones(3, 2))
+    assert given["num_batches_tracked"].item() == 1
+    assert norm.num_batches_tracked.item() == 0
+
+
+def test_functional_call_ties_what_is_tied() -> None:
+    net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+    net[1].weight = net[0].weight
+    x, eye = ct.ones(1, 2), ct.eye(2) * 3
+    close(functional_call(net, {"0.weight": eye}, x), [[9, 9]])
+    close(functional_call(net, {"0.weight": eye, "1.weight": eye}, x), [[9, 9]])
+    with pytest.raises(ValueError, match="which are tied"):
+        functional_call(net, {"0.weight": eye, "1.weight": ct.ones(2, 2)}, x)
+    loose = {"0.weight": eye, "1.weight": ct.ones(2, 2)}
+    close(functional_call(net, loose, x, tie_weights=False), [[6, 6]])

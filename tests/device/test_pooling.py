@@ -1,0 +1,274 @@
+"""Pooling on the device: values and gradients against windows walked in numpy, schedules, derivatives, errors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from cltensor.autograd import gradcheck, gradgradcheck
+from cltensor.codegen import pool
+from cltensor.codegen.pool import Window
+from cltensor.ops import core
+from cltensor.runtime import STATS, get_backend
+from tests.support import close, data
+
+F = ct.nn.functional
+
+# Input shape, kernel, stride, padding, dilation. Rows are wide enough for vectors, and not multiples of them.
+CASES = [
+    ((2, 3, 7, 40), (3, 3), (2, 2), (1, 1), (1, 1)),
+    ((2, 3, 6, 37), (2, 2), (2, 2), (0, 0), (1, 1)),
+    ((3, 5, 25), (3, 2), (1, 1), (1, 1), (2, 3)),
+    ((2, 1, 4, 5, 33), (2, 3, 3), (2, 1, 3), (1, 1, 0), (1, 2, 1)),
+    ((2, 2, 5, 5), (2, 3), (3, 1), (0, 1), (1, 1)),
+]
+NAMES = [str(c[0]) for c in CASES]
+
+
+def _windows(size: Any, k: Any, s: Any, p: Any, d: Any) -> Any:
+    """Each output position with the positions of its window, padding included."""
+    out = [(n + 2 * b - e * (a - 1) - 1) // t + 1 for n, a, t, b, e in zip(size, k, s, p, d)]
+    for o in itertools.product(*map(range, out)):
+        starts = [i * t - b for i, t, b in zip(o, s, p)]
+        taps = itertools.product(*(range(a) for a in k))
+        yield o, [tuple(q + j * e for q, j, e in zip(starts, tap, d)) for tap in taps]
+
+
+def _largest(a: np.ndarray, *window: Any) -> tuple[np.ndarray, np.ndarray]:
+    rank = len(window[0])
+    size, planes = a.shape[-rank:], a.reshape(-1, *a.shape[-rank:])
+    found: dict = {}
+    for o, taps in _windows(size, *window):
+        inside = [t for t in taps if all(0 <= i < n for i, n in zip(t, size))]
+        values = np.stack([planes[(slice(None), *t)] for t in inside])
+        at = values.argmax(0)
+        flat = np.array([np.ravel_multi_index(t, size) for t in inside])
+        found[o] = values.max(0), flat[at]
+    shape = tuple(n + 1 for n in max(found))
+    results = [np.stack([found[o][j] for o in sorted(found)], 1) for j in (0, 1)]
+    first, second = (r.reshape(*a.shape[:-rank], *shape) for r in results)
+    return first, second
+
+
+def _mean(a: np.ndarray, k: Any, s: Any, p: Any, include: bool, divisor: int | None) -> np.ndarray:
+    rank = len(k)
+    size, planes = a.shape[-rank:], a.reshape(-1, *a.shape[-rank:])
+    found = {}
+    for o, taps in _windows(size, k, s, p, (1,) * rank):
+        inside = [t for t in taps if all(0 <= i < n for i, n in zip(t, size))]
+        counted = [t for t in taps if all(i < n + q for i, n, q in zip(t, size, p))]
+        by = divisor or len(counted if include else inside)
+        found[o] = sum(planes[(slice(None), *t)] for t in inside) / by
+    shape = tuple(n + 1 for n in max(found))
+    return np.stack([found[o] for o in sorted(found)], 1).reshape(*a.shape[:-rank], *shape)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_largest_with_positions_and_gradient(case: Any) -> None:
+    shape, *window = case
+    a = data(*shape)
+    fn = F.max_pool3d if len(window[0]) == 3 else F.max_pool2d
+    x = ct.tensor(a.tolist(), requires_grad=True)
+    y, at = fn(x, *window, return_indices=True)
+    values, positions = _largest(a, *window)
+    close(y, values, 0)
+    assert at.dtype is ct.int64 and at.tolist() == positions.tolist()
+    with ct.no_grad():
+        close(fn(x, *window), values, 0)
+    g = data(*values.shape, seed=1)
+    y.backward(ct.tensor(g.tolist()))
+    rank = len(window[0])
+    flat = np.zeros((int(np.prod(shape[:-rank])), int(np.prod(shape[-rank:]))), np.float32)
+    rows = np.arange(len(flat))[:, None]
+    np.add.at(flat, (rows, positions.reshape(len(flat), -1)), g.reshape(len(flat), -1))
+    close(x.grad, flat.reshape(shape))
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_average_and_gradient(case: Any) -> None:
+    shape, k, s, p, _ = case
+    a = data(*shape)
+    fn = F.avg_pool3d if len(k) == 3 else F.avg_pool2d
+    for include, divisor in ((True, None), (False, None), (True, 7)):
+        x = ct.tensor(a.tolist(), requires_grad=True)
+        y = fn(x, k, s, p, False, include, divisor)
+        close(y, _mean(a, k, s, p, include, divisor))
+        # The mean is linear: <g, pool(h)> == <back(g), h> for any h.
+        g, h = data(*y.shape, seed=1), data(*shape, seed=2)
+        y.backward(ct.tensor(g.tolist()))
+        expected = (g * _mean(h, k, s, p, include, divisor)).sum()
+        close((x.grad * ct.tensor(h.tolist())).sum(), expected, 1e-4)
+
+
+def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
+    pad = lambda v, f: (f,) * (3 - len(v)) + tuple(v)  # noqa: E731
+    size, k, s, p, d = pad(shape[-len(k) :], 1), pad(k, 1), pad(s, 1), pad(p, 0), pad(d, 1)
+    lengths = [(n + 2 * b - e * (a - 1) - 1) // t + 1 for n, a, t, b, e in zip(size, k, s, p, d)]
+    return Window("regular", len(shape) - 2, size, tuple(lengths), k, s, p, d)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
+def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lane per element finds what the vectors and the sums by plane find, forward and backward."""
+    shape, *sizes = CASES[0]
+    a = (data(*shape) * 8).astype(dtype)
+    a[0, 0, 0, ::5] = 3  # equal elements: the first counts
+    x = ct.from_numpy(a).to(ct.get_default_device())
+    backend = get_backend(x.device)
+    plain = _triples(shape, *sizes)
+    parts = Window("adaptive", 2, plain.size, (1, 3, 11))
+    found: dict[bool, list] = {}
+    for gpu in (False, True):
+        monkeypatch.setattr(pool, "is_gpu", lambda _, gpu=gpu: gpu)
+        pool._kernel.cache_clear()
+        results = found[gpu] = []
+        for window in (plain, parts):
+            y, at = pool.largest(backend, core.kernel_operand(x), window, positions=True)
+            mean = pool.average(backend, core.kernel_operand(x), window)
+            results += [y, at, mean]
+            if dtype != "int64":
+                results.append(pool.largest_back(backend, y, at, window))
+                results.append(pool.average_back(backend, y, window))
+    pool._kernel.cache_clear()
+    for one, other in zip(found[False], found[True]):
+        tol = 2e-2 if dtype == "float16" else 1e-5
+        close(core.result(one, x.device), core.result(other, x.device).tolist(), tol)
+
+
+def test_nan_wins_and_equal_elements_give_the_first() -> None:
+    a = np.zeros((1, 1, 4, 40), np.float32)
+    a[0, 0, 1, 3] = a[0, 0, 2, 39] = np.nan
+    y, at = F.max_pool2d(ct.tensor(a.tolist()), 2, return_indices=True)
+    assert np.argwhere(np.isnan(y.tolist())).tolist() == [[0, 0, 0, 1], [0, 0, 1, 19]]
+    assert at[0, 0, :, 0].tolist() == [0, 80] and at[0, 0, 0, 1].item() == 43
+    low = ct.full((1, 1, 4, 40), -float("inf"))
+    assert F.max_pool2d(low, 2, return_indices=True)[1][0, 0, 1, :3].tolist() == [80, 82, 84]
+
+
+def test_adaptive_windows_cut_in_equal_parts() -> None:
+    a = data(2, 3, 7, 10)
+    x = ct.tensor(a.tolist())
+
+    def parts(n: int, out: int) -> list[slice]:
+        return [slice(o * n // out, -(-(o + 1) * n // out)) for o in range(out)]
+
+    for rows, columns in ((3, 4), (7, 5), (2, 1)):
+        blocks = [[a[..., r, c] for c in parts(10, columns)] for r in parts(7, rows)]
+        for fn, reduce in ((F.adaptive_max_pool2d, np.max), (F.adaptive_avg_pool2d, np.mean)):
+            expected = np.stack(
+                [np.stack([reduce(b, (-1, -2)) for b in row], -1) for row in blocks], -2
+            )
+            close(fn(x, (rows, columns)), expected)
+    assert F.adaptive_avg_pool2d(x, (None, 5)).shape == (2, 3, 7, 5)
+    close(F.adaptive_avg_pool2d(x, 1), a.mean((2, 3), keepdims=True))
+
+
+def test_one_dim_goes_by_rows_and_unbatched_inputs_pass() -> None:
+    a = data(3, 12)
+    x = ct.tensor(a.tolist(), requires_grad=True)
+    y = F.max_pool1d(x, 3)
+    close(y, a.reshape(3, 4, 3).max(-1))
+    assert y.grad_fn.name() == "SqueezeBackward1"
+    close(F.avg_pool1d(x.unsqueeze(0), 3), a.reshape(1, 3, 4, 3).mean(-1))
+    assert ct.max_pool1d(x, 5, 2, ceil_mode=True).shape == (3, 5)
+    close(F.lp_pool1d(x.abs(), 3, 4), (abs(a) ** 3).reshape(3, 3, 4).sum(-1) ** (1 / 3), 1e-4)
+
+
+def test_unpool_puts_elements_back() -> None:
+    a = data(2, 3, 6, 8)
+    x = ct.tensor(a.tolist(), requires_grad=True)
+    y, at = F.max_pool2d(x, 2, return_indices=True)
+    back = F.max_unpool2d(y, at, 2)
+    kept = np.zeros((6, 48), np.float32)
+    np.put_along_axis(
+        kept, np.array(at.tolist()).reshape(6, -1), np.array(y.tolist()).reshape(6, -1), 1
+    )
+    close(back, kept.reshape(a.shape))
+    back.sum().backward()
+    close(x.grad, (kept != 0).reshape(a.shape).astype(np.float32))
+    assert F.max_unpool2d(y, at, 2, output_size=(7, 9)).shape == (2, 3, 7, 9)
+    with pytest.raises(RuntimeError, match="Found an invalid max index: 480"):
+        F.max_unpool2d(y, at * 0 + 480, 2)
+
+
+def test_fractional_windows_step_by_the_samples() -> None:
+    a = data(2, 3, 9, 11)
+    u = np.random.default_rng(0).random((2, 3, 2)).astype(np.float32)
+    x = ct.tensor(a.tolist(), requires_grad=True)
+    y, at = F.fractional_max_pool2d(
+        x, (2, 3), (4, 5), return_indices=True, _random_samples=ct.tensor(u.tolist())
+    )
+
+    def starts(n: int, k: int, out: int, sample: float) -> list[int]:
+        step = np.float32(n - k) / np.float32(out - 1)
+        first = [int((o + sample) * step) - int(sample * step) for o in range(out - 1)]
+        return [*first, n - k]
+
+    for b, c in np.ndindex(2, 3):
+        for i, r in enumerate(starts(9, 2, 4, u[b, c, 1])):
+            for j, s in enumerate(starts(11, 3, 5, u[b, c, 0])):
+                block = a[b, c, r : r + 2, s : s + 3]
+                assert y[b, c, i, j].item() == block.max()
+    y.sum().backward()
+    assert x.grad.sum().item() == y.numel()
+    close(x.detach().flatten(2).gather(2, at.flatten(2)).view(y.shape), y.tolist(), 0)
+    ct.manual_seed(3)
+    one = F.fractional_max_pool3d(ct.tensor(data(2, 5, 5, 5).tolist()), 2, output_ratio=0.5)
+    assert one.shape == (2, 2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: F.max_pool2d(x, 3, 2, 1),
+        lambda x: F.avg_pool2d(x, 3, 2, 1, True, False),
+        lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
+        lambda x: F.adaptive_max_pool2d(x, (2, 3)),
+        lambda x: F.lp_pool2d(x.exp(), 2, 2),
+        lambda x: F.avg_pool3d(x, 2, 1),
+        lambda x: F.max_unpool1d(*F.max_pool1d(x[0], 2, return_indices=True), 2),
+    ],
+    ids=["max", "avg", "adaptive avg", "adaptive max", "lp", "avg 3d", "unpool"],
+)
+def test_first_and_second_derivatives(fn: Any) -> None:
+    a = np.random.default_rng(0).permutation(40).reshape(2, 2, 5, 2).astype("float64") / 20
+    x = ct.tensor(a.tolist(), dtype=ct.float64).mT.requires_grad_()  # rows of strided memory
+    x = x.detach().mT.requires_grad_() if fn(x.detach().mT).ndim < 3 else x
+    assert gradcheck(fn, (x,), fast_mode=True)
+    assert gradgradcheck(fn, (x,), fast_mode=True)
+
+
+def test_a_pooling_is_one_launch_and_one_kernel_for_all_sizes() -> None:
+    x = ct.ones(2, 3, 8, 32)
+    F.max_pool2d(x, 2).tolist()
+    for shape, k in (((3, 2, 10, 64), 2), ((1, 1, 9, 47), 3)):
+        x = ct.ones(*shape)
+        x.data_ptr()
+        before = STATS.launches, STATS.builds
+        F.max_pool2d(x, k, 2)
+        assert (STATS.launches - before[0], STATS.builds - before[1]) == (1, 0)
+
+
+def test_empty_batch_and_errors() -> None:
+    x = ct.zeros(0, 3, 8, 8, requires_grad=True)
+    for fn in (F.max_pool2d, F.avg_pool2d, F.adaptive_avg_pool2d, F.adaptive_max_pool2d):
+        y = fn(x, 4)
+        assert y.shape[:2] == (0, 3)
+        y.sum().backward()
+        assert x.grad.shape == x.shape
+    x = ct.zeros(1, 3, 8, 8)
+    for program, words in (
+        (lambda: F.max_pool2d(x, 9), r"Given input size: \(3x8x8\). Calculated output size"),
+        (lambda: F.max_pool2d(x, 2, padding=2), "pad should be at most half"),
+        (lambda: F.avg_pool2d(x, 2, divisor_override=0), "divisor must be not zero"),
+        (lambda: F.adaptive_avg_pool2d(x, (2, 2, 2)), "output_size must be 2"),
+        (lambda: F.max_pool1d(x, 2), "Expected 2D or 3D"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            program()
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        F.max_pool2d(x.bool(), 2)

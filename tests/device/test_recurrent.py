@@ -1,0 +1,176 @@
+"""Recurrent networks against their cells and finite differences; packing; launches per step; messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as ct
+from cltensor import nn
+from cltensor.autograd import gradcheck, gradgradcheck
+from cltensor.nn.utils import rnn as packing
+from cltensor.runtime import STATS
+from tests.support import close, data
+
+T, N, W, H = 4, 3, 2, 3
+MODES = {
+    "lstm": (nn.LSTM, nn.LSTMCell),
+    "gru": (nn.GRU, nn.GRUCell),
+    "rnn_tanh": (nn.RNN, nn.RNNCell),
+}
+
+
+def _state(mode: str, layers: int = 1) -> Any:
+    h = ct.tensor(data(layers, N, H), dtype=ct.float64)
+    return (h, h * 0.5) if mode == "lstm" else h
+
+
+def _first(state: Any) -> Any:
+    return state[0] if isinstance(state, tuple) else state
+
+
+def _by_cells(cell: Any, x: Any, state: Any) -> Any:
+    """Run a cell over the steps of x (T, N, W)."""
+    state = tuple(s[0] for s in state) if isinstance(state, tuple) else state[0]
+    out = []
+    for t in range(x.shape[0]):
+        state = cell(x[t], state)
+        out.append(_first(state))
+    return ct.stack(out), state
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_layer_is_its_cell_step_by_step(mode: str, one_by_one: None) -> None:
+    layer, cell = (kind(W, H, dtype=ct.float64) for kind in MODES[mode])
+    with ct.no_grad():
+        for name, p in cell.named_parameters():
+            p.copy_(getattr(layer, f"{name}_l0"))
+    x, state = ct.tensor(data(T, N, W), dtype=ct.float64), _state(mode)
+    out, last = layer(x, state)
+    expected, end = _by_cells(cell, x, state)
+    close(out, expected.tolist(), 1e-12)
+    close(_first(last)[0], _first(end).tolist(), 1e-12)
+    g = ct.tensor(data(T, N, H), dtype=ct.float64)
+    ct.autograd.backward((out, _first(last).sum()), (g, ct.ones((), dtype=ct.float64)))
+    ct.autograd.backward((expected, _first(end).sum()), (g, ct.ones((), dtype=ct.float64)))
+    for name, p in cell.named_parameters():
+        close(getattr(layer, f"{name}_l0").grad, p.grad.tolist(), 1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_packed_sequences_run_each_to_its_end(mode: str, one_by_one: None) -> None:
+    net = MODES[mode][0](W, H, 2, bidirectional=True, dtype=ct.float64)
+    x = ct.tensor(data(T, N, W), dtype=ct.float64, requires_grad=True)
+    lengths = [2, 4, 1]
+    packed = packing.pack_padded_sequence(x, lengths, enforce_sorted=False)
+    out, last = net(packed)
+    padded, counts = packing.pad_packed_sequence(out)
+    assert counts.tolist() == lengths
+    alone = [net(x[:n, b : b + 1]) for b, n in enumerate(lengths)]
+    for b, (own, end) in enumerate(alone):
+        close(padded[: lengths[b], b], own[:, 0].tolist(), 1e-12)
+        close(_first(last)[:, b], _first(end)[:, 0].tolist(), 1e-12)
+    found = ct.autograd.grad(padded.square().sum() + _first(last).sum(), x)[0]
+    total = sum(own.square().sum() + _first(end).sum() for own, end in alone)
+    close(found, ct.autograd.grad(total, x)[0].tolist(), 1e-12)
+
+
+def test_derivatives_of_both_orders(one_by_one: None) -> None:
+    net = nn.LSTM(2, 2, bidirectional=True, proj_size=1, dtype=ct.float64)
+    x = ct.tensor(data(2, 1, 2), dtype=ct.float64, requires_grad=True)
+    weights = list(net.parameters())
+
+    def run(x: Any, *weights: Any) -> tuple[Any, ...]:
+        state = x.new_zeros(2, 1, 1), x.new_zeros(2, 1, 2)
+        return ct.lstm(x, state, weights, True, 1, 0.0, True, True, False)
+
+    assert gradcheck(run, (x, *weights))
+    assert gradgradcheck(lambda x, w: run(x, w, *weights[1:])[0], (x, weights[0]))
+
+
+def test_launches_per_step() -> None:
+    bounds = {"lstm": 3, "gru": 3, "rnn_tanh": 3}
+    for mode, bound in bounds.items():
+        net = MODES[mode][0](W, H)
+        counts = []
+        for steps in (4, 4, 14):
+            x = ct.zeros(steps, N, W)
+            ct.opencl.synchronize()
+            before = STATS.launches
+            with ct.no_grad():
+                net(x)[0].sum()
+            counts.append(STATS.launches - before)
+        assert counts[2] - counts[1] <= bound * 10
+
+
+def test_layouts_and_dropout() -> None:
+    net = nn.GRU(W, H, 2, batch_first=True, dropout=0.5)
+    x = ct.tensor(data(N, T, W))
+    first, again = net(x)[0], net(x)[0]
+    assert first.tolist() != again.tolist()
+    net.eval()
+    whole, last = net(x)
+    assert whole.shape == (N, T, H)
+    assert last.shape == (2, N, H)
+    one, end = net(x[1])
+    close(one, whole[1].tolist(), 1e-6)
+    close(end, last[:, 1].tolist(), 1e-6)
+
+
+def test_padding_sequences() -> None:
+    parts = [ct.tensor([1, 2]), ct.tensor([3, 4, 5]), ct.tensor([6])]
+    assert packing.pad_sequence(parts).tolist() == [[1, 3, 6], [2, 4, 0], [0, 5, 0]]
+    left = packing.pad_sequence(parts, True, -1, "left")
+    assert left.tolist() == [[-1, 1, 2], [3, 4, 5], [-1, -1, 6]]
+    packed = packing.pack_sequence(parts, enforce_sorted=False)
+    assert packed.data.tolist() == [3, 1, 6, 4, 2, 5]
+    assert packed.batch_sizes.tolist() == [3, 2, 1]
+    assert packed.sorted_indices.tolist() == [1, 0, 2]
+    assert [s.tolist() for s in packing.unpack_sequence(packed)] == [p.tolist() for p in parts]
+    padded, lengths = packing.pad_packed_sequence(packed, True, total_length=4)
+    assert padded.shape == (3, 4)
+    assert lengths.tolist() == [2, 3, 1]
+    assert packed.to(ct.float32).data.dtype is ct.float32
+    grad = ct.ones(3, 2, 1, requires_grad=True)
+    packing.pack_padded_sequence(grad, [3, 1]).data.sum().backward()
+    assert grad.grad.flatten().tolist() == [1, 1, 1, 0, 1, 0]
+
+
+def test_names_and_printed_form() -> None:
+    net = nn.LSTM(W, H, 2, bias=False, bidirectional=True, proj_size=1)
+    names = ["weight_ih", "weight_hh", "weight_hr"]
+    ends = [f"l{layer}{suffix}" for layer in (0, 1) for suffix in ("", "_reverse")]
+    assert [n for n, _ in net.named_parameters()] == [f"{a}_{b}" for b in ends for a in names]
+    text = "LSTM(2, 3, proj_size=1, num_layers=2, bias=False, bidirectional=True)"
+    assert repr(net) == text
+    assert repr(nn.RNNCell(2, 3, nonlinearity="relu")) == "RNNCell(2, 3, nonlinearity=relu)"
+    bound = 1 / np.sqrt(H)
+    assert all(float(p.abs().max()) <= bound for p in net.parameters())
+    net.weight_ih_l0 = nn.Parameter(ct.zeros_like(net.weight_ih_l0))
+    assert net.all_weights[0][0] is net._flat_weights[0] is net.weight_ih_l0
+
+
+def test_messages() -> None:
+    x, net, cell = ct.zeros(T, N, W), nn.LSTM(W, H), nn.LSTMCell(W, H)
+    h = ct.zeros(1, N, H)
+    cases: list[tuple[Any, type, str]] = [
+        (lambda: net(ct.zeros(T, N, W + 1)), RuntimeError, "Expected 2, got 3"),
+        (lambda: net(ct.zeros(1)), ValueError, "LSTM: Expected input to be 2D or 3D, got 1D instead"),
+        (lambda: net(x, (h[:, :1], h)), RuntimeError, r"Expected hidden\[0\] size \(1, 3, 3\), got \[1, 1, 3\]"),
+        (lambda: net(x, (h[0], h)), RuntimeError, "hx and cx should also be 3-D but got"),
+        (lambda: net(x.double()), ValueError, "RNN input dtype"),
+        (lambda: nn.GRU(W, H, proj_size=1), ValueError, "only supported for LSTM"),
+        (lambda: nn.RNN(W, H, nonlinearity="x"), ValueError, "Unknown nonlinearity 'x'"),
+        (lambda: nn.LSTM(W, 0), ValueError, "hidden_size must be greater than zero"),
+        (lambda: cell(ct.zeros(2, W + 1)), RuntimeError, "input has inconsistent input_size: got 3 expected 2"),
+        (lambda: cell(ct.zeros(2, W), (h[0], h[0])), RuntimeError, "Input batch size 2 doesn't match hidden0 batch size 3"),
+        (lambda: ct.gru(x, h, [h], True, 1, 0.0, True, False, False), RuntimeError, "incorrect number of RNN parameters"),
+        (lambda: packing.pack_padded_sequence(x, [1, 2, 3]), RuntimeError, "must be sorted in decreasing order"),
+        (lambda: packing.pack_padded_sequence(x, [3, 1, 0]), RuntimeError, "has to be greater than 0"),
+        (lambda: packing.pad_sequence([]), RuntimeError, "received an empty list of sequences"),
+    ]  # fmt: skip
+    for call, kind, text in cases:
+        with pytest.raises(kind, match=text):
+            call()
