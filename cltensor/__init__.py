@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins as _builtins
 import math as _math
+import typing as _typing
 
 from . import autograd, dtypes
 from .autograd import (
@@ -74,6 +75,10 @@ from .memory_format import (
 )  # isort: skip
 
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
+
+if _typing.TYPE_CHECKING:
+    from . import array_api, distributions, fft, func, masked, optim, signal, testing, utils
+    from ._surface import *
 from .printing import set_printoptions  # isort: skip
 from .random import (
     Generator,
@@ -97,8 +102,8 @@ e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 globals().update(_FUNCTIONS)
 globals().update(amp.SWITCHES)
 
-# Methods that torch also offers as functions.
-for _name in [
+# Methods and functions of networks that torch also offers at its top level.
+_METHODS = [
     "abs_",
     "acos_",
     "acosh_",
@@ -166,9 +171,10 @@ for _name in [
     "tanh_",
     "trunc_",
     "xlogy_",
-]:
+]
+for _name in _METHODS:
     globals()[_name] = getattr(Tensor, _name)
-for _name in [
+_ACTIVATIONS = [
     "celu",
     "celu_",
     "selu",
@@ -178,9 +184,9 @@ for _name in [
     "threshold_",
     "cosine_similarity",
     "pairwise_distance",
-]:
-    if hasattr(nn.functional, _name):
-        globals()[_name] = getattr(nn.functional, _name)
+]
+for _name in _ACTIVATIONS:
+    globals()[_name] = getattr(nn.functional, _name)
 del _name
 
 
@@ -254,15 +260,27 @@ def are_deterministic_algorithms_enabled() -> _builtins.bool:
 
 
 # Loaded when first used: importing the package stays quick.
-_LATE = ("array_api", "distributions", "fft", "func", "optim", "signal", "testing", "utils")
+_LATE = (
+    "array_api",
+    "distributions",
+    "fft",
+    "func",
+    "masked",
+    "optim",
+    "signal",
+    "testing",
+    "utils",
+)
 
 
-def __getattr__(name: str) -> object:
-    if name in _LATE:
-        import importlib
+if not _typing.TYPE_CHECKING:  # else every name would be there
 
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        if name in _LATE:
+            import importlib
+
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -81,7 +81,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     raise RuntimeError(f"invalid type: {dtype!r}")
 
 
-Tensor.type = type_  # type: ignore[attr-defined]
+Tensor.type = type_  # type: ignore[method-assign, assignment]
 
 
 def set_default_tensor_type(t: Any, /) -> None:

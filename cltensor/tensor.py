@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dtypes, layouts, memory_format, printing
+from . import dtypes, layouts, printing
 from .autograd import AutogradMixin
 from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
 from .dtypes import dtype
+from .memory_format import layout as _layout
+from .memory_format import strided
 from .ops import arithmetic, compare, convert, core, unary
 from .ops import row as rows
 from .ops import shape as view_ops
@@ -60,7 +62,13 @@ class _Export:
         buffer.export(self)
 
 
-class Tensor(AutogradMixin):
+if TYPE_CHECKING:
+    from ._surface import Methods
+else:
+    Methods = object
+
+
+class Tensor(AutogradMixin, Methods):
     """An n-dimensional array on an OpenCL device.
 
     Attributes: `shape` (Size), `dtype`, `device`. Strides and offsets count elements. Results of pointwise operations are lazy:
@@ -120,9 +128,6 @@ class Tensor(AutogradMixin):
         return tensor(value)
 
     if TYPE_CHECKING:  # the methods of rows and functions, attached below
-
-        def __getattr__(self, name: str) -> Any: ...
-
         __add__: Any
         __radd__: Any
         __sub__: Any
@@ -136,6 +141,8 @@ class Tensor(AutogradMixin):
         __matmul__: Any
         __and__: Any
         __or__: Any
+        __eq__: Any
+        __ne__: Any
         __lt__: Any
         __le__: Any
         __gt__: Any
@@ -266,9 +273,9 @@ class Tensor(AutogradMixin):
         return bool(self)
 
     @property
-    def layout(self) -> memory_format.layout:
+    def layout(self) -> _layout:
         """How the elements are stored: always strided."""
-        return memory_format.strided
+        return strided
 
     def is_pinned(self, device: Any = None) -> bool:
         """Tell whether the memory is page-locked: never."""

@@ -81,9 +81,9 @@ def report(torch: Any, args: argparse.Namespace, seconds: float, steps: int, **r
             f"{stats.launches:,} launches, {stats.builds} built, {stats.disk_hits} read from the disk cache"
         )
         table["peak memory"] = f"{torch.opencl.max_memory_allocated(device):,} bytes"
-    per_step = f" ({1000 * seconds / steps:.2f} ms per step)" if steps else ""
+    per_step = f" for {steps:,} steps ({1000 * seconds / steps:.2f} ms each)" if steps else ""
     total = time.perf_counter() - STARTED
-    table["wall time"] = f"{seconds:.2f} s for {steps:,} steps{per_step}, {total:.2f} s in all"
+    table["wall time"] = f"{seconds:.2f} s{per_step}, {total:.2f} s in all"
     table["picture"] = args.picture
     width = max(map(len, table)) + 2
     sys.stderr.flush()

@@ -11,9 +11,10 @@ gets wrong go to examples/out/digits_cnn.png.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from common import canvas, digits, parser, report, save, sheet, start
@@ -23,8 +24,6 @@ if "--torch" in sys.argv:
     import torch
 else:
     import cltensor as torch
-
-from typing import NamedTuple
 
 nn = torch.nn
 DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset
@@ -75,9 +74,18 @@ def train(args: argparse.Namespace, data: tuple[np.ndarray, ...]) -> Run:
         TensorDataset(train_x, train_y), batch_size=args.batch, shuffle=True, drop_last=True
     )
     model = Network(args.width)
-    optimizer = torch.optim.Adam(model.parameters(), weight_decay=1e-4, capturable=args.capture)
+    rate = (
+        torch.tensor(args.lr) if args.capture else args.lr
+    )  # a recorded step rereads tensors only
+    optimizer = torch.optim.Adam(
+        model.parameters(), rate, weight_decay=1e-4, capturable=args.capture
+    )
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=args.lr, epochs=args.epochs, steps_per_epoch=len(loader)
+        optimizer,
+        max_lr=args.lr,
+        epochs=args.epochs,
+        steps_per_epoch=len(loader),
+        cycle_momentum=False,
     )
 
     def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -86,18 +94,19 @@ def train(args: argparse.Namespace, data: tuple[np.ndarray, ...]) -> Run:
         loss.backward()
         optimizer.step()
         return loss.detach()
+
+    if args.capture:
+        step = torch.capture(step)
     losses, accuracies, steps = [], [], 0
     bar = tqdm(range(args.epochs), unit="epoch")
     for _ in bar:
         model.train()
-        total = torch.zeros(())
-        for x, y in loader:
+        total, batches = torch.zeros(()), 3 if args.quick else len(loader)
+        for x, y in itertools.islice(loader, batches):
             total += step(x, y)
             schedule.step()
-            steps += 1
-            if args.quick and steps % 3 == 0:
-                break
-        losses.append(total.item() / len(loader))
+        steps += batches
+        losses.append(total.item() / batches)
         model.eval()
         with torch.no_grad():
             predicted = model(test_x).argmax(1)
@@ -118,7 +127,9 @@ def draw(args: argparse.Namespace, run: Run, images: np.ndarray, labels: np.ndar
     missed = np.flatnonzero(run.predicted != labels)
     said = [f"{run.predicted[i]} not {labels[i]}" for i in missed[:12]]
     wrong.imshow(sheet(images[missed[:12]], 4), cmap="gray_r")
-    wrong.set_title(f"{len(missed)} of {len(labels)} wrong: " + ", ".join(said), fontsize=8, wrap=True)
+    wrong.set_title(
+        f"{len(missed)} of {len(labels)} wrong: " + ", ".join(said), fontsize=8, wrap=True
+    )
     wrong.axis("off")
     save(figure, args.picture)
 

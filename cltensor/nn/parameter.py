@@ -72,6 +72,7 @@ class Buffer(Tensor, metaclass=_Marked):
     """A tensor that belongs to a module's state without being learnt; saved with it if `persistent`."""
 
     _mark = "_is_buffer"
+    persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         """Make a buffer on the memory of `data`; the result is a plain tensor with a mark."""
@@ -120,7 +121,7 @@ class UninitializedTensorMixin:
 
     @data.setter
     def data(self: Any, value: Tensor) -> None:
-        value = value._plain() if is_lazy(value) else value
+        value = value._plain() if is_lazy(value) else value  # type: ignore[attr-defined]
         Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
 
     @property

@@ -424,8 +424,11 @@ def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False) -> None:
     t._vc.value += 1
 
 
-def assign(t: Tensor, fn: Callable[[Tensor], Tensor]) -> Tensor:
-    """In-place form of any differentiable function: `t` takes the value and history of `fn(t's old value)`."""
+def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -> Tensor:
+    """In-place form of any differentiable function: `t` takes the value and history of `fn(t's old value)`.
+
+    `resize` lets it take the value's shape, too, as a few of torch's in-place forms do.
+    """
     views.check_inplace(t)
     if not graph.needs_grad(t):
         value = fn(t)
@@ -435,6 +438,9 @@ def assign(t: Tensor, fn: Callable[[Tensor], Tensor]) -> Tensor:
         old._node, old._nr, old._requires = t.grad_fn, t._nr, t._requires
         value = fn(old)
         history = True
+    if resize and value.shape != t.shape:
+        with no_grad():
+            t.resize_(value.shape)
     if value.shape != t.shape:
         raise RuntimeError(
             f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}"

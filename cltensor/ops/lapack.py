@@ -114,15 +114,15 @@ def lu(a: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     """Factorize (batches of) matrices: the packed factors, LAPACK's pivots (counted from 1), and info (the first zero pivot)."""
     m, n = a.shape[-2:]
     batch = a.shape[:-2]
-    packed = np.array(a).reshape(-1, m, n)
-    count, k = len(packed), min(m, n)
+    count, k = int(np.prod(batch)), min(m, n)
+    packed = np.array(a).reshape(count, m, n)
     pivots = np.tile(np.arange(1, k + 1, dtype=np.int32), (count, 1))
     info = np.zeros(count, np.int32)
     each = np.arange(count)
     with np.errstate(all="ignore"):
         for j in range(k):
             if pivot:
-                size = np.abs(packed[:, j:, j])
+                size = _magnitude(packed[:, j:, j])
                 best = j + np.argmax(np.where(np.isnan(size), np.inf, size), axis=1)
                 pivots[:, j] = best + 1
                 packed[each, j], packed[each, best] = (
@@ -140,9 +140,14 @@ def lu(a: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     return packed.reshape(a.shape), pivots.reshape(*batch, k), info.reshape(batch)
 
 
+def _magnitude(column: Array) -> Array:
+    """What LAPACK compares when it looks for a pivot: for complex numbers the cheaper |re| + |im|."""
+    return np.abs(column.real) + np.abs(column.imag) if column.dtype.kind == "c" else np.abs(column)
+
+
 def permutation(pivots: Array, m: int) -> Array:
     """Turn LAPACK's row exchanges into matrices P with A = P L U."""
-    flat = pivots.reshape(-1, pivots.shape[-1])
+    flat = pivots.reshape(int(np.prod(pivots.shape[:-1])), pivots.shape[-1])
     rows = np.tile(np.arange(m), (len(flat), 1))
     each = np.arange(len(flat))
     for j in range(flat.shape[1]):

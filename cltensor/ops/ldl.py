@@ -120,7 +120,7 @@ def ldl_factor_ex(
     check_float(A, "torch.linalg.ldl_factor_ex")
     a = host(A)
     n, batch = a.shape[-1], a.shape[:-2]
-    made = [_factor(one, hermitian) for one in a.reshape(-1, n, n)]
+    made = [_factor(one, hermitian) for one in a.reshape(math.prod(batch), n, n)]
     LD = np.stack([m[0] for m in made]).reshape(a.shape) if made else np.zeros(a.shape, a.dtype)
     pivots = np.array([m[1] for m in made], np.int32).reshape(*batch, n)
     info = np.array([m[2] for m in made], np.int32).reshape(batch)
@@ -190,7 +190,7 @@ def ldl_solve(
     if p.size and (np.abs(p).min() < 1 or np.abs(p).max() > n):
         raise RuntimeError("torch.linalg.ldl_solve: pivots out of range")
     lds, ps, bs = (
-        np.broadcast_to(v, (*batch, *tail)).reshape(-1, *tail)
+        np.broadcast_to(v, (*batch, *tail)).reshape(math.prod(batch), *tail)
         for v, tail in ((ld, (n, n)), (p, (n,)), (b, b.shape[-2:]))
     )
     made = [_solve(*one, hermitian) for one in zip(lds, ps, bs, strict=True)]

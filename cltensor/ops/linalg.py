@@ -117,7 +117,7 @@ def _exp(a: Tensor) -> Tensor:
 
 
 def _flat(x: Tensor) -> Tensor:
-    return x.reshape(-1, *x.shape[-2:])
+    return x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
 
 
 def _exp_back(ctx: Any, g: Tensor) -> Tensor:

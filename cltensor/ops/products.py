@@ -574,7 +574,12 @@ for _name, _fn in (
     ("addmm", addmm),
     ("addmv", addmv),
     ("addr", addr),
-    ("addbmm", addbmm),
     ("baddbmm", baddbmm),
 ):
     _inplace(_name, _fn)
+
+
+@public("addbmm_", function=False)
+def _addbmm_inplace(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place form of `addbmm`; a self that broadcasts takes the result's shape."""
+    return core.assign(self, lambda x: addbmm(x, *args, **kwargs), resize=True)

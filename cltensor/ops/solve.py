@@ -61,7 +61,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 
 
 def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    flat = a.reshape(-1, *a.shape[-2:])
+    flat = a.reshape(-1, *a.shape[-2:])  # a singular one is there, so none of the sizes is 0
     made, info = np.zeros_like(flat), np.zeros(len(flat), np.int32)
     for i, one in enumerate(flat):
         try:

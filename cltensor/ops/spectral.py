@@ -348,13 +348,17 @@ def pinv(
         check_square(A, "linalg.pinv")
     check_float(A, "linalg.pinv")
     a = host(A)
-    if hermitian:
-        a = np.tril(a) + np.tril(a, -1).swapaxes(-1, -2).conj()
     if a.size:
-        u, s, vh = np.linalg.svd(a, full_matrices=False)
-        bound = np.asarray(_tolerance(A, s, atol, rcond if rtol is None else rtol))[..., None]
-        inverse = np.where(s > bound, 1 / np.where(s > bound, s, 1), 0).astype(s.dtype)
-        x = (vh.swapaxes(-1, -2).conj() * inverse[..., None, :]) @ u.swapaxes(-1, -2).conj()
+        if hermitian:  # of A = U S U^H only the lower triangle is read
+            s, u = np.linalg.eigh(a)
+            left = right = u
+        else:
+            right, s, vh = np.linalg.svd(a, full_matrices=False)
+            left = vh.swapaxes(-1, -2).conj()
+        size = np.abs(s)
+        bound = np.asarray(_tolerance(A, size, atol, rcond if rtol is None else rtol))[..., None]
+        inverse = np.where(size > bound, 1 / np.where(size > bound, s, 1), 0).astype(s.dtype)
+        x = (left * inverse[..., None, :]) @ right.swapaxes(-1, -2).conj()
     else:
         x = np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     value = device(x, A, columns=False)

@@ -1,0 +1,21 @@
+"""The generated stub is that of today's rows, and declares what the library has."""
+
+from __future__ import annotations
+
+import ast
+
+import cltensor
+from cltensor import stubs
+
+
+def test_stub_is_up_to_date() -> None:
+    assert stubs.PATH.read_text() == stubs.text(), "run `python -m cltensor.stubs`"
+
+
+def test_stub_parses_and_names_exist() -> None:
+    tree = ast.parse(stubs.PATH.read_text())
+    functions = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
+    (methods,) = (n for n in tree.body if isinstance(n, ast.ClassDef))
+    assert {"relu", "matmul", "conv2d", "zeros"} <= functions
+    assert all(hasattr(cltensor, name) for name in functions)
+    assert all(hasattr(cltensor.Tensor, n.name) for n in methods.body)  # type: ignore[union-attr]
