@@ -5,9 +5,12 @@ Every kernel is deterministic, and float32 products are computed in float32.
 
 from __future__ import annotations
 
+import functools
 import warnings
+from typing import Any
 
 __all__ = [
+    "compile",
     "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "is_deterministic_algorithms_warn_only_enabled",
@@ -67,3 +70,17 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Tell whether the debug mode is "warn"."""
     return _State.mode == 1
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """Return the function or module as it is, torch's options accepted: pointwise chains are fused in any case.
+
+    To run a function without its Python, see `capture`. Without `model`, a decorator. RuntimeError for what cannot be called.
+    """
+    if model is None:
+        return functools.partial(compile, **options)
+    if not callable(model):
+        raise RuntimeError(
+            f"compile(): argument 'model' must be callable, not {type(model).__name__}"
+        )
+    return model

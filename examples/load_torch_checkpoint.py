@@ -53,7 +53,7 @@ def write(path: Path, seed: int, epochs: int) -> None:
             nn.functional.cross_entropy(model(x[batch]), y[batch]).backward()
             optimizer.step()
     path.parent.mkdir(parents=True, exist_ok=True)
-    torch.save({"state_dict": model.state_dict(), "seed": seed, "by": torch.__version__}, path)
+    torch.save({"state_dict": model.state_dict(), "seed": seed, "by": str(torch.__version__)}, path)
 
 
 def checkpoint(args: argparse.Namespace) -> tuple[dict, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from ..ops import activation, normalization, norms
 from ..ops import dropout as dropping
 from ..ops import embedding as table
-from ..ops.activation import gelu, glu, hardshrink, prelu, softplus
+from ..ops.activation import gelu, glu, hardshrink, logsigmoid, prelu, softplus, softshrink
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.average_pooling import (
     adaptive_avg_pool1d,
@@ -164,7 +164,15 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """Limit to [min_val, max_val]."""
+    """Limit to [min_val, max_val]; for integers, bounds lose their fractions."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if input.dtype.category < 2:
+        if input.dtype.category == 0:
+            raise RuntimeError("Bool inputs not supported for hardtanh")
+        if not input.dtype.is_signed and (min_val < 0 or max_val < 0):
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+        min_val, max_val = activation.of_kind(input, min_val, max_val)
     return _choose(activation.hardtanh_row, inplace, input, min_val, max_val)
 
 
@@ -176,16 +184,6 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute x * hardsigmoid(x)."""
     return _choose(activation.hardswish, inplace, input)
-
-
-def logsigmoid(input: Tensor) -> Tensor:
-    """Compute log(sigmoid(x))."""
-    return activation.log_sigmoid(input)
-
-
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Move towards zero by lambd."""
-    return activation.softshrink_row(input, lambd)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -200,7 +198,9 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Replace elements up to the threshold by a value."""
-    return _choose(activation.threshold_row, inplace, input, threshold, value)
+    return _choose(
+        activation.threshold_row, inplace, input, *activation.of_kind(input, threshold, value)
+    )
 
 
 def rrelu(
@@ -211,6 +211,8 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """Leaky relu with a random slope from [lower, upper] per element in training, their mean otherwise."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slope = FUNCTIONS["rand_like"](input.detach()) * (upper - lower) + lower

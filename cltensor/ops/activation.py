@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import layouts
+from .. import dtypes, layouts
 from ..autograd import record as graph
+from . import core
 from .arithmetic import conj, where
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
@@ -22,8 +23,8 @@ sigmoid = Row(
     grad={"x": lambda g, result: g * conj(result * (1 - result))},
 )  # fmt: skip
 silu = Row(
-    "silu", {"f": "x / (1 + exp(-x))"}, public=False, node="SiluBackward0",
-    grad={"x": lambda g, x: (lambda s: g * (s * (1 + x * (1 - s))))(x.sigmoid())},
+    "silu", {"f": "x / (1 + exp(-x))", "c": "x * crecip(1 + cexp(-x))"}, public=False, node="SiluBackward0",
+    grad={"x": lambda g, x: (lambda s: g * conj(s * (1 + x * (1 - s))))(x.sigmoid())},
 )  # fmt: skip
 _K = math.sqrt(2 / math.pi)
 gelu_erf = Row(
@@ -95,39 +96,80 @@ prelu_row = Row(
 )  # fmt: skip
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(
+    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
+) -> Tensor:
     """Smooth approximation of relu: log(1 + exp(beta * x)) / beta, linear above the threshold."""
-    return softplus_row(input, beta, threshold)
+    return core.deliver(softplus_row(input, beta, threshold), out, "softplus", (input,))
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """Gaussian error linear unit, exact or by tanh (Hendrycks and Gimpel, arXiv 1606.08415)."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
-    return gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
+    value = gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
+    return core.deliver(value, out, "gelu", (input,))
+
+
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute log(sigmoid(x))."""
+    return core.deliver(log_sigmoid(input), out, "log_sigmoid", (input,))
 
 
 @public()
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Zero within [-lambd, lambd], identity outside."""
-    return hardshrink_row(input, lambd)
+    return core.deliver(hardshrink_row(input, lambd), out, "hardshrink", (input,))
+
+
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """Move towards zero by lambd. RuntimeError for a negative one."""
+    if lambd < 0:
+        raise RuntimeError(
+            f"lambda must be in range [0, {dtypes.finfo(input.dtype).max:g}] for input dtype {input.dtype.scalar_name}, but found {lambd:g}"
+        )
+    return core.deliver(softshrink_row(input, lambd), out, "softshrink", (input,))
 
 
 @public()
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Leaky relu with a learnt slope per channel (dimension 1) or one slope."""
+    if weight.dtype is not input.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype.scalar_name} and {weight.dtype.scalar_name}"
+        )
+    if input.ndim == 0 and weight.numel() != 1:
+        raise RuntimeError("Not allow zero-dim input tensor.")
     if weight.numel() != 1:
-        if input.ndim < 1 or (input.shape[1] if input.ndim > 1 else 1) != weight.numel():
+        if (input.shape[1] if input.ndim > 1 else 1) != weight.numel():
             raise RuntimeError(
                 f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and channel size = {input.shape[1] if input.ndim > 1 else 1}."
             )
+    if weight.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
+        )
+    if weight.numel() != 1:
         weight = weight.view(-1, *([1] * (input.ndim - 2))) if input.ndim > 1 else weight
     elif input.ndim == 0:
         weight = weight.reshape(())
     return prelu_row(input, weight)
 
 
-FUNCTIONS["threshold"] = lambda input, threshold, value: threshold_row(input, threshold, value)
+def of_kind(input: Tensor, *numbers: float) -> tuple:
+    """Numbers that an integer input is compared with and replaced by: without their fractions."""
+    return numbers if input.dtype.category > 1 else tuple([int(n) for n in numbers])
+
+
+@public(method=False)
+def threshold(
+    input: Tensor, threshold: float, value: float, *, out: Tensor | None = None
+) -> Tensor:
+    """Replace elements up to the threshold by a value."""
+    found = threshold_row(input, *of_kind(input, threshold, value))
+    return core.deliver(found, out, "threshold", (input,))
+
+
 FUNCTIONS["relu_"] = METHODS["relu_"]
 
 

@@ -143,10 +143,15 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------- layers
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Compute `input @ weight.T + bias` over the last dim: [..., K] by [N, K] -> [..., N]; the bias is added in the kernel."""
     check_tensor("linear", "input", 1, input)
     check_tensor("linear", "weight", 2, weight)
+    if out is not None:
+        inputs = (input, weight) if bias is None else (input, weight, bias)
+        return core.deliver(linear(input, weight, bias), out, "linear", inputs)
     if bias is None:
         return _matmul(input, weight.t())
     if input.ndim == 2:

@@ -209,8 +209,9 @@ def batch_norm(
     if training:
         _check_several(input)
     elif running_mean is None or running_var is None:
-        raise RuntimeError("Expected running_mean and running_var to be defined in evaluation mode")
-    channels = input.shape[1]
+        missing = "running_mean" if running_mean is None else "running_var"
+        raise RuntimeError(f"{missing} must be defined in evaluation mode")
+    channels = input.shape[1] if input.ndim > 1 else 0
     for name, v in (
         ("running_mean", running_mean),
         ("running_var", running_var),
@@ -220,6 +221,12 @@ def batch_norm(
         if v is not None and v.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {v.numel()}")
     _check_float("batch_norm", input)
+    if input.ndim < 2:
+        if input.numel():
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-max(input.ndim, 1)}, {max(input.ndim - 1, 0)}], but got 1)"
+            )
+        return input.clone()
     dims, scaled = (0, *range(2, input.ndim)), _channels(input)
     if training:
         if running_mean is not None or running_var is not None:

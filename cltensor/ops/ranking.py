@@ -163,10 +163,9 @@ def gaussian_nll_loss(
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
         elif (
-            not (input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1)
-            and var.ndim
-            and var.ndim != input.ndim
-        ):
+            input.ndim != var.ndim
+            or sum(n for m, n in zip(input.shape, var.shape, strict=True) if m != n) != 1
+        ):  # neither the same size but for one dim of size 1
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
@@ -204,10 +203,15 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    if not 0 < input.ndim <= 2 or target.numel() != (input.shape[0] if input.ndim == 2 else 1):
+    _check_classes(input)
+    samples = input.shape[0] if input.ndim == 2 else 1
+    if target.ndim > 1 or target.numel() != samples:
         raise RuntimeError(
-            f"inconsistent target size, expected {input.shape[0] if input.ndim == 2 else 1} but got {list(target.shape)}"
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            f"Expected target size [{samples}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
         )
+    if samples == 1:  # the target says whether the result is one of a batch
+        input = input.reshape(*target.shape, -1)
     y = target.reshape(*input.shape[:-1], 1)
     value = (margin - input.gather(-1, y) + input).clamp_min(0)
     if p == 2:
@@ -216,6 +220,13 @@ def multi_margin_loss(
         value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
     classes = FUNCTIONS["arange"](input.shape[-1], device=input.device)
     return _reduced(where(classes == y, 0.0, value).sum(-1) / input.shape[-1], reduction)
+
+
+def _check_classes(input: Tensor) -> None:
+    if input.ndim > 2 or 0 in input.shape[-1:]:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+        )
 
 
 def multilabel_margin_loss(
@@ -227,7 +238,10 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """max(0, 1 - (input[y] - input[i])) over labels y, listed up to the first negative, and classes i that are no label; divided by C."""
     reduction = reduction_of(size_average, reduce, reduction)
-    if not 0 < input.ndim <= 2 or target.shape != input.shape:
+    _check_classes(input)
+    if input.ndim == 0 or (target.ndim == 0 and input.numel() == 1):
+        input, target = input.reshape(1), target.reshape(-1)
+    if target.shape != input.shape:
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )

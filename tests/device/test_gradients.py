@@ -23,6 +23,12 @@ UNARY = {
 }
 ZERO = "sign ceil floor trunc round"  # derivative zero almost everywhere
 
+
+def lapack(name, *case):
+    """A case that computes on the host."""
+    return pytest.param((name, *case), id=name, marks=pytest.mark.lapack)
+
+
 CASES = [
     ("add", lambda x, y: x + y, (M, ROW)),
     ("add alpha", lambda x, y: ct.add(x, y, alpha=3), (M, V)),
@@ -147,17 +153,19 @@ CASES = [
     ("nll_loss", lambda x: F.nll_loss(x, ct.tensor([0, 3, 1])), (M,)),
     ("mse_loss", lambda x, y: F.mse_loss(x, y), (M, M)),
     # linear algebra
-    ("inverse", lambda x: ct.inverse(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
-    ("det", lambda x: ct.det(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
-    (
+    lapack("inverse", lambda x: ct.inverse(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
+    lapack("det", lambda x: ct.det(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
+    lapack(
         "solve",
         lambda x, y: ct.linalg.solve(x @ x.t() + ct.eye(3, dtype=ct.float64), y),
         ((3, 3), (3, 2)),
     ),
-    ("cholesky", lambda x: ct.linalg.cholesky(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)),
-    ("qr", lambda x: ct.linalg.qr(x)[1].abs(), ((4, 3),)),
-    ("svdvals", lambda x: ct.linalg.svdvals(x), ((3, 4),)),
-    ("eigvalsh", lambda x: ct.linalg.eigvalsh(x + x.t()), ((3, 3),)),
+    lapack(
+        "cholesky", lambda x: ct.linalg.cholesky(x @ x.t() + ct.eye(3, dtype=ct.float64)), ((3, 3),)
+    ),
+    lapack("qr", lambda x: ct.linalg.qr(x)[1].abs(), ((4, 3),)),
+    lapack("svdvals", lambda x: ct.linalg.svdvals(x), ((3, 4),)),
+    lapack("eigvalsh", lambda x: ct.linalg.eigvalsh(x + x.t()), ((3, 3),)),
 ]
 CASES += [
     (name, lambda x, name=name: getattr(ct, name)(x), (M,), domain)
@@ -180,7 +188,7 @@ def inputs(shapes, domain):
     return made
 
 
-@pytest.mark.parametrize("case", CASES, ids=[c[0] for c in CASES])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_first_and_second_derivatives(case):
     _, fn, shapes, *rest = case
     xs = inputs(shapes, rest[0] if rest else ANY)
