@@ -374,13 +374,31 @@ _LINEAR = PointOp("linspace", "where(x < u, y + w * x, z - w * (v - x))")
 _POWER = PointOp("logspace", "pow(y, x)")
 
 
+def _spaced_dtype(dtype: Any, start: Any, end: Any, function: str) -> DType:
+    """The dtype of a ramp: complex where an end is, else the default."""
+    ends = [v for v in (start, end) if isinstance(v, complex)]
+    dt = dtypes.scalar_dtype(ends[0]) if ends and dtype is None else _dtype(dtype, function)
+    if ends and not dt.is_complex:
+        raise RuntimeError(
+            f"torch.{function}(): inferred dtype {dtypes.C_NAMES[dtypes.scalar_dtype(ends[0]).name]} can't be safely cast to passed "
+            f"dtype {dt.scalar_name}"
+        )
+    return dt
+
+
 def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: str) -> Tensor:
     if not isinstance(steps, int):
         raise TypeError(f"{function}(): argument 'steps' must be int, not {type(steps).__name__}")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if dt in (dtypes.bool, dtypes.complex32):
+        raise NotImplementedError(f"\"linspace_cpu\" not implemented for '{dt.scalar_name}'")
     if dt.is_complex:
-        raise NotImplementedError(f"{function} of complex numbers is not supported")
+        real, imag = (
+            _spaced(*ends, steps, dt.to_real(), dev, function)
+            for ends in ((start.real, end.real), (start.imag, end.imag))
+        )
+        return FUNCTIONS["complex"](real, imag)
     inner = dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
     step = (end - start) / (steps - 1) if steps > 1 else 0
     index = core.index_expression((steps,))
@@ -402,7 +420,8 @@ def linspace(
 ) -> Tensor:
     """Make evenly spaced values, both ends included."""
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
-    t = _spaced(start, end, steps, _dtype(dtype, "linspace"), _place(device), "linspace")
+    dt = _spaced_dtype(dtype, start, end, "linspace")
+    t = _spaced(start, end, steps, dt, _place(device), "linspace")
     return _finish(t, requires_grad, out, "linspace")
 
 
@@ -421,12 +440,15 @@ def logspace(
 ) -> Tensor:
     """Make powers of the base with evenly spaced exponents."""
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
-    dt, dev = _dtype(dtype, "logspace"), _place(device)
+    dt, dev = _spaced_dtype(dtype, start, end, "logspace"), _place(device)
     inner = dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
+    inner = inner.to_complex() if dt.is_complex else inner
     exponents = _spaced(start, end, steps, inner, dev, "logspace")
-    t = core.pending(
-        core.expression(_POWER, inner, dt, (exponents, float(base)), exponents.shape), dev
-    )
+    if dt.is_complex:
+        t = FUNCTIONS["pow"](base, exponents).to(dt)
+    else:
+        power = core.expression(_POWER, inner, dt, (exponents, float(base)), exponents.shape)
+        t = core.pending(power, dev)
     return _finish(t, requires_grad, out, "logspace")
 
 

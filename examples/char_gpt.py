@@ -177,7 +177,7 @@ def draw(args: argparse.Namespace, curve: list[tuple[int, float, float]], sample
 
 def main() -> int:
     options = parser(
-        __doc__, "char_gpt", steps=500, batch=24, context=96, width=96, heads=4, layers=3, lr=3e-3
+        __doc__, "char_gpt", steps=600, batch=24, context=64, width=96, heads=4, layers=3, lr=3e-3
     )
     options.add_argument("--prompt", default="\n    def ", help="what the sample begins with")
     options.add_argument("--characters", type=int, default=400, help="how long it is")

@@ -70,7 +70,7 @@ def checkpoint(args: argparse.Namespace) -> tuple[dict, str]:
 
 
 def main() -> int:
-    options = parser(__doc__, "load_torch_checkpoint", epochs=40)
+    options = parser(__doc__, "load_torch_checkpoint", epochs=20)
     options.add_argument("--kept", action="store_true", help="read the file kept in examples/data")
     options.add_argument("--write", type=Path, help="train with torch, save there, and stop")
     args = options.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -19,3 +20,11 @@ def dev(request: pytest.FixtureRequest) -> Any:
     import cltensor
 
     return cltensor.device(request.config.getoption("--device"))
+
+
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run every op at once: compositions of the same few operators then share kernels instead of building their own."""
+    from cltensor import config
+
+    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))

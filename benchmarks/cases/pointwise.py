@@ -26,6 +26,19 @@ def chain8(torch: Any, x: Any, y: Any) -> Any:
     return (torch.sigmoid(z) * y + x) * 0.5
 
 
+def _captured(n: int) -> Callable[[Kit], Run]:
+    def make(kit: Kit) -> Run:
+        a, b = kit.rand(n), kit.rand(n, seed=1)
+
+        def chain(x: Any, y: Any) -> Any:
+            return chain8(kit.torch, x, y)
+
+        fast = getattr(kit.torch, "capture", lambda fn: fn)(chain)
+        return lambda: fast(a, b)
+
+    return make
+
+
 def _numpy_add(n: int) -> Callable[[], Run]:
     def make() -> Run:
         a, b = (np.random.default_rng(s).random(n, dtype=np.float32) for s in (0, 1))
@@ -58,6 +71,7 @@ def _strided(kit: Kit) -> Run:
 CASES = [
     Case("pointwise", "chain of 8, 16 Mi", _two(chain8, 16 * Mi), 12 * 16 * Mi, 16 * Mi * 12, bar=8, quick=True),
     Case("pointwise", "chain of 8, 16", _two(chain8, 16), bar=0.25, quick=True),
+    Case("pointwise", "chain of 8, 16, captured", _captured(16), bar=1.0, quick=True),
     Case("pointwise", "a + b, 16 Mi", _two(lambda t, a, b: a + b, 16 * Mi), 12 * 16 * Mi, bar=2, quick=True, others={"numpy": _numpy_add(16 * Mi)}),
     Case("pointwise", "a + b, 16 Mi - 1", _two(lambda t, a, b: a + b, 16 * Mi - 1), 12 * 16 * Mi),
     Case("pointwise", "a + b, 64 Ki", _two(lambda t, a, b: a + b, 64 * Ki), 12 * 64 * Ki, bar=0.5, quick=True, others={"numpy": _numpy_add(64 * Ki)}),

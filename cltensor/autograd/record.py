@@ -18,7 +18,7 @@ from .node import OpNode, TensorBase, next_sequence, op_class
 from .saved import save_dict
 from .views import input_edges, rebase, rebase_to
 
-__all__ = ["TensorBase", "needs_grad", "rebase", "rebase_to", "record"]
+__all__ = ["TensorBase", "needs_grad", "rebase", "rebase_to", "record", "tie"]
 
 Formula = Callable[..., Any]
 
@@ -101,3 +101,26 @@ def record(
     if ANOMALY.enabled:
         anomaly.remember(node._extras(), GRAD.task.node if GRAD.task is not None else None)
     return node
+
+
+def tie(node: Any, gradient: Any) -> Any:
+    """Return a fresh gradient of `node`'s inputs, made to count as depending on them.
+
+    The derivative is zero: it is for formulas that are step functions of the inputs, whose second derivatives torch has, as zeros.
+    """
+    if GRAD.enabled and not needs_grad(gradient):
+        made = op_class("StepBackward0")()
+        made._edges, made._shapes, made._fn = node._edges, node._shapes, _zeros
+        made._meta = ((gradient.shape, gradient.dtype, gradient.device),)
+        made._key, made._extra, made._saved = -next_sequence(), None, None
+        gradient._node, gradient._nr = made, 0
+    return gradient
+
+
+def _zeros(ctx: Any, g: Any) -> tuple[Any, ...]:
+    return tuple(
+        [
+            g.new_zeros(shape) if wanted else None
+            for shape, wanted in zip(ctx.shapes, ctx.needs, strict=True)
+        ]
+    )

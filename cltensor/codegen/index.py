@@ -346,7 +346,7 @@ def _counts(
     fill_strided(backend, counts, 1 if include_self else 0)
     ones = scalar_operand(backend, dtypes.int32, 1, space)
     dim = next(d for d in range(len(dst.shape)) if not keep[d]) if dst.shape else 0
-    strides = tuple(s if keep[d] else 0 for d, s in enumerate(counts.strides))
+    strides = tuple(s if keep[d] else 0 for d, s in enumerate(counts.strides)) or (0,) * len(space)
     step = counts.strides[dim] if dst.shape else 1
     combine(
         backend,

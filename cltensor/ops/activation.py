@@ -17,6 +17,7 @@ relu = Row(
     {"if": "where(x < 0, 0, x)"},
     grad={"x": lambda g, result: where(result > 0, g, 0.0)},
     node="ReluBackward0",
+    step=True,
 )
 sigmoid = Row(
     "sigmoid", {"f": "1 / (1 + exp(-x))", "c": "crecip(1 + cexp(-x))"}, promote=FLOAT,
@@ -51,7 +52,7 @@ log_sigmoid = Row(
     grad={"x": lambda g, x: g * (-x).sigmoid()},
 )  # fmt: skip
 leaky_relu_row = Row(
-    "leaky_relu", {"f": "where(x > 0, x, x * y)"}, args=("input", "negative_slope"), public=False, graph_inputs=1,
+    "leaky_relu", {"f": "where(x > 0, x, x * y)"}, args=("input", "negative_slope"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: where(x > 0, g, g * y)},
 )  # fmt: skip
 elu_row = Row(
@@ -63,7 +64,7 @@ celu_row = Row(
     grad={"x": lambda g, x, y: where(x > 0, g, g * (x / y).exp())},
 )  # fmt: skip
 hardtanh_row = Row(
-    "hardtanh", {"if": "where(x < y, y, where(x > z, z, x))"}, args=("input", "min_val", "max_val"), public=False, graph_inputs=1,
+    "hardtanh", {"if": "where(x < y, y, where(x > z, z, x))"}, args=("input", "min_val", "max_val"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y, z: where((x > y) & (x < z), g, 0.0)},
 )  # fmt: skip
 hardsigmoid = Row(
@@ -79,19 +80,19 @@ mish = Row(
     grad={"x": lambda g, x: (lambda t: g * (t + x * x.sigmoid() * (1 - t * t)))(softplus(x).tanh())},
 )  # fmt: skip
 hardshrink_row = Row(
-    "hardshrink", {"f": "where(x >= -y and x <= y, 0, x)"}, args=("input", "lambd"), public=False, graph_inputs=1,
+    "hardshrink", {"f": "where(x >= -y and x <= y, 0, x)"}, args=("input", "lambd"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
 )  # fmt: skip
 softshrink_row = Row(
-    "softshrink", {"f": "where(x > y, x - y, where(x < -y, x + y, x * 0))"}, args=("input", "lambd"), public=False, graph_inputs=1,
+    "softshrink", {"f": "where(x > y, x - y, where(x < -y, x + y, x * 0))"}, args=("input", "lambd"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
 )  # fmt: skip
 threshold_row = Row(
-    "threshold", {"if": "where(x <= y, z, x)"}, args=("input", "threshold", "value"), public=False, graph_inputs=1,
+    "threshold", {"if": "where(x <= y, z, x)"}, args=("input", "threshold", "value"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: where(x <= y, 0.0, g)},
 )  # fmt: skip
 prelu_row = Row(
-    "prelu", {"f": "where(x > 0, x, x * y)"}, args=("input", "weight"), public=False, node="PreluKernelBackward0",
+    "prelu", {"f": "where(x > 0, x, x * y)"}, args=("input", "weight"), public=False, step=True, node="PreluKernelBackward0",
     grad={"x": lambda g, x, y: where(x > 0, g, g * y), "y": lambda g, x: where(x > 0, 0.0, g * x)},
 )  # fmt: skip
 

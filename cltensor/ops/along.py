@@ -23,6 +23,7 @@ from .scatter import (
     backend_of,
     both,
     change,
+    check_out_dtype,
     like,
     need_tensor,
     reading,
@@ -48,6 +49,11 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
         raise RuntimeError(
             f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
         )
+    if out is not None:
+        check_out_dtype(
+            input, out, "index_select(): self and result must have the same scalar type"
+        )
+        core.check_overlap(out, ())
     index = like(index, input)
     describe = None if dim and input.ndim > 1 else _out_of_range
     operands = core.kernel_operand(input), dim, core.kernel_operand(index)

@@ -23,9 +23,9 @@ def conj(v: Any) -> Any:
     return v.conj() if v.dtype.is_complex else v
 
 
-C_NAMES = {
+C_NAMES = dtypes.C_NAMES | {
     "int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
-    "uint64": "uint64_t", "bool": "bool", "float16": "at::Half", "bfloat16": "at::BFloat16", "float32": "float", "float64": "double",
+    "uint64": "uint64_t",
 }  # fmt: skip
 
 
@@ -43,10 +43,21 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> None:
                 else (-(1 << bits) + 1, (1 << bits) - 1)
             )
             fits = low <= int(value.real) <= high
+    elif fits and dt.category > 1:
+        limit = dtypes.finfo(dt).max
+        fits = all(
+            abs(part) <= limit or not math.isfinite(part) for part in (value.real, value.imag)
+        )
     if not fits:
         raise RuntimeError(
-            f"value cannot be converted to type {name or C_NAMES.get(dt.name, dt.name)} without overflow"
+            f"value cannot be converted to type {name or C_NAMES[dt.name]} without overflow"
         )
+
+
+def refuse_complex(value: Tensor, dt: dtypes.dtype) -> None:
+    """Raise torch's RuntimeError for a complex tensor whose value would be written as a real number."""
+    if value.dtype.is_complex and not dt.is_complex and dt.category:
+        raise RuntimeError(f"value cannot be converted to type {C_NAMES[dt.name]} without overflow")
 
 
 # ------------------------------------------------------------------------------------------- sums
@@ -743,6 +754,7 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
             raise RuntimeError(
                 f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
             )
+        refuse_complex(value, input.dtype)
         return value.to(input.dtype)
     check_value(value, input.dtype)
     return (input.dtype.category == 1 and value.__class__ is float and int(value)) or (

@@ -116,6 +116,14 @@ def to(
     return out
 
 
+@public(function=False)
+def to_dense(
+    self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None
+) -> Tensor:
+    """The tensor itself, which is strided, or its conversion to `dtype`."""
+    return self if dtype is None else to(self, dtype)
+
+
 def _caster(name: str, dt: dtype) -> None:
     def method(self: Tensor, memory_format: Any = None) -> Tensor:
         return self if self.dtype is dt else cast(self, dt)

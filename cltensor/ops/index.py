@@ -25,7 +25,7 @@ from ..lazy import Expr, Scalar
 from ..runtime import get_backend
 from ..storage import Storage
 from . import along, core, shape
-from .arithmetic import C_NAMES, masked_fill_row, where
+from .arithmetic import masked_fill_row, refuse_complex, where
 from .convert import check_value
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
@@ -426,14 +426,6 @@ def _value(x: Tensor, value: Any) -> Any:
         value = int(value)
     elif isinstance(value, float):
         value = float(value)
-        if (
-            x.dtype is dtypes.float32
-            and abs(value) > 3.4028234663852886e38
-            and value not in (float("inf"), float("-inf"))
-        ):
-            raise RuntimeError(
-                f"value cannot be converted to type {C_NAMES['float32']} without overflow"
-            )
     if x.dtype is not dtypes.bool:
         check_value(value, x.dtype)
     return value
@@ -478,10 +470,7 @@ def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) 
     )
     given = value
     if is_tensor(value):
-        if value.dtype.is_complex and not t.dtype.is_complex:
-            raise RuntimeError(
-                f"value cannot be converted to type {C_NAMES.get(t.dtype.name, t.dtype.name)} without overflow"
-            )
+        refuse_complex(value, t.dtype)
         given = value.detach().reshape(()).to(t.dtype)
     views.check_inplace(t, value) if inplace else None
     wanted = graph.needs_grad(t, value)

@@ -332,7 +332,7 @@ def _nll_back(ctx: Any, g: Tensor) -> tuple:
     g = -g if g.ndim == 0 or len(shape) == 1 else -g.unsqueeze(dim)
     if weight is not None:
         g = g * weight.reshape([-1 if d == dim else 1 for d in range(len(shape))])
-    return (where(hit, g, 0.0),)
+    return (graph.tie(ctx, where(hit, g, 0.0)),)
 
 
 def nll_loss(

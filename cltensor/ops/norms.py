@@ -17,7 +17,9 @@ from .row import public
 
 
 def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """The norm of a tensor without history."""
+    """The norm of a tensor without history; what 16 bits hold is added up in 32."""
+    if x.dtype.category == 2 and x.dtype.itemsize == 2:
+        return _value(x.to(dtypes.float32), p, dims, keepdim).to(x.dtype)
     if p == 0:
         return sum(x != 0, dims or None, keepdim).to(x.dtype.to_real())
     if x.dtype.is_complex or p != 2:
@@ -91,8 +93,6 @@ def vector_norm(
     source = x.detach()
     if dtype is not None:
         source = source.to(dtype)
-    elif source.dtype.category == 2 and source.dtype.itemsize == 2:
-        source = source.to(dtypes.float32)
     value = _value(source, p, dims, keepdim)
     target = (dtype or x.dtype).to_real()
     if value.dtype is not target:

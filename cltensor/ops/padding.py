@@ -94,4 +94,4 @@ def _back(ctx: Any, g: Tensor) -> Tensor:
     for d, at in zip(reversed(ctx.dims), reversed(ctx.places), strict=True):
         shape[d] = ctx.shapes[0][d]
         g = g.new_zeros(shape).index_add(d, at, g)
-    return g
+    return graph.tie(ctx, g) if ctx.dims else g

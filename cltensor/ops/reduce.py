@@ -11,7 +11,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..dtypes import dtype
 from . import core, return_types
-from .arithmetic import maximum, minimum, where
+from .arithmetic import conj, maximum, minimum, where
 from .core import Tensor
 from .reducing import (
     Dims,
@@ -718,7 +718,17 @@ def std_mean(
 def _logsumexp_back(ctx: Any, g: Tensor) -> Tensor:
     x, result = ctx.self, ctx.result
     top = spread(result, x.shape, ctx.dim, ctx.keepdim)
-    return spread(g, x.shape, ctx.dim, ctx.keepdim) * (x - where(top == -math.inf, 0.0, top)).exp()
+    share = (x - where(top == -math.inf, 0.0, top)).exp()
+    return spread(g, x.shape, ctx.dim, ctx.keepdim) * conj(share)
+
+
+def _complex_logsumexp(x: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    if not x.numel():
+        return sum(x.exp(), dims, keepdim).log()
+    top = _amax("amax", x.real, dims, True, None)
+    top = top.masked_fill(top.isinf(), 0)
+    value = sum((x - top).exp(), dims, True).log() + top
+    return value if keepdim else value.reshape([n for d, n in enumerate(x.shape) if d not in dims])
 
 
 @public(aliases=())
@@ -728,11 +738,12 @@ def logsumexp(
 ) -> Tensor:
     """Logarithm of the sum of exponentials over `dim`, without overflow."""
     refuse(input, "logsumexp")
-    if input.dtype.is_complex:
-        raise NotImplementedError(f"\"logsumexp\" not implemented for '{input.dtype.scalar_name}'")
-    dt = input.dtype if input.dtype.category == 2 else dtypes.get_default_dtype()
     dims = dims_of("logsumexp", dim, input.ndim)
-    (value,) = run("logsumexp", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
+    if input.dtype.is_complex:
+        value = _complex_logsumexp(input.detach(), dims, keepdim)
+    else:
+        dt = input.dtype if input.dtype.category == 2 else dtypes.get_default_dtype()
+        (value,) = run("logsumexp", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
         graph.record(
             "LogsumexpBackward0",

@@ -43,6 +43,7 @@ class Row:
     as the operand of the key. numbers: the operands of the public function that may be numbers ("y" of a binary op by default).
     graph_from, graph_inputs: the first and the end of the operands that are edges of the graph.
     weak: operands, numbers, whose type does not take part in promotion.
+    step: the gradient is a step function of the operands, whose derivative torch takes to be zero.
     underivable: the name under which backward refuses to differentiate, where torch has no derivative but records a node.
     reference, domain: numpy's function and the interval its samples come from, for the tests.
     """
@@ -68,6 +69,7 @@ class Row:
         number_nodes: dict[str, str] | None = None,
         numbers: str = "",
         underivable: str = "",
+        step: bool = False,
         doc: str = "",
     ) -> None:
         self.name, self.args, self.promote, self.reference, self.domain = (
@@ -78,6 +80,7 @@ class Row:
             domain,
         )
         self.node = node or name.title().replace("_", "") + "Backward0"
+        self.step = step
         self.graph_from, self.graph_inputs = (
             graph_from,
             len(self.args) if graph_inputs is None else graph_inputs,
@@ -219,6 +222,8 @@ class Row:
         for index, fn, names in self.grads:
             if ctx.needs[index - first]:
                 grads[index - first] = fn(g, *[getattr(ctx, name) for name in names])
+        if self.step:
+            grads = [None if v is None else graph.tie(ctx, v) for v in grads]
         return tuple(grads)
 
     def inplace(self, t: Tensor, *others: Any) -> Tensor:

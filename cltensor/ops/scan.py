@@ -137,9 +137,11 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
         return g
 
     def part(share: Tensor) -> Tensor:
-        """Sums of positive shares, taken in logarithms."""
+        """Sums of positive or complex shares, taken in logarithms."""
         return ((share.log() - result).flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
 
+    if x.dtype.is_complex:
+        return part(g.conj()).conj()
     positive, negative = where(g > 0, g, 0.0), where(g < 0, -g, 0.0)
     grad = part(positive) - part(negative)
     return where(result == -math.inf, 0.0, grad)

@@ -128,6 +128,15 @@ def zeros(g: Tensor, sizes: Sequence[int]) -> Tensor:
     return g.new_zeros(tuple(sizes))
 
 
+def check_out_dtype(input: Tensor, out: Any, text: str = "") -> None:
+    """Raise RuntimeError for an `out=` tensor of another dtype than the input."""
+    if is_tensor(out) and out.dtype is not input.dtype:
+        mine, its = dtypes.C_NAMES[input.dtype.name], dtypes.C_NAMES[out.dtype.name]
+        raise RuntimeError(
+            text or f"Expected out tensor to have dtype {mine}, but got {its} instead"
+        )
+
+
 def crop(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """View the leading part of `x` that has the given shape."""
     for d, n in enumerate(sizes):
@@ -159,6 +168,7 @@ def gather(
 ) -> Tensor:
     """Take `input[index[i][j]][j]` (for dim 0), in the shape of `index`."""
     _check_index("gather", index)
+    check_out_dtype(input, out)
     dim = layouts.wrap_dim(dim, input.ndim)
     index = like(index, input)
     if index.numel():
@@ -450,6 +460,11 @@ def _flat_index(function: str, index: Tensor) -> None:
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Take elements of the flattened tensor; negative indices count from the end."""
     _flat_index("take", index)
+    if is_tensor(out):
+        kinds = f"self.dtype = {input.dtype.scalar_name} and out.dtype = {out.dtype.scalar_name}"
+        check_out_dtype(
+            input, out, f"take(): self and out expected to have the same dtype, but got {kinds}"
+        )
     index = like(index, input)
     value = core.result(
         kernels.take(backend_of(input), core.kernel_operand(input), core.kernel_operand(index)),
@@ -468,7 +483,10 @@ def _take_back(ctx: Any, g: Tensor) -> Tensor:
 def take_along_dim(
     input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Take along a dimension where sizes broadcast in the others; of the flattened tensor without `dim`."""
+    """Take along a dimension where sizes broadcast in the others; of the flattened tensor without `dim`.
+
+    Along a dimension, indices count modulo its size.
+    """
     need_tensor("take_along_dim", indices=indices)
     if indices.dtype is not dtypes.int64:
         raise RuntimeError(
@@ -486,6 +504,7 @@ def take_along_dim(
     rest[0][dim] = rest[1][dim] = 1
     wide = list(layouts.broadcast_shapes(tuple(rest[0]), tuple(rest[1])))
     wide[dim] = input.shape[dim]
+    indices = indices.remainder(wide[dim]) if wide[dim] else indices
     input = input.expand(tuple(wide))
     wide[dim] = indices.shape[dim]
     return gather(input, dim, indices.expand(tuple(wide)), out=out)

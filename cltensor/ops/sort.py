@@ -106,7 +106,7 @@ def _select(
 ) -> Any:
     at = _one_dim(name, dim, input.ndim)
     nonempty(f"{name}()", input, (at,) if input.ndim else ())
-    if input.dtype is dtypes.bool or input.dtype.is_complex:
+    if (input.dtype is dtypes.bool and name != "mode") or input.dtype.is_complex:
         raise NotImplementedError(
             f"\"{'median_cpu' if 'median' in name else name + '_cpu'}\" not implemented for '{input.dtype.scalar_name}'"
         )

@@ -90,7 +90,8 @@ class Recording:
 
     def refuse(self, what: str) -> NoReturn:
         raise RecordingError(
-            f"a captured function {what}: what depends on values the host sees cannot be recorded"
+            f"a captured function {what}: what depends on values the host sees cannot be recorded "
+            "(optimisers count their steps on the device with capturable=True)"
         )
 
     # --- playing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,11 +26,3 @@ def _no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if request.node.get_closest_marker("lapack") is None:
         assert STATS.host_ops == before, "computed on the host"
-
-
-@pytest.fixture
-def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every op at once: compositions of the same few operators then share kernels instead of building their own."""
-    from cltensor import config
-
-    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))

@@ -84,6 +84,38 @@ def test_training_step_with_random_numbers() -> None:
     assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
 
 
+def test_modules_and_optimisers() -> None:
+    losses = []
+    for captured in (False, True):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(20, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5))
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, capturable=True)
+
+        def step(x: Any, y: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = torch.capture(step) if captured else step
+        x, y = torch.randn(16, 20), torch.randint(0, 5, (16,))
+        losses.append([run(x, y).item() for _ in range(6)])
+    assert losses[0] == losses[1]
+    assert losses[0][-1] < losses[0][0]
+
+    counting = torch.optim.Adam([torch.randn(3).requires_grad_()])
+
+    @torch.capture
+    def steps() -> None:
+        counting.param_groups[0]["params"][0].grad = torch.ones(3)
+        counting.step()
+
+    steps()
+    with pytest.raises(RecordingError, match="capturable"):
+        steps()
+
+
 def test_plays_build_and_allocate_nothing_that_stays() -> None:
     step, _ = training(1)
     play = torch.capture(step)

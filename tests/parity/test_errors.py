@@ -13,6 +13,18 @@ from support import data
 
 TABLE = """
 torch.nn.functional.scaled_dot_product_attention(a, a.double(), a)  ## Expected query, key, and value to have the same dtype, but got query.dtype: float key.dtype: double
+torch.nn.functional.multi_margin_loss(a, torch.tensor([0, 1]))  ## target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target size [3], but got [2].
+torch.nn.functional.multilabel_margin_loss(a[:, :0], k[:, :0])  ## Expected non-empty vector or matrix with optional 0-dim batch size, but got: [3, 0]
+torch.nn.functional.prelu(a, torch.ones(1, 1))  ## prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = 2
+torch.nn.functional.prelu(a.double(), torch.ones(4))  ## prelu: Type promoting not supported. Got Double and Float
+torch.nn.functional.rrelu(a, 0.5, 0.1)          ## Lower bound should be less than or equal to the upper bound
+torch.nn.functional.softshrink(a, -0.5)         ## lambda must be in range [0, 3.40282e+38] for input dtype Float, but found -0.5
+torch.nn.functional.hardtanh(m)                 ## Bool inputs not supported for hardtanh
+torch.nn.functional.hardtanh(a, 2, -2)          ## min_val cannot be greater than max_val
+torch.nn.functional.batch_norm(a, None, None)   ## running_mean must be defined in evaluation mode
+torch.nn.functional.gaussian_nll_loss(a, a, torch.ones(3, 2))  ## var is of incorrect size
+torch.masked.median(k, mask=m & False)          ## masked median expects no fully masked out rows if dtype is not floating point
+torch.masked.sum(a, mask=torch.ones(1, 3, 4))   ## _input_mask expected broadcastable mask (got mask dimensionality higher than of the input)
 torch.lstm_cell(a, (a, a), torch.ones(16, 5), torch.ones(16, 4))  ## input has inconsistent input_size: got 4 expected 5
 torch.nn.LSTM(4, 0)                             ## hidden_size must be greater than zero
 a + torch.ones(2, 5)                            ## The size of tensor a (4) must match the size of tensor b (5) at non-singleton dimension 1
@@ -37,6 +49,14 @@ torch.Tensor.__radd__(1, 2)                     ## doesn't apply to a 'int' obje
 torch.cat((a, a), out=a)                        ## refer to a single memory location
 torch.take(a, k, out=a[0])                      ## refer to a single memory location
 a.narrow(0, torch.tensor([0.0]), 1)             ## start must be an 0-dim integral Tensor
+torch.take(a, k, out=k)                         ## self and out expected to have the same dtype, but got self.dtype = Float and out.dtype = Long
+torch.gather(a, 0, k, out=k)                    ## Expected out tensor to have dtype float, but got long int instead
+torch.index_select(a, 0, k[0, :1], out=k)       ## self and result must have the same scalar type
+torch.index_select(a, 0, k[0, :2], out=v.expand(2, 4))  ## more than one element of the written-to tensor refers to a single memory location
+a.masked_fill(m, 1e40)                          ## value cannot be converted to type float without overflow
+a.half().masked_fill(m, 1e10)                   ## value cannot be converted to type c10::Half without overflow
+k.masked_fill(m, torch.tensor(1j))              ## value cannot be converted to type int64_t without overflow
+torch.linspace(0, 1j, 3, dtype=torch.int32)     ## inferred dtype c10::complex<float> can't be safely cast to passed dtype Int
 k ** -1                                         ## Integers to negative integer powers are not allowed
 torch.div(a, a, rounding_mode='up')             ## div expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'up'
 torch.clamp(a)                                  ## At least one of 'min' or 'max' must not be None

@@ -13,6 +13,8 @@ from support import ct, data
 TABLE = """
 torch.nn.functional.scaled_dot_product_attention(b3[None], b3[None], b3[None])
 torch.gru_cell(x, y, torch.cat([x, y, x, y]), torch.cat([y, x, y, x]))
+torch.autograd.grad(torch.relu(x).sum(), x, create_graph=True)[0] * 1
+torch.autograd.grad(torch.nn.functional.pad(x, (1, 1), 'reflect').sum(), x, create_graph=True)[0] * 1
 x + y
 x + 1
 1 + x

@@ -12,6 +12,13 @@ from support import ct, data
 # a, b, p, o float32 (3, 4); p positive, o zeros; u (4,); k, ko int64 (3, 4); m, mo masks; i an index (3,), j (3, 2)
 # o64 float64 (3, 4); wrong (5, 2); none (0,); r (3,); big a base of 24; t a view of it, transposed, (3, 4)
 TABLE = """
+u = u[:1].clone(); u.addbmm_(a[None], b.t()[None])
+torch.nn.functional.linear(a, b, out=torch.zeros(3, 3))
+torch.nn.functional.gelu(a, out=o)
+torch.nn.functional.softplus(a, out=o)
+torch.nn.functional.softshrink(a, out=o)
+torch.nn.functional.hardshrink(a, out=o)
+torch.nn.functional.logsigmoid(a, out=o)
 a.add_(b)
 a.add_(1)
 a.add_(b, alpha=2)

@@ -1,0 +1,26 @@
+"""Whole programs in torch's style give the losses that torch gives; without torch, losses that fall."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+
+import numpy as np
+import pytest
+from programs import gpt, gridworld, language_model, resnet, sine, vae
+from support import ct
+
+CASES = [(gpt, 8), (resnet, 6), (vae, 12), (language_model, 8), (sine, 3), (gridworld, 24)]
+KNOWS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+@pytest.mark.parametrize(("program", "steps"), CASES, ids=lambda v: getattr(v, "__name__", None))
+def test_losses_are_torchs(program: ModuleType, steps: int) -> None:
+    found = program.run(ct, steps)
+    assert np.isfinite(found).all()
+    third = len(found) // 3
+    assert np.mean(found[-third:]) < np.mean(found[:third])
+    if KNOWS_TORCH:
+        import torch
+
+        np.testing.assert_allclose(found, program.run(torch, steps), rtol=1e-4)
