@@ -87,8 +87,8 @@ def train(args: argparse.Namespace, model: VAE, x: torch.Tensor, test_x: torch.T
 def draw(args: argparse.Namespace, run: Run, model: VAE, images: torch.Tensor) -> None:
     """Write the curves, held-out digits over their reconstructions, and digits from the prior."""
     with torch.no_grad():
-        again = model.ink(model.posterior(images).mean).probs
-        new = model.ink(model.prior.sample((80,))).probs
+        again = model.ink(model.posterior(images).mean).mean
+        new = model.ink(model.prior.sample((80,))).mean
     figure = canvas(13, 4)
     curves, through, fresh = figure.subplots(1, 3)
     curves.plot(run.training, label="training")

@@ -33,7 +33,6 @@ _FLOAT_BUILTINS = {
         "atanh",
         "ceil",
         "copysign",
-        "cos",
         "cosh",
         "erf",
         "erfc",
@@ -55,10 +54,8 @@ _FLOAT_BUILTINS = {
         "pow",
         "rint",
         "rsqrt",
-        "sin",
         "sinh",
         "sqrt",
-        "tan",
         "tanh",
         "trunc",
         "cbrt",
@@ -88,6 +85,7 @@ library(
     "complex",
     "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
 )
+library("trig", "sin cos tan", vector=True)
 library("lgamma", "lgamma", vector=True)
 library("gamma", "digamma trigamma polygamma zeta")
 library("igamma", "igamma igammac")

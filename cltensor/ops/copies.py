@@ -65,11 +65,19 @@ def _alias(x: Tensor) -> Tensor:
     return shape._view(x, (x.shape, x._strides, x._offset), "AliasBackward0", lambda ctx, g: g)
 
 
+def _narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    if input.ndim and dim >= input.ndim:
+        raise RuntimeError(
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false."
+        )
+    return shape.narrow(input, dim, start, length)
+
+
 _copying("alias_copy", _alias)
 _copying("as_strided_copy", shape.as_strided)
 _copying("diagonal_copy", shape.diagonal)
 _copying("expand_copy", shape.expand)
-METHODS["narrow_copy"] = _copying("narrow_copy", shape.narrow, "NarrowCopyBackward0")
+METHODS["narrow_copy"] = _copying("narrow_copy", _narrow, "NarrowCopyBackward0")
 _copying("permute_copy", shape.permute)
 _copying("select_copy", shape.select)
 _copying("slice_copy", shape.slice_dim)

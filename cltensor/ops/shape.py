@@ -377,6 +377,8 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
         *range(lead),
         *[d + lead for d, n in enumerate(shape) if n == 1 and self.shape[d + lead] != 1],
     )
+    if not shape:
+        return self.sum()
     return (self.sum(dims, True) if dims else self).reshape(shape)
 
 

@@ -15,6 +15,8 @@ from cltensor.autograd import gradcheck
 from cltensor.codegen import ctc as family
 from tests.support import close, data
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+
 TIMES, LENGTHS = [4, 3], [3, 1]
 TARGETS = [[1, 2, 2], [3, 0, 0]]
 

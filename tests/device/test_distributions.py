@@ -10,6 +10,8 @@ from support import close
 import cltensor as torch
 from cltensor import distributions as D
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+
 N = 20_000
 
 

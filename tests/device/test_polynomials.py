@@ -12,6 +12,8 @@ from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 import cltensor as ct
 from tests.support import close
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+
 X = [-1.5, -1.0, -0.6, 0.0, 0.3, 0.95, 1.0, 1.2]
 DEGREES = (0, 1, 2, 5, 6, 7, 11)
 SERIES = {

@@ -16,6 +16,8 @@ from cltensor.ops.grid_formula import composed
 from cltensor.size import Size
 from tests.support import close, data
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+
 
 def _keys(x: np.ndarray, a: float) -> np.ndarray:
     x = np.abs(x)

@@ -49,6 +49,7 @@ torch.Tensor.__radd__(1, 2)                     ## doesn't apply to a 'int' obje
 torch.cat((a, a), out=a)                        ## refer to a single memory location
 torch.take(a, k, out=a[0])                      ## refer to a single memory location
 a.narrow(0, torch.tensor([0.0]), 1)             ## start must be an 0-dim integral Tensor
+torch.narrow_copy(a, 2, 0, 1)                   ## Expected dim < static_cast<int64_t>(self_sizes.size()) to be true
 torch.take(a, k, out=k)                         ## self and out expected to have the same dtype, but got self.dtype = Float and out.dtype = Long
 torch.gather(a, 0, k, out=k)                    ## Expected out tensor to have dtype float, but got long int instead
 torch.index_select(a, 0, k[0, :1], out=k)       ## self and result must have the same scalar type

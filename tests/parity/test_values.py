@@ -544,6 +544,7 @@ torch.masked.softmax(a, 1, mask=m), torch.masked.log_softmax(a, 0, mask=m), torc
 torch.masked.cumsum(a, 1, mask=m), torch.masked.cumprod(a, -1, mask=m)
 torch.kl_div(a, p, 2), torch.hinge_embedding_loss(a, a.sign(), 1.0, 1)
 torch.clip(a, 0, 1), torch.absolute(a), torch.negative(a), torch.multiply(a, b)
+m.sum_to_size(1, 4), m[0, 0].sum_to_size(()), m[:1, :1].sum_to_size(1)
 a.to_dense(), a.to_dense(torch.float64)
 torch.take_along_dim(a, -j - 1, 1), torch.take_along_dim(a, j + 7, 0)
 torch.tensor(3.0).index_reduce(0, i[0], torch.tensor(5.0), 'mean')
