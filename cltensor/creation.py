@@ -163,7 +163,7 @@ def full(
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     dt = dtypes.scalar_dtype(fill_value) if dtype is None else _dtype(dtype, "full")
-    convert.check_value(fill_value, dt)
+    fill_value = convert.check_value(fill_value, dt)
     return _finish(filled(shape, fill_value, dt, _place(device)), requires_grad, out, "full")
 
 
@@ -223,7 +223,7 @@ def full_like(
     """Make a tensor of the input's shape filled with a number."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    convert.check_value(fill_value, input.dtype if dtype is None else dtype)
+    fill_value = convert.check_value(fill_value, input.dtype if dtype is None else dtype)
     return _finish(_alike(input, fill_value, dtype, device, memory_format), requires_grad)
 
 
@@ -400,10 +400,15 @@ def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: 
         )
         return FUNCTIONS["complex"](real, imag)
     inner = dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
+    if dt.category == 1:  # the ends are integers, the steps between them float32
+        start, end = int(start), int(end)
     step = (end - start) / (steps - 1) if steps > 1 else 0
+    if dt.category == 1:
+        step = float(np.float32(step))
     index = core.index_expression((steps,))
     args = (index, Scalar(start), Scalar(end), Scalar(step), Scalar(steps / 2), Scalar(steps - 1))
-    return core.pending(Expr(_LINEAR, inner, dt, Size((steps,)), args), dev)
+    made = dtypes.float32 if dt.category == 1 else dt
+    return core.pending(Expr(_LINEAR, inner, made, Size((steps,)), args), dev).to(dt)
 
 
 def linspace(
@@ -443,6 +448,8 @@ def logspace(
     dt, dev = _spaced_dtype(dtype, start, end, "logspace"), _place(device)
     inner = dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
     inner = inner.to_complex() if dt.is_complex else inner
+    if dt.category == 1:
+        start, end = int(start), int(end)
     exponents = _spaced(start, end, steps, inner, dev, "logspace")
     if dt.is_complex:
         t = FUNCTIONS["pow"](base, exponents).to(dt)

@@ -3,8 +3,8 @@
     python examples/char_gpt.py                 # on cltensor's default device
     python examples/char_gpt.py --torch         # the same lines on torch
 
-The text is that of the modules named below, read from where this Python keeps them; the last tenth is
-held out. The loss curves go to examples/out/char_gpt.png, a sample to the terminal.
+The text is that of the modules named below, read from where this Python keeps them; the last
+tenth is held out. The loss curves go to examples/out/char_gpt.png, a sample to the terminal.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ else:
 nn, F = torch.nn, torch.nn.functional
 
 MODULES = (
-    "argparse ast calendar configparser csv datetime difflib doctest enum fractions functools gettext "
-    "heapq inspect ipaddress mailbox optparse pathlib pdb pickle pprint random shutil statistics "
-    "string subprocess tarfile textwrap threading traceback typing unittest/case uuid zipfile"
+    "argparse ast calendar configparser csv datetime difflib doctest enum fractions functools "
+    "gettext heapq inspect ipaddress mailbox optparse pathlib pdb pickle pprint random "
+    "shutil statistics string subprocess tarfile textwrap threading traceback typing "
+    "unittest/case uuid zipfile"
 )
 
 
@@ -87,7 +88,7 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def write(self, x: torch.Tensor, count: int, temperature: float) -> torch.Tensor:
-        """Append `count` characters, each drawn from the scores. The window has one size throughout."""
+        """Append `count` characters, each drawn from the scores; windows have one size."""
         for _ in range(count):
             window = x[:, -self.context :]
             seen = window.shape[1]

@@ -1,4 +1,4 @@
-"""What the examples share besides torch: command lines, scikit-learn's digits, pictures, the table at the end."""
+"""What the examples share besides torch: options, scikit-learn's digits, pictures, a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def parser(doc: str, name: str, **numbers: Any) -> argparse.ArgumentParser:
-    """Return a parser with the options of every example, and one `--key` for each of `numbers`, its default."""
+    """Return a parser with every example's options, and a `--key` for each of `numbers`."""
     made = argparse.ArgumentParser(description=doc.splitlines()[0])
     made.add_argument("--torch", action="store_true", help="run on torch instead of cltensor")
     made.add_argument("--device", help="where the tensors live; the library's default if absent")
@@ -78,7 +78,8 @@ def report(torch: Any, args: argparse.Namespace, seconds: float, steps: int, **r
     if not args.torch:
         stats = torch.stats()
         table["kernels"] = (
-            f"{stats.launches:,} launches, {stats.builds} built, {stats.disk_hits} read from the disk cache"
+            f"{stats.launches:,} launches, {stats.builds} built, "
+            f"{stats.disk_hits} read from the disk cache"
         )
         table["peak memory"] = f"{torch.opencl.max_memory_allocated(device):,} bytes"
     per_step = f" for {steps:,} steps ({1000 * seconds / steps:.2f} ms each)" if steps else ""

@@ -3,9 +3,10 @@
     python examples/diabetes_regression.py          # on cltensor's default device
     python examples/diabetes_regression.py --torch  # the same lines on torch
 
-The 442 patients are scikit-learn's; a fifth, drawn by a seed, is held out. Least squares and ridge regression are
-fitted by L-BFGS in float64 and reach scikit-learn's predictions; the perceptron is trained by Adam for as many
-steps as scikit-learn's. Predictions go to examples/out/diabetes_regression.png.
+The 442 patients are scikit-learn's; a fifth, drawn by a seed, is held out. Least squares and ridge
+regression are fitted by L-BFGS in float64 and reach scikit-learn's predictions; the perceptron is
+trained by Adam for as many epochs as scikit-learn's. Predictions go to
+examples/out/diabetes_regression.png.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ ALPHA = 20.0  # the weight of ridge regression's penalty
 
 
 def split(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
-    """Return measurements and progressions for training, then the held-out fifth; then the unit of the latter.
+    """Return measurements and progressions for training, the held-out fifth, the progressions' unit.
 
-    What the training patients have is scaled to mean 0 and variance 1, what the others have by the same numbers.
+    Training columns are scaled to mean 0 and variance 1, the held-out ones by the same numbers.
     """
     found = load_diabetes(scaled=False)
     order = np.random.default_rng(seed).permutation(len(found.target))

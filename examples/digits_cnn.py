@@ -4,8 +4,8 @@
     python examples/digits_cnn.py --torch       # the same lines on torch
     python examples/digits_cnn.py --capture     # record a training step, then play its launches
 
-A fifth of the digits, drawn by a seed, is held out. The curves and the held-out digits that the network
-gets wrong go to examples/out/digits_cnn.png.
+A fifth of the digits, drawn by a seed, is held out. The curves and the held-out digits that the
+network gets wrong go to examples/out/digits_cnn.png.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     python examples/load_torch_checkpoint.py            # on cltensor's default device
     python examples/load_torch_checkpoint.py --torch    # the same lines on torch
 
-Where torch is installed, a child process trains the network with it and saves its state_dict; elsewhere the file kept in
-examples/data, written that way, is read. The digits are scikit-learn's; nothing of torch is imported here. What the
-network is least sure about goes to examples/out/load_torch_checkpoint.png.
+Where torch is installed, a child process trains the network with it and saves its state_dict;
+elsewhere the file kept in examples/data, written that way, is read. The digits are scikit-learn's;
+this process does not import torch. What the network is least sure about goes to
+examples/out/load_torch_checkpoint.png.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def write(path: Path, seed: int, epochs: int) -> None:
     """Train the network and save it with its seed; this part runs on torch."""
     x, y = tensors(*digits(seed)[:2])
     torch.manual_seed(seed)
+    torch.set_num_threads(1)  # its matrices are too small to share
     model = network()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for _ in range(epochs):

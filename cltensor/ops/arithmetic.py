@@ -29,8 +29,11 @@ C_NAMES = dtypes.C_NAMES | {
 }  # fmt: skip
 
 
-def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> None:
-    """Raise RuntimeError for a number the dtype cannot take, in torch's words; `name` replaces the C name of the type."""
+def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
+    """Return the number as the dtype can take it, a complex one without its zero imaginary part; RuntimeError in torch's words.
+
+    `name` replaces the C name of the type.
+    """
     fits = value.__class__ is not complex or dt.is_complex or dt.category == 0 or not value.imag
     if fits and dt.category == 1:
         if value != value or value in (math.inf, -math.inf):
@@ -52,6 +55,7 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> None:
         raise RuntimeError(
             f"value cannot be converted to type {name or C_NAMES[dt.name]} without overflow"
         )
+    return value.real if value.__class__ is complex and dt.category in (1, 2) else value
 
 
 def refuse_complex(value: Tensor, dt: dtypes.dtype) -> None:
@@ -756,7 +760,7 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
             )
         refuse_complex(value, input.dtype)
         return value.to(input.dtype)
-    check_value(value, input.dtype)
+    value = check_value(value, input.dtype)
     return (input.dtype.category == 1 and value.__class__ is float and int(value)) or (
         bool(value) if input.dtype.category == 0 else value
     )
@@ -783,6 +787,6 @@ lcm_row = Row(
     domain=(-9, 9),
 )
 ldexp = Row(
-    "ldexp", {"f": "x * exp2_whole(y)"}, args=BINARY, promote=FLOAT,
-    grad={"x": lambda g, y: g * FUNCTIONS["exp2"](y), "y": lambda g, result: g * result * math.log(2)},
+    "ldexp", {"f": "x * exp2_whole(y)", "c": "x * cexp(y * 0.6931471805599453)"}, args=BINARY, promote=FLOAT,
+    grad={"x": lambda g, y: g * FUNCTIONS["exp2"](conj(y)), "y": lambda g, result: g * conj(result) * math.log(2)},
 )  # fmt: skip

@@ -218,7 +218,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
             raise TypeError(
                 f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
             )
-        check_value(value, self.dtype)
+        value = check_value(value, self.dtype)
         expr = Expr(IDENTITY, self.dtype, self.dtype, self.shape, (Scalar(value),))
     core.write(self, expr)
     self._vc.value += 1

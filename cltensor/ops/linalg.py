@@ -167,6 +167,8 @@ def _as_one(node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]) ->
             ]
             with enable_grad():
                 result = fn(*xs)
+            if not result.requires_grad:  # of no reflector at all
+                return (None,) * len(xs)
             return grad(result, xs, g, create_graph=again, allow_unused=True)
 
         graph.record(node, inputs, value, back, saved)

@@ -25,7 +25,7 @@ from .reducing import (
     run,
     spread,
 )
-from .row import public
+from .row import FUNCTIONS, public
 
 _REAL_ONLY = "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {}"
 
@@ -210,6 +210,9 @@ def _prod_back(ctx: Any, g: Tensor) -> Tensor:
     shape = x.shape
     if not len(shape):
         return g
+    if graph.needs_grad(g, x) and x.numel():
+        others = _product_of_others(x, dims)
+        return spread(g, shape, dims, keepdim) * conj(others)
     zero = x == 0
     zeros = sum(zero, dims, True)
     # The product of the others: by division where no element is zero, of all but it where one is.
@@ -219,7 +222,18 @@ def _prod_back(ctx: Any, g: Tensor) -> Tensor:
     others = where(
         zero, where(zeros == 1, rest, 0.0), where(zeros == 0, rest / where(zero, 1.0, x), 0.0)
     )
-    return spread(g, shape, dims, keepdim) * (others.conj() if x.dtype.is_complex else others)
+    return spread(g, shape, dims, keepdim) * conj(others)
+
+
+def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """What is before each element times what is behind it: two scans, whose own gradient holds where elements are zero, too."""
+    flat, d = (x, dims[0]) if len(dims) == 1 else (x.reshape(-1), 0)
+    count = flat.shape[d] - 1
+    one = x.new_ones(flat.narrow(d, 0, 1).shape)
+    cat, tail = FUNCTIONS["cat"], flat.narrow(d, 1, count).flip(d)
+    before = cat([one, flat.narrow(d, 0, count)], d).cumprod(d)
+    behind = cat([one, tail], d).cumprod(d).flip(d)
+    return (before * behind).reshape(x.shape)
 
 
 @public()

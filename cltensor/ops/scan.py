@@ -12,11 +12,11 @@ from ..codegen.operand import Operand
 from ..dtypes import dtype
 from ..runtime import get_backend
 from . import core, return_types
-from .arithmetic import where
+from .arithmetic import conj, where
 from .core import Tensor
 from .reduce import _one_dim, refuse
 from .reducing import needs
-from .row import public, with_inplace
+from .row import FUNCTIONS, public, with_inplace
 
 
 def _run(x: Tensor, dim: int, kind: str, dt: dtype | None = None) -> Any:
@@ -59,6 +59,8 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
     if not x.ndim:
         return g
     zero = x == 0
+    if graph.needs_grad(g, x) and zero.any().item():
+        return _cumprod_back_over_zeros(x, g, dim)
     seen = zero.cumsum(dim)
     first = zero & (seen == 1)
     # Before the first zero of a row divide; at it, leave it out of the products; behind it nothing depends on x.
@@ -71,6 +73,18 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
         return where(seen == 0, before / where(zero, 1.0, x).conj(), where(first, at_zero, 0.0))
     before, at_zero = _backwards(g * ctx.result, dim), _backwards(g * without, dim)
     return where(seen == 0, before / where(zero, 1.0, x), where(first, at_zero, 0.0))
+
+
+def _cumprod_back_over_zeros(x: Tensor, g: Tensor, dim: int) -> Tensor:
+    """The gradient without a division, to be differentiated again: a matrix of the products between two positions."""
+    x, g = x.movedim(dim, -1), g.movedim(dim, -1)
+    n = x.shape[-1]
+    later = x.new_ones((n, n)).triu(1) != 0
+    between = where(later, x.unsqueeze(-2), 1.0).cumprod(-1)
+    behind = (conj(between).triu() * g.unsqueeze(-2)).sum(-1)
+    first = x.new_ones((*x.shape[:-1], 1))
+    before = FUNCTIONS["cat"]([first, x.narrow(-1, 0, n - 1)], -1).cumprod(-1)
+    return (conj(before) * behind).movedim(-1, dim)
 
 
 @public()

@@ -107,10 +107,10 @@ exp = Row(
 )
 exp2 = Row(
     "exp2",
-    {"f": "exp2(x)"},
+    {"f": "exp2(x)", "c": "cexp(x * 0.6931471805599453)"},
     promote=FLOAT,
     reference=np.exp2,
-    grad={"x": lambda g, result: g * result * math.log(2)},
+    grad={"x": lambda g, result: g * conj(result) * math.log(2)},
 )
 expm1 = Row(
     "expm1",
@@ -417,8 +417,9 @@ xlogy = Row(
     grad={"x": lambda g, x, y: where((x == 0) & (y <= 0), 0.0, g * y.log()) if not isinstance(y, float | int) else g * math.log(y), "y": lambda g, x, y: g * x / y},
 )  # fmt: skip
 logaddexp = Row(
-    "logaddexp", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 0.6931471805599453, log1p(exp(-abs(x - y))))"}, args=("input", "other"),
-    reference=np.logaddexp, inplace=False, grad={"x": lambda g, x, y: g / (1 + (y - x).exp()), "y": lambda g, x, y: g / (1 + (x - y).exp())},
+    "logaddexp", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 0.6931471805599453, log1p(exp(-abs(x - y))))",
+    "c": "where(re(x) < re(y), y, x) + where(x == y, 0.6931471805599453, clog1p(cexp(where(re(x) < re(y), x - y, y - x))))"}, args=("input", "other"),
+    reference=np.logaddexp, inplace=False, grad={"x": lambda g, x, y: g / (1 + conj((y - x).exp())), "y": lambda g, x, y: g / (1 + conj((x - y).exp()))},
 )  # fmt: skip
 logaddexp2 = Row(
     "logaddexp2", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 1, log2(1 + exp2(-abs(x - y))))"}, args=("input", "other"),

@@ -272,3 +272,12 @@ def test_every_declared_function_exists() -> None:
             x = three if header == "complex" else one
             count = 2 if header == "polynomials" else arity.get(name, 1)
             assert np.isfinite(evaluate(name, *[x] * count).real).any() or name == "zeta"
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("far", [1e9, np.inf])
+def test_a_huge_angle_leaves_its_neighbours_alone(name: str, far: float) -> None:
+    x = np.tile(np.array([far, 1e-5, 0.3, -2, 1e6, -8388607, 200], np.float32), 5)
+    with np.errstate(invalid="ignore"):
+        wanted = getattr(np, name)(x.astype(np.float64))
+    np.testing.assert_allclose(evaluate(name, x), wanted, rtol=1e-5)

@@ -258,6 +258,9 @@ def test_other_functions() -> None:
     full = torch.ormqr(packed, tau, torch.eye(4, dtype=torch.float64))
     close(full @ full.mT, np.eye(4))
     close(torch.ormqr(packed, tau, t(w), transpose=True)[:3], torch.triu(packed[:3]).tolist())
+    packed.requires_grad_()
+    linalg.householder_product(packed, tau[:0]).sum().backward()
+    assert packed.grad is None  # of no reflector, nothing depends on the matrix
 
 
 ERRORS = {

@@ -1,4 +1,4 @@
-"""A decoder-only transformer with attention written over `scaled_dot_product_attention`: learns to repeat a pattern of tokens."""
+"""A decoder-only transformer over `scaled_dot_product_attention` learns to continue a pattern."""
 
 from __future__ import annotations
 

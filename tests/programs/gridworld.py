@@ -1,4 +1,4 @@
-"""Deep Q-learning on a small grid: replay memory, a target network that follows slowly, Huber's loss, clipped gradients."""
+"""Deep Q-learning on a small grid: replay memory, a slow target network, clipped gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A word-level language model: embedding, two LSTM layers whose state goes from batch to batch, clipped gradients, plain SGD by hand."""
+"""A word-level language model: two LSTM layers, state that goes on, clipping, SGD by hand."""
 
 from __future__ import annotations
 

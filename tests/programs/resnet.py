@@ -1,4 +1,4 @@
-"""A residual network: blocks with batch norm, strides, projections on the shortcut; SGD with Nesterov's momentum and falling rates."""
+"""A residual network: batch norm, strides, projected shortcuts; SGD with falling rates."""
 
 from __future__ import annotations
 

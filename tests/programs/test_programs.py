@@ -1,4 +1,4 @@
-"""Whole programs in torch's style give the losses that torch gives; without torch, losses that fall."""
+"""Whole programs in torch's style give torch's losses; without torch, losses that fall."""
 
 from __future__ import annotations
 

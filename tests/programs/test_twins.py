@@ -1,4 +1,4 @@
-"""Twin trainings: the same weights and batches in torch and here give the same losses for 50 steps, and memory stays flat.
+"""Twin trainings: from the same weights and batches come torch's losses, and memory stays flat.
 
 The models are those of the programs in this folder, so that they share kernels.
 """

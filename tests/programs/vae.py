@@ -1,4 +1,4 @@
-"""A variational autoencoder in the usual dress: two heads, noise scaled by exp(logvar / 2), summed cross-entropy plus KL."""
+"""A variational autoencoder as usual: two heads, scaled noise, summed cross-entropy plus KL."""
 
 from __future__ import annotations
 

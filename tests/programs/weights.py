@@ -1,4 +1,4 @@
-"""Weights and batches that both libraries get from numpy: the same numbers whatever generator each has."""
+"""Weights and batches that both libraries get from numpy, whatever their own generators give."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def start(torch: Any, module: Any, seed: int = 0) -> Any:
-    """Fill a module's parameters: matrices uniform within one over the root of their inputs, scales near one."""
+    """Fill a module's parameters: matrices within 1 / sqrt(inputs), scales near one."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for name, p in module.named_parameters():
