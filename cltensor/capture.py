@@ -277,8 +277,8 @@ def capture(fn: Callable | None = None, *, warmup: int = 1) -> Any:
     """Record the launches of a function at its second call and play them from then on; a decorator too.
 
     The function gets and returns tensors (in tuples, lists, dicts); it may run autograd and optimiser steps, change tensors in
-    place and draw random numbers. Everything else about it is fixed when it is recorded: shapes, dtypes and Python values, for each
-    combination of which there is a recording of its own. `warmup` calls run as they are first, so that what is made once (an
+    place and draw random numbers. Everything else about it is fixed when it is recorded: shapes, dtypes and Python values (a learning
+    rate, unless it is a tensor); for each combination of the arguments' there is a recording of its own. `warmup` calls run as they are first, so that what is made once (an
     optimiser's state) exists. Results carry no history.
 
     RecordingError (a RuntimeError) when the function reads values on the host (`item`, `tolist`, `numpy`, `if tensor:`), writes to an

@@ -406,7 +406,14 @@ def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: 
     if dt.category == 1:
         step = float(np.float32(step))
     index = core.index_expression((steps,))
-    args = (index, Scalar(start), Scalar(end), Scalar(step), Scalar(steps / 2), Scalar(steps - 1))
+    args = (
+        index,
+        Scalar(start),
+        Scalar(end),
+        Scalar(step),
+        Scalar(max(steps // 2, 1)),
+        Scalar(steps - 1),
+    )
     made = dtypes.float32 if dt.category == 1 else dt
     return core.pending(Expr(_LINEAR, inner, made, Size((steps,)), args), dev).to(dt)
 
@@ -448,7 +455,7 @@ def logspace(
     dt, dev = _spaced_dtype(dtype, start, end, "logspace"), _place(device)
     inner = dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
     inner = inner.to_complex() if dt.is_complex else inner
-    if dt.category == 1:
+    if dt.category == 1 and steps > 1:
         start, end = int(start), int(end)
     exponents = _spaced(start, end, steps, inner, dev, "logspace")
     if dt.is_complex:

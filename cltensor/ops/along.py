@@ -278,7 +278,9 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
 
 def _index_fill_back(ctx: Any, g: Tensor) -> tuple:
     own = g.index_fill(ctx.dim, ctx.index, 0) if ctx.needs[0] else None
-    return own, g.index_select(ctx.dim, ctx.index).sum() if ctx.needs[1] else None
+    # A position counts once however often it is filled.
+    where_filled = zeros(g, g.shape).index_fill(ctx.dim, ctx.index, 1)
+    return own, (g * where_filled).sum() if ctx.needs[1] else None
 
 
 def _index_reduce(

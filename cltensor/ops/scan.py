@@ -151,14 +151,21 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
         return g
 
     def part(share: Tensor) -> Tensor:
-        """Sums of positive or complex shares, taken in logarithms."""
+        """Sums of positive shares, taken in logarithms."""
         return ((share.log() - result).flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
 
     if x.dtype.is_complex:
-        return part(g.conj()).conj()
+        return _complex_part(g.conj(), x, result, dim).conj()
     positive, negative = where(g > 0, g, 0.0), where(g < 0, -g, 0.0)
     grad = part(positive) - part(negative)
     return where(result == -math.inf, 0.0, grad)
+
+
+def _complex_part(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
+    """As for real numbers, but zeros get a finite logarithm: differences of infinite complex numbers are not numbers."""
+    zero = g == 0
+    logs = where(zero, -1e30, where(zero, 1.0, g).log()) - result
+    return (logs.flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
 
 
 @public()
