@@ -116,7 +116,7 @@ class _Recorded:
         recording.checks = checks.RecordedLog(backend)
         versions = [t._vc.value for t in inputs]
         args, kwargs = _restore(plan, inputs)
-        backend.pool.arena, backend.recording = recording.arena, recording
+        backend.pool.arena, Recording.active = recording.arena, recording
         Generator._watch = self.watch
         try:
             result = fn(*args, **kwargs)
@@ -126,7 +126,7 @@ class _Recorded:
             outputs = [t.detach() for t in found]
             self.state = self._settle(before)
         finally:
-            backend.pool.arena = backend.recording = None
+            backend.pool.arena = Recording.active = None
             Generator._watch = None
         self.result = _restore(self.plan, outputs)
         self._refuse_written(inputs, versions)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..runtime import Recording
 from .region import max_workers
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class checking:
         backend = self.backend
         backend.lock.acquire()
         try:
-            recording = backend.recording
+            recording = Recording.active
             self.log = log = _log(backend) if recording is None else recording.checks
             if len(log.pending) >= log.slots:
                 if recording is not None:
@@ -129,7 +130,7 @@ class checking:
         try:
             if kind is None:
                 self.log.pending.append(self.describe)
-                if self.backend.info.host_shared and self.backend.recording is None:
+                if self.backend.info.host_shared and Recording.active is None:
                     self.log.examine(self.backend)
         finally:
             self.backend.lock.release()

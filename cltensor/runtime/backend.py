@@ -60,7 +60,6 @@ class Backend:
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._debug = _debug_launches()
         self.inline: InlineLane | None = None
-        self.recording: Recording | None = None
         self.unchecked = False  # a recording was played whose index checks nobody has looked at
         self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
         self.programs = ProgramCache(self)
@@ -142,8 +141,8 @@ class Backend:
             if self._debug:
                 self._launch_and_report(kernel, global_size, local_size, args, nbytes)
                 return
-            if self.recording is not None:
-                self.recording.launch(kernel, global_size, local_size, args)
+            if Recording.active is not None:
+                Recording.active.launch(self, kernel, global_size, local_size, args)
             if (
                 global_size == _ONE
                 and self.seq == self.finished
@@ -258,8 +257,8 @@ class Backend:
             return
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with self.lock:
-            if self.recording is not None:
-                self.recording.write(buffer, offset_bytes, array)
+            if Recording.active is not None:
+                Recording.active.write(buffer, offset_bytes, array)
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             host = buffer.host
@@ -287,8 +286,8 @@ class Backend:
         if nbytes == 0:
             return np.empty(0, np.uint8)
         with self.lock:
-            if self.recording is not None:
-                self.recording.refuse("reads values")
+            if Recording.active is not None:
+                Recording.active.refuse("reads values")
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             if buffer.seq > self.finished:
@@ -314,8 +313,8 @@ class Backend:
                 self.copy(src, src_off, between, 0, nbytes)
                 self.copy(between, 0, dst, dst_off, nbytes)
                 return
-            if self.recording is not None:
-                self.recording.copy(src, src_off, dst, dst_off, nbytes)
+            if Recording.active is not None:
+                Recording.active.copy(src, src_off, dst, dst_off, nbytes)
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             self.seq = src.seq = dst.seq = self.seq + 1
@@ -333,8 +332,8 @@ class Backend:
         host = buffer.host
         if host is None:
             raise RuntimeError(f"the memory of {self.device} is not visible to the host")
-        if self.recording is not None:
-            self.recording.refuse("reads values")
+        if Recording.active is not None:
+            Recording.active.refuse("reads values")
         if buffer.seq > self.finished:
             self.finish()
         return host

@@ -1,7 +1,7 @@
 """What a recording remembers of a backend's work, and how it is played again.
 
-While `Backend.recording` is set, every launch and copy is noted as it happens; reading values on the host is refused. Memory
-given out meanwhile comes from the recording's own arena: reused within the recording, never by anybody else, so that the
+While there is a `Recording.active`, every launch and copy of its backend is noted as it happens; reading values on the host
+and the use of another backend are refused. Memory given out meanwhile comes from the recording's own arena: reused within the recording, never by anybody else, so that the
 addresses stay good for ever. Playing sets the few arguments that differ from call to call and enqueues: kernels are private
 copies whose other arguments stay set.
 
@@ -11,7 +11,7 @@ Owns the notes and their playing. Must not know tensors; capture.py says which b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class Step:
 class Recording:
     """The commands of one run of a function, in order."""
 
+    active: ClassVar[Recording | None] = None  # the one now being made, in whichever thread
+
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.steps: list[Step] = []
@@ -71,22 +73,34 @@ class Recording:
     # --- noting
 
     def launch(
-        self, kernel: Kernel, global_size: Any, local_size: Any, args: Sequence[Any]
+        self,
+        backend: Backend,
+        kernel: Kernel,
+        global_size: Any,
+        local_size: Any,
+        args: Sequence[Any],
     ) -> None:
+        self._check(backend)
         self.steps.append(Step(kernel, global_size, local_size, args))
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
+        self._check(dst.backend)
         self.steps.append(Step(None, None, None, [src, src_off, dst, dst_off, nbytes]))
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
         """Host data are constants: kept in memory of their own and copied from there."""
-        recording, self.backend.recording = self.backend.recording, None
+        self._check(buffer.backend)
+        Recording.active = None
         try:
             kept = self.backend.alloc(data.nbytes)
             self.backend.write(kept, 0, data)
         finally:
-            self.backend.recording = recording
+            Recording.active = self
         self.copy(kept, 0, buffer, offset, data.nbytes)
+
+    def _check(self, backend: Backend) -> None:
+        if backend is not self.backend:
+            self.refuse(f"uses {backend.device} beside {self.backend.device}")
 
     def refuse(self, what: str) -> NoReturn:
         raise RecordingError(

@@ -122,7 +122,7 @@ def test_sizes_around_vectors_and_chunks() -> None:
     gs = [torch.arange(n).float() for n in sizes]
     multi.apply(STEP, [ps, gs], {"w": 2.0})
     for i, (p, n) in enumerate(zip(ps, sizes, strict=True)):
-        assert np.array_equal(p.numpy(), i - 2.0 * np.arange(n, dtype=np.float32))
+        assert np.array_equal(p.cpu().numpy(), i - 2.0 * np.arange(n, dtype=np.float32))
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
