@@ -35,6 +35,9 @@ MAX_HELD = 1 << 30
 MAX_RECOMPUTE = (
     4  # a broadcast expression of at most this many light nodes is recomputed per element
 )
+GRAIN = (
+    1 << 17
+)  # elements of a cheap chain that one thread is done with before a second would be awake
 TURN = 1 << 16  # elements from which on a transposed operand is copied by tiles first
 SIBLINGS = 32  # how many of the latest pending results are considered for the same kernel
 
@@ -363,7 +366,7 @@ def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: 
         name, text, types = pointwise.source(program, lanes, by_lane)
         kernel = backend.kernel(name, text, types, info.build_options)
         weight = sum(8 if node.op.heavy else 1 for node in program.nodes)
-        entry = _kernels[key] = (kernel, lanes, by_lane, max(1024, 16384 // (1 + weight // 4)))
+        entry = _kernels[key] = (kernel, lanes, by_lane, max(4096, GRAIN // (1 + weight // 2)))
     kernel, lanes, by_lane, grain = entry
     if by_lane:
         group = min(128, backend.info.max_group)
