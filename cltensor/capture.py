@@ -1,10 +1,11 @@
 """`capture`: record what a function launches once, and from then on play the launches without running its Python.
 
-Note [Capture]. Shapes, Python numbers and branches are what they were when the function was recorded; tensors given as
-arguments, tensors the function reads and changes in place (parameters, statistics, moments) and random numbers are those of
-the call. Memory: arguments and results are rebound at each play; what existed before the recording keeps its buffer, into
-which the recording's last copy puts what an in-place operation may have put elsewhere; everything between lives in the
-recording's arena (runtime/recording.py).
+Note [Capture]. Shapes, Python numbers and branches are what they were when the function was recorded;
+tensors given as arguments, tensors the function reads and changes in place (parameters, statistics,
+moments) and random numbers are those of the call. Memory: arguments and results are rebound at each play;
+what existed before the recording keeps its buffer, into which the recording's last copy puts what an
+in-place operation may have put elsewhere; everything between lives in the recording's arena
+(runtime/recording.py).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from .storage import Storage
 from .tensor import Tensor
 
 MAX_RECORDINGS = 8
+MAX_COUNTED = 64  # signatures whose warm-up calls are counted
 
 
 def _flatten(value: Any, found: list[Tensor]) -> Any:
@@ -125,6 +127,9 @@ class _Recorded:
             self.plan = _flatten(result, found)
             outputs = [t.detach() for t in found]
             self.state = self._settle(before)
+        except BaseException:
+            backend.pool.close(recording.arena)
+            raise
         finally:
             backend.pool.arena = Recording.active = None
             Generator._watch = None
@@ -258,8 +263,11 @@ class Captured:
         recorded = self._recorded.get(key)
         if recorded is not None:
             return recorded.play(inputs)
-        calls = self._calls[key] = self._calls.get(key, 0) + 1
+        calls = self._calls.pop(key, 0) + 1
         if calls <= self._warmup:
+            self._calls[key] = calls
+            if len(self._calls) > MAX_COUNTED:
+                self._calls.pop(next(iter(self._calls)))
             args, kwargs = _restore(plan, inputs)
             return self._fn(*args, **kwargs)
         if len(self._recorded) >= MAX_RECORDINGS:
@@ -276,13 +284,15 @@ class Captured:
 def capture(fn: Callable | None = None, *, warmup: int = 1) -> Any:
     """Record the launches of a function at its second call and play them from then on; a decorator too.
 
-    The function gets and returns tensors (in tuples, lists, dicts); it may run autograd and optimiser steps, change tensors in
-    place and draw random numbers. Everything else about it is fixed when it is recorded: shapes, dtypes and Python values (a learning
-    rate, unless it is a tensor); for each combination of the arguments' there is a recording of its own. `warmup` calls run as they are first, so that what is made once (an
-    optimiser's state) exists. Results carry no history.
+    The function gets and returns tensors (in tuples, lists, dicts); it may run autograd and optimiser
+    steps, change tensors in place and draw random numbers. Everything else about it is fixed when it is
+    recorded: shapes, dtypes and Python values (a learning rate, unless it is a tensor); for each
+    combination of the arguments' there is a recording of its own. `warmup` calls run as they are first, so
+    that what is made once (an optimiser's state) exists. Results carry no history.
 
-    RecordingError (a RuntimeError) when the function reads values on the host (`item`, `tolist`, `numpy`, `if tensor:`), writes to an
-    argument, or gets one that requires grad. An index out of range is reported at the next host read.
+    RecordingError (a RuntimeError) when the function reads values on the host (`item`, `tolist`, `numpy`,
+    `if tensor:`), writes to an argument, or gets one that requires grad. An index out of range is reported
+    at the next host read.
 
     >>> @cltensor.capture
     ... def double(x):

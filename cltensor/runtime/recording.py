@@ -1,8 +1,9 @@
 """What a recording remembers of a backend's work, and how it is played again.
 
-While there is a `Recording.active`, every launch and copy of its backend is noted as it happens; reading values on the host
-and the use of another backend are refused. Memory given out meanwhile comes from the recording's own arena: reused within the recording, never by anybody else, so that the
-addresses stay good for ever. Playing sets the few arguments that differ from call to call and enqueues: kernels are private
+While there is a `Recording.active`, every launch and copy of its backend is noted as it happens; reading
+values on the host and the use of another backend are refused. Memory given out meanwhile comes from the
+recording's own arena: reused within the recording, never by anybody else, so that the addresses stay good
+for ever. Playing sets the few arguments that differ from call to call and enqueues: kernels are private
 copies whose other arguments stay set.
 
 Owns the notes and their playing. Must not know tensors; capture.py says which buffers and numbers change.
@@ -65,8 +66,9 @@ class Recording:
         self.steps: list[Step] = []
         self.arena = Arena()
         self.checks: Any = None  # codegen/checks.py's log for the launches in here
-        self._inline = False
-        self._ready = False
+        self._inline = False  # whether all of it runs in the calling thread
+        self._launches = 0
+        self._used: list[Buffer] = []
         self._slots: dict[int, list[tuple[Any, int]]] = {}
         self._counters: list[tuple[Any, int, str, Counter]] = []
 
@@ -121,41 +123,37 @@ class Recording:
 
     def prepare(self, rebound: Sequence[Buffer]) -> None:
         """Give each launch its own kernel with its arguments set; `rebound` buffers change from play to play."""
-        cl = self.backend.module
-        lane = self.backend.inline
-        changing = {id(b) for b in rebound}
+        self._used = self.buffers()
         self._slots = {id(b): [] for b in rebound}
         launches = [s for s in self.steps if s.kernel is not None]
-        self._inline = (
-            lane is not None
-            and len(launches) == len(self.steps)
-            and all(s.global_size == (1,) for s in launches)
-        )
-        for step in launches:
+        self._launches = len(launches)
+        programs = self._twins(launches)
+        self._inline = programs is not None
+        if programs is None:
+            programs = [s.kernel.program.cl for s in launches if s.kernel is not None]
+        for step, program in zip(launches, programs, strict=True):
             kernel = step.kernel
             assert kernel is not None
-            program = kernel.program.cl
-            if self._inline and lane is not None:
-                twin = lane.program(kernel)
-                if twin is None:
-                    self._inline = False
-                    return self.prepare(rebound)
-                program = twin
-            step.cl = cl.Kernel(program, kernel.name)
+            step.cl = self.backend.module.Kernel(program, kernel.name)
             for i, (kind, value) in enumerate(zip(kernel.arg_types, step.args, strict=True)):
                 if kind is None:
                     step.cl.set_arg(i, value.cl)
-                    if id(value) in changing:
+                    if id(value) in self._slots:
                         self._slots[id(value)].append((step.cl, i))
                 else:
                     step.cl.set_arg(i, kind(value))
                     if isinstance(value, Counter):
                         self._counters.append((step.cl, i, kind, value))
-        self._moving = [
-            s for s in self.steps if s.kernel is None and not changing.isdisjoint(map(id, s.args))
-        ]
-        self._ready = True
-        return None
+
+    def _twins(self, launches: list[Step]) -> list[Any] | None:
+        """The programs for the inline lane when all commands can go there, else None."""
+        lane = self.backend.inline
+        if lane is None or len(launches) < len(self.steps):
+            return None
+        if any(s.global_size != (1,) for s in launches):
+            return None
+        twins = [lane.program(s.kernel) for s in launches if s.kernel is not None]
+        return None if any(t is None for t in twins) else twins
 
     def play(self, bound: dict[int, Buffer]) -> None:
         """Run the commands again; `bound` says which buffer stands for each changing one (by id)."""
@@ -168,11 +166,11 @@ class Recording:
                     kernel.set_arg(i, memory)
             for kernel, i, kind, counter in self._counters:
                 kernel.set_arg(i, kind(_wrapped(counter.read(), kind)))
-            inline = self._inline and backend.seq == backend.finished
-            lane = backend.inline
-            if self._inline and not inline:
-                backend.finish()  # the kernels are the twin device's
-            queue = lane.queue if self._inline and lane is not None else backend.queue
+            queue = backend.queue
+            if self._inline and backend.inline is not None:
+                if backend.seq != backend.finished:
+                    backend.finish()
+                queue = backend.inline.queue
             enqueue = cl.enqueue_nd_range_kernel
             for step in self.steps:
                 if step.kernel is not None:
@@ -181,7 +179,8 @@ class Recording:
                     src, a, dst, b, n = step.args
                     src, dst = bound.get(id(src), src), bound.get(id(dst), dst)
                     cl.enqueue_copy(queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b)
-            STATS.launches += len(self.steps)
+            STATS.launches += self._launches
+            STATS.copies += len(self.steps) - self._launches
             backend.seq += 1
             if self._inline:
                 queue.finish()
@@ -197,14 +196,6 @@ class Recording:
                 seen = seen or buffer.exported
             if seen:
                 backend.finish()
-
-    @property
-    def _used(self) -> list[Buffer]:
-        try:
-            return self._buffers
-        except AttributeError:
-            self._buffers = self.buffers()
-            return self._buffers
 
 
 def _wrapped(value: int, kind: Any) -> int:

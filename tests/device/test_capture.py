@@ -162,3 +162,20 @@ def test_index_errors_come_at_the_next_read() -> None:
     with pytest.raises((IndexError, RuntimeError), match="out of"):
         out.tolist()
     assert torch.equal(look_up(good), table[good])
+
+
+def test_a_failed_recording_gives_its_memory_back() -> None:
+    x = torch.randn(1 << 16)
+    device = x.device
+
+    def fails(t: Any) -> Any:
+        return (t * 2 + t.sum()).tolist()
+
+    held = []
+    for _ in range(4):
+        f = torch.capture(fails)
+        f(x)
+        with pytest.raises(RecordingError):
+            f(x)
+        held.append(torch.opencl.memory_reserved(device))
+    assert held[1] == held[-1]
