@@ -53,8 +53,10 @@ from .dtypes import (
 from .errors import OutOfMemoryError
 from .runtime import device, get_default_device, set_default_device
 from .size import Size
+from .storage import UntypedStorage
 
-from .tensor import Tensor, UntypedStorage  # isort: skip
+from .tensor import Tensor  # isort: skip
+from . import operators  # isort: skip
 from . import creation  # isort: skip
 from . import amp, cuda, legacy, linalg, nn, opencl, random, special  # isort: skip
 from .amp import GradScaler, autocast  # isort: skip
@@ -77,7 +79,30 @@ from .memory_format import (
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
 
 if _typing.TYPE_CHECKING:
-    from . import array_api, distributions, fft, func, masked, optim, signal, testing, utils
+    from . import (
+        accelerator,
+        array_api,
+        backends,
+        compiler,
+        distributed,
+        distributions,
+        fft,
+        func,
+        hub,
+        jit,
+        masked,
+        mps,
+        multiprocessing,
+        onnx,
+        optim,
+        profiler,
+        signal,
+        testing,
+        types,
+        utils,
+        version,
+        xpu,
+    )
     from ._surface import *
 from .printing import set_printoptions  # isort: skip
 from .random import (
@@ -200,6 +225,15 @@ def is_tensor(obj: object) -> _builtins.bool:
     return isinstance(obj, Tensor)
 
 
+def typename(obj: object) -> str:
+    """Return a tensor's type as torch names it ("torch.FloatTensor"), another object's type with its module."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = obj if callable(obj) and hasattr(obj, "__qualname__") else type(obj)
+    module = "" if kind.__module__ in (None, "builtins") else f"{kind.__module__}."
+    return module + kind.__qualname__
+
+
 def is_storage(obj: object) -> _builtins.bool:
     """Tell whether an object is a tensor's storage."""
     return isinstance(obj, UntypedStorage)
@@ -261,27 +295,42 @@ def are_deterministic_algorithms_enabled() -> _builtins.bool:
 
 # Loaded when first used: importing the package stays quick.
 _LATE = (
+    "accelerator",
     "array_api",
+    "backends",
+    "compiler",
+    "distributed",
     "distributions",
     "fft",
     "func",
+    "hub",
+    "jit",
     "masked",
+    "mps",
+    "multiprocessing",
+    "onnx",
     "optim",
+    "profiler",
     "signal",
     "testing",
+    "types",
     "utils",
+    "version",
+    "xpu",
 )
 
 
 if not _typing.TYPE_CHECKING:  # else every name would be there
 
     def __getattr__(name: str) -> object:
-        if name in _LATE:
-            import importlib
+        import importlib
 
+        if name in _LATE:
             return importlib.import_module(f"{__name__}.{name}")
+        if name == "vmap":
+            return importlib.import_module(f"{__name__}.func").vmap
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    return sorted({*globals(), *_LATE, "vmap"})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import time
 from typing import Any
 
 from . import opencl
@@ -112,3 +115,97 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
+
+
+class Stream:
+    """The order in which a device works; every device has one, so that all streams are the same."""
+
+    def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
+        self.device, self.priority = _name(device), priority
+
+    def synchronize(self) -> None:
+        """Wait for everything started so far."""
+        opencl.synchronize(self.device)
+
+    def query(self) -> bool:
+        """Wait, then return True."""
+        self.synchronize()
+        return True
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Do nothing: work is in order."""
+
+    def wait_event(self, event: Event) -> None:
+        """Do nothing: work is in order."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record an event, a new one if none is given."""
+        event = Event(enable_timing=True) if event is None else event
+        event.record(self)
+        return event
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class Event:
+    """A point in a device's work. `record` waits for the work before it, and notes the time."""
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        self._timing, self._time = enable_timing, math.nan
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Wait for what was started so far and note the time."""
+        opencl.synchronize(None if stream is None else stream.device)
+        self._time = time.perf_counter()
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Do nothing: work is in order."""
+
+    def query(self) -> bool:
+        """Return True: what came before `record` is done."""
+        return True
+
+    def synchronize(self) -> None:
+        """Do nothing: what came before `record` is done."""
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Return the milliseconds from this event to another; RuntimeError unless both record times."""
+        if not (self._timing and end_event._timing):
+            raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
+        if math.isnan(self._time) or math.isnan(end_event._time):
+            raise RuntimeError("Both events must be recorded before calculating elapsed time.")
+        return (end_event._time - self._time) * 1e3
+
+
+def stream(stream: Stream | None) -> contextlib.AbstractContextManager[Any]:
+    """Return a context that does nothing: a device has one stream."""
+    return contextlib.nullcontext() if stream is None else stream
+
+
+def current_stream(device: Any = None) -> Stream:
+    """Return the device's stream."""
+    return Stream(device)
+
+
+default_stream = current_stream
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Return bytes free and in all; free is what this process's pool does not hold."""
+    info = get_backend(_name(device)).info
+    return info.global_mem - opencl.memory_reserved(_name(device)), info.global_mem
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """Return the counters of the pool as lines of text."""
+    return "\n".join(f"{k:26} {v:>16,}" for k, v in opencl.memory_stats(_name(device)).items())
+
+
+def ipc_collect() -> None:
+    """Do nothing: memory is not shared between processes."""

@@ -12,25 +12,30 @@ from . import functional, parameter
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 if TYPE_CHECKING:
-    from . import init, modules, utils
+    from . import attention, common_types, init, modules, parallel, utils
     from .modules import *
+    from .parallel import DataParallel
 
 _HERE = [
     "Buffer",
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "attention",
     "functional",
     "init",
     "modules",
+    "parallel",
     "parameter",
     "utils",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("init", "modules", "utils"):
+    if name in ("attention", "common_types", "init", "modules", "parallel", "utils"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "DataParallel":
+        return importlib.import_module(f"{__name__}.parallel").DataParallel
     if name == "__all__" or not name.startswith("_"):
         classes = importlib.import_module(f"{__name__}.modules")
         if name == "__all__":

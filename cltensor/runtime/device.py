@@ -216,6 +216,16 @@ class DeviceInfo:
     driver_version: str
     is_pocl: bool
 
+    @property
+    def total_memory(self) -> int:
+        """`global_mem`, by torch's name."""
+        return self.global_mem
+
+    @property
+    def multi_processor_count(self) -> int:
+        """`compute_units`, by torch's name."""
+        return self.compute_units
+
 
 def clean(text: str) -> str:
     """Return a name as the driver gives it without padding."""

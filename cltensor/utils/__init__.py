@@ -8,7 +8,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_SUBMODULES = ("checkpoint", "data", "dlpack", "safetensors", "tensorboard")
+_SUBMODULES = (
+    "_pytree",
+    "benchmark",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "hooks",
+    "model_zoo",
+    "npz",
+    "safetensors",
+    "tensorboard",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -21,4 +32,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_SUBMODULES})
 
 
-__all__ = list(_SUBMODULES)
+__all__ = [name for name in _SUBMODULES if not name.startswith("_")]

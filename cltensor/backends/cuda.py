@@ -1,0 +1,66 @@
+"""`cltensor.backends.cuda`: switches of CUDA's libraries, kept and without effect.
+
+float32 products are computed in float32, and attention is one kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class _Matmul:
+    allow_tf32: bool = False
+    allow_fp16_reduced_precision_reduction: bool = True
+    allow_bf16_reduced_precision_reduction: bool = True
+    allow_fp16_accumulation: bool = False
+    fp32_precision: str = "none"
+
+
+matmul = _Matmul()
+_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def is_built() -> bool:
+    """Return False."""
+    return False
+
+
+def flash_sdp_enabled() -> bool:
+    """Return what `enable_flash_sdp` was told."""
+    return _sdp["flash"]
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Accepted."""
+    _sdp["flash"] = enabled
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    """Return what `enable_mem_efficient_sdp` was told."""
+    return _sdp["mem_efficient"]
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Accepted."""
+    _sdp["mem_efficient"] = enabled
+
+
+def math_sdp_enabled() -> bool:
+    """Return what `enable_math_sdp` was told."""
+    return _sdp["math"]
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Accepted."""
+    _sdp["math"] = enabled
+
+
+def cudnn_sdp_enabled() -> bool:
+    """Return what `enable_cudnn_sdp` was told."""
+    return _sdp["cudnn"]
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Accepted."""
+    _sdp["cudnn"] = enabled

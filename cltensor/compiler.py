@@ -1,0 +1,62 @@
+"""`cltensor.compiler`: what programs tell torch.compile; here nothing is compiled but kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .switches import compile
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "is_exporting",
+    "list_backends",
+    "reset",
+    "set_stance",
+]
+
+
+def disable(fn: Callable | None = None, recursive: bool = True, *, reason: Any = None) -> Any:
+    """Return the function as it is; a decorator when called without one."""
+    return (lambda f: f) if fn is None else fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Return the function as it is."""
+    return fn
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Return the function as it is."""
+    return fn
+
+
+def is_compiling() -> bool:
+    """Return False."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """Return an empty list."""
+    return []
+
+
+def reset() -> None:
+    """Do nothing: there is nothing compiled to forget."""
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Do nothing."""
+
+
+def set_stance(stance: str = "default", **options: Any) -> None:
+    """Accepted."""

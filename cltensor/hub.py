@@ -1,0 +1,113 @@
+"""`cltensor.hub`: checkpoints from the network, kept in a folder. Code is not fetched: `load` raises.
+
+The folder is `set_dir`'s, or the environment's TORCH_HOME/hub, or the platform's folder for caches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+import urllib.request
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlparse
+
+__all__ = ["download_url_to_file", "get_dir", "load", "load_state_dict_from_url", "set_dir"]
+
+_CHUNK = 1 << 17
+_HASH = re.compile(r"-([a-f0-9]*)\.")  # in a file's name, as torch's model files have it
+_dir: str | None = None
+
+
+def get_dir() -> str:
+    """Return the folder of what was fetched."""
+    if _dir is not None:
+        return _dir
+    home = os.environ.get("TORCH_HOME")
+    if home is not None:
+        return str(Path(home) / "hub")
+    import platformdirs
+
+    return str(Path(platformdirs.user_cache_dir("cltensor")) / "hub")
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    """Choose the folder."""
+    global _dir
+    _dir = os.path.expanduser(d)
+
+
+def download_url_to_file(
+    url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
+) -> None:
+    """Fetch a file; it appears under `dst` whole or not at all.
+
+    RuntimeError when its SHA-256 does not begin with `hash_prefix`. `progress` shows a bar where tqdm is installed.
+    """
+    path = Path(dst).expanduser()
+    digest = hashlib.sha256()
+    request = urllib.request.Request(url, headers={"User-Agent": "cltensor.hub"})
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file, urllib.request.urlopen(request) as source:
+            size = source.headers.get("Content-Length")
+            with _bar(int(size) if size else None, progress) as advance:
+                while block := source.read(_CHUNK):
+                    file.write(block)
+                    digest.update(block)
+                    advance(len(block))
+        found = digest.hexdigest()
+        if hash_prefix is not None and not found.startswith(hash_prefix):
+            raise RuntimeError(
+                f'invalid hash value (expected "{hash_prefix}", got "{found[: len(hash_prefix)]}")'
+            )
+        os.replace(partial, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
+
+
+@contextlib.contextmanager
+def _bar(total: int | None, wanted: bool) -> Any:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        yield lambda n: None
+        return
+    with tqdm(total=total, disable=not wanted, unit="B", unit_scale=True) as bar:
+        yield bar.update
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = True,
+) -> Any:
+    """Load a checkpoint from the network, or from `model_dir` (`get_dir()/checkpoints`) when it was fetched before.
+
+    check_hash: the name ends in a part of the file's SHA-256, which must agree. Loading is always weights-only.
+    """
+    from .serialization import load as load_file
+
+    folder = Path(model_dir) if model_dir is not None else Path(get_dir()) / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    name = file_name or os.path.basename(urlparse(url).path)
+    path = folder / name
+    if not path.exists():
+        found = _HASH.search(name) if check_hash else None
+        download_url_to_file(url, str(path), found.group(1) if found else None, progress)
+    return load_file(path, map_location=map_location, weights_only=True)
+
+
+def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """NotImplementedError: code written for torch is not fetched and run."""
+    raise NotImplementedError(
+        f"hub.load: the code of {repo_or_dir} is not fetched; define {model} with cltensor and use load_state_dict_from_url"
+    )

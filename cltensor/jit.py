@@ -1,0 +1,158 @@
+"""`cltensor.jit`: TorchScript's doors. Functions stay Python: fusion is always on, and `capture` records launches.
+
+What a program writes to please the compiler is accepted; what needs its files raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NoReturn
+
+from .nn.modules.module import Module
+
+__all__ = [
+    "Final",
+    "ScriptFunction",
+    "ScriptModule",
+    "annotate",
+    "export",
+    "freeze",
+    "fuser",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "load",
+    "optimize_for_inference",
+    "optimized_execution",
+    "save",
+    "script",
+    "script_if_tracing",
+    "script_method",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
+]
+
+ScriptModule = Module
+ScriptFunction = type(lambda: None)
+_isinstance = isinstance
+
+
+def script(obj: Any, *args: Any, **options: Any) -> Any:
+    """Return a function, class or module as it is."""
+    return obj
+
+
+def trace(func: Any = None, example_inputs: Any = None, *args: Any, **options: Any) -> Any:
+    """Run a function or module on the example, as torch does, and return it as it is.
+
+    Unlike torch's, the result still follows branches: nothing is recorded.
+    """
+    if example_inputs is None:
+        example_inputs = options.get("example_kwarg_inputs") or ()
+    if _isinstance(example_inputs, dict):
+        func(**example_inputs)
+    else:
+        func(*(example_inputs if _isinstance(example_inputs, tuple | list) else (example_inputs,)))
+    return func
+
+
+def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
+    """Run methods of a module on the examples named for them and return the module."""
+    for name, example in inputs.items():
+        trace(getattr(mod, name), example)
+    return mod
+
+
+def _same(fn: Any) -> Any:
+    """Return a function as it is."""
+    return fn
+
+
+export = interface = script_if_tracing = script_method = _same
+
+
+def ignore(drop: Any = False, **options: Any) -> Any:
+    """Return a function as it is; a decorator with or without arguments."""
+    return drop if callable(drop) else _same
+
+
+def unused(fn: Callable) -> Callable:
+    """Return a function that raises RuntimeError only where TorchScript would run it: never."""
+    return fn
+
+
+def freeze(mod: Any, *args: Any, **options: Any) -> Any:
+    """Return a module as it is; RuntimeError while it trains."""
+    if getattr(mod, "training", False):
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
+        )
+    return mod
+
+
+def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
+    """Return a module in eval mode as it is."""
+    return freeze(mod)
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """Return the value."""
+    return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Python's isinstance; of a parametrised container type its origin."""
+    targets = target_type if _isinstance(target_type, tuple) else (target_type,)
+    return _isinstance(obj, tuple(getattr(t, "__origin__", t) for t in targets))
+
+
+def is_scripting() -> bool:
+    """Return False."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Return False."""
+    return False
+
+
+@contextlib.contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Accepted."""
+    yield
+
+
+fuser = functools.partial(optimized_execution)
+
+
+def wait(future: Callable[[], Any]) -> Any:
+    """Return the value of a call made by `fork`."""
+    return future()
+
+
+def fork(func: Callable, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+    """Call a function at once; `wait` returns its value."""
+    value = func(*args, **kwargs)
+    return lambda: value
+
+
+def _no_files(what: str) -> NoReturn:
+    raise NotImplementedError(
+        f"jit.{what}: TorchScript archives are not there; save a module's state_dict() instead"
+    )
+
+
+def save(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """NotImplementedError: TorchScript archives are not there."""
+    _no_files("save")
+
+
+def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
+    """NotImplementedError: TorchScript archives are not there."""
+    _no_files("load")

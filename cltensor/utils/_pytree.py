@@ -1,0 +1,103 @@
+"""Trees of tuples, named tuples, lists and dicts: taken apart into leaves and put together again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["TreeSpec", "tree_all", "tree_any", "tree_flatten", "tree_leaves", "tree_map", "tree_map_only", "tree_unflatten"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TreeSpec:
+    """The form of a tree: a kind of container, what it needs beside its children, and their forms; a leaf has kind None."""
+
+    kind: Any
+    context: Any
+    children: tuple[TreeSpec, ...]
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves a tree of this form has."""
+        return 1 if self.kind is None else sum(c.num_leaves for c in self.children)
+
+
+_LEAF = TreeSpec(None, None, ())
+
+
+def tree_flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], TreeSpec]:
+    """Return the leaves in order and the form."""
+    leaves: list[Any] = []
+
+    def walk(node: Any) -> TreeSpec:
+        kind, context = type(node), None
+        if is_leaf is not None and is_leaf(node):
+            children = None
+        elif kind in (dict, OrderedDict, defaultdict):
+            keys = list(node)
+            context = (keys, getattr(node, "default_factory", None))
+            children = [node[k] for k in keys]
+        elif kind in (tuple, list) or (isinstance(node, tuple) and hasattr(node, "_fields")):
+            children = list(node)
+        else:
+            children = None
+        if children is None:
+            leaves.append(node)
+            return _LEAF
+        return TreeSpec(kind, context, tuple([walk(c) for c in children]))
+
+    return leaves, walk(tree)
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
+    """Put leaves into a form. ValueError when their number is another."""
+    items = list(leaves)
+    if len(items) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): `leaves` has length {len(items)} but the spec refers to a pytree "
+            f"that holds {treespec.num_leaves} items ({treespec})."
+        )
+    source = iter(items)
+
+    def build(spec: TreeSpec) -> Any:
+        if spec.kind is None:
+            return next(source)
+        children = [build(c) for c in spec.children]
+        if spec.kind in (dict, OrderedDict):
+            return spec.kind(zip(spec.context[0], children, strict=True))
+        if spec.kind is defaultdict:
+            return defaultdict(spec.context[1], zip(spec.context[0], children, strict=True))
+        return spec.kind(*children) if hasattr(spec.kind, "_fields") else spec.kind(children)
+
+    return build(treespec)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """Return the leaves in order."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:  # fmt: skip
+    """Return a tree of the function's values on the leaves, of several trees of one form side by side."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [tree_flatten(r, is_leaf)[0] for r in rests]
+    return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
+
+
+def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any) -> Any:
+    """Return the tree with the function's values in the place of leaves of a type."""
+    return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree)
+
+
+def tree_all(predicate: Callable[[Any], bool], tree: Any) -> bool:
+    """Tell whether a predicate holds for all leaves."""
+    return all(map(predicate, tree_leaves(tree)))
+
+
+def tree_any(predicate: Callable[[Any], bool], tree: Any) -> bool:
+    """Tell whether a predicate holds for a leaf."""
+    return any(map(predicate, tree_leaves(tree)))

@@ -1,0 +1,5 @@
+"""`cltensor.utils.model_zoo`: the older name of `cltensor.hub`'s loading."""
+
+from ..hub import load_state_dict_from_url as load_url
+
+__all__ = ["load_url"]

@@ -1,0 +1,98 @@
+"""`cltensor.func`: derivatives of functions, nested too, and functions mapped over a dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cltensor as torch
+from cltensor import func
+
+
+def cube(x: Any) -> Any:
+    return (x**3).sum()
+
+
+def test_gradients_nest_and_release_their_graphs() -> None:
+    x = torch.tensor([1.0, 2.0])
+    found = func.grad(cube)(x)
+    assert found.tolist() == [3.0, 12.0]
+    assert not found.requires_grad
+    second = func.grad(lambda x: func.grad(cube)(x).sum())(x)
+    assert second.tolist() == [6.0, 12.0]
+    w = torch.tensor(2.0, requires_grad=True)  # a tensor behind the function stays differentiable
+    through = func.grad(lambda x: (w * x * x).sum())(x)
+    assert torch.autograd.grad(through.sum(), w)[0].item() == 6.0
+
+
+def test_structures_aux_and_argnums() -> None:
+    params = {"w": torch.tensor([1.0, 3.0]), "b": torch.tensor(2.0)}
+
+    def loss(p: Any, x: Any) -> Any:
+        out = (p["w"] * x).sum() + p["b"]
+        return out, out.detach() * 2
+
+    found, (value, aux) = func.grad_and_value(loss, has_aux=True)(params, torch.tensor([2.0, 4.0]))
+    assert found["w"].tolist() == [2.0, 4.0]
+    assert (found["b"].item(), value.item(), aux.item()) == (1.0, 16.0, 32.0)
+    assert func.grad(torch.mul, argnums=(0, 1))(torch.tensor(2.0), torch.tensor(5.0))[1].item() == 2
+
+
+def test_jacobians() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert torch.equal(func.jacrev(torch.square)(x), torch.diag(2 * x))
+    assert torch.equal(func.jacfwd(torch.square)(x), func.jacrev(torch.square)(x))
+    assert torch.equal(func.hessian(cube)(x), torch.diag(6 * x))
+    out, pull = func.vjp(torch.sin, x)
+    assert torch.equal(out, x.sin())
+    assert torch.allclose(pull(x)[0], x * x.cos())
+    assert torch.allclose(func.jvp(torch.sin, (x,), (x,))[1], x * x.cos())
+
+
+def test_vmap() -> None:
+    a, b = torch.randn(4, 3), torch.randn(3, 4)
+    assert torch.allclose(func.vmap(torch.dot, (0, 1))(a, b), (a * b.t()).sum(1))
+    assert torch.equal(torch.vmap(lambda x: x * 2, out_dims=1)(a), a.t() * 2)
+    per_sample = func.vmap(func.grad(cube))(a)
+    assert torch.allclose(per_sample, 3 * a * a)
+    found = func.vmap(lambda d, s: d["x"] * s, ({"x": 0}, None))({"x": a}, torch.tensor(3.0))
+    assert torch.equal(found, a * 3)
+
+
+def test_refusals() -> None:
+    x = torch.randn(3)
+    with pytest.raises(RuntimeError, match="got tensor with 1 dims"):
+        func.grad(torch.sin)(x)
+    with pytest.raises(RuntimeError, match="argnum=1"):
+        func.grad(cube, argnums=1)(x)
+    with pytest.raises(ValueError, match="at least one input must be mapped"):
+        func.vmap(torch.sin, in_dims=None)(x)
+    with pytest.raises(ValueError, match="same size"):
+        func.vmap(torch.add)(x, torch.randn(4))
+
+
+def test_stacked_models() -> None:
+    models = [torch.nn.Linear(3, 2) for _ in range(3)]
+    params, _ = func.stack_module_state(models)
+    x = torch.randn(3, 5, 3)
+    found = func.vmap(lambda p, x: func.functional_call(models[0], p, (x,)))(params, x)
+    for i, model in enumerate(models):
+        assert torch.allclose(found[i], model(x[i]))
+
+
+def test_timing() -> None:
+    from cltensor.utils.benchmark import Compare, Timer
+
+    x = torch.randn(100)
+    found = Timer("x + 1", globals={"x": x}, label="add", description="here").blocked_autorange(
+        min_run_time=0.02
+    )
+    assert 0 < found.median < 1
+    assert "Median" in repr(found) or "measurement" in repr(found)
+    assert "here" in str(Compare([found]))
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    (x * 2).tolist()
+    end.record()
+    assert begin.elapsed_time(end) > 0
