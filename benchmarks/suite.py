@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import machine, measure
+from benchmarks import measure
 from benchmarks.case import Case, Kit
 
 
@@ -98,9 +98,10 @@ def run(
 ) -> dict[str, Any]:
     """Measure every case and print a line for each; a case that fails says why and is left out."""
     import cltensor
+    from cltensor.tune.peaks import peaks
 
     ours, peers = kits(device, threads)
-    peak = machine.peaks(device)
+    peak = peaks(device)
     info = cltensor.runtime.get_backend(cltensor.device(device)).info
     print(
         f"{info.name}: copy {peak['copy'] / 1e9:.1f} GB/s, multiply-add {peak['flops'] / 1e9:.0f} GFLOP/s"

@@ -129,7 +129,7 @@
       T imag = isfinite(z.y) ? 4 * sin(z.y) * cos(z.y) * exp(-2 * a) : K(0.0);                                                 \
       return (T2)(copysign(K(1.0), z.x), imag);                                                                                \
     }                                                                                                                          \
-    if (z.y == 0) return (T2)(tanh(z.x), z.y);                                                                                 \
+    if (z.y == 0) return (T2)(a > 20 ? copysign(K(1.0), z.x) : tanh(z.x), z.y);                                                \
     T t = tan(z.y), beta = K(1.0) + t * t, s = sinh(z.x), rho = sqrt(K(1.0) + s * s), d = K(1.0) + beta * s * s;               \
     return isinf(t) ? (T2)(rho / s, K(1.0) / t) : (T2)(beta * rho * s / d, t / d);                                             \
   }                                                                                                                            \

@@ -1,25 +1,7 @@
 /* Gamma and binomial numbers by rejection, and the derivative of a gamma number by its shape. An attempt is a block of the
    element's own Philox counter, so the result depends on index, seed and offset alone. Parameters arrive, and gamma numbers
    leave, as bit patterns of a float (or double), because a node's operands all have one type. */
-static inline ulong clt_draw_mix(ulong index, ulong seed, ulong offset, uint block, ulong *second) {
-  const ulong at = index + offset;
-  uint a = (uint)at, b = (uint)(at >> 32), c = block, d = 0x67616d6du, k = (uint)seed, l = (uint)(seed >> 32);
-  for (int round = 0; round < 10; round++) {
-    const ulong p = (ulong)a * 0xD2511F53u, q = (ulong)c * 0xCD9E8D57u;
-    a = (uint)(q >> 32) ^ b ^ k;
-    c = (uint)(p >> 32) ^ d ^ l;
-    b = (uint)q;
-    d = (uint)p;
-    k += 0x9E3779B9u;
-    l += 0xBB67AE85u;
-  }
-  *second = ((ulong)d << 32) | c;
-  return ((ulong)b << 32) | a;
-}
-#define CLT_DRAW_F(c) c##f
-#define CLT_DRAW_D(c) c
-#define CLT_DRAW_UNIT_F(w) (((float)(uint)((w) >> 41) + 0.5f) * 1.1920928955078125e-07f)
-#define CLT_DRAW_UNIT_D(w) (((double)((w) >> 12) + 0.5) * 2.220446049250313e-16)
+#define CLT_GAMMA_MIX(block) clt_draw_mix(index, seed, offset, 0x67616d6du, block, &v)
 
 /* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */
 #define CLT_GAMMA_DRAW(NAME, T, FROM, INTO, LEAST, UNIT, K)                                                                    \
@@ -28,18 +10,18 @@ static inline ulong clt_draw_mix(ulong index, ulong seed, ulong offset, uint blo
     ulong w, v;                                                                                                                \
     if (!(shape > 0)) return (long)INTO(shape == 0 ? (T)0 : (T)NAN);                                                           \
     if (shape < 1) {                                                                                                           \
-      w = clt_draw_mix(index, seed, offset, 0, &v);                                                                            \
+      w = CLT_GAMMA_MIX(0);                                                                                                    \
       boost = pow(UNIT(w), 1 / shape);                                                                                         \
       shape += 1;                                                                                                              \
     }                                                                                                                          \
     const T d = shape - K(0.333333333333333333), c = 1 / sqrt(9 * d);                                                          \
     T cube = 1;                                                                                                                \
     for (uint attempt = 1; attempt < 256; attempt++) {                                                                         \
-      w = clt_draw_mix(index, seed, offset, 2 * attempt, &v);                                                                  \
+      w = CLT_GAMMA_MIX(2 * attempt);                                                                                          \
       const T x = sqrt(-2 * log(UNIT(w))) * cos(K(6.28318530717958648) * UNIT(v)), y = 1 + c * x;                              \
       if (y <= 0) continue;                                                                                                    \
       cube = y * y * y;                                                                                                        \
-      w = clt_draw_mix(index, seed, offset, 2 * attempt + 1, &v);                                                              \
+      w = CLT_GAMMA_MIX(2 * attempt + 1);                                                                                      \
       const T u = UNIT(w);                                                                                                     \
       if (u < 1 - K(0.0331) * x * x * x * x || log(u) < K(0.5) * x * x + d * (1 - cube + log(cube))) break;                    \
     }                                                                                                                          \
@@ -66,7 +48,7 @@ CLT_GAMMA_DRAW(gamma_draw_long, float, CLT_FROM_F, CLT_INTO_F, FLT_MIN, CLT_DRAW
       const T scale = 1 / log1p(-p);                                                                                           \
       T at = 0;                                                                                                                \
       for (uint block = 0; block < 256; block++) {                                                                             \
-        w = clt_draw_mix(index, seed, offset, block, &v);                                                                      \
+        w = CLT_GAMMA_MIX(block);                                                                                              \
         at += ceil(log(UNIT(w)) * scale);                                                                                      \
         if (at > count) break;                                                                                                 \
         found += 1;                                                                                                            \
@@ -80,7 +62,7 @@ CLT_GAMMA_DRAW(gamma_draw_long, float, CLT_FROM_F, CLT_INTO_F, FLT_MIN, CLT_DRAW
       const T m = floor((count + 1) * p);                                                                                      \
       found = m;                                                                                                               \
       for (uint attempt = 0; attempt < 1024; attempt++) {                                                                      \
-        w = clt_draw_mix(index, seed, offset, attempt, &v);                                                                    \
+        w = CLT_GAMMA_MIX(attempt);                                                                                            \
         const T u = UNIT(w) - K(0.5), y = UNIT(v), us = K(0.5) - fabs(u), k = floor((2 * a / us + b) * u + c);                 \
         if (k < 0 || k > count) continue;                                                                                      \
         found = k;                                                                                                             \

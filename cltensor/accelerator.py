@@ -6,8 +6,10 @@ from typing import Any
 
 from . import opencl
 from .cuda import current_device as current_device_index
-from .cuda import device_count as device_count
-from .cuda import is_available
+from .cuda import (
+    device_count,  # noqa: F401 - its name here
+    is_available,
+)
 from .cuda import set_device as set_device_index  # noqa: F401 - its name here
 from .runtime import device as _device
 

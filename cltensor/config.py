@@ -33,6 +33,8 @@ class Config:
     """Which runtime "cpu" is if there are several: "pocl", "intel", part of a platform's name."""
     pool_cap: int | None = None
     """Bytes of free device memory kept for reuse. Unset: a quarter of the device's memory."""
+    tuning: str | None = None
+    """The folder of `python -m cltensor.tune`'s tables; 0 for none. Unset: the user's data folder."""
 
 
 def parse_bytes(name: str, text: str) -> int:

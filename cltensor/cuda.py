@@ -23,6 +23,14 @@ def device_count() -> int:
     return len(platforms().gpus)
 
 
+def __getattr__(name: str) -> Any:
+    if name == "nvtx":  # loaded when first used
+        from .profiler import nvtx
+
+        return nvtx
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _name(device: Any) -> _device:
     if device is None:
         return _device("cuda", current_device())

@@ -109,6 +109,8 @@ def _report_devices(found: dict[str, Any], fixes: list[str]) -> int:
                 print(f"  self-test     {test}: {outcome}")
         if result["host_shared"]:
             print("  memory        shared with the host, numpy() copies nothing")
+        if info["tuned"]:
+            print(f"  tuned         {', '.join(f'{k} {v}' for k, v in info['tuned'].items())}")
         if all(outcome == "ok" for outcome in result["tests"].values()):
             print(f"  self-test     ok ({len(result['tests'])} kernels)")
             usable += 1
@@ -201,7 +203,7 @@ def _child(what: str) -> dict[str, Any]:
 
 
 def _list() -> dict[str, Any]:
-    from .runtime import device_info, device_list
+    from .runtime import device_info, device_list, tuning
     from .runtime.backend import _resolve
     from .runtime.device import clean, lacks_linker
 
@@ -213,7 +215,8 @@ def _list() -> dict[str, Any]:
         platforms = []
     devices = {}
     for name in names:
-        info = asdict(device_info(name))
+        record = device_info(name)
+        info = asdict(record) | {"tuned": dict(tuning.load(record))}
         info["missing_linker"] = loader.linker_error() if lacks_linker(_resolve(name)[1]) else None
         devices[str(name)] = info
     counts = []

@@ -12,6 +12,7 @@ from typing import Any
 
 from .autograd import enable_grad
 from .autograd.functional import _fill, _grads
+from .nn.modules.batchnorm import _BatchNorm
 from .nn.modules.module import Module
 from .nn.utils import stateless
 from .ops.row import FUNCTIONS
@@ -26,6 +27,7 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",
@@ -50,6 +52,16 @@ def functional_call(
     if not isinstance(given, dict):
         given = _joined(given)
     return stateless.call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Make every batch norm in a module normalise by its batch alone, for `vmap` over models; returns the module, changed."""
+    for module in root.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            module.track_running_stats = False
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(module, name, None)
+    return root
 
 
 def _joined(dicts: Any) -> dict[str, Any]:

@@ -10,20 +10,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from multiprocessing import *  # noqa: F403 - torch's module has every name of Python's
 from typing import Any
 
 _context = _python.get_context("spawn")
-Process: Any = _context.Process
-Queue, SimpleQueue, JoinableQueue = _context.Queue, _context.SimpleQueue, _context.JoinableQueue
-Event, Lock, RLock, Semaphore = _context.Event, _context.Lock, _context.RLock, _context.Semaphore
-Pool, Manager, Pipe, Value, Array = (
-    _context.Pool,
-    _context.Manager,
-    _context.Pipe,
-    _context.Value,
-    _context.Array,
-)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_context, name)  # Process, Queue, Pool, Lock, ...
 
 
 class ProcessException(Exception):
@@ -73,7 +66,7 @@ class ProcessContext:
         from multiprocessing.connection import wait
 
         alive = {p.sentinel: i for i, p in enumerate(self.processes) if p.exitcode is None}
-        ended = [alive[s] for s in wait(list(alive), timeout)] if alive else []  # type: ignore[index]
+        ended = [alive[s] for s in wait(list(alive), timeout)] if alive else []
         for i in (*ended, *range(len(self.processes))):
             process = self.processes[i]
             if process.exitcode:

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from . import creation, dtypes
+from .creation.factory import factory
+from .runtime import device
 from .tensor import Tensor
 
 __all__ = ["empty_permuted", "from_file"]
 
 
+@factory
 def empty_permuted(
     size: Sequence[int],
     physical_layout: Sequence[int],
     *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    dt: dtypes.dtype | None,
+    dev: device,
 ) -> Tensor:
     """Make a tensor of undefined content, dense in memory with its dims in the order of `physical_layout`, outermost first."""
     rank = len(size)
@@ -41,9 +41,8 @@ def empty_permuted(
         if d in seen:
             raise RuntimeError("Duplicate dim not allowed")
         seen.add(d)
-    made = creation.empty([size[d] for d in physical_layout], dtype=dtype, device=device)
-    order = sorted(range(rank), key=lambda at: physical_layout[at])
-    return made.permute(order).requires_grad_(requires_grad)
+    made = creation.empty([size[d] for d in physical_layout], dtype=dt, device=dev)
+    return made.permute(sorted(range(rank), key=lambda at: physical_layout[at]))
 
 
 def from_file(

@@ -16,51 +16,16 @@ from .autograd import AutogradMixin
 from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
 from .dtypes import dtype
+from .host import host_array, shared_array, widen
 from .memory_format import layout as _layout
 from .memory_format import strided
-from .ops import arithmetic, compare, convert, core, unary
+from .ops import compare, convert, core, unary
 from .ops import row as rows
 from .ops import shape as view_ops
 from .ops.core import NUMBERS
-from .runtime import Buffer, device, get_backend
+from .runtime import device, get_backend
 from .size import Size
-from .storage import Storage
-
-
-class UntypedStorage:
-    """The memory behind a tensor, as torch's programs look at it."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self._storage.nbytes
-
-    size = __len__ = nbytes
-
-    def data_ptr(self) -> int:
-        """Address of the first byte."""
-        return self._storage.data_ptr()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other._storage is self._storage
-
-    def __hash__(self) -> int:
-        return id(self._storage)
-
-    @property
-    def _cdata(self) -> int:
-        return id(self._storage)
-
-
-class _Export:
-    """Keeps a buffer alive, and known as visible, while numpy looks at it."""
-
-    def __init__(self, buffer: Buffer, interface: dict[str, Any]) -> None:
-        self.buffer, self.__array_interface__ = buffer, interface
-        buffer.export(self)
-
+from .storage import Storage, UntypedStorage
 
 if TYPE_CHECKING:
     from ._surface import Methods
@@ -383,12 +348,12 @@ class Tensor(AutogradMixin, Methods):
         raw = self._storage.host(self._offset * size, size)
         if self.dtype.np is not None:
             return raw.view(self.dtype.np)[0].item()
-        return _widen(raw.view(np.uint16), self.dtype).reshape(-1)[0].item()
+        return widen(raw.view(np.uint16), self.dtype).reshape(-1)[0].item()
 
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers, a 0-dim tensor as a number."""
         array = host_array(self)
-        return (array if self.dtype.np is not None else _widen(array, self.dtype)).tolist()
+        return (array if self.dtype.np is not None else widen(array, self.dtype)).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """Return a numpy array on the same memory; cpu only, unless `force` allows a copy."""
@@ -404,21 +369,7 @@ class Tensor(AutogradMixin, Methods):
             )
         if self.dtype.np is None:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
-        storage = self._storage
-        buffer = storage.buffer()
-        size = self.dtype.itemsize
-        if not self.numel() or not storage.backend.info.host_shared:
-            return host_array(self).copy()
-        storage.backend.host_view(buffer)
-        storage.pinned = storage.backend.exports = True
-        interface = {
-            "data": (buffer.address + self._offset * size, False),
-            "shape": tuple(self.shape),
-            "strides": tuple(s * size for s in self._strides),
-            "typestr": self.dtype.np.str,
-            "version": 3,
-        }
-        return np.asarray(_Export(buffer, interface))
+        return shared_array(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
@@ -608,30 +559,6 @@ def _refuse_neg() -> Any:
     )
 
 
-def host_array(t: Tensor) -> np.ndarray:
-    """The elements of a tensor on the host, with its strides; a snapshot or the memory itself, never kept."""
-    size = t.dtype.itemsize
-    kind = t.dtype.np
-    pair = kind is None and size == 4
-    base = np.dtype(np.uint16) if kind is None else kind
-    full = (*t.shape, 2) if pair else tuple(t.shape)
-    if not t.numel():
-        return np.empty(full, base)
-    extent = layouts.storage_extent(tuple(t.shape), t._strides, t._offset)
-    start = t._offset * size
-    raw = t._storage.host(start, extent * size - start)
-    strides = tuple(s * size for s in t._strides)
-    return np.lib.stride_tricks.as_strided(raw.view(base), full, (*strides, 2) if pair else strides)
-
-
-def _widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
-    """Values of dtypes numpy does not have."""
-    if dt is dtypes.bfloat16:
-        return (bits.astype(np.uint32) << 16).view(np.float32)
-    halves = np.ascontiguousarray(bits).view(np.float16).astype(np.float32)
-    return np.ascontiguousarray(halves).view(np.complex64)[..., 0]
-
-
 def _rebuild(
     cls: type,
     data: bytes,
@@ -655,79 +582,5 @@ def _rebuild(
     t._requires = requires
     return t
 
-
-# ------------------------------------------------------------------------------------------- operators of rows
-
-_accepts = (Tensor, *NUMBERS, np.generic)
-
-
-def _operator(name: str, fn: Any, *, row: Any = None, reflected: bool = False) -> None:
-    """Attach an operator; `row` is called at once for what needs no checking, `fn` is the public function."""
-
-    def forward(self: Tensor, other: Any) -> Any:
-        if row is not None:
-            kind = other.__class__
-            if (kind is Tensor or kind is float or kind is int) and self.__class__ is Tensor:
-                return row(self, other)
-        if not isinstance(other, _accepts):
-            return NotImplemented
-        return fn(self, other)
-
-    def backward(self: Tensor, other: Any) -> Any:
-        if not isinstance(self, Tensor):
-            raise TypeError(
-                f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{type(self).__name__}' object"
-            )
-        if not isinstance(other, _accepts):
-            return NotImplemented
-        return fn(
-            other
-            if isinstance(other, Tensor)
-            else rows.normal(name, ("other", "self"), (other, self))[0],
-            self,
-        )
-
-    method = backward if reflected else forward
-    method.__name__ = method.__qualname__ = name
-    setattr(Tensor, name, method)
-
-
-_DIRECT = {
-    "__add__": arithmetic.add_row,
-    "__mul__": arithmetic.mul,
-    "__truediv__": arithmetic.true_divide,
-}
-_DIRECT |= {f"__{name}__": rows.ROWS[name] for name in ("eq", "ne", "lt", "le", "gt", "ge")}
-for _name, _fn in {
-    "__add__": arithmetic.add, "__sub__": arithmetic.sub, "__mul__": rows.FUNCTIONS["mul"], "__truediv__": arithmetic.div, "__floordiv__": arithmetic.floor_divide,
-    "__mod__": arithmetic.remainder, "__pow__": arithmetic.pow, "__and__": rows.FUNCTIONS["bitwise_and"], "__or__": rows.FUNCTIONS["bitwise_or"],
-    "__xor__": rows.FUNCTIONS["bitwise_xor"], "__lshift__": compare.bitwise_left_shift, "__rshift__": compare.bitwise_right_shift,
-    "__eq__": rows.FUNCTIONS["eq"], "__ne__": rows.FUNCTIONS["ne"], "__lt__": rows.FUNCTIONS["lt"], "__le__": rows.FUNCTIONS["le"],
-    "__gt__": rows.FUNCTIONS["gt"], "__ge__": rows.FUNCTIONS["ge"],
-}.items():  # fmt: skip
-    _operator(_name, _fn, row=_DIRECT.get(_name))
-for _name, _fn in {
-    "__radd__": lambda a, b: arithmetic.add(b, a), "__rsub__": lambda a, b: arithmetic.rsub(b, a), "__rmul__": lambda a, b: rows.FUNCTIONS["mul"](b, a),
-    "__rtruediv__": lambda a, b: b.reciprocal() * a, "__rfloordiv__": arithmetic.floor_divide, "__rmod__": arithmetic.remainder, "__rpow__": arithmetic.pow,
-    "__rand__": lambda a, b: rows.FUNCTIONS["bitwise_and"](b, a), "__ror__": lambda a, b: rows.FUNCTIONS["bitwise_or"](b, a),
-    "__rxor__": lambda a, b: rows.FUNCTIONS["bitwise_xor"](b, a), "__rlshift__": compare.bitwise_left_shift, "__rrshift__": compare.bitwise_right_shift,
-}.items():  # fmt: skip
-    _operator(_name, _fn, reflected=True)
-
-for _name, _fn in {
-    "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_", "__ifloordiv__": "floor_divide_", "__imod__": "remainder_",
-    "__ipow__": "pow_", "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
-}.items():  # fmt: skip
-    setattr(Tensor, _name, rows.METHODS[_fn])
-
-setattr(Tensor, "__rdiv__", Tensor.__rtruediv__)  # noqa: B010 - a name of Python 2 that torch kept
-
-for _name, _fn in rows.METHODS.items():
-    if _name not in Tensor.__dict__:
-        setattr(Tensor, _name, _fn)
-
-if "matmul" in rows.FUNCTIONS:
-    _operator("__matmul__", rows.FUNCTIONS["matmul"])
-    _operator("__rmatmul__", rows.FUNCTIONS["matmul"], reflected=True)
 
 core._Registry.tensor = Tensor

@@ -30,14 +30,14 @@ void ${fn}(${', '.join(parameters)}, __global T *dq, __global T *dk, __global T 
     const long ${name}_0, const long ${name}_1, const long ${name}_2, const long ${name}_r,
 % endfor
     const int n1, const int n2, const int tasks, const int q_parts, const int q_rows, const int k_parts, const int k_rows,
-    const int want_q, const int want_k, const int L, const int S, const int E, const int EV, const int causal, const T scale)
+    const int want_q, const int want_k, const int L, const int S, const int E, const int EV, const int bq, const int bk, const int causal, const T scale)
 {
     const int e = UP(E, ${NR}), ev = UP(EV, ${NR});
-    const long le = e + 16, lv = ev + 16, ls = ${BK} + 16;
-    __global T *queries = scratch + get_global_id(0) * slot, *slopes = queries + ${BQ} * le, *moved = slopes + ${BQ} * lv;
-    __global T *keys = moved + ${BQ} * le, *keys_turned = keys + ${BK} * le, *values = keys_turned + e * ls;
-    __global T *values_turned = values + ${BK} * lv, *scores = values_turned + ev * ls, *along = scores + ${BQ} * ls;
-    __global T *by_keys = along + ${BQ} * ls, *by_values = by_keys + ${BK} * le;
+    const long le = e + 16, lv = ev + 16, ls = bk + 16;
+    __global T *queries = scratch + get_global_id(0) * slot, *slopes = queries + bq * le, *moved = slopes + bq * lv;
+    __global T *keys = moved + bq * le, *keys_turned = keys + bk * le, *values = keys_turned + e * ls;
+    __global T *values_turned = values + bk * lv, *scores = values_turned + ev * ls, *along = scores + bq * ls;
+    __global T *by_keys = along + bq * ls, *by_values = by_keys + bk * le;
     for (int task = get_global_id(0); task < tasks; task += get_global_size(0)) {
         const long z = task / (q_parts * k_parts), z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
         const int qs = task % q_parts * q_rows, qe = min(qs + q_rows, L);
@@ -50,24 +50,24 @@ void ${fn}(${', '.join(parameters)}, __global T *dq, __global T *dk, __global T 
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};
 % endif
-        for (int k0 = ks; k0 < ke && !(causal && !want_k && k0 >= qe); k0 += ${BK}) {
-            const int n = min(S - k0, ${BK});
-            pack(kz + k0 * k_r, k_r, k_c, n, E, 1, keys, le, ${BK}, e);
-            turn(keys, le, keys_turned, ls, ${BK}, e);
-            pack(vz + k0 * v_r, v_r, v_c, n, EV, 1, values, lv, ${BK}, ev);
-            turn(values, lv, values_turned, ls, ${BK}, ev);
-            for (int r = 0; r < ${BK}; r++) {
+        for (int k0 = ks; k0 < ke && !(causal && !want_k && k0 >= qe); k0 += bk) {
+            const int n = min(S - k0, bk);
+            pack(kz + k0 * k_r, k_r, k_c, n, E, 1, keys, le, bk, e);
+            turn(keys, le, keys_turned, ls, bk, e);
+            pack(vz + k0 * v_r, v_r, v_c, n, EV, 1, values, lv, bk, ev);
+            turn(values, lv, values_turned, ls, bk, ev);
+            for (int r = 0; r < bk; r++) {
                 for (int c = 0; c < e; c += ${V}) AT(by_keys + r * le + c) = (F)(0);
                 for (int c = 0; c < ev; c += ${V}) AT(by_values + r * lv + c) = (F)(0);
             }
-            for (int r0 = qs; r0 < qe; r0 += ${BQ}) {
-                const int diag = causal ? r0 - k0 : FREE, rows = min(qe - r0, ${BQ});
-                if (diag + ${BQ} <= 0) continue;
-                pack(qz + r0 * q_r, q_r, q_c, rows, E, scale, queries, le, ${BQ}, e);
-                pack(gz + r0 * g_r, g_r, g_c, rows, EV, 1, slopes, lv, ${BQ}, ev);
-                product_set(queries, le, 1, keys_turned, ls, ${BQ}, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
-                product_set(slopes, lv, 1, values_turned, ls, ${BQ}, UP(n, ${NR}), EV, along, ls, diag, FREE, FREE);
-                for (int r = 0; r < ${BQ}; r++) {
+            for (int r0 = qs; r0 < qe; r0 += bq) {
+                const int diag = causal ? r0 - k0 : FREE, rows = min(qe - r0, bq);
+                if (diag + bq <= 0) continue;
+                pack(qz + r0 * q_r, q_r, q_c, rows, E, scale, queries, le, bq, e);
+                pack(gz + r0 * g_r, g_r, g_c, rows, EV, 1, slopes, lv, bq, ev);
+                product_set(queries, le, 1, keys_turned, ls, bq, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
+                product_set(slopes, lv, 1, values_turned, ls, bq, UP(n, ${NR}), EV, along, ls, diag, FREE, FREE);
+                for (int r = 0; r < bq; r++) {
                     __global T *s = scores + r * ls, *d = along + r * ls;
                     const int seen = r < rows ? min(n, diag + r + 1) : 0, edge = UP(max(min(n, diag + r / ${MR} * ${MR} + ${MR}), 0), ${V});
 ${tiles.masked('r0 + r')}\
@@ -83,7 +83,7 @@ ${tiles.masked('r0 + r')}\
                     product_add(along, 1, ls, queries, le, UP(n, ${MR}), e, rows, by_keys, le, FREE, FREE, diag);
                 }
                 if (want_q) {
-                    product_set(along, ls, 1, keys, le, ${BQ}, e, n, moved, le, FREE, diag, FREE);
+                    product_set(along, ls, 1, keys, le, bq, e, n, moved, le, FREE, diag, FREE);
                     unpack(moved, le, rows, E, scale, k0 == 0, dqz + r0 * dq_r, dq_r);
                 }
             }

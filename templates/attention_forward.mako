@@ -14,16 +14,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __global T *scratch, const long slot,
     const long out_0, const long out_1, const long out_2, const long out_r,
     const int n1, const int n2, const int tasks, const int parts, const int part_rows,
-    const int L, const int S, const int E, const int EV, const int causal, const T scale)
+    const int L, const int S, const int E, const int EV, const int bq, const int bk, const int causal, const T scale)
 {
     const int e = UP(E, ${NR}), ev = UP(EV, ${NR});
-    const long le = e + 16, lv = ev + 16, ls = ${BK} + 16;
+    const long le = e + 16, lv = ev + 16, ls = bk + 16;
     __global T *queries = scratch + get_global_id(0) * slot, *found = queries + part_rows * le;
     __global T *tops = found + part_rows * lv, *sums = tops + part_rows, *by = sums + part_rows * ${V};
-    __global T *keys = by + ${BQ}, *turned = keys + ${BK} * le, *values = turned + e * ls, *scores = values + ${BK} * lv;
+    __global T *keys = by + bq, *turned = keys + bk * le, *values = turned + e * ls, *scores = values + bk * lv;
     for (int task = get_global_id(0); task < tasks; task += get_global_size(0)) {
         const long z = task / parts, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
-        const int q0 = task % parts * part_rows, rows = min(part_rows, L - q0), all = UP(rows, ${BQ});
+        const int q0 = task % parts * part_rows, rows = min(part_rows, L - q0), all = UP(rows, bq);
         __global const ${ta} *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')};
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};
@@ -34,16 +34,16 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
             AT(sums + r * ${V}) = (F)(0);
             for (int c = 0; c < ev; c += ${V}) AT(found + r * lv + c) = (F)(0);
         }
-        for (int k0 = 0; k0 < S && !(causal && k0 >= q0 + rows); k0 += ${BK}) {
-            const int n = min(S - k0, ${BK});
-            pack(kz + k0 * k_r, k_r, k_c, n, E, 1, keys, le, ${BK}, e);
-            turn(keys, le, turned, ls, ${BK}, e);
-            pack(vz + k0 * v_r, v_r, v_c, n, EV, 1, values, lv, ${BK}, ev);
-            for (int r0 = 0; r0 < rows; r0 += ${BQ}) {
+        for (int k0 = 0; k0 < S && !(causal && k0 >= q0 + rows); k0 += bk) {
+            const int n = min(S - k0, bk);
+            pack(kz + k0 * k_r, k_r, k_c, n, E, 1, keys, le, bk, e);
+            turn(keys, le, turned, ls, bk, e);
+            pack(vz + k0 * v_r, v_r, v_c, n, EV, 1, values, lv, bk, ev);
+            for (int r0 = 0; r0 < rows; r0 += bq) {
                 const int diag = causal ? q0 + r0 - k0 : FREE;
-                if (diag + ${BQ} <= 0) continue;
-                product_set(queries + r0 * le, le, 1, turned, ls, ${BQ}, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
-                for (int r = 0; r < ${BQ}; r++) {
+                if (diag + bq <= 0) continue;
+                product_set(queries + r0 * le, le, 1, turned, ls, bq, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
+                for (int r = 0; r < bq; r++) {
                     __global T *s = scores + r * ls;
                     const int seen = r0 + r < rows ? min(n, diag + r + 1) : 0, edge = UP(max(min(n, diag + r / ${MR} * ${MR} + ${MR}), 0), ${V});
 ${tiles.masked('q0 + r0 + r')}\
@@ -67,7 +67,7 @@ ${tiles.masked('q0 + r0 + r')}\
                     tops[r0 + r] = top;
                     by[r] = less.s0;
                 }
-                product_scale(scores, ls, 1, values, lv, ${BQ}, ev, n, found + r0 * lv, lv, FREE, diag, FREE, by);
+                product_scale(scores, ls, 1, values, lv, bq, ev, n, found + r0 * lv, lv, FREE, diag, FREE, by);
             }
         }
         for (int r = 0; r < rows; r++) {

@@ -2,33 +2,25 @@
 Matrix product for devices where a work-item is a thread's loop over wide vectors (work-groups of one).
 
 Work-item (x, y, z) owns columns [x*BN, x*BN+BN) and rows [y*BM, y*BM+BM) of the matrices z*per .. z*per+per-1. It walks K in
-blocks of KC; with pack_b it first copies its KC x BN block of B into local memory (cache) as panels of NR columns; then for
-every MR rows of A (copied too with pack_a) it runs the register tile of MR x NR over all panels. Numbers of a shape are
-arguments; tails of rows and columns
-compute on zeros where packed, else on rows and columns of the tile before, and are not stored.
-Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b MR NV V b_room k_room headers.
+blocks of KC and runs a register tile of MR x NR. With pack_a its BM x KC block of A is first copied into local memory (cache)
+as panels of MR rows; then every NR columns of B (copied too with pack_b) meet all panels: the columns stay in the nearest cache,
+the rows stream from the next. Without, it is the other way round: B's block is copied (with pack_b), and every MR rows meet all
+columns. Numbers of a shape are arguments; tails of rows and columns compute on zeros where packed, else on rows and columns of
+the tile before, and are not stored. With `finish` C holds sums between blocks of K only, and the last block's go through it.
+Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b MR NV V room k_room headers
+finish.
 </%doc>
 <%
 NR = NV * V
 av = f"{acc}{V}"
 import math
 stages = int(math.log2(V))
+groups = -(-MR // V)
 %>\
-% for h in headers:
-${h}
-% endfor
-// Loops that only tidy up: not worth the compiler's time.
-#define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
-// vload and vstore of many lanes make some compilers explode; an under-aligned vector type is one instruction.
-% for t, size in unaligned:
-typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
-% endfor
-% if pack_b:
-// The V x V block at p (rows of `step` elements, columns adjacent) goes transposed to q (rows of NR elements).
-static void transpose_block(__global const ${ta} *p, long step, __local ${acc} *q)
-{
+<%def name="transpose(rows, place, q, pitch)">
+{   // V numbers of each of ${rows} rows become V rows of V numbers (what is past ${rows} is junk)
 % for i in range(V):
-    ${av} r0_${i} = ${loadv(f"p + {i} * step")};
+    const ${av} r0_${i} = ${loadv(place(i)) if i < rows else f"({av})(0)"};
 % endfor
 % for s in range(stages):
 % for i in range(V // 2):
@@ -38,43 +30,88 @@ static void transpose_block(__global const ${ta} *p, long step, __local ${acc} *
 % endfor
 % endfor
 % for i in range(V):
-    *(__local ${av}_u *)(q + ${i * NR}) = r${stages}_${i};
+    *(__local ${av}_u *)(${q} + ${i * pitch}) = r${stages}_${i};
 % endfor
 }
-
-// B's kc x bn block at p becomes panels of kc rows of NR numbers; columns past bn are zero.
-static void pack_columns(__global const ${ta} *p, long sk, long sn, long kc, long bn, __local ${acc} *q)
-{
-    for (long j = 0; j < bn; j += ${NR}, q += kc * ${NR}) {
-        __global const ${ta} *pj = p + j * sn;
-        long cols = min(bn - j, (long)${NR}), k = 0;
-        if (cols == ${NR} && sn == 1) {
-            for (k = 0; k < kc; k++) {
+</%def>\
+<%def name="keep()">
+% for r in range(MR):
 % for v in range(NV):
-                *(__local ${av}_u *)(q + k * ${NR} + ${v * V}) = ${loadv(f"pj + k * sk + {v * V}")};
+                    *(__local ${av}_u *)(tile + ${(r * NV + v) * V}) = t${r}_${v};
+% endfor
+% endfor
+</%def>\
+% if finish:
+${finish.text}
+typedef ${acc}${finish.lanes} run_u __attribute__((aligned(4)));
+% endif
+#pragma OPENCL FP_CONTRACT ON
+% for h in headers:
+${h}
+% endfor
+// Loops that only tidy up: not worth the compiler's time.
+#define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
+// vload and vstore of many lanes make some compilers explode; an under-aligned vector type is one instruction.
+% for t, size in unaligned:
+typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
+% endfor
+% if pack_a:
+// A's bm x kc block at p becomes panels of kc rows of MR numbers; rows past bm are zero. `room` rows can be read at p.
+// A vector written reaches past its row: into the next one, written later, or into what is left free after each panel.
+static void pack_rows(__global const ${ta} *p, long sm, long sk, long kc, long bm, long room, __local ${acc} *q)
+{
+    const long panel = kc * ${MR} + ${V};
+    long i = 0;
+    if (sm == 1)
+        for (; i + ${4 * MR} <= bm && i + ${3 * MR + groups * V} <= room; i += ${4 * MR}, q += 4 * panel)
+            for (long k = 0; k < kc; k++) {
+% for n in range(4):
+% for g in range(groups):
+                *(__local ${av}_u *)(q + ${n} * panel + k * ${MR} + ${g * V}) = ${loadv(f"p + k * sk + i + {n * MR + g * V}")};
+% endfor
 % endfor
             }
-            continue;
-        }
-        if (sk == 1) {
-            long full = cols / ${V} * ${V};
+    for (; i < bm; i += ${MR}, q += panel) {
+        __global const ${ta} *pi = p + i * sm;
+        const long rows = min(bm - i, (long)${MR});
+        long k = 0;
+        if (rows == ${MR} && sk == 1) {
             for (; k + ${V} <= kc; k += ${V}) {
-                long n = 0;
-                for (; n < full; n += ${V})
-                    transpose_block(pj + n * sn + k, sn, q + k * ${NR} + n);
-                PLAIN
-                for (; n < ${NR}; n++)
-                    PLAIN
-                    for (long t = k; t < k + ${V}; t++)
-                        q[t * ${NR} + n] = n < cols ? ${load("pj[n * sn + t]")} : 0;
+% for g in reversed(range(groups)):
+                ${transpose(min(V, MR - g * V), lambda r, g=g: f"pi + {g * V + r} * sm + k", f"q + k * {MR} + {g * V}", MR)}
+% endfor
             }
         }
         PLAIN
         for (; k < kc; k++)
             PLAIN
-            for (long n = 0; n < ${NR}; n++)
-                q[k * ${NR} + n] = n < cols ? ${load("pj[k * sk + n * sn]")} : 0;
+            for (long r = 0; r < ${MR}; r++)
+                q[k * ${MR} + r] = r < rows ? ${load("pi[r * sm + k * sk]")} : 0;
     }
+}
+% endif
+% if pack_b:
+// B's kc x cols panel at p becomes kc rows of NR numbers; columns past cols are zero.
+static void pack_columns(__global const ${ta} *p, long sk, long sn, long kc, long cols, __local ${acc} *q)
+{
+    long k = 0;
+    if (cols == ${NR} && sn == 1) {
+        for (; k < kc; k++) {
+% for v in range(NV):
+            *(__local ${av}_u *)(q + k * ${NR} + ${v * V}) = ${loadv(f"p + k * sk + {v * V}")};
+% endfor
+        }
+    } else if (cols == ${NR} && sk == 1) {
+        for (; k + ${V} <= kc; k += ${V}) {
+            for (long n = 0; n < ${NR}; n += ${V})
+                ${transpose(V, lambda r: f"p + (n + {r}) * sn + k", f"q + k * {NR} + n", NR)}
+        }
+    }
+    PLAIN
+    for (; k < kc; k++)
+        PLAIN
+        for (long n = 0; n < ${NR}; n++)
+            q[k * ${NR} + n] = n < cols ? ${load("p[k * sk + n * sn]")} : 0;
 }
 % endif
 
@@ -84,15 +121,15 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __global ${to} *C, long coff, long scm, long scn,
     __global const ${to} *D, long doff, long sdm, long sdn, int has_bias, ${acc} alpha, ${acc} beta,
     long M, long N, long K, long BM, long BN, long KC,
-    long batches, long per, long inner, long kstep, long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1)
+    long batches, long per, long inner, long kstep, long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1${''.join(f', {p}' for p in finish.parameters) if finish else ''})
 {
 % if pack_b:
-    __local ${acc} bp[${b_room}] __attribute__((aligned(64)));
+    __local ${acc} bp[${k_room * NR if pack_a else room}] __attribute__((aligned(64)));
 % endif
 % if pack_a:
-    __local ${acc} ap[${k_room * MR}] __attribute__((aligned(64)));
+    __local ${acc} ap[${room}] __attribute__((aligned(64)));
 % endif
-    __local ${acc} tile[${MR * NR}] __attribute__((aligned(64)));
+    __local ${acc} tile[${MR * NR + NR}] __attribute__((aligned(64)));
     const long jb = get_global_id(0) * BN, ib = get_global_id(1) * BM;
     const long je = min(jb + BN, N), ie = min(ib + BM, M);
     const long zb = get_global_id(2) * per, ze = min(zb + per, batches);
@@ -104,48 +141,50 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
         const long Kz = kstep ? min(kstep, K - zi * kstep) : K;
         for (long kb = 0; kb == 0 || kb < Kz; kb += KC) {
             const long kc = min(KC, Kz - kb);
-% if pack_b:
-            pack_columns(Bz + kb * sbk + jb * sbn, sbk, sbn, kc, je - jb, bp);
-% endif
-            for (long i0 = ib; i0 < ie; i0 += ${MR}) {
-                const long rows = min(ie - i0, (long)${MR});
+            // What a tile is added to: nothing, the blocks of K before, or the bias.
+            const bool add = kb || has_bias;
+            __global const ${to} *Ez = kb ? Cz : Dz;
+            const long sem = kb ? scm : sdm, sen = kb ? scn : sdn;
+            const ${acc} gamma = kb ? 1 : beta;
 % if pack_a:
-                {
-                    __global const ${ta} *p = Az + i0 * sam + kb * sak;
-                    if (sam == 1 && rows == ${MR}) {
-                        for (long k = 0; k < kc; k++) {
-% for r in range(MR):
-                            ap[k * ${MR} + ${r}] = ${load(f"p[k * sak + {r}]")};
-% endfor
-                        }
-                    } else {
-                        PLAIN
-                        for (long r = 0; r < ${MR}; r++)
-                            PLAIN
-                            for (long k = 0; k < kc; k++)
-                                ap[k * ${MR} + r] = r < rows ? ${load("p[r * sam + k * sak]")} : 0;
-                    }
-                }
-% else:
-                const long above = max(i0 + ${MR} - M, 0L);  // rows that the tile above has done
-                __global const ${ta} *ai = Az + (i0 - above) * sam + kb * sak;
+            pack_rows(Az + ib * sam + kb * sak, sam, sak, kc, ie - ib, M - ib, ap);
 % endif
-                for (long j = jb; j < je; j += ${NR}) {
-                    long j0 = j;
+% if pack_a or pack_b:
+            for (long j = jb; j < je; j += ${NR}) {
+                const long cols = min(je - j, (long)${NR});
+% endif
 % if pack_b:
-                    __local const ${acc} *b = bp + (j - jb) * kc;
+                __local ${acc} *bj = bp${"" if pack_a else " + (j - jb) * kc"};
+                pack_columns(Bz + kb * sbk + j * sbn, sbk, sbn, kc, cols, bj);
+% endif
+% if pack_a:
+                for (long i = ib; i < ie; i += ${MR}) {
 % else:
-                    j0 = min(j, N - ${NR});
+% if pack_b:
+            }
+% endif
+            for (long i = ib; i < ie; i += ${MR}) {
+                for (long j = jb; j < je; j += ${NR}) {
+                    const long cols = min(je - j, (long)${NR});
+% endif
+                    const long rows = min(ie - i, (long)${MR});
+% if pack_a:
+                    const long i0 = i;
+                    __local const ${acc} *a = ap + (i - ib) * kc + (i - ib) / ${MR} * ${V};
+% else:
+                    const long i0 = min(i, M - ${MR});
+                    __global const ${ta} *a = Az + i0 * sam + kb * sak;
+% endif
+% if pack_b:
+                    const long j0 = j;
+                    __local const ${acc} *b = ${"bj" if pack_a else "bp + (j - jb) * kc"};
+% else:
+                    const long j0 = min(j, N - ${NR});
                     __global const ${ta} *b = Bz + kb * sbk + j0;
 % endif
 % for r in range(MR):
                     ${av} ${', '.join(f"t{r}_{v} = 0" for v in range(NV))};
 % endfor
-% if pack_a:
-                    __local const ${acc} *a = ap;
-% else:
-                    __global const ${ta} *a = ai;
-% endif
                     for (long k = 0; k < kc; k++) {
 % for v in range(NV):
 % if pack_b:
@@ -169,32 +208,72 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         a += ${MR if pack_a else "sak"};
                         b += ${NR if pack_b else "sbk"};
                     }
+                    __global ${to} *c = Cz + i0 * scm + j0 * scn;
+                    __global const ${to} *e = Ez + i0 * sem + j0 * sen;
+% if finish:
+                    if (kb + kc >= Kz) {
+                        ${keep()}
+                        PLAIN
+                        for (long r = i - i0; r < i - i0 + rows; r++) {
+                            __local ${acc} *t = tile + r * ${NR};
+                            if (j == j0 && cols == ${NR} && (!add || sen == 1)) {
+% for v in range(NV):
+                                ${av} y${v} = *(__local const ${av}_u *)(t + ${v * V}) * alpha;
+                                if (add) y${v} += gamma * ${loadv(f"e + r * sem + {v * V}", "to")};
+                                *(__local ${av}_u *)(t + ${v * V}) = y${v};
+% endfor
+                            } else {
+                                PLAIN
+                                for (long n = j - j0; n < j - j0 + cols; n++) {
+                                    ${acc} y = t[n] * alpha;
+                                    if (add) y += gamma * ${load("e[r * sem + n * sen]", "to")};
+                                    t[n] = y;
+                                }
+                            }
+                            PLAIN
+                            for (long n = 0; n < cols; n += ${finish.lanes})
+                                finish(i0 + r, j + n, (int)min(cols - n, (long)${finish.lanes}),
+                                    *(__local const run_u *)(t + (j - j0) + n), ${', '.join(finish.names)});
+                        }
+                        continue;
+                    }
+% endif
+                    if (rows == ${MR} && cols == ${NR} && scn == 1 && (!add || sen == 1)) {
+                        if (add) {
 % for r in range(MR):
 % for v in range(NV):
-                    *(__local ${av}_u *)(tile + ${(r * NV + v) * V}) = t${r}_${v};
+                            t${r}_${v} = t${r}_${v} * alpha;
+                            t${r}_${v} += gamma * ${loadv(f"e + {r} * sem + {v * V}", "to")};
+                            ${storev(f"t{r}_{v}", f"c + {r} * scm + {v * V}")};
 % endfor
 % endfor
-                    // Columns j - j0 .. cols-1 of the tile are this panel's own.
-                    const long first = j - j0, cols = min(je - j0, (long)${NR});
+                        } else {
+% for r in range(MR):
+% for v in range(NV):
+                            t${r}_${v} = t${r}_${v} * alpha;
+                            ${storev(f"t{r}_{v}", f"c + {r} * scm + {v * V}")};
+% endfor
+% endfor
+                        }
+                        continue;
+                    }
+                    ${keep()}
+                    // Of the tile only what follows row i - i0 and column j - j0 is its own.
                     PLAIN
-                    for (long r = 0; r < rows; r++) {
-                        __local const ${acc} *t = tile + ${'r' if pack_a else '(r + above)'} * ${NR};
-                        __global ${to} *c = Cz + (i0 + r) * scm + j0 * scn;
-                        __global const ${to} *d = Dz + (i0 + r) * sdm + j0 * sdn;
-                        if (first == 0 && cols == ${NR} && scn == 1 && (kb || !has_bias || sdn == 1)) {
+                    for (long r = i - i0; r < i - i0 + rows; r++) {
+                        __local const ${acc} *t = tile + r * ${NR};
+                        if (j == j0 && cols == ${NR} && scn == 1 && (!add || sen == 1)) {
 % for v in range(NV):
                             ${av} y${v} = *(__local const ${av}_u *)(t + ${v * V}) * alpha;
-                            if (kb) y${v} += ${loadv(f"c + {v * V}", "to")};
-                            else if (has_bias) y${v} += beta * ${loadv(f"d + {v * V}", "to")};
-                            ${storev(f"y{v}", f"c + {v * V}")};
+                            if (add) y${v} += gamma * ${loadv(f"e + r * sem + {v * V}", "to")};
+                            ${storev(f"y{v}", f"c + r * scm + {v * V}")};
 % endfor
                         } else {
                             PLAIN
-                            for (long n = first; n < cols; n++) {
+                            for (long n = j - j0; n < j - j0 + cols; n++) {
                                 ${acc} y = t[n] * alpha;
-                                if (kb) y += ${load("c[n * scn]", "to")};
-                                else if (has_bias) y += beta * ${load("d[n * sdn]", "to")};
-                                ${store("y", "c", "n * scn")};
+                                if (add) y += gamma * ${load("e[r * sem + n * sen]", "to")};
+                                ${store("y", "c", "r * scm + n * scn")};
                             }
                         }
                     }

@@ -2,9 +2,14 @@
 Matrix product for devices where a work-item is a lane. A work-group of G x G items makes a tile of TM x TM outputs, W x W per
 item (items interleaved, so that stores are coalesced), going through K in steps of BK kept in local memory. Neighbouring items
 read along whichever dim of an operand is adjacent in memory. Group (x, y, z) owns row tile x, column tile y and the matrices
-z, z + groups, ... Variables: fn ta to acc load store G W BK headers.
+z, z + groups, ... With `finish` nothing is stored but what that makes of the product.
+Variables: fn ta to acc load store G W BK headers finish.
 </%doc>
 <% TM = G * W %>\
+% if finish:
+${finish.text}
+% endif
+#pragma OPENCL FP_CONTRACT ON
 % for h in headers:
 ${h}
 % endfor
@@ -14,7 +19,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __global ${to} *C, long coff, long scm, long scn,
     __global const ${to} *D, long doff, long sdm, long sdn, int has_bias, ${acc} alpha, ${acc} beta,
     long M, long N, long K, long batches, long inner, long kstep,
-    long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1)
+    long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1${''.join(f', {p}' for p in finish.parameters) if finish else ''})
 {
     __local ${acc} at[${BK}][${TM + 1}], bt[${BK}][${TM + 1}];
     const int lx = get_local_id(0), ly = get_local_id(1), lane = ly * ${G} + lx;
@@ -57,7 +62,11 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                 if (i < M && j < N) {
                     ${acc} y = alpha * sum[r][c];
                     if (has_bias) y += beta * ${load("Dz[i * sdm + j * sdn]", "to")};
+% if finish:
+                    finish(i, j, 1, y, ${', '.join(finish.names)});
+% else:
                     ${store("y", "Cz", "i * scm + j * scn")};
+% endif
                 }
             }
     }

@@ -9,9 +9,25 @@ A chunk meets few slots, so each walks over all of them; the pointers of a slot 
 L = lanes
 def const(k): return '' if k < written else 'const '
 def pointers(t): return ''.join(f', __global {const(k)}{dt.cl} *p{t}_{k}' for k, (_, dt) in enumerate(operands))
-def load(dt, k): return memories[dt.code].scalar_load(f'o{k} + i') if L == 1 else f'load_{dt.code}(o{k} + i, m)'
-def store(code, k, value): return memories[code].scalar_store(f'o{k} + i', value) if L == 1 else f'store_{code}(o{k} + i, {value}, m)'
+def load(dt, k, some):
+    mem, at = memories[dt.code], f'o{k} + i'
+    return mem.scalar_load(at) if L == 1 else f'load_{dt.code}({at}, m)' if some else mem.vector_load(at)
+def store(code, k, value, some):
+    mem, at = memories[code], f'o{k} + i'
+    return mem.scalar_store(at, value) if L == 1 else f'store_{code}({at}, {value}, m)' if some else mem.vector_store(at, value)
 %>\
+## One step of the chain: ${L} elements at i, or the first m of them.
+<%def name="step(some)">\
+% for k, (operand, dt) in enumerate(operands):
+      const ${memories[dt.code].reg} ${operand}_raw = ${load(dt, k, some)};
+% endfor
+% for line in lines:
+      ${line}
+% endfor
+% for k, code, value in stores:
+      ${store(code, k, value, some)};
+% endfor
+</%def>\
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, L, needed)}\
@@ -58,22 +74,22 @@ ${pointers(t)}\
 % endfor
 % if by_lane:
     for (long i = first + get_local_id(0); i < last; i += get_local_size(0)) {
-% else:
-    for (long i = first; i < last; i += ${L}) {
-% if L > 1:
-      const int m = (int)min((long)${L}, last - i);
-% endif
-% endif
-% for k, (operand, dt) in enumerate(operands):
-      const ${memories[dt.code].reg} ${operand}_raw = ${load(dt, k)};
-% endfor
-% for line in lines:
-      ${line}
-% endfor
-% for k, code, value in stores:
-      ${store(code, k, value)};
-% endfor
+${step(False)}\
     }
+% elif L == 1:
+    for (long i = first; i < last; i++) {
+${step(False)}\
+    }
+% else:
+    long i = first;
+    for (; i + ${L} <= last; i += ${L}) {
+${step(False)}\
+    }
+    if (i < last) {
+      const int m = (int)(last - i);
+${step(True)}\
+    }
+% endif
   }
 % if flag:
   if (bad) *flag = 1.0f;

@@ -6,8 +6,10 @@ col      a work-item owns runs of outputs, vectors lie along the innermost kept 
 group    a work-group per output, a tree in local memory (GPU).
 merge    parts of outputs become outputs, sequentially; merge_group: by a work-group with the tree.
 Where outputs are few, each is cut into `parts` whose states are stored, part-major, and merged by a second launch.
+Positions of extremes along the reduced dims on a CPU are reduce_first.mako's.
 </%doc>\
 <%namespace name="lane_memory" file="lanes.mako"/>\
+<%namespace name="r" file="reduce_parts.mako"/>\
 <%
 L, U = lanes, unroll
 def reg(t): return t if L == 1 else f"{t}{L}"
@@ -16,11 +18,6 @@ def lane_ids(t): return f"({reg(t)})({', '.join(map(str, range(L)))})"
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, L)}\
-<%def name="lines(items, indent)">\
-% for item in items:
-${' ' * indent}${item}
-% endfor
-</%def>\
 ## One vector of elements at `at` goes into accumulator `acc`; `m` lanes of it count.
 <%def name="element(acc, at, m, vector='0', position='')">\
 <%
@@ -28,24 +25,22 @@ statements, values = reader.element(at, m, compute, vector)
 masked = reader.row and m != str(L) and L > 1
 %>\
       {
-${lines(statements, 8)}\
+${r.lines(statements, 8)}\
 % if masked:
         const ${reg(state.mask)} ok = ${lane_ids(state.mask)} < (${reg(state.mask)})(${m});
 % endif
-% if state.needs_index and reader.row and L > 1:
-        const ${reg(state.index)} at = (${reg(state.index)})((${state.index})(${position})) + ${lane_ids(state.index)};
-% elif state.needs_index:
+% if state.needs_index:
         const ${reg(state.index)} at = (${reg(state.index)})((${state.index})(${position}));
 % endif
-${lines(state.update(acc, values, L, 'ok' if masked else '', 'at'), 8)}\
+${r.lines(state.update(acc, values, L, 'ok' if masked else '', 'at'), 8)}\
       }
 </%def>\
 <%def name="prime(accs, at, m, vectors)">\
 % if state.prime:
 % for acc, vector in zip(accs, vectors):
       {
-${lines(reader.element(at, m, compute, vector)[0], 8)}\
-${lines(state.first(acc, ['v0']), 8)}\
+${r.lines(reader.element(at, m, compute, vector)[0], 8)}\
+${r.lines(state.first(acc, ['v0']), 8)}\
       }
 % endfor
 % endif
@@ -54,7 +49,7 @@ ${lines(state.first(acc, ['v0']), 8)}\
 % if state.block:
 ${' ' * indent}if (steps >= ${block}) {
 % for acc in accs:
-${lines(state.flush(acc, L), indent + 2)}\
+${r.lines(state.flush(acc, L), indent + 2)}\
 % endfor
 ${' ' * indent}  steps = 0;
 ${' ' * indent}}
@@ -63,29 +58,7 @@ ${' ' * indent}}
 <%def name="final_flush(accs)">\
 % if state.block:
 % for acc in accs:
-${lines(state.flush(acc, L), 4)}\
-% endfor
-% endif
-</%def>\
-## Store one output (lanes == 1) or m of them.
-<%def name="store(p, lanes, o, m, origin)">\
-% if partial:
-% for k, (text, kind) in enumerate(state.partial(p, lanes, origin)):
-% if lanes == 1:
-    q${k}[part * nout + ${o}] = ${text};
-% else:
-    { ${kind} t[${L}]; vstore${L}(${text}, 0, t); for (int k = 0; k < ${m}; k++) q${k}[part * nout + ${o} + k] = t[k]; }
-% endif
-% endfor
-% else:
-<% values = state.results(p, lanes, origin) %>\
-% for k, (name, dt) in enumerate(outputs):
-<% text = converted(*values[name], dt, lanes) %>\
-% if lanes == 1:
-    ${memories[dt.code].scalar_store(f'q{k} + {o}', text)};
-% else:
-    store_${dt.code}(q${k} + ${o}, ${text}, ${m});
-% endif
+${r.lines(state.flush(acc, L), 4)}\
 % endfor
 % endif
 </%def>\
@@ -106,15 +79,15 @@ step = U * L
   const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
   const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred), inner = m${reader.reduced_rank - 1};
   for (long o = olo; o < ohi; o++) {
-${lines(reader.kept_bases('o'), 4)}\
+${r.lines(reader.kept_bases('o'), 4)}\
 % for acc in accs:
-${lines(state.declare(acc, L), 4)}\
+${r.lines(state.declare(acc, L), 4)}\
 % endfor
     long start = rlo, row = rlo / inner, col = rlo - row * inner;
     int steps = 0;
 % if state.prime:
     if (start < rhi) {
-${lines(reader.reduced_bases('row'), 6)}\
+${r.lines(reader.reduced_bases('row'), 6)}\
       const int m = (int)min((long)${L}, min(inner - col, rhi - start));
 ${prime(accs[:1], 'col', 'm', ['0'])}\
 % for acc in accs[1:]:
@@ -123,15 +96,15 @@ ${prime(accs[:1], 'col', 'm', ['0'])}\
     }
 % endif
     while (start < rhi) {
-      const long run = min(inner - col, rhi - start), end = col + run, skew = start - col - rlo;
-${lines(reader.reduced_bases('row'), 6)}\
+      const long run = min(inner - col, rhi - start), end = col + run;
+${r.lines(reader.reduced_bases('row'), 6)}\
       long j = col;
 % if U * L > 1:
       while (j + ${step} <= end) {
         const long from = j, stop = min(end, j + (${block} - steps) * ${step});
         for (; j + ${step} <= stop; j += ${step}) {
 % for u, acc in enumerate(accs):
-${element(acc, f'j + {u * L}', str(L), '0', f'skew + j + {u * L}')}\
+${element(acc, f'j + {u * L}', str(L))}\
 % endfor
         }
         steps += (int)((j - from) / ${step});
@@ -145,7 +118,7 @@ ${flush(accs, 8)}\
 % if L > 1:
         const int m = (int)min((long)${L}, end - j);
 % endif
-${element(accs[0], 'j', 'm' if L > 1 else '1', '0', 'skew + j')}\
+${element(accs[0], 'j', 'm' if L > 1 else '1')}\
         steps++;
       }
 ${flush(accs, 6)}\
@@ -158,7 +131,7 @@ ${final_flush(accs)}\
 <% alive = list(accs) %>\
 % while len(alive) > 1:
 % for a, b in zip(alive[::2], alive[1::2]):
-${lines(state.merge(a, a, b, L), 4)}\
+${r.lines(state.merge(a, a, b, L), 4)}\
 % endfor
 <% alive = alive[::2] %>\
 % endwhile
@@ -174,21 +147,21 @@ lo, hi, p2 = f"lo{half}_", f"hi{half}_", f"h{half}_"
     const ${kind}${half if half > 1 else ''} ${lo}${field} = ${p}${field}.lo, ${hi}${field} = ${p}${field}.hi;
     ${kind}${half if half > 1 else ''} ${p2}${field};
 % endfor
-${lines(state.merge(p2, lo, hi, half), 4)}\
+${r.lines(state.merge(p2, lo, hi, half), 4)}\
 <% width, p = half, p2 %>\
 % endwhile
-${store(p, 1, 'o', '1', 'rlo')}\
+${r.store(p, 1, 'o', '1', 'rlo')}\
   }
 % elif schedule == 'col':
 <%def name="run(accs, m, vectors)">\
 % for acc in accs:
-${lines(state.declare(acc, L), 4)}\
+${r.lines(state.declare(acc, L), 4)}\
 % endfor
     long start = rlo, row = rlo / inner, col = rlo - row * inner;
     int steps = 0;
     while (start < rhi) {
       const long run = min(inner - col, rhi - start), end = col + run, skew = start - col - rlo;
-${lines(reader.reduced_bases('row'), 6)}\
+${r.lines(reader.reduced_bases('row'), 6)}\
 % if state.prime:
       if (start == rlo) {
 ${prime(accs, 'col', m, vectors)}\
@@ -217,12 +190,12 @@ ${final_flush(accs)}\
   for (long t = get_global_id(0); t < nout * parts; t += get_global_size(0)) {
     const long part = t / nout, o = t - part * nout, krow = o / kinner, kcol = o - krow * kinner;
     const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
-${lines(reader.kept_bases('krow', inner='kcol'), 4)}\
+${r.lines(reader.kept_bases('krow', inner='kcol'), 4)}\
 ${run(['s0_'], '1', ['0'])}\
-${store('s0_', 1, 'o', '1', 'rlo')}\
+${r.store('s0_', 1, 'o', '1', 'rlo')}\
   }
 % else:
-## States of up to ${unroll} vectors lie in memory (first-level cache), so that rows are read in long runs.
+## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time.
 <%
 every = (*state.fields, *state.block)
 def reg(t): return t if L == 1 else f"{t}{L}"
@@ -233,12 +206,12 @@ m = 'm' if L > 1 else '1'
   const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
   const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
 % for n, t, _ in every:
-  ${reg(t)} A_${n}[${U}];
+  ${reg(t)} A_${n}[${vectors}];
 % endfor
   for (long o = olo; o < ohi;) {
-    const long krow = o / kinner, kcol = o - krow * kinner, width = min(min(kinner - kcol, ohi - o), (long)${U * L});
-    const int vectors = (int)((width + ${L - 1}) / ${L});
-${lines(reader.kept_bases('krow', inner='kcol'), 4)}\
+    const long krow = o / kinner, kcol = o - krow * kinner, width = min(min(kinner - kcol, ohi - o), (long)${vectors * L});
+    const int vectors = (int)((width + ${L - 1}) / ${L}), full = (int)(width / ${L});
+${r.lines(reader.kept_bases('krow', inner='kcol'), 4)}\
     for (int w = 0; w < vectors; w++) {
 % for n, t, first in every:
       A_${n}[w] = (${reg(t)})(${first});
@@ -248,44 +221,48 @@ ${lines(reader.kept_bases('krow', inner='kcol'), 4)}\
     int steps = 0;
     while (start < rhi) {
       const long run = min(inner - col, rhi - start), end = col + run, skew = start - col - rlo;
-${lines(reader.reduced_bases('row'), 6)}\
+${r.lines(reader.reduced_bases('row'), 6)}\
 % if state.prime:
       if (start == rlo) {
         for (int w = 0; w < vectors; w++) {
           const int m = (int)min((long)${L}, width - w * ${L});
-${lines(fetch(), 10)}\
+${r.lines(fetch(), 10)}\
 ${prime(['s_'], 'col', m, [f'w * {L}'])}\
-${lines(keep(), 10)}\
+${r.lines(keep(), 10)}\
         }
       }
 % endif
       long j = col;
       while (j < end) {
         const long from = j, stop = min(end, j + (${block} - steps));
-        for (; j < stop; j++) {
+        for (; j < stop; j += ${U}) {
           int w = 0;
-% if L > 1:
-          const int full = (int)(width / ${L});
-          for (; w < full; w++) {
-${lines(fetch(), 12)}\
-${element('s_', 'j', str(L), f'w * {L}', 'skew + j')}\
-${lines(keep(), 12)}\
+          const int rows = (int)min((long)${U}, stop - j);
+          if (rows == ${U}) {
+            for (; w < full; w++) {
+${r.lines(fetch(), 14)}\
+% for u in range(U):
+${element('s_', f'j + {u}', str(L), f'w * {L}', f'skew + j + {u}')}\
+% endfor
+${r.lines(keep(), 14)}\
+            }
           }
-% endif
           for (; w < vectors; w++) {
             const int m = (int)min((long)${L}, width - w * ${L});
-${lines(fetch(), 12)}\
-${element('s_', 'j', m, f'w * {L}', 'skew + j')}\
-${lines(keep(), 12)}\
+${r.lines(fetch(), 12)}\
+            for (long e = j; e < j + rows; e++)
+${element('s_', 'e', m, f'w * {L}', 'skew + e')}\
+${r.lines(keep(), 12)}\
           }
         }
+        j = stop;
         steps += (int)(j - from);
 % if state.block:
         if (steps >= ${block}) {
           for (int w = 0; w < vectors; w++) {
-${lines(fetch(), 12)}\
-${lines(state.flush('s_', L), 12)}\
-${lines(keep(), 12)}\
+${r.lines(fetch(), 12)}\
+${r.lines(state.flush('s_', L), 12)}\
+${r.lines(keep(), 12)}\
           }
           steps = 0;
         }
@@ -297,11 +274,11 @@ ${lines(keep(), 12)}\
     }
     for (int w = 0; w < vectors; w++) {
       const int m = (int)min((long)${L}, width - w * ${L});
-${lines(fetch(), 6)}\
+${r.lines(fetch(), 6)}\
 % if state.block:
-${lines(state.flush('s_', L), 6)}\
+${r.lines(state.flush('s_', L), 6)}\
 % endif
-${store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
+${r.store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
     }
     o += width;
   }
@@ -318,9 +295,9 @@ ${store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
 ${read('s0_', '0')}\
     for (long part = 1; part < parts; part++) {
 ${read('s1_', 'part')}\
-${lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
+${r.lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
     }
-${store('s0_', 1, 'o', '1', '0')}\
+${r.store('s0_', 1, 'o', '1', '0')}\
   }
 % else:
 % for field, kind, _ in state.fields:
@@ -331,13 +308,13 @@ ${store('s0_', 1, 'o', '1', '0')}\
   const long groups = get_num_groups(0) / parts, part = get_group_id(0) % parts;
   const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred), inner = m${reader.reduced_rank - 1};
   for (long o = get_group_id(0) / parts; o < nout; o += groups) {
-${lines(reader.kept_bases('o'), 4)}\
-${lines(state.declare('s0_', 1), 4)}\
+${r.lines(reader.kept_bases('o'), 4)}\
+${r.lines(state.declare('s0_', 1), 4)}\
     int steps = 0;
 % if state.prime:
     if (rlo < rhi) {
       const long row = rlo / inner, col = rlo - row * inner;
-${lines(reader.reduced_bases('row'), 6)}\
+${r.lines(reader.reduced_bases('row'), 6)}\
 ${prime(['s0_'], 'col', '1', ['0'])}\
     }
 % endif
@@ -347,7 +324,7 @@ ${prime(['s0_'], 'col', '1', ['0'])}\
 % else:
       const long col = r;
 % endif
-${lines(reader.reduced_bases('row'), 6)}\
+${r.lines(reader.reduced_bases('row'), 6)}\
 ${element('s0_', 'col', '1', '0', 'r - rlo')}\
       steps++;
 ${flush(['s0_'], 6)}\
@@ -362,7 +339,7 @@ ${final_flush(['s0_'])}\
 % for k, (field, kind, first) in enumerate(state.fields):
       const ${kind} s1_${field} = p${k}[part * nout + o];
 % endfor
-${lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
+${r.lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
     }
 % endif
 % for field, kind, _ in state.fields:
@@ -374,7 +351,7 @@ ${lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
 % for field, kind, _ in state.fields:
         ${kind} a_${field} = l_${field}[lid]; const ${kind} b_${field} = l_${field}[lid + span];
 % endfor
-${lines(state.merge('a_', 'a_', 'b_', 1), 8)}\
+${r.lines(state.merge('a_', 'a_', 'b_', 1), 8)}\
 % for field, kind, _ in state.fields:
         l_${field}[lid] = a_${field};
 % endfor
@@ -385,7 +362,7 @@ ${lines(state.merge('a_', 'a_', 'b_', 1), 8)}\
 % for field, kind, _ in state.fields:
       const ${kind} f_${field} = l_${field}[0];
 % endfor
-${store('f_', 1, 'o', '1', 'rlo' if schedule == 'group' else '0')}\
+${r.store('f_', 1, 'o', '1', 'rlo' if schedule == 'group' else '0')}\
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }

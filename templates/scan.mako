@@ -3,7 +3,7 @@ Scans along one dim of rows: ${kind}. Pieces are rows, or `chunks` equal parts o
 a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
 CPU rows: a work-item walks whole pieces. CPU columns (the dim is not the last): a work-item carries ${block} neighbouring rows
 at once, so memory is read in order. GPU: a work-group scans a piece in tiles of ${lanes}, a lane an element.
-float32 sums carry a second float with what rounding lost.
+float32 sums carry a second float with what rounding lost; on a CPU 64 elements are summed between two of its steps.
 </%doc>\
 <%namespace name="w" file="walk.mako"/>\
 <%
@@ -102,13 +102,40 @@ static inline R clt_value(const S s) {
 % endif
 }
 % if pair and not gpu and not dt.is_complex:
-/* inclusive prefix of 16 lanes */
+/* inclusive prefix of 16 lanes; its last is clt_sum16, to the bit */
 static inline float16 clt_prefix16(float16 v) {
 <% lane = '0123456789abcdef' %>
 % for gap in (1, 2, 4, 8):
     v += (float16)(${", ".join(["0.0f"] * gap + [f"v.s{lane[i]}" for i in range(16 - gap)])});
 % endfor
     return v;
+}
+static inline float clt_sum16(const float16 v) {
+    const float8 a = v.even + v.odd;
+    const float4 b = a.even + a.odd;
+    const float2 c = b.even + b.odd;
+    return c.x + c.y;
+}
+% if unit:
+typedef float16 u16 __attribute__((aligned(4)));
+% endif
+static inline float16 clt_read16(__global const ${src_dt.cl} *p${'' if unit else ', const I step'}) {
+% if unit:
+    return *(__global const u16 *)p;
+% else:
+    float t[16];
+    for (int j = 0; j < 16; ++j) t[j] = clt_read(p + j * step);
+    return vload16(0, t);
+% endif
+}
+static inline void clt_write16(__global ${dt.cl} *p, const float16 v${'' if unit else ', const I step'}) {
+% if unit:
+    *(__global u16 *)p = v;
+% else:
+    float t[16];
+    vstore16(v, 0, t);
+    for (int j = 0; j < 16; ++j) clt_st_dst(p + j * step, t[j]);
+% endif
 }
 % endif
 <%def name="put(s, at_d, at_x)">
@@ -171,7 +198,7 @@ ${w.params('p', rank, names)}\
         ${w.decode('p', rank, names, 'row')}
         __global const ${src_dt.cl} *from = src + os + p_s_at;
         const I to = od + p_d_at${", xo = ox + p_x_at" if ranked else ""};
-        if (begin >= end) continue;
+        if (begin >= end${' || chunk + 1 == chunks' if totals else ''}) continue;
         S carry = clt_lift((R)0, 0);
         int carried = 0;
 % if not totals:
@@ -217,23 +244,34 @@ ${w.params('p', rank, names)}\
 % endif
 % else:
         I i = begin;
+% if pair and not dt.is_complex:
+% for vectors in (4, 1):
+        for (; i + ${16 * vectors} <= end; i += ${16 * vectors}) {
+            float whole = 0;
+% if not totals:
+            const float lost = isfinite(carry.v) ? carry.lo : 0;
+% endif
+% for at, read in ((f'i + {16 * k}', f"clt_read16(from + (i + {16 * k}) * sl{'' if unit else ', sl'})") for k in range(vectors)):
+% if totals:
+            whole += clt_sum16(${read});
+% else:
+            {
+                const float16 part = whole + clt_prefix16(${read});
+                clt_write16(dst + to + (${at}) * dl, carry.v + (lost + part)${'' if unit else ', dl'});
+                whole = part.sf;
+            }
+% endif
+% endfor
+            carry = clt_join(carry, clt_lift(whole, i));
+        }
+% endfor
+% else:
         if (!carried) {
             carry = clt_lift(clt_read(from + i * sl), i);
 % if not totals:
             ${put('carry', 'to + i * dl', 'xo + i * xl')}
 % endif
             ++i;
-        }
-% if pair and not dt.is_complex:
-        for (; i + 16 <= end; i += 16) {
-            float t[16];
-            for (int j = 0; j < 16; ++j) t[j] = clt_read(from + (i + j) * sl);
-            const float16 sums = clt_prefix16(vload16(0, t));
-% if not totals:
-            vstore16(carry.v + (isfinite(carry.v) ? carry.lo + sums : sums), 0, t);
-            for (int j = 0; j < 16; ++j) clt_st_dst(dst + to + (i + j) * dl, t[j]);
-% endif
-            carry = clt_join(carry, clt_lift(sums.sf, i));
         }
 % endif
         for (; i < end; ++i) {

@@ -9,7 +9,7 @@ from .grad_scaler import GradScaler
 from .state import PUBLIC
 
 # `cltensor.cuda` is a module, not a package: its submodule has to be known by name.
-cuda.amp = sys.modules[f"{cuda.__name__}.amp"] = cuda_names  # type: ignore[attr-defined]
+cuda.amp = sys.modules[f"{cuda.__name__}.amp"] = cuda_names
 
 SWITCHES = {fn.__name__: fn for fn in PUBLIC}  # what torch offers at its top level
 

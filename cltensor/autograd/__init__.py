@@ -62,6 +62,14 @@ class Variable(metaclass=_VariableMeta):
         return t
 
 
+def __getattr__(name: str) -> Any:
+    if name == "profiler":  # loaded when first used
+        import importlib
+
+        return importlib.import_module(f"{__name__}.profiler")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "AccumulateGrad",
     "AutogradMixin",

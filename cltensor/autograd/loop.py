@@ -195,6 +195,9 @@ def _run_node(task: Task, node: Node, grads: list[Any]) -> Any:
     return fn(node, *grads)
 
 
+_RUN_NODE = _run_node  # a profile puts another in its place
+
+
 def execute(
     roots: Sequence[tuple[Any, int]],
     grads: Sequence[Any],
@@ -265,6 +268,7 @@ def execute(
     GRAD.task = task
     GRAD.enabled = create_graph
     watch = ANOMALY.enabled
+    direct = not watch and _run_node is _RUN_NODE
     node = None
     try:
         while ready:
@@ -301,12 +305,12 @@ def execute(
                 for i, nr in catch.get(node, ()):
                     captured[i] = box[nr]
                 continue
-            if watch:
-                task.node = node
-            if extra is None and len(box) == 1 and node._fn is not None:
+            if direct and extra is None and len(box) == 1 and node._fn is not None:
                 outs = None if box[0] is None else node._fn(node, box[0])
                 given = None
             else:
+                if watch:
+                    task.node = node
                 given = tuple(box) if extra is not None and extra.post else None
                 outs = _run_node(task, node, box)
             box = None

@@ -9,7 +9,7 @@ The sums' logarithms that `forward` returns are +inf for rows that see nothing: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 INT = np.int32
 CHUNK_TILES = 8  # register tiles in a chunk of query rows
 CHUNKS = 8  # chunks of rows a task holds at most
+GRAIN = 1 << 17  # multiplications that are worth a work-item, and its slice of scratch
 PAD = 16  # numbers between rows in scratch, lest a column of a tile fall on few cache sets
 GPU_BLOCK = 16  # rows of a tile of a work-group
 GPU_WIDTH = 256  # the widest head a work-group has local memory and registers for
@@ -81,7 +82,8 @@ def forward(
     lse = Operand(
         backend.alloc(numel(shape) * wide.itemsize), wide, shape, contiguous_strides(shape)
     )
-    (_forward_cpu if cpu else _forward_gpu)(backend, q, k, v, mask, causal, scale, out, lse.buffer)
+    asked = _Attention(q, k, v, mask, causal, scale)
+    (_forward_cpu if cpu else _forward_gpu)(backend, asked, out, lse.buffer)
     return out, lse
 
 
@@ -112,12 +114,47 @@ def backward(
         _result(backend, k, wide, k.shape[-1], q.shape[:-2]),
         _result(backend, v, wide, v.shape[-1], q.shape[:-2]),
     )
-    run = _backward_cpu if cpu else _backward_gpu
-    run(backend, q, k, v, mask, g, lse, delta, causal, scale, want_q, want_k, made)
+    asked = _Attention(q, k, v, mask, causal, scale)
+    known = {"g": g, "lse": lse, "delta": delta}
+    (_backward_cpu if cpu else _backward_gpu)(backend, asked, known, want_q, want_k, made)
     return made
 
 
 # ---- what the schedules share
+
+
+class _Attention(NamedTuple):
+    """What is asked for: operands and settings, and the sizes that follow from them."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    mask: Operand | None
+    causal: bool
+    scale: float
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        return self.q.shape[:-2]
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Queries, keys, and the widths of keys and values."""
+        return self.q.shape[-2], self.v.shape[-2], self.q.shape[-1], self.v.shape[-1]
+
+    @property
+    def key(self) -> tuple[dtype, dtype | None]:
+        """What kernels differ by."""
+        return self.q.dtype, None if self.mask is None else self.mask.dtype
+
+    @property
+    def named(self) -> dict[str, Operand]:
+        named = {"q": self.q, "k": self.k, "v": self.v}
+        return named if self.mask is None else {**named, "mask": self.mask}
+
+    def kernel_name(self, kind: str) -> str:
+        of = "" if self.mask is None else f"_mask_{self.mask.dtype.code}"
+        return f"attention_{kind}_{self.q.dtype.code}{of}"
 
 
 def _result(
@@ -161,7 +198,8 @@ def _sides(
     return texts, types, args
 
 
-def _variables(q: Operand, mask: Operand | None, lanes: int) -> dict[str, Any]:
+def _variables(asked: _Attention, lanes: int) -> dict[str, Any]:
+    q, mask = asked.q, asked.mask
     acc = accumulator(q.dtype)
     found = access_variables(q.dtype, q.dtype, lanes)
     if acc == "float":
@@ -180,84 +218,69 @@ def _variables(q: Operand, mask: Operand | None, lanes: int) -> dict[str, Any]:
     return found
 
 
-def _name(kind: str, q: Operand, mask: Operand | None) -> str:
-    of = "" if mask is None else f"_mask_{mask.dtype.code}"
-    return f"attention_{kind}_{q.dtype.code}{of}"
-
-
-def _named(q: Operand, k: Operand, v: Operand, mask: Operand | None) -> dict[str, Operand]:
-    named = {"q": q, "k": k, "v": v}
-    return named if mask is None else {**named, "mask": mask}
-
-
 # ---- work-items as threads
 
 
 class _Blocks:
-    """Sizes of a tile on a device, for an accumulating type."""
+    """Sizes of a tile on a device, for an accumulating type: no more rows than there are, in whole register tiles."""
 
-    def __init__(self, backend: Backend, acc: str) -> None:
+    def __init__(self, backend: Backend, acc: str, length: int, keys: int) -> None:
         self.MR, self.V = tile(backend, acc)
-        self.BQ = self.MR * CHUNK_TILES
-        # A multiple of the register tile's rows and columns.
-        self.BK = 64 if self.MR == 8 else 96
+        self.queries = min(self.MR * CHUNK_TILES, _up(length, self.MR))
+        # A multiple of the register tile's rows and columns, or more than the keys fill of either.
+        needed = max(_up(keys, self.MR), _up(keys, 2 * self.V))
+        self.keys = min(64 if self.MR == 8 else 96, _up(needed, self.V))
 
     def width(self, n: int) -> int:
         """Return how far apart rows of n numbers lie in scratch."""
-        return ceil_div(n, 2 * self.V) * 2 * self.V + PAD
-
-    def variables(self) -> dict[str, int]:
-        return {"MR": self.MR, "BQ": self.BQ, "BK": self.BK}
+        return _up(n, 2 * self.V) + PAD
 
 
-def _scratch(backend: Backend, numbers: int, itemsize: int, tasks: int) -> tuple[Buffer, int, int]:
+def _up(n: int, step: int) -> int:
+    return ceil_div(n, step) * step
+
+
+def _scratch(
+    backend: Backend, numbers: int, itemsize: int, tasks: int, work: int
+) -> tuple[Buffer, int, int]:
     """Allocate a slice of scratch for each work-item; return it, the slice's length and the work-items."""
-    slot = ceil_div(numbers, 16) * 16
-    items = min(tasks, backend.info.compute_units * 4)
+    slot = _up(numbers, 16)
+    items = min(tasks, backend.info.compute_units * 4, ceil_div(work, GRAIN))
     return backend.alloc(items * slot * itemsize), slot, items
 
 
-def _forward_cpu(
-    backend: Backend,
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    mask: Operand | None,
-    causal: bool,
-    scale: float,
-    out: Operand,
-    lse: Buffer,
-) -> None:
-    acc = accumulator(q.dtype)
-    blocks = _Blocks(backend, acc)
-    *batch, length, width = q.shape
-    keys, depth = v.shape[-2:]
-    texts, types, args = _sides(_named(q, k, v, mask))
+def _forward_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer) -> None:
+    acc, batch = accumulator(asked.q.dtype), asked.batch
+    length, keys, width, depth = asked.sizes
+    blocks = _Blocks(backend, acc, length, keys)
+    texts, types, args = _sides(asked.named)
 
     def make() -> tuple[str, str, list[Any]]:
-        name = _name("forward", q, mask)
+        name = asked.kernel_name("forward")
         text = render(
             "attention_forward",
             fn=name,
             parameters=texts,
             products=("set", "scale"),
-            **_variables(q, mask, blocks.V),
-            **blocks.variables(),
+            MR=blocks.MR,
+            **_variables(asked, blocks.V),
         )
-        return name, text, [*types, *[None] * 3, *[LONG] * 5, *[INT] * 10, SCALARS[acc]]
+        return name, text, [*types, *[None] * 3, *[LONG] * 5, *[INT] * 12, SCALARS[acc]]
 
-    key = ("attention forward", q.dtype, None if mask is None else mask.dtype)
-    kernel = built(backend, key, make)
-    rows = _part(backend, numel(tuple(batch)), length, blocks.BQ, CHUNKS)
+    kernel = built(backend, ("attention forward", *asked.key), make)
+    batches = numel(batch)
+    rows = _part(backend, batches, length, blocks.queries, CHUNKS)
     parts = ceil_div(length, rows)
-    tasks = numel(tuple(batch)) * parts
-    le, lv, ls = blocks.width(width), blocks.width(depth), blocks.BK + PAD
-    numbers = rows * (le + lv + 1 + blocks.V) + blocks.BQ * (1 + ls)
-    numbers += blocks.BK * (le + lv) + le * ls
-    scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks)
+    tasks = batches * parts
+    le, lv, ls = blocks.width(width), blocks.width(depth), blocks.keys + PAD
+    numbers = rows * (le + lv + 1 + blocks.V) + blocks.queries * (1 + ls)
+    numbers += blocks.keys * (le + lv) + le * ls
+    work = batches * length * keys * (width + depth)
+    scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks, work)
     args += [out.buffer, lse, scratch, slot, *out.strides[:4], *batch[1:]]
-    args += [tasks, parts, rows, length, keys, width, depth, int(causal), scale]
-    backend.launch(kernel, (items,), (1,), args)
+    args += [tasks, parts, rows, length, keys, width, depth]
+    args += [blocks.queries, blocks.keys, int(asked.causal), asked.scale]
+    backend.launch(kernel, (items,), (1,), args, flops=2 * work)
 
 
 def _part(backend: Backend, batches: int, n: int, block: int, most: int) -> int:
@@ -268,57 +291,58 @@ def _part(backend: Backend, batches: int, n: int, block: int, most: int) -> int:
 
 def _backward_cpu(
     backend: Backend,
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    mask: Operand | None,
-    g: Operand,
-    lse: Operand,
-    delta: Operand,
-    causal: bool,
-    scale: float,
+    asked: _Attention,
+    known: dict[str, Operand],
     want_q: bool,
     want_k: bool,
     made: tuple[Operand, ...],
 ) -> None:
-    acc = accumulator(q.dtype)
-    blocks = _Blocks(backend, acc)
-    *batch, length, width = q.shape
-    keys, depth = v.shape[-2:]
-    named = {**_named(q, k, v, mask), "g": g, "lse": lse, "delta": delta}
-    texts, types, args = _sides(named, ("lse", "delta"))
+    acc, batch = accumulator(asked.q.dtype), asked.batch
+    length, keys, width, depth = asked.sizes
+    blocks = _Blocks(backend, acc, length, keys)
+    texts, types, args = _sides({**asked.named, **known}, ("lse", "delta"))
 
     def make() -> tuple[str, str, list[Any]]:
-        name = _name("backward", q, mask)
+        name = asked.kernel_name("backward")
         text = render(
             "attention_backward",
             fn=name,
             parameters=texts,
             products=("set", "add"),
-            **_variables(q, mask, blocks.V),
-            **blocks.variables(),
+            MR=blocks.MR,
+            **_variables(asked, blocks.V),
         )
-        return name, text, [*types, *[None] * 4, *[LONG] * 13, *[INT] * 14, SCALARS[acc]]
+        return name, text, [*types, *[None] * 4, *[LONG] * 13, *[INT] * 16, SCALARS[acc]]
 
-    kernel = built(
-        backend, ("attention backward", q.dtype, None if mask is None else mask.dtype), make
-    )
-    le, lv, ls = blocks.width(width), blocks.width(depth), blocks.BK + PAD
-    numbers = blocks.BQ * (2 * le + lv + 2 * ls) + blocks.BK * 2 * (le + lv) + (le + lv) * ls
-    batches = numel(tuple(batch))
+    kernel = built(backend, ("attention backward", *asked.key), make)
+    le, lv, ls = blocks.width(width), blocks.width(depth), blocks.keys + PAD
+    numbers = blocks.queries * (2 * le + lv + 2 * ls)
+    numbers += blocks.keys * 2 * (le + lv) + (le + lv) * ls
+    batches = numel(batch)
+    work = batches * length * keys * 2 * (width + depth)
     # One task does both gradients with five products instead of three and four, if there are tasks enough.
     whole = want_q and want_k and batches >= 2 * backend.info.compute_units
     jobs = [(True, True)] if whole else [(True, False)] * want_q + [(False, True)] * want_k
     for by_q, by_k in jobs:
-        q_rows = length if by_k else _part(backend, batches, length, blocks.BQ, length)
-        k_rows = keys if by_q else _part(backend, batches, keys, blocks.BK, keys)
+        q_rows = length if by_k else _part(backend, batches, length, blocks.queries, length)
+        k_rows = keys if by_q else _part(backend, batches, keys, blocks.keys, keys)
         q_parts, k_parts = ceil_div(length, q_rows), ceil_div(keys, k_rows)
         tasks = batches * q_parts * k_parts
-        scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks)
+        scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks, work)
         rest = [*(x.buffer for x in made), scratch, slot, *(s for x in made for s in x.strides[:4])]
         rest += [*batch[1:], tasks, q_parts, q_rows, k_parts, k_rows, int(by_q), int(by_k)]
-        rest += [length, keys, width, depth, int(causal), scale]
-        backend.launch(kernel, (items,), (1,), args + rest)
+        rest += [
+            length,
+            keys,
+            width,
+            depth,
+            blocks.queries,
+            blocks.keys,
+            int(asked.causal),
+            asked.scale,
+        ]
+        products = 3 + 2 * by_k if by_q else 4
+        backend.launch(kernel, (items,), (1,), args + rest, flops=work * products // 2)
 
 
 # ---- work-items as lanes
@@ -338,23 +362,20 @@ def _gpu_takes(backend: Backend, dt: dtype, width: int, depth: int) -> bool:
 def _run_gpu(
     backend: Backend,
     kind: str,
-    named: dict[str, Operand],
+    asked: _Attention,
+    known: dict[str, Operand],
     results: list[Operand],
     extra: list[Buffer],
-    causal: bool,
-    scale: float,
 ) -> None:
     """Launch one kernel of attention_gpu: a work-group per block of rows, of keys for "by_keys"."""
-    q, v, mask = named["q"], named["v"], named.get("mask")
-    acc = accumulator(q.dtype)
-    *batch, length, width = q.shape
-    keys, depth = v.shape[-2:]
+    acc, batch = accumulator(asked.q.dtype), asked.batch
+    length, keys, width, depth = asked.sizes
     room = _gpu_room(max(width, depth))
-    texts, types, args = _sides(named, ("lse", "delta"))
+    texts, types, args = _sides({**asked.named, **known}, ("lse", "delta"))
 
     def make() -> tuple[str, str, list[Any]]:
-        name = f"{_name(kind, q, mask)}_gpu{room}"
-        variables = _variables(q, mask, 8)
+        name = f"{asked.kernel_name(kind)}_gpu{room}"
+        variables = _variables(asked, 8)
         text = render(
             "attention_gpu", fn=name, kind=kind, parameters=texts, B=GPU_BLOCK, W=room, **variables
         )
@@ -363,47 +384,30 @@ def _run_gpu(
             *types, *[None] * buffers, *[LONG] * (4 * len(results)), *[INT] * 8, SCALARS[acc],
         ]  # fmt: skip
 
-    key = ("attention gpu", kind, q.dtype, None if mask is None else mask.dtype, room)
-    kernel = built(backend, key, make)
-    tasks = numel(tuple(batch)) * ceil_div(keys if kind == "by_keys" else length, GPU_BLOCK)
+    kernel = built(backend, ("attention gpu", kind, *asked.key, room), make)
+    tasks = numel(batch) * ceil_div(keys if kind == "by_keys" else length, GPU_BLOCK)
     args += [x.buffer for x in results] + extra + [s for x in results for s in x.strides[:4]]
-    args += [*batch[1:], tasks, length, keys, width, depth, int(causal), scale]
+    args += [*batch[1:], tasks, length, keys, width, depth, int(asked.causal), asked.scale]
     group = GPU_BLOCK * 4
     groups = min(tasks, 1 << 16)
-    backend.launch(kernel, (groups * group,), (group,), args)
+    products = {"forward": 2, "by_query": 3, "by_keys": 4}[kind]
+    work = numel(tuple(batch)) * length * keys * (width + depth)
+    backend.launch(kernel, (groups * group,), (group,), args, flops=work * products)
 
 
-def _forward_gpu(
-    backend: Backend,
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    mask: Operand | None,
-    causal: bool,
-    scale: float,
-    out: Operand,
-    lse: Buffer,
-) -> None:
-    _run_gpu(backend, "forward", _named(q, k, v, mask), [out], [lse], causal, scale)
+def _forward_gpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer) -> None:
+    _run_gpu(backend, "forward", asked, {}, [out], [lse])
 
 
 def _backward_gpu(
     backend: Backend,
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    mask: Operand | None,
-    g: Operand,
-    lse: Operand,
-    delta: Operand,
-    causal: bool,
-    scale: float,
+    asked: _Attention,
+    known: dict[str, Operand],
     want_q: bool,
     want_k: bool,
     made: tuple[Operand, ...],
 ) -> None:
-    named = {**_named(q, k, v, mask), "g": g, "lse": lse, "delta": delta}
     if want_q:
-        _run_gpu(backend, "by_query", named, [made[0]], [], causal, scale)
+        _run_gpu(backend, "by_query", asked, known, [made[0]], [])
     if want_k:
-        _run_gpu(backend, "by_keys", named, list(made[1:]), [], causal, scale)
+        _run_gpu(backend, "by_keys", asked, known, list(made[1:]), [])

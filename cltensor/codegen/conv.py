@@ -22,7 +22,7 @@ from ..layouts import contiguous_strides, numel
 from . import conv_cpu
 from .conv_window import LONGS, Three, Window, numbers
 from .operand import Operand
-from .product import LONG, WIDE, access_variables, accumulator, built, ceil_div
+from .product import LONG, WIDE, access_variables, accumulator, built, ceil_div, lane_step
 from .source import render
 
 if TYPE_CHECKING:
@@ -110,9 +110,8 @@ def _gpu_kernel(backend: Backend, dt: dtype, out: dtype) -> tuple[Kernel, int]:
 
     def make() -> tuple[str, str, list[Any]]:
         name = f"conv_gpu_{dt.code}_{out.code}"
-        source = render(
-            "conv_gpu", fn=name, G=group, W=4, BK=16, longs=longs, **access_variables(dt, out, 8)
-        )
+        step, variables = lane_step(backend, accumulator(dt)), access_variables(dt, out, 8)
+        source = render("conv_gpu", fn=name, G=group, W=4, BK=step, longs=longs, **variables)
         return name, source, [None, None, None, None, np.int32, *[LONG] * len(longs)]
 
     return built(backend, ("conv gpu", dt, out), make), group
@@ -147,4 +146,6 @@ def _gpu(
         ),
         (group, group, 1),
         args,
+        x.nbytes + f.nbytes + y.nbytes,
+        2 * numel(y.shape) * length,
     )

@@ -50,6 +50,12 @@ class Shape(NamedTuple):
     step: tuple[int, ...]
     pad: tuple[int, ...]
 
+    @property
+    def work(self) -> int:
+        """The multiply-adds."""
+        rows = self.groups * self.batch * self.channels * self.rows
+        return rows * max(numel(self.taps), 1) * numel(self.places)
+
 
 class Plan(NamedTuple):
     """Box, phases, channels at a time, and panels (`correlate`) or output channels (`weigh`) per work-item."""
@@ -189,8 +195,7 @@ def _correlate_plan(backend: Backend, acc: str, s: Shape, whole: bool) -> Plan |
             break
         part = ceil_div(part, 2)
     positions, panels = _positions(s, box), ceil_div(s.rows, mr)
-    work = s.groups * s.batch * s.channels * s.rows * taps * numel(s.places)
-    wanted = _wanted(backend, work)
+    wanted = _wanted(backend, s.work)
     # Rather split output channels, while a box copied is used by enough of them, than make boxes smaller.
     splits = max(panels * mr // ROWS, 1)
     while _boxes(s, box) * s.groups * splits < wanted and positions > few:
@@ -222,7 +227,7 @@ def correlate(
     filters, shift = _filters(backend, f, s, mr, values)
     kernel = _correlate_kernel(backend, x.dtype, mr, nv)
     args = (x.buffer, filters, shift, y.buffer, (bias or x).buffer, int(bias is not None), *values)
-    backend.launch(kernel, plan.grid, (1, 1, 1), args)
+    backend.launch(kernel, plan.grid, (1, 1, 1), args, x.nbytes + f.nbytes + y.nbytes, 2 * s.work)
     return True
 
 
@@ -302,8 +307,7 @@ def _weigh_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
             span = ceil_div(span, 2)
     if not fits(box, part, span):
         return None
-    work = s.groups * s.batch * s.channels * s.rows * taps * numel(s.places)
-    wanted = _wanted(backend, work)
+    wanted = _wanted(backend, s.work)
     blocks = ceil_div(s.channels, part) * ceil_div(s.rows, span)
     each = ceil_div(_boxes(s, box), ceil_div(wanted, blocks * s.groups))
     grid = (ceil_div(_boxes(s, box), each), blocks, s.groups)
@@ -333,7 +337,7 @@ def weigh(
     wide_tile = tile(backend, acc)[0] >= 8
     kernel = _weigh_kernel(backend, x.dtype, *_weigh_tile(s, wide_tile))
     args = (x.buffer, y.buffer, shift, out.buffer, *values, plan.each)
-    backend.launch(kernel, plan.grid, (1, 1, 1), args)
+    backend.launch(kernel, plan.grid, (1, 1, 1), args, x.nbytes + y.nbytes + out.nbytes, 2 * s.work)
     return out
 
 

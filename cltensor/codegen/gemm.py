@@ -13,17 +13,19 @@ adjacent dim.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import dtypes
 from ..layouts import collapse, contiguous_strides, numel
-from . import gemv
+from . import epilogue as epilogues
+from . import gemm_cpu, gemv
 from .operand import Operand
 from .product import (
     LONG,
     SCALARS,
+    SIDES,
     Product,
     Side,
     access_variables,
@@ -31,22 +33,22 @@ from .product import (
     built,
     ceil_div,
     in_pieces,
-    number,
+    lane_step,
+    side_args,
     spread_args,
-    tile,
+    traffic,
 )
 from .source import render
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..dtypes import dtype
     from ..runtime import Backend, Kernel
+    from .epilogue import Epilogue
+    from .pointwise import Program
 
-PACK_BYTES = 256 * 1024  # local memory for packed columns, at most; stays in a core's cache
-K_ROOM = 512  # the longest block of K while rows are packed
-TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 PIECE = 1024  # the shortest piece of K worth a second pass
-
-_SIDES = [None, LONG, LONG, LONG] * 4
 
 
 def matmul(
@@ -107,6 +109,31 @@ def matmul(
             schedule,
         )
     return out
+
+
+def fused(
+    backend: Backend,
+    a: Operand,
+    b: Operand,
+    epilogue: Epilogue,
+    *,
+    alpha: float = 1,
+    beta: float = 0,
+    bias: Operand | None = None,
+    schedule: str | None = None,
+) -> bool:
+    """Store what `epilogue` makes of a product of two matrices, and not the product.
+
+    Operands as for `matmul`, float32 or float64. The product's bits are those of `matmul`. False, with
+    nothing done, where the product runs in more than one launch or the chain does not fit its kernel.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    dense = Operand(a.buffer, a.dtype, (m, n), (n, 1))
+    sides = [a, b, dense] if bias is None or beta == 0 else [a, b, dense, bias]
+    p = _product(sides, [0] * 4, (), [()] * 4, m, n, k, alpha, beta)
+    if min(m, n, k) < 2 or a.dtype.name not in ("float32", "float64"):
+        return False
+    return _run(backend, a.dtype, p._replace(epilogue=epilogue), schedule)
 
 
 def matvec(
@@ -175,14 +202,9 @@ def _product(
     alpha: float,
     beta: float,
 ) -> Product:
+    pad = (0, 0)[: 2 - len(dims)]
     made = [
-        Side(
-            s.buffer,
-            s.offset + add,
-            s.strides[-2],
-            s.strides[-1],
-            *((0, 0)[: 2 - len(dims)] + tuple(st)),
-        )
+        Side(s.buffer, s.offset + add, s.strides[-2], s.strides[-1], *pad, *st)
         for s, add, st in zip(sides, moved, strides, strict=False)
     ]
     outer, inner = (1, 1)[: 2 - len(dims)] + tuple(dims)
@@ -242,7 +264,7 @@ def _complex(
         )
 
 
-def _run(backend: Backend, dt: dtype, p: Product, schedule: str | None) -> None:
+def _run(backend: Backend, dt: dtype, p: Product, schedule: str | None) -> bool:
     if p.k == 0:
         p = p._replace(alpha=0)
     cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
@@ -250,32 +272,45 @@ def _run(backend: Backend, dt: dtype, p: Product, schedule: str | None) -> None:
         q = p if p.n == 1 else p.transposed()
         if gemv.takes(q, cpu):
             gemv.run(backend, dt, q, cpu)
-            return
-    (_run_cpu if cpu else _run_gpu)(backend, dt, dt, p)
+            return True
+    return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, dt, p)
 
 
 # ---- work-items as lanes
 
 
-def _gpu_kernel(backend: Backend, dt: dtype, out: dtype) -> tuple[Kernel, int]:
-    group = 16 if backend.info.max_group >= 256 else 8
+def _gpu_kernel(
+    backend: Backend, dt: dtype, out: dtype, program: Program | None, group: int
+) -> Kernel:
     acc = accumulator(dt)
 
-    def make() -> tuple[str, str, list[Any]]:
-        name = f"gemm_gpu_{dt.code}_{out.code}"
-        source = render("gemm_gpu", fn=name, G=group, W=4, BK=16, **access_variables(dt, out, 8))
-        return name, source, [*_SIDES, np.int32, SCALARS[acc], SCALARS[acc], *[LONG] * 14]
+    def make() -> tuple[str, str, list[Any], Sequence[str]]:
+        finish = epilogues.finish(program, 1) if program else None
+        name = f"gemm_gpu_{dt.code}_{out.code}{epilogues.suffix(program)}"
+        variables = access_variables(dt, out, 8)
+        step = lane_step(backend, acc)
+        source = render("gemm_gpu", fn=name, G=group, W=4, BK=step, finish=finish, **variables)
+        types = [*SIDES, np.int32, SCALARS[acc], SCALARS[acc], *[LONG] * 14]
+        return (
+            name,
+            source,
+            types + list(finish.types if finish else ()),
+            epilogues.options(backend, finish),
+        )
 
-    return built(backend, ("gpu", dt, out), make), group
+    return built(backend, ("gpu", dt, out, program), make)
 
 
-def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> None:
-    kernel, group = _gpu_kernel(backend, dt, out_dt)
+def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
+    program, lanes = epilogues.fitted(backend, p.epilogue, 1)
+    group = 16 if backend.info.max_group >= 256 else 8
     rows, cols = ceil_div(p.m, 4 * group), ceil_div(p.n, 4 * group)
     batches = p.outer * p.inner
     # Too few groups to fill the device over a long K: cut K.
     room = 2 * backend.info.compute_units // (rows * cols * batches)
     if p.kstep == 0 and p.inner == 1 and room > 1 and p.k >= 2 * PIECE:
+        if program is not None:
+            return False
         pieces = min(room, p.k // PIECE)
         in_pieces(
             backend,
@@ -285,204 +320,19 @@ def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> None:
             ceil_div(p.k, pieces),
             lambda wide, q: _run_gpu(backend, dt, wide, q),
         )
-        return
+        return True
+    if not lanes:
+        return False
     acc = accumulator(dt)
-    args = (*_side_args(p, acc), p.m, p.n, p.k, batches, p.inner, p.kstep, *spread_args(p))
+    args = (*side_args(p, acc), p.m, p.n, p.k, batches, p.inner, p.kstep, *spread_args(p))
+    if p.epilogue is not None:
+        args += tuple(p.epilogue.arguments())
     # Some devices allow 65535 groups in the third dim; the kernel walks on through it.
     backend.launch(
-        kernel, (rows * group, cols * group, min(batches, 65535)), (group, group, 1), args
+        _gpu_kernel(backend, dt, out_dt, program, group),
+        (rows * group, cols * group, min(batches, 65535)),
+        (group, group, 1),
+        args,
+        *traffic(dt, out_dt, p),
     )
-
-
-def _side_args(p: Product, acc: str) -> tuple[Any, ...]:
-    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
-    return (
-        a.buffer,
-        a.offset,
-        a.row,
-        a.col,
-        b.buffer,
-        b.offset,
-        b.row,
-        b.col,
-        c.buffer,
-        c.offset,
-        c.row,
-        c.col,
-        d.buffer,
-        d.offset,
-        d.row,
-        d.col,
-        int(p.bias is not None),
-        number(acc, p.alpha),
-        number(acc, p.beta),
-    )
-
-
-# ---- work-items as threads
-
-
-class _Plan(NamedTuple):
-    """How one product runs on a CPU; a function of sizes and strides only."""
-
-    transposed: bool
-    pack_a: bool
-    pack_b: bool
-    grid: tuple[int, int, int]
-    bm: int
-    bn: int
-    kc: int
-    per: int
-
-
-_plans: dict[tuple[Any, ...], tuple[_Plan, Kernel]] = {}
-
-
-def _pack_room(backend: Backend, acc: str) -> int:
-    """Return how many packed numbers of b local memory takes beside packed rows and the tile."""
-    size = 8 if acc in ("double", "ulong") else 4
-    return min(PACK_BYTES, max(backend.info.local_mem // 2, 8192)) // size
-
-
-def _k_room(backend: Backend) -> int:
-    return K_ROOM if backend.info.local_mem >= 1 << 16 else 64
-
-
-def _cpu_kernel(backend: Backend, dt: dtype, out: dtype, pack_a: bool, pack_b: bool) -> Kernel:
-    def make() -> tuple[str, str, list[Any]]:
-        acc = accumulator(dt)
-        name = f"gemm_{dt.code}_{out.code}_{'p' if pack_a else 'd'}{'p' if pack_b else 'd'}"
-        rows, lanes = tile(backend, acc)
-        source = render(
-            "gemm_cpu",
-            fn=name,
-            pack_a=pack_a,
-            pack_b=pack_b,
-            MR=rows,
-            NV=2,
-            b_room=_pack_room(backend, acc),
-            k_room=_k_room(backend),
-            **access_variables(dt, out, lanes),
-        )
-        return name, source, [*_SIDES, np.int32, SCALARS[acc], SCALARS[acc], *[LONG] * 18]
-
-    return built(backend, ("cpu", dt, out, pack_a, pack_b), make)
-
-
-def _cost(p: Product, mr: int, lanes: int, narrow: bool) -> tuple[float, bool, bool]:
-    """Estimate the vector instructions of a product as written, and whether to pack a and b."""
-    nr = 2 * lanes
-    rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
-    work: float = rows * mr * cols * 2 * p.k
-    store = p.m * p.n * (2 / lanes if p.out.col == 1 else 2)
-    pack_b = narrow or p.b.col != 1 or p.n < nr or (p.m > 8 * mr and p.k * p.n > 1 << 14)
-    pack_a = narrow or p.m < mr or (p.a.col != 1 and p.k > 128)
-    if pack_b:
-        work += p.k * cols * nr / (lanes if p.b.col == 1 else 4 if p.b.row == 1 else 0.7)
-    return work + store, pack_a, pack_b
-
-
-def _plan(backend: Backend, dt: dtype, p: Product) -> _Plan:
-    """Choose how the product is written, what is packed and how it is cut into work-items."""
-    acc = accumulator(dt)
-    mr, lanes = tile(backend, acc)
-    nr = 2 * lanes
-    narrow = dt.itemsize < 4  # converted once, while packing, rather than at every use
-    chosen, turned = _cost(p, mr, lanes, narrow), p.transposed()
-    other = _cost(turned, mr, lanes, narrow)
-    transposed = other[0] < 0.9 * chosen[0]
-    if transposed:
-        p, chosen = turned, other
-    _, pack_a, pack_b = chosen
-    rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
-    batches = p.outer * p.inner
-    # Enough work-items to keep every core busy, none too small to be worth its start.
-    room = _pack_room(backend, acc)
-    length = max(p.kstep or p.k, 1)
-    wanted = min(max(p.m * p.n * length * batches // TASK_WORK, 1), 4 * backend.info.compute_units)
-    kc = length
-    if pack_a:
-        kc = ceil_div(kc, ceil_div(kc, _k_room(backend)))
-    bn, bm = min(cols, max(256 // nr, 1)), min(rows, 512 // mr)
-
-    def tasks() -> int:
-        return ceil_div(cols, bn) * ceil_div(rows, bm) * batches
-
-    if pack_b:  # columns are packed once per block of rows: rather cut columns
-        while bn > 1 and bn * nr * min(kc, 256) > room:
-            bn = (bn + 1) // 2
-        while bn > 2 and tasks() < wanted:
-            bn = (bn + 1) // 2
-        kc = ceil_div(kc, ceil_div(kc, room // (bn * nr)))
-    while tasks() < wanted and (bn > 1 or bm > 1):
-        if bm > 1 and (pack_b or bm > bn):
-            bm = (bm + 1) // 2
-        elif bn > 1:
-            bn = (bn + 1) // 2
-        else:
-            bm = (bm + 1) // 2
-    per = max(1, batches // max(wanted, 1)) if tasks() == batches else 1
-    grid = (ceil_div(cols, bn), ceil_div(rows, bm), ceil_div(batches, per))
-    return _Plan(transposed, pack_a, pack_b, grid, bm * mr, bn * nr, kc, per)
-
-
-def _run_cpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> None:
-    a, b, c = p.a, p.b, p.out
-    key = (
-        backend,
-        dt,
-        out_dt,
-        p.m,
-        p.n,
-        p.k,
-        p.outer,
-        p.inner,
-        p.kstep,
-        a.row,
-        a.col,
-        b.row,
-        b.col,
-        c.row,
-        c.col,
-    )
-    found = _plans.get(key)
-    if found is None:
-        plan = _plan(backend, dt, p)
-        found = plan, _cpu_kernel(backend, dt, out_dt, plan.pack_a, plan.pack_b)
-        if len(_plans) > 8192:
-            _plans.clear()
-        _plans[key] = found
-    plan, kernel = found
-    if p.kstep == 0:
-
-        def run(wide: dtype, q: Product) -> None:
-            _run_cpu(backend, dt, wide, q)
-
-        if p.inner == 1 and p.k >= 2 * PIECE:
-            missing = backend.info.compute_units // (plan.grid[0] * plan.grid[1] * plan.grid[2])
-            if missing > 1:
-                in_pieces(
-                    backend, dt, out_dt, p, ceil_div(p.k, min(missing * 2, p.k // PIECE)), run
-                )
-                return
-        # Sums between blocks of K must not be rounded to 16 bits.
-        if plan.kc < p.k and out_dt.itemsize == 2 and out_dt.is_floating_point:
-            in_pieces(backend, dt, out_dt, p, p.k, run)
-            return
-    if plan.transposed:
-        p = p.transposed()
-    args = (
-        *_side_args(p, accumulator(dt)),
-        p.m,
-        p.n,
-        p.k,
-        plan.bm,
-        plan.bn,
-        plan.kc,
-        p.outer * p.inner,
-        plan.per,
-        p.inner,
-        p.kstep,
-        *spread_args(p),
-    )
-    backend.launch(kernel, plan.grid, (1, 1, 1), args)
+    return True

@@ -22,6 +22,7 @@ from .product import (
     number,
     spread_args,
     tile,
+    traffic,
 )
 from .source import render
 
@@ -147,7 +148,8 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
         *spread_args(p),
     )
     if cpu:
-        backend.launch(kernel, (ceil_div(p.m, block), batches), (1, 1), args)
+        size, local = (ceil_div(p.m, block), batches), (1, 1)
     else:
         group = _group(backend)
-        backend.launch(kernel, (p.m * group, min(batches, 65535)), (group, 1), args)
+        size, local = (p.m * group, min(batches, 65535)), (group, 1)
+    backend.launch(kernel, size, local, args, *traffic(dt, out, p))

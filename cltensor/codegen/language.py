@@ -56,7 +56,6 @@ _FLOAT_BUILTINS = {
         "rsqrt",
         "sinh",
         "sqrt",
-        "tanh",
         "trunc",
         "cbrt",
     ]
@@ -76,7 +75,10 @@ LIBRARY: dict[str, Library] = {}
 
 
 def library(header: str, names: str, *, vector: bool = False) -> None:
-    """Declare the device functions of `cl_kernels/<header>.cl` to the language."""
+    """Declare the device functions of `cl_kernels/<header>.cl` to the language.
+
+    What the header uses is named before it; kernels paste headers in the order of the alphabet.
+    """
     for name in names.split():
         LIBRARY[name] = Library(header, vector)
 
@@ -86,6 +88,7 @@ library(
     "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
 )
 library("trig", "sin cos tan", vector=True)
+library("tanh", "tanh", vector=True)
 library("lgamma", "lgamma", vector=True)
 library("gamma", "digamma trigamma polygamma zeta")
 library("igamma", "igamma igammac")
@@ -101,8 +104,10 @@ library(
     "chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_t shifted_u shifted_v shifted_w hermite_h hermite_he laguerre_l legendre_p",
 )
 library("philox", "philox_bits philox_more philox_below unit_log", vector=True)
-library("poisson", "poisson poisson_double")
-library("gamma_draw", "gamma_draw gamma_draw_double binomial_draw binomial_draw_double gamma_slope")
+library("draw poisson", "poisson poisson_double")
+library(
+    "draw gamma_draw", "gamma_draw gamma_draw_double binomial_draw binomial_draw_double gamma_slope"
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def parse(text: str) -> Formula:
                 raise ValueError(f"formula {text!r}: only plain function names can be called")
             name = node.func.id
             if name in LIBRARY:
-                headers.add(LIBRARY[name].header)
+                headers.update(LIBRARY[name].header.split())
                 scalar_only |= not LIBRARY[name].vector
                 heavy = True
             elif name in _FLOAT_BUILTINS:

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
+from . import rows
 from .checks import Describe, checking
 from .operand import Operand
-from .region import Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
+from .region import GRAIN, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
 
 if TYPE_CHECKING:
     from ..runtime import Backend
@@ -80,7 +81,7 @@ def move(
     if gpu:
         work = dims.n
     else:
-        work = workers(backend, dims.n)
+        work = workers(backend, dims.n, backend.tuned.get("move.grain", GRAIN))
     shape = "s" if scalar else ""
     name = f"{side}{shape}_b{dst.dtype.itemsize}_r{dims.rank}_k{len(through)}"
     key: dict[str, Any] = {
@@ -115,6 +116,13 @@ def move(
         )
         return
     assert describe is not None
+    if (
+        side == "get"
+        and not gpu
+        and source
+        and rows.take(backend, dst, source[0], dims, through, wrap, describe)
+    ):
+        return
     with checking(backend, describe) as status:
         scalars = [status.offset, dims.n, *offsets, *_targets(through), *dims.args()]
         run(
@@ -166,13 +174,10 @@ def combine(
             backend, action, dst, src, c, s, through, wrap, describe, factor, hoist, kind
         )
         return
+    if not gpu and rows.combine(backend, action, dst, src, c, s, through, wrap, describe, factor):
+        return
     # The walk with the shorter steps in memory goes inside.
-    near_c = min(
-        (abs(x) for x, n in zip(c.strides[1], c.sizes, strict=True) if n > 1), default=1 << 62
-    )
-    near_s = min(
-        (abs(x) for x, n in zip(s.strides[1], s.sizes, strict=True) if n > 1), default=1 << 62
-    )
+    near_c, near_s = _step(c), _step(s)
     # A loop over few positions of s inside would cost more than looking every index up in the loop
     # over c.
     outer = "c" if s.n >= 8 and (hoist or near_s <= near_c) else "s"
@@ -221,6 +226,18 @@ def combine(
             *s.args(),
         ]
         run(backend, "index_write", name, [*buffers, status.buffer], scalars, work, nbytes, **key)
+
+
+def _step(dims: Dims) -> int:
+    """How far a walk along the nearest dim goes in the source and the indices."""
+    return min(
+        (
+            sum(abs(strides[d]) for strides in dims.strides[1:])
+            for d, n in enumerate(dims.sizes)
+            if n > 1
+        ),
+        default=1 << 62,
+    )
 
 
 def _combine_sorted(
@@ -347,7 +364,10 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     size = dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
     vector = 0 if gpu or not unit or size > 8 else 8 if size == 8 else 16
-    tile, lanes = (16, 64) if gpu else (8 * vector or 16, 1)
+    if gpu:
+        tile, lanes = backend.tuned.get("copy.tile", 16), 64
+    else:
+        tile, lanes = backend.tuned.get("copy.vectors", 8) * vector or 16, 1
     tiles = outer.n * -(-na // tile) * -(-nb // tile)
     work = (min(tiles, 1 << 16) * lanes, lanes) if gpu else min(tiles, workers(backend, dims.n))
     d, s = dims.strides

@@ -131,8 +131,8 @@ def _launch(
 ) -> None:
     built = _kernel(backend, chain, types, tuple(s.dtype for s in shared), slots)
     total = sum(p.size for p in parts)
-    units = backend.info.compute_units * (16 if built.by_lane else 4)
-    chunk = max(_GRAIN, -(-total // units))
+    units = backend.info.compute_units * (16 if built.by_lane else 8)
+    chunk = max(backend.tuned.get("multi.grain", _GRAIN), -(-total // units))
     chunk = -(-chunk // 64) * 64
     args: list[Any] = [chunk, _plan(backend, parts, slots)]
     args += [float(numbers[name]) for name in chain.numbers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,3 +18,8 @@ class Operand(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """What the elements take, each counted once."""
+        return math.prod(self.shape) * self.dtype.itemsize

@@ -17,8 +17,10 @@ from .source import include, render
 if TYPE_CHECKING:
     from ..dtypes import dtype
     from ..runtime import Backend, Buffer, Kernel
+    from .epilogue import Epilogue
 
 LONG = np.int64
+SIDES = [None, LONG, LONG, LONG] * 4  # argument types of `side_args`, before the factors
 _SIZES = {
     "char": 1,
     "uchar": 1,
@@ -177,6 +179,12 @@ def tile(backend: Backend, acc: str) -> tuple[int, int]:
     return found if acc in ("float", "uint") else (found[0], found[1] // 2)
 
 
+def lane_step(backend: Backend, acc: str) -> int:
+    """Return how much of K a GPU's work-group keeps in local memory at a time; sums do not depend on it."""
+    step = backend.tuned.get("gemm.step", 16)
+    return step if SCALARS[acc]().itemsize == 4 else min(step, 16)
+
+
 class Side(NamedTuple):
     """One operand: buffer, offset, strides of its two matrix dims and of two batch dims."""
 
@@ -206,6 +214,7 @@ class Product(NamedTuple):
     alpha: float
     beta: float
     kstep: int = 0  # not 0: the inner batch dim walks pieces of K of this length
+    epilogue: Epilogue | None = None  # what is stored in place of the product
 
     def transposed(self) -> Product:
         """Return the same product written out^T = b^T a^T."""
@@ -215,6 +224,7 @@ class Product(NamedTuple):
             b=self.a.transposed(),
             out=self.out.transposed(),
             bias=bias,
+            epilogue=self.epilogue.transposed() if self.epilogue else None,
             m=self.n,
             n=self.m,
         )
@@ -225,14 +235,45 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def built(
-    backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[str, str, list[Any]]]
-) -> Kernel:
-    """Return the kernel of a key, made at first use from (name, source, argument types)."""
+def built(backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[Any, ...]]) -> Kernel:
+    """Return the kernel of a key, made at first use: name, source, argument types, perhaps options."""
     found = _kernels.get((backend, key))
     if found is None:
         found = _kernels[backend, key] = backend.kernel(*make())
     return found
+
+
+def traffic(dt: dtype, out: dtype, p: Product) -> tuple[int, int]:
+    """Return the bytes a product moves at least and its floating-point operations, for observers."""
+    batches = p.outer * (1 if p.kstep else p.inner)
+    nbytes = (p.m * p.k + p.k * p.n) * dt.itemsize + p.m * p.n * out.itemsize
+    return batches * nbytes, 2 * batches * p.m * p.n * p.k
+
+
+def side_args(p: Product, acc: str) -> tuple[Any, ...]:
+    """Return the operands and factors of a product, in the order kernels take them."""
+    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
+    return (
+        a.buffer,
+        a.offset,
+        a.row,
+        a.col,
+        b.buffer,
+        b.offset,
+        b.row,
+        b.col,
+        c.buffer,
+        c.offset,
+        c.row,
+        c.col,
+        d.buffer,
+        d.offset,
+        d.row,
+        d.col,
+        int(p.bias is not None),
+        number(acc, p.alpha),
+        number(acc, p.beta),
+    )
 
 
 def spread_args(p: Product) -> tuple[Any, ...]:
@@ -247,7 +288,7 @@ def in_pieces(
     out_dt: dtype,
     p: Product,
     piece: int,
-    run: Callable[[dtype, Product], None],
+    run: Callable[[dtype, Product], object],
 ) -> None:
     """Compute a product by `run` over pieces of K, in the accumulating type, then add them up.
 

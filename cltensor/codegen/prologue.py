@@ -100,16 +100,22 @@ def split(
 
 
 def along_reduced(parts: Split) -> bool:
-    """Whether vectors run along the innermost reduced dim ('row') or the innermost kept one ('col')."""
+    """Whether vectors run along the innermost reduced dim ('row') or the innermost kept one ('col').
+
+    Operands that vary both along and across rows decide, if there are any: what is one number for a row costs little either way.
+    """
     if parts.nout == 1:
         return True
-    row = col = 0
-    for kept, reduced, constant in zip(
-        parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
-    ):
-        if not constant:
-            row += reduced[-1] == 1
-            col += kept[-1] == 1
+    layouts = [
+        (kept, reduced)
+        for kept, reduced, constant in zip(
+            parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
+        )
+        if not constant
+    ]
+    whole = [pair for pair in layouts if any(pair[0]) and any(pair[1])]
+    row = sum(reduced[-1] == 1 for _, reduced in whole or layouts)
+    col = sum(kept[-1] == 1 for kept, _ in whole or layouts)
     if row > col:
         return parts.reduced[-1] >= 48 or parts.kept[-1] < 16
     if col > row:

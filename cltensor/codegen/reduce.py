@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 GRAIN = 16384  # elements that are worth a CPU work-item
 GROUP = 128
-COL_VECTORS = 256  # vectors of outputs a work-item goes along before it takes the next reduced row
+COL_BYTES = (
+    16384  # of running states that a work-item goes along before it takes the next reduced rows
+)
+COL_VECTORS = 256
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
 
 _kernels: dict[tuple, Any] = {}
@@ -77,9 +80,12 @@ def reduce(
         outputs=[dt for _, dt in outputs],
         wide=compute.itemsize > 4,
     )
-    plan = _plan_gpu if gpu else _plan_cpu
-    unroll = _unroll(reader, state, row, gpu)
-    items, ochunk, parts, pchunk = plan(backend, cut, row, reader.lanes, unroll, parts)
+    unroll = 1 if gpu else _unroll(reader, state, row)
+    if gpu:
+        items, ochunk, parts, pchunk = _plan_gpu(backend, cut, row, parts)
+    else:
+        vectors = unroll if row else _col_vectors(state, reader.lanes)
+        items, ochunk, parts, pchunk = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts)
     if parts > 1:
         targets: list[Buffer] = [
             backend.alloc(cut.nout * parts * np.dtype(_NUMPY[t]).itemsize) for t in _stored(state)
@@ -116,34 +122,40 @@ def _stored(state: State) -> list[str]:
     return [kind for _, kind in state.partial("", 1, "0")]
 
 
-def _unroll(reader: Reader, state: State, row: bool, gpu: bool) -> int:
-    if gpu:
-        return 1
-    weight = (
-        sum(8 if node.op.heavy else 1 for node in reader.program.nodes)
-        + (0 if state.light else 8)
-        + 2 * len(state.block)
-    )
-    if row:
-        return 4 if weight <= 8 else 2 if weight <= 16 else 1
-    return COL_VECTORS
+def _unroll(reader: Reader, state: State, row: bool) -> int:
+    """How many vectors a CPU work-item reads in one step: neighbours of a row, or rows at the same place."""
+    weight = sum(8 if node.op.heavy else 1 for node in reader.program.nodes)
+    weight += (0 if state.light else 8) + 2 * len(state.block)
+    if weight > 8:
+        return 2 if weight <= 16 else 1
+    if not row:
+        return 8
+    return 4 if len(state.block) <= 2 else 2  # the accumulators stay in registers
+
+
+def _col_vectors(state: State, lanes: int) -> int:
+    """How many vectors of outputs 'col' goes along: their states stay in the first-level cache."""
+    fields = state.block or state.fields
+    size = sum(np.dtype(_NUMPY[t]).itemsize for _, t, _ in fields) * lanes
+    return max(16, min(COL_VECTORS, COL_BYTES // size))
 
 
 def _plan_cpu(
-    backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, parts: int | None
+    backend: Backend, cut: Split, row: bool, lanes: int, vectors: int, parts: int | None
 ) -> tuple[int, int, int, int]:
-    """Work-items, outputs per item, parts per output, elements per part."""
+    """Work-items, outputs per item, parts per output, elements per part; `vectors` are read together."""
     total = cut.nout * max(cut.nred, 1)
-    items = max(1, min(backend.info.compute_units * 4, total // GRAIN))
-    width = unroll * lanes if row else lanes
+    # Enough items that threads which finish early find more; columns are dear to merge.
+    items = max(1, min(backend.info.compute_units * (16 if row else 8), total // GRAIN))
+    width = vectors * lanes
     if row:
         ochunk = max(1, -(-cut.nout // items))
         wanted = 1 if cut.nout >= items else -(-items // cut.nout)
     else:
         # Long runs of outputs before more parts: rows are then read a page at a time.
-        ochunk = -(-max(1, -(-cut.nout // items)) // width) * width
+        ochunk = -(-max(1, -(-cut.nout // items)) // lanes) * lanes
         if cut.nred >= 512:
-            ochunk = max(ochunk, min(-(-cut.nout // width) * width, COL_VECTORS * width))
+            ochunk = max(ochunk, min(-(-cut.nout // lanes) * lanes, width))
         wanted = -(-items // -(-cut.nout // ochunk))
     wanted = max(parts or wanted, -(-cut.nred // (1 << 30)))
     pchunk = max(1, -(-cut.nred // wanted))
@@ -154,7 +166,7 @@ def _plan_cpu(
 
 
 def _plan_gpu(
-    backend: Backend, cut: Split, row: bool, lanes: int, unroll: int, parts: int | None
+    backend: Backend, cut: Split, row: bool, parts: int | None
 ) -> tuple[int, int, int, int]:
     units = backend.info.compute_units * 8
     if row:
@@ -226,9 +238,11 @@ def _kernel(
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
+    first = schedule == "row" and state.needs_index
     text = render(
-        "reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll, block=BLOCK, state=state, reader=reader,
-        compute=(state.dt,), headers=_doubles(state.dt) + _headers(reader, state), memories=reader.memories, parameters=parameters, outputs=outputs,
+        "reduce_first" if first else "reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
+        block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
+        compute=(state.dt,) * len(reader.values), headers=_doubles(state.dt) + _headers(reader, state), memories=reader.memories, parameters=parameters, outputs=outputs,
         partial=partial, converted=converted,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
@@ -288,7 +302,7 @@ def _merge(
         head += include("complex") if any(d.is_complex for d in used) else ""
         head += "".join(include(name) for name in state.headers)
         text = render(
-            "reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, state=state,
+            "reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, state=state,
             reader=None, compute=(compute,), headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
             partial=False, converted=converted,
         )  # fmt: skip

@@ -158,9 +158,9 @@ def index_type(backend: Backend, *operands: Operand) -> str:
     return "int"
 
 
-def workers(backend: Backend, work: int) -> int:
+def workers(backend: Backend, work: int, grain: int = GRAIN) -> int:
     """Return how many CPU work-items to give `work` elements: few, each with enough to do."""
-    return max(1, min(backend.info.compute_units * 4, work // GRAIN))
+    return max(1, min(backend.info.compute_units * 4, work // grain))
 
 
 def max_workers(backend: Backend) -> int:

@@ -84,7 +84,7 @@ def _scan(
         if dims.n < 4 * units:
             chunks = max(1, min(64, length // (8 * _LANES)))
     elif not columns and dims.n < units:
-        chunks = max(1, min(-(-units // dims.n), length // GRAIN))
+        chunks = max(1, min(-(-4 * units // dims.n), length // GRAIN))
     key: dict[str, Any] = {
         "kind": kind,
         "src_dt": src.dtype,
@@ -95,6 +95,7 @@ def _scan(
         "columns": columns,
         "block": _BLOCK,
         "lanes": _LANES,
+        "unit": src.dtype is dst.dtype is dtypes.float32 and steps[:2] == [1, 1] and not gpu,
     }
     tail: list[int] = []
     rows = dims.n

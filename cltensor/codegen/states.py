@@ -168,6 +168,9 @@ class Extreme(State):
         return f"(({v} {self.sign} {s}){nan})"
 
     def update(self, p, v, lanes, ok="", index=""):
+        if not ok and self.dt.category == 2:  # an instruction less than the mask of both
+            larger = select(f"({v[0]} {self.sign} {p}s)", v[0], p + "s", lanes)
+            return [f"{p}s = {select(f'({v[0]} != {v[0]})', v[0], larger, lanes)};"]
         better = self._better(v[0], p + "s")
         if ok:
             better = f"({better} & {ok})"
@@ -227,8 +230,10 @@ class Arg(Extreme):
         return (("s", self.base, self.identity()), ("i", self.index, self.unset))
 
     def _wins(self, v: str, s: str) -> str:
-        nan = f" | (({v} != {v}) & ({s} == {s}))" if self.dt.category == 2 else ""
-        return f"(({v} {self.sign} {s}){nan})"
+        if self.dt.category != 2:
+            return f"({v} {self.sign} {s})"
+        # One comparison is true for a NaN, too.
+        return f"(!({v} {'<=' if self.sign == '>' else '>='} {s}) & ({s} == {s}))"
 
     def update(self, p, v, lanes, ok="", index=""):
         wins = self._wins(v[0], p + "s") + (f" & {ok}" if ok else "")
@@ -345,6 +350,54 @@ class Var(State):
         }
 
 
+class Sums(State):
+    """The sums of two values."""
+
+    name = "sums"
+
+    @property
+    def fields(self) -> tuple:
+        return (("s", self.base, "0"), ("r", self.base, "0"))
+
+    @property
+    def block(self) -> tuple:
+        return () if self.merging else (("t", self.base, "0"), ("u", self.base, "0"))
+
+    def update(self, p, v, lanes, ok="", index=""):
+        zero = f"({lanes_of(self.base, lanes)})(0)"
+        values = [select(ok, x, zero, lanes) if ok else x for x in v]
+        return [f"{p}{n} += {x};" for n, x in zip("tu", values, strict=True)]
+
+    def flush(self, p, lanes):
+        zero = f"({lanes_of(self.base, lanes)})(0)"
+        return [f"{p}s += {p}t; {p}r += {p}u;", f"{p}t = {zero}; {p}u = {zero};"]
+
+    def merge(self, d, a, b, lanes):
+        return [f"{d}s = {a}s + {b}s; {d}r = {a}r + {b}r;"]
+
+    def results(self, p, lanes, origin):
+        return {"first": (p + "s", self.dt), "second": (p + "r", self.dt)}
+
+
+class NormSums(Sums):
+    """Of x, a gradient g, mean and reciprocal deviation: the sums of g times the normalised x, and of g."""
+
+    name = "norm_sums"
+
+    def update(self, p, v, lanes, ok="", index=""):
+        x, g, mean, rstd = v
+        return super().update(p, [f"({x} - {mean}) * {rstd} * {g}", g], lanes, ok)
+
+
+class Ratio(Sums):
+    """The sums of two values, and the first divided by the second."""
+
+    name = "ratio"
+
+    def results(self, p, lanes, origin):
+        return {"value": (f"({p}s / {p}r)", self.dt), **super().results(p, lanes, origin)}
+
+
 class LogSumExp(State):
     """Largest value and the sum of exp(value - largest), with one exponential per element."""
 
@@ -388,7 +441,22 @@ class LogSumExp(State):
 
 
 KINDS: dict[str, type[State]] = {
-    k.name: k for k in (Sum, Mean, Prod, Max, Min, Both, ArgMax, ArgMin, Var, LogSumExp)
+    k.name: k
+    for k in (
+        Sum,
+        Mean,
+        Prod,
+        Max,
+        Min,
+        Both,
+        ArgMax,
+        ArgMin,
+        Var,
+        Sums,
+        NormSums,
+        Ratio,
+        LogSumExp,
+    )
 }
 
 

@@ -2,13 +2,15 @@
 
 import importlib
 
-from . import activation, arithmetic, compare, convert, core, row, shape, unary
+from . import activation, arithmetic, compare, convert, core, parts, power, row, shape, unary
 
 for _name in (
     "index",
     "join",
     "matmul",
     "reduce",
+    "extremes",
+    "moments",
     "scan",
     "sort",
     "softmax",
@@ -50,4 +52,4 @@ for _name in (
         if _error.name != f"{__name__}.{_name}":
             raise
 
-__all__ = ["activation", "arithmetic", "compare", "convert", "core", "row", "shape", "unary"]
+__all__ = ["activation", "arithmetic", "compare", "convert", "core", "parts", "power", "row", "shape", "unary"]

@@ -8,9 +8,10 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from . import core
-from .arithmetic import conj, where
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
+from .selection import where
+from .values import conj
 
 relu = Row(
     "relu",
@@ -57,11 +58,11 @@ leaky_relu_row = Row(
 )  # fmt: skip
 elu_row = Row(
     "elu", {"f": "where(x > 0, x * z, y * z * expm1(x * w))"}, args=("input", "alpha", "scale", "input_scale"), public=False, graph_inputs=1,
-    grad={"x": lambda g, x, y, z, w: where(x > 0, g * z, g * (y * z * w) * (x * w).exp())},
+    grad={"x": lambda g, x, y, z, w: where(x > 0, g * z, g * (y * z * w) * where(x < 0, x * w, 0.0).exp())},
 )  # fmt: skip
 celu_row = Row(
     "celu", {"f": "where(x > 0, x, y * expm1(x / y))"}, args=("input", "alpha"), public=False, graph_inputs=1,
-    grad={"x": lambda g, x, y: where(x > 0, g, g * (x / y).exp())},
+    grad={"x": lambda g, x, y: where(x > 0, g, g * where(x < 0, x / y, 0.0).exp())},
 )  # fmt: skip
 hardtanh_row = Row(
     "hardtanh", {"if": "where(x < y, y, where(x > z, z, x))"}, args=("input", "min_val", "max_val"), public=False, step=True, graph_inputs=1,

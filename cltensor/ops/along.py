@@ -13,8 +13,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import index as kernels
-from . import core, shape
-from .convert import check_value
+from . import core, parts
 from .core import Tensor, is_tensor
 from .row import public
 from .scatter import (
@@ -32,6 +31,7 @@ from .scatter import (
     with_result,
     zeros,
 )
+from .values import check_value
 
 # ------------------------------------------------------------------------------------------- index_*
 
@@ -82,7 +82,7 @@ def _out_of_range(value: int, ordinal: int) -> Exception:
 def _index_select_back(ctx: Any, g: Tensor) -> Tensor:
     if not ctx.shapes[0]:
         return g
-    return zeros(g, ctx.shapes[0]).index_add(ctx.dim, ctx.index, g)
+    return zeros(g, ctx.shapes[0]).index_add_(ctx.dim, ctx.index, g)
 
 
 def _rows(g: Tensor, ctx: Any) -> Tensor:
@@ -378,7 +378,7 @@ def select_scatter(
     input: Tensor, src: Tensor, dim: int, index: int, *, out: Tensor | None = None
 ) -> Tensor:
     """Return a copy with `src` at one index of a dimension."""
-    value = _embedded("SelectScatterBackward0", input, src, lambda z: shape.select(z, dim, index))
+    value = _embedded("SelectScatterBackward0", input, src, lambda z: parts.select(z, dim, index))
     return core.deliver(value, out, "select_scatter", (input, src))
 
 
@@ -395,7 +395,7 @@ def slice_scatter(
 ) -> Tensor:
     """Return a copy with `src` in a range of a dimension."""
     value = _embedded(
-        "SliceScatterBackward0", input, src, lambda z: shape.slice_dim(z, dim, start, end, step)
+        "SliceScatterBackward0", input, src, lambda z: parts.slice_dim(z, dim, start, end, step)
     )
     return core.deliver(value, out, "slice_scatter", (input, src))
 
@@ -412,7 +412,7 @@ def diagonal_scatter(
 ) -> Tensor:
     """Return a copy with `src` on a diagonal of two dimensions."""
     value = _embedded(
-        "DiagonalScatterBackward0", input, src, lambda z: shape.diagonal(z, offset, dim1, dim2)
+        "DiagonalScatterBackward0", input, src, lambda z: parts.diagonal(z, offset, dim1, dim2)
     )
     return core.deliver(value, out, "diagonal_scatter", (input, src))
 
@@ -432,6 +432,6 @@ def as_strided_scatter(
         "AsStridedScatterBackward0",
         input,
         src,
-        lambda z: shape.as_strided(z, size, stride, storage_offset),
+        lambda z: parts.as_strided(z, size, stride, storage_offset),
     )
     return core.deliver(value, out, "as_strided_scatter", (input, src))

@@ -156,7 +156,7 @@ def _shift(name: str, rows: dict[int, Row], input: Any, other: Any) -> tuple[Row
     xs = normal(name, BINARY, (input, other))
     dt = core.result_type(xs)
     if dt.category != 1:
-        raise RuntimeError(
+        raise NotImplementedError(
             f"\"{'lshift' if rows is _left else 'rshift'}_cpu\" not implemented for '{dt.scalar_name}'"
         )
     return rows[dt.itemsize], xs

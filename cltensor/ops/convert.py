@@ -16,9 +16,9 @@ from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
 from . import core
-from .arithmetic import check_value
 from .core import NUMBERS, Tensor, is_tensor
-from .row import FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
+from .row import FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers, titled
+from .values import check_value
 
 
 def canonical(dev: Any) -> device:
@@ -128,8 +128,7 @@ def _caster(name: str, dt: dtype) -> None:
     def method(self: Tensor, memory_format: Any = None) -> Tensor:
         return self if self.dtype is dt else cast(self, dt)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Convert to {dt!r}."
+    titled(method, name, f"Convert to {dt!r}.")
     METHODS[name] = method
 
 

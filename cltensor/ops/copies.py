@@ -10,7 +10,7 @@ from typing import Any
 
 from ..autograd.mode import no_grad
 from ..autograd.node import op_class
-from . import convert, core, shape
+from . import convert, core, parts, shape
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS
 
@@ -62,7 +62,7 @@ def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
 
 
 def _alias(x: Tensor) -> Tensor:
-    return shape._view(x, (x.shape, x._strides, x._offset), "AliasBackward0", lambda ctx, g: g)
+    return shape.view_of(x, (x.shape, x._strides, x._offset), "AliasBackward0", lambda ctx, g: g)
 
 
 def _narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
@@ -70,30 +70,30 @@ def _narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise RuntimeError(
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false."
         )
-    return shape.narrow(input, dim, start, length)
+    return parts.narrow(input, dim, start, length)
 
 
 _copying("alias_copy", _alias)
-_copying("as_strided_copy", shape.as_strided)
-_copying("diagonal_copy", shape.diagonal)
+_copying("as_strided_copy", parts.as_strided)
+_copying("diagonal_copy", parts.diagonal)
 _copying("expand_copy", shape.expand)
 METHODS["narrow_copy"] = _copying("narrow_copy", _narrow, "NarrowCopyBackward0")
 _copying("permute_copy", shape.permute)
-_copying("select_copy", shape.select)
-_copying("slice_copy", shape.slice_dim)
-_copying("split_copy", shape.split)
-_copying("split_with_sizes_copy", shape.split_with_sizes)
+_copying("select_copy", parts.select)
+_copying("slice_copy", parts.slice_dim)
+_copying("split_copy", parts.split)
+_copying("split_with_sizes_copy", parts.split_with_sizes)
 _copying("squeeze_copy", shape.squeeze)
 _copying("t_copy", shape.t)
 _copying("transpose_copy", shape.transpose)
-_copying("unbind_copy", shape.unbind)
-_copying("unfold_copy", shape.unfold)
+_copying("unbind_copy", parts.unbind)
+_copying("unfold_copy", parts.unfold)
 _copying("unsqueeze_copy", shape.unsqueeze)
 _copying("view_as_real_copy", convert.view_as_real)
 _copying("view_copy", shape.view)
 for _name, _view in (
-    ("unsafe_chunk", shape.chunk),
-    ("unsafe_split", shape.split),
-    ("unsafe_split_with_sizes", shape.split_with_sizes),
+    ("unsafe_chunk", parts.chunk),
+    ("unsafe_split", parts.split),
+    ("unsafe_split_with_sizes", parts.split_with_sizes),
 ):
     METHODS[_name] = _copying(_name, _view, "UnsafeSplitBackward0")

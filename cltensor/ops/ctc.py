@@ -12,10 +12,10 @@ from ..autograd.mode import GRAD, no_grad
 from ..codegen import ctc as family
 from ..runtime import get_backend
 from . import core
-from .arithmetic import where
 from .core import Tensor
 from .losses import reduction_of
 from .row import FUNCTIONS, public
+from .selection import where
 
 _CHECKED = "(while checking arguments for ctc_loss_allocate_outputs)"
 

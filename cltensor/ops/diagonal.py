@@ -15,12 +15,12 @@ from ..autograd.mode import no_grad
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..lazy import Expr, Scalar
 from ..size import Size
-from . import core, shape
-from .arithmetic import where_row
+from . import core, parts
 from .compare import logical_and
 from .core import Tensor, is_tensor
-from .row import FUNCTIONS, METHODS, public
+from .row import FUNCTIONS, METHODS, public, titled
 from .scatter import change, zeros
+from .selection import where_row
 
 # ------------------------------------------------------------------------------------------- triangles
 
@@ -75,10 +75,8 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
         )
 
     side = "above" if name == "tril" else "below"
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Zero what lies {side} a diagonal of (batches of) matrices. Lazy."
-    method_.__name__ = method_.__qualname__ = name + "_"
-    method_.__doc__ = f"In-place form of `{name}`."
+    titled(function, name, f"Zero what lies {side} a diagonal of (batches of) matrices. Lazy.")
+    titled(method_, name + "_", f"In-place form of `{name}`.")
     public(name)(function)
     METHODS[name + "_"] = method_
     return function, method_
@@ -117,8 +115,11 @@ def _triangle_indices(name: str, op: PointOp) -> None:
         places = _triangle((row, col), offset, op, dev).nonzero().t()
         return places.contiguous() if dt is dtypes.int64 else places.to(dt).contiguous()
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Return the coordinates of a triangle of a (row, col) matrix in row-major order: (2, count)."
+    titled(
+        function,
+        name,
+        "Return the coordinates of a triangle of a (row, col) matrix in row-major order: (2, count).",
+    )
     FUNCTIONS[name] = function
 
 
@@ -140,7 +141,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         dims.insert(d, n)
     with no_grad():
         value = zeros(input, dims)
-        shape.diagonal(value, offset, a, b).copy_(input.detach())
+        parts.diagonal(value, offset, a, b).copy_(input.detach())
     if graph.needs_grad(input):
         graph.record(
             "DiagEmbedBackward0",
@@ -177,7 +178,7 @@ def trace(input: Tensor) -> Tensor:
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     with no_grad():
-        value = shape.diagonal(input.detach()).sum()
+        value = parts.diagonal(input.detach()).sum()
     if graph.needs_grad(input):
         graph.record("TraceBackward0", (input,), value, _trace_back)
     return value
@@ -185,7 +186,7 @@ def trace(input: Tensor) -> Tensor:
 
 def _trace_back(ctx: Any, g: Tensor) -> Tensor:
     n = min(ctx.shapes[0])
-    return core.embed(g.expand(n), tuple(ctx.shapes[0]), shape.diagonal)
+    return core.embed(g.expand(n), tuple(ctx.shapes[0]), parts.diagonal)
 
 
 @public(method=False)

@@ -7,9 +7,9 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
-from .arithmetic import where
 from .core import Tensor
 from .row import FUNCTIONS, public
+from .selection import where
 
 
 def _rows(weight: Tensor, flat: Tensor) -> Tensor:
@@ -27,9 +27,9 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     if ctx.padding_idx >= 0:
         rows = where((flat == ctx.padding_idx).unsqueeze(1), 0.0, rows)
     if ctx.scale_grad_by_freq:
-        used = rows.new_zeros(shape[0]).index_add(0, flat, rows.new_ones(flat.numel()))
+        used = rows.new_zeros(shape[0]).index_add_(0, flat, rows.new_ones(flat.numel()))
         rows = rows / used.index_select(0, flat).unsqueeze(1)
-    return (rows.new_zeros(shape).index_add(0, flat, rows),)
+    return (rows.new_zeros(shape).index_add_(0, flat, rows),)
 
 
 @public(method=False)

@@ -10,10 +10,10 @@ from ..autograd import record as graph
 from ..codegen import bag as family
 from ..runtime import get_backend
 from . import core
-from .arithmetic import where
 from .core import Tensor
 from .embedding import renormalize
 from .row import FUNCTIONS, public
+from .selection import where
 
 _FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 _INDICES = (dtypes.int64, dtypes.int32)
@@ -60,7 +60,7 @@ def _by_weight(ctx: Any, g: Tensor) -> Tensor:
     shape, indices, bag_of, size = ctx.shapes[0], ctx.indices, ctx.offset2bag, ctx.bag_size
     zeros = g.new_zeros(shape)
     if ctx.mode == 2:
-        return zeros.scatter_add(0, ctx.maximum_indices, where((size > 0).unsqueeze(1), g, 0.0))
+        return zeros.scatter_add_(0, ctx.maximum_indices, where((size > 0).unsqueeze(1), g, 0.0))
     if ctx.mode == 1:
         g = g / size.clamp(min=1).unsqueeze(1)
     rows = g.index_select(0, bag_of)
@@ -69,9 +69,9 @@ def _by_weight(ctx: Any, g: Tensor) -> Tensor:
     if ctx.padding_idx >= 0:
         rows = where((indices == ctx.padding_idx).unsqueeze(1), 0.0, rows)
     if ctx.scale_grad_by_freq:
-        used = g.new_zeros(shape[0]).index_add(0, indices, g.new_ones(indices.numel()))
+        used = g.new_zeros(shape[0]).index_add_(0, indices, g.new_ones(indices.numel()))
         rows = rows / used.index_select(0, indices).unsqueeze(1)
-    return zeros.index_add(0, indices, rows)
+    return zeros.index_add_(0, indices, rows)
 
 
 def _by_scale(ctx: Any, g: Tensor) -> Tensor:

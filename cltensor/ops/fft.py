@@ -21,13 +21,13 @@ from ..codegen.operand import Operand
 from ..dtypes import dtype
 from ..runtime import Backend, get_backend
 from . import core
-from .arithmetic import where
 from .convert import cast
 from .core import Tensor, is_tensor
 from .join import cat, flip, pad, roll
+from .parts import slice_dim
 from .reducing import positions
-from .row import FUNCTIONS
-from .shape import slice_dim
+from .row import FUNCTIONS, titled
+from .selection import where
 
 FFT: dict[str, Any] = {}
 Dims = tuple[int, ...]
@@ -333,8 +333,7 @@ def _export(name: str, help: str, fn: Callable, forward: bool) -> None:
         y = fn(name, x, n, _integer(name, "dim", dim), norm, forward)
         return _deliver(name, y, out, x)
 
-    function.__name__ = function.__qualname__ = f"fft_{name}"
-    function.__doc__ = help
+    titled(function, f"fft_{name}", help)
     FFT[name] = function
 
 

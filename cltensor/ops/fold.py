@@ -13,8 +13,8 @@ from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from .core import Tensor
 from .join import pad
+from .parts import as_strided
 from .products import check_tensor
-from .shape import as_strided
 
 Pair = tuple[int, int]
 

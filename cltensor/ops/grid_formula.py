@@ -10,8 +10,8 @@ from math import prod
 from typing import NamedTuple
 
 from ..codegen.grid_sample import Way
-from .arithmetic import where
 from .core import Tensor
+from .selection import where
 
 
 class _Tap(NamedTuple):

@@ -24,12 +24,12 @@ from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr, Scalar
 from ..runtime import get_backend
 from ..storage import Storage
-from . import along, core, shape
-from .arithmetic import masked_fill_row, refuse_complex, where
-from .convert import check_value
+from . import along, core, parts, shape
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
 from .scatter import backend_of, both, change, like, reading, target, zeros
+from .selection import masked_fill_row, where
+from .values import check_value, refuse_complex
 
 __all__ = ["along", "getitem", "setitem"]
 
@@ -56,7 +56,7 @@ def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {n}")
     start = x._offset + (index + n if index < 0 else index) * strides[dim]
     return core.view(
-        x, sizes[:dim] + sizes[dim + 1 :], strides[:dim] + strides[dim + 1 :], start, "SelectBackward0", shape._select_back, None,
+        x, sizes[:dim] + sizes[dim + 1 :], strides[:dim] + strides[dim + 1 :], start, "SelectBackward0", parts.select_back, None,
         {"dim": dim, "index": index},
     )  # fmt: skip
 
@@ -92,7 +92,7 @@ def _slice(x: Tensor, dim: int, part: slice, *, skip_whole: bool) -> Tensor:
         "end": x.shape[dim] if stop is None else stop,
         "step": step,
     }
-    return core.view(x, *new, "SliceBackward0", shape._slice_back, None, saved)
+    return core.view(x, *new, "SliceBackward0", parts.slice_back, None, saved)
 
 
 def _alias(x: Tensor) -> Tensor:
@@ -323,7 +323,7 @@ def _take_mask_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _take_back(ctx: Any, g: Tensor) -> Tensor:
-    return _write(zeros(g, ctx.shapes[0]), _found(ctx.indices), g, accumulate=True, inplace=False)
+    return _write(zeros(g, ctx.shapes[0]), _found(ctx.indices), g, accumulate=True, inplace=True)
 
 
 def getitem(x: Tensor, index: Any) -> Tensor:

@@ -20,12 +20,12 @@ from ..lazy import Expr
 from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
-from . import core, diagonal, shape
-from .convert import check_value
+from . import core, diagonal, parts
 from .core import Tensor, is_tensor
-from .row import FUNCTIONS, METHODS, public
+from .row import FUNCTIONS, METHODS, public, titled
 from .scatter import zeros
 from .shape import sizes, variadic
+from .values import check_value
 
 __all__ = ["cat", "diagonal", "pad", "stack"]
 
@@ -208,8 +208,11 @@ def _at_least(name: str, rank: int, raised: Callable[[Tensor], Tensor]) -> Calla
             return raised(tensors[0])
         return tuple(raised(x) for x in tensor_list(name, _listed(tensors)))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"View tensors (one, several or a sequence) with at least {rank} dimension{'s' * (rank > 1)}."
+    titled(
+        function,
+        name,
+        f"View tensors (one, several or a sequence) with at least {rank} dimension{'s' * (rank > 1)}.",
+    )
     FUNCTIONS[name] = METHODS[name] = function
     return function
 
@@ -242,10 +245,11 @@ def _splitter(name: str, rank: int, dim: int) -> None:
                 f"torch.{name} attempted to split along dimension {at}, but the size of the dimension {input.shape[at]} is not divisible by "
                 f"the split_size {how}!"
             )
-        return shape.tensor_split(input, how, at)
+        return parts.tensor_split(input, how, at)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Cut dimension {dim} into a number of equal pieces, or at given indices."
+    titled(
+        function, name, f"Cut dimension {dim} into a number of equal pieces, or at given indices."
+    )
     FUNCTIONS[name] = METHODS[name] = function
 
 
@@ -559,7 +563,7 @@ def pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
         for d, (before, after) in enumerate(pairs):
             low, high = max(sign * before, 0), max(sign * after, 0)
             if low or high:
-                z = shape.slice_dim(z, d, low, z.shape[d] - high)
+                z = parts.slice_dim(z, d, low, z.shape[d] - high)
         return z
 
     with no_grad():

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.engine import grad
 from ..autograd.mode import enable_grad, is_grad_enabled, no_grad
@@ -29,11 +30,13 @@ from .lapack import (
     named,
     tril,
 )
+from .least_squares import lstsq, matrix_rank, pinv
 from .lu import linalg_lu_solve, lu, lu_factor, lu_factor_ex
 from .matmul import matmul, matrix_power
+from .matrix_norms import cond, linalg_norm, matrix_norm
 from .norms import vector_norm
+from .parts import diagonal
 from .row import FUNCTIONS, public
-from .shape import diagonal
 from .solve import (
     cholesky_ex,
     deliver_all,
@@ -46,21 +49,7 @@ from .solve import (
     solve_ex,
     solve_triangular,
 )
-from .spectral import (
-    cond,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    linalg_norm,
-    linalg_qr,
-    linalg_svd,
-    lstsq,
-    matrix_norm,
-    matrix_rank,
-    pinv,
-    svdvals,
-)  # fmt: skip
+from .spectral import eig, eigh, eigvals, eigvalsh, linalg_qr, linalg_svd, svdvals  # fmt: skip
 
 # ------------------------------------------------------------------------------------------- the exponential
 
@@ -309,6 +298,22 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     wide = x.unsqueeze(-1)
     ones = FUNCTIONS["ones_like"](wide)
     return FUNCTIONS["cat"]((ones, wide.expand(*x.shape, n - 1).cumprod(-1)), -1) if n > 1 else ones
+
+
+@public("vander", method=False)
+def numpy_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Make the matrix of powers of a vector's elements, the highest (or the 0th, if `increasing`) first."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.numel() if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    wide = x.to(dtypes.int64) if x.dtype.category < 2 else x
+    powers = [wide.new_ones((x.numel(), min(n, 1)))]
+    if n > 1:
+        powers.append(wide.unsqueeze(1).expand(-1, n - 1).cumprod(1))
+    result = FUNCTIONS["cat"](powers, 1)
+    return result if increasing else result.flip(1)
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:

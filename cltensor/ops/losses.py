@@ -9,11 +9,13 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
+from . import class_loss
 from .activation import log_sigmoid
-from .arithmetic import div_number, where
+from .arithmetic import div_number
 from .core import Tensor
 from .reduce import mean, sum
 from .reducing import positions
+from .selection import where
 from .shape import broadcast_tensors
 from .softmax import log_softmax
 
@@ -186,9 +188,7 @@ def kl_div(
     if log_target:
         value = target.exp() * (target - input)
     else:
-        value = (
-            where(target > 0, target * where(target > 0, target, 1.0).log(), 0.0) - target * input
-        )
+        value = target.xlogy(target) - target * input
     out = _reduced(value, reduction)
     return out / input.shape[0] if batch and input.ndim else out
 
@@ -406,6 +406,10 @@ def cross_entropy(
     dim = 0 if input.ndim == 1 else 1
     if input.shape == target.shape and target.dtype.category == 2:
         return _soft_targets(input, target, weight, reduction, label_smoothing, dim)
+    if label_smoothing == 0.0 and input.ndim and input.dtype.category == 2:
+        _check_classes(input, target, weight)
+        if input.numel() and (weight is None or weight.dtype is input.dtype):
+            return class_loss.cross_entropy(input, target, weight, ignore_index, reduction, dim)
     logs = log_softmax(input, dim) if input.ndim else input
     plain = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
     if label_smoothing == 0.0:

@@ -13,7 +13,7 @@ from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import mask as masks
 from ..codegen import sort as sort_kernels
-from . import core, shape
+from . import core, parts, shape
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
 from .scatter import backend_of, both, change, like, need_tensor, reading, target, zeros
@@ -116,7 +116,7 @@ def _masked_scatter_back(ctx: Any, g: Tensor) -> tuple:
         n = layouts.numel(full)
         if picked.numel() < n:
             count = picked.numel()
-            picked = core.embed(picked, (n,), lambda z: shape.slice_dim(z, 0, 0, count))
+            picked = core.embed(picked, (n,), lambda z: parts.slice_dim(z, 0, 0, count))
         part = picked.reshape(full)
     return own, part
 

@@ -35,7 +35,7 @@ from .pooling import (
     repeated,
     triple,
 )
-from .row import public
+from .row import public, titled
 
 # ------------------------------------------------------------------------------------------- regular windows
 
@@ -94,38 +94,39 @@ def _pool(
     return largest(f"MaxPool{rank}DWithIndices", x, window, positions=positions)
 
 
-def max_pool2d_with_indices(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the largest elements of windows over (N, C, H, W) or (C, H, W), and their positions in H * W."""
-    return _pool("max_pool2d", 2, input, True, kernel_size, stride, padding, dilation, ceil_mode)
+def _max_pool(rank: int, axes: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Make `max_pool<rank>d_with_indices` and `max_pool<rank>d`."""
+    function = f"max_pool{rank}d"
+    over = f"(N, C, {axes}) or (C, {axes})"
 
+    def with_indices(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return _pool(function, rank, input, True, kernel_size, stride, padding, dilation, ceil_mode)
 
-def max_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
-) -> Any:  # fmt: skip
-    """Take the largest element of each window over (N, C, H, W) or (C, H, W); nan wins. `return_indices` adds positions."""
-    found = _pool(
-        "max_pool2d", 2, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode
+    def plain(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
+    ) -> Any:  # fmt: skip
+        sizes = kernel_size, stride, padding, dilation, ceil_mode
+        found = _pool(function, rank, input, return_indices, *sizes)
+        return found if return_indices else found[0]
+
+    return (
+        titled(
+            with_indices,
+            f"{function}_with_indices",
+            f"Return the largest elements of windows over {over}, and their positions in {axes.replace(', ', ' * ')}.",
+        ),
+        titled(
+            plain,
+            function,
+            f"Take the largest element of each window over {over}; nan wins. `return_indices` adds positions.",
+        ),
     )
-    return found if return_indices else found[0]
 
 
-def max_pool3d_with_indices(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the largest elements of windows over (N, C, D, H, W) or (C, D, H, W), and their positions in D * H * W."""
-    return _pool("max_pool3d", 3, input, True, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
-) -> Any:  # fmt: skip
-    """Take the largest element of each window over (N, C, D, H, W) or (C, D, H, W); nan wins. `return_indices` adds positions."""
-    found = _pool(
-        "max_pool3d", 3, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode
-    )
-    return found if return_indices else found[0]
+max_pool2d_with_indices, max_pool2d = _max_pool(2, "H, W")
+max_pool3d_with_indices, max_pool3d = _max_pool(3, "D, H, W")
 
 
 def _one(function: str, name: str, expected: str, values: tuple[int, ...]) -> int:

@@ -17,7 +17,7 @@ from ..codegen import multi
 from ..codegen.language import Formula
 from ..codegen.multi import FLAG, Chain, Part, Shared, chain
 from ..runtime import get_backend
-from . import arithmetic, convert
+from . import convert, selection
 from .core import NUMBERS, Tensor
 from .row import FUNCTIONS
 
@@ -52,8 +52,8 @@ def apply(
             groups, seen = {}, set()
         seen.add(id(row[0]))
         changed += row[:writes]
-        if tensors[0].numel():
-            key, part = _part(tensors, writes)
+        if count := tensors[0].numel():
+            key, part = _part(tensors, writes, count)
             groups.setdefault(key, []).append(part)
     _launch(chain, groups, numbers, shared, flag)
     for t in changed:
@@ -80,13 +80,13 @@ def _launch(
 def _alike(row: Sequence[Tensor], writes: int) -> Sequence[Tensor] | None:
     """The tensors if their elements lie in the same dense order, what is only read copied into it; None if they cannot."""
     first = row[0]
-    shape, dev = first.shape, first.device
-    if first.dtype.category < 2 or first.dtype is dtypes.complex32:
+    shape, dev, dt = first.shape, first.device, first.dtype
+    if dt.category < 2 or dt is dtypes.complex32:
         return None
-    if all(
-        t.is_contiguous() and t.shape == shape and t.device is dev and t.dtype is first.dtype
-        for t in row
-    ):
+    for t in row:
+        if t.dtype is not dt or t.device is not dev or t.shape != shape or not t.is_contiguous():
+            break
+    else:
         return row
     strides = first._strides
     if not layouts.is_non_overlapping_and_dense(tuple(shape), strides):
@@ -110,15 +110,15 @@ def _laid(t: Tensor, like: Tensor) -> Tensor:
     return t.permute(order).contiguous().permute(back)
 
 
-def _part(tensors: Sequence[Tensor], writes: int) -> tuple[tuple, Part]:
+def _part(tensors: Sequence[Tensor], writes: int, count: int) -> tuple[tuple, Part]:
     """Make the memory of one tensor's operands ready; complex numbers are pairs of real ones."""
-    double = tensors[0].dtype.is_complex
     buffers = [t._storage.buffer() for t in tensors[writes:]]
     written = [t._storage.for_write() for t in tensors[:writes]]
-    types = [t.dtype.to_real() if double else t.dtype for t in tensors]
-    offsets = tuple([t._offset * 2 if double else t._offset for t in tensors])
-    count = tensors[0].numel() * (2 if double else 1)
-    return (tensors[0].device, *types), Part(count, (*written, *buffers), offsets)
+    types = [t.dtype for t in tensors]
+    offsets = [t._offset for t in tensors]
+    if types[0].is_complex:
+        types, offsets, count = [dt.to_real() for dt in types], [2 * o for o in offsets], 2 * count
+    return (tensors[0].device, *types), Part(count, (*written, *buffers), tuple(offsets))
 
 
 # ---------------------------------------------------------------------------- the same text, by operators
@@ -185,7 +185,7 @@ def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
 
 def _call(name: str, args: list[Any]) -> Any:
     if name == "where":
-        return arithmetic.where(*args)
+        return selection.where(*args)
     if name in ("max", "min"):
         a, b = args
         if a.__class__ in NUMBERS or b.__class__ in NUMBERS:

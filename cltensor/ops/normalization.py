@@ -1,6 +1,7 @@
-"""Layer, group, batch, instance and RMS normalisation: statistics by the reductions, the rest one fused pointwise chain.
+"""Layer, group, batch, instance and RMS normalisation, each one node as torch records it.
 
-Each records the one node torch records; the gradient formula is written with Tensor ops, so it can be differentiated again.
+Sets of values that fit a cache go through the kernels over rows: one forward, one or two backward. Larger ones take their statistics
+by the reductions, and what is left is a fused pointwise chain, written with Tensor ops: also what a second derivative uses.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
+from ..codegen import row_kinds as rows
+from . import rowwise
 from .core import Tensor
 from .row import FUNCTIONS, public
 
@@ -20,15 +23,15 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype.itemsize == 2 else x
 
 
-def _statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
-    """Mean and reciprocal deviation over `dims`, which stay as 1."""
+def _statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, variance and reciprocal deviation over `dims`, which stay as 1."""
     var, mean = FUNCTIONS["var_mean"](x, dims, correction=0, keepdim=True)
-    return mean, (var + eps).rsqrt()
+    return mean, var, (var + eps).rsqrt()
 
 
 def _check_float(name: str, x: Tensor) -> None:
     if x.dtype.category != 2:
-        raise RuntimeError(f"\"{name}\" not implemented for '{x.dtype.scalar_name}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.scalar_name}'")
 
 
 def _normalized(
@@ -41,61 +44,98 @@ def _normalized(
     scaled: tuple[int, ...],
     eps: float,
     stats: tuple[Tensor, Tensor] | None = None,
-) -> Tensor:
-    """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`, or given.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`, or given; then mean, variance.
 
-    `scaled` is the shape in which weight and bias broadcast to x.
+    `scaled` is the shape in which weight and bias broadcast to `grouped`.
     """
-    x = _wide(input.detach()).reshape(grouped)
-    mean, rstd = _statistics(x, dims, eps) if stats is None else stats
-    out = ((x - mean) * rstd).reshape(input.shape)
-    if weight is not None:
-        out = out * weight.detach().reshape(scaled)
-    if bias is not None:
-        out = out + bias.detach().reshape(scaled)
-    out = out.to(input.dtype)
+    x = input.detach().reshape(grouped)
+    factors = [None if v is None else v.detach().reshape(scaled) for v in (weight, bias)]
+    if stats is None and rowwise.worth(x, dims):
+        present = [x, *[v.expand(grouped) for v in factors if v is not None]]
+        kind = rows.norm(weight is not None, bias is not None)
+        out, numbers = rowwise.run(kind, present, dims, x.dtype, strides=rowwise.dense_order(x), eps=eps)  # fmt: skip
+        mean, var, rstd = (
+            v.reshape([1 if d in dims else n for d, n in enumerate(grouped)]) for v in numbers
+        )
+    else:
+        x = _wide(x)
+        mean, var, rstd = _statistics(x, dims, eps) if stats is None else (stats[0], *stats)
+        out = (x - mean) * rstd
+        if factors[0] is not None:
+            out = out * factors[0]
+        if factors[1] is not None:
+            out = out + factors[1]
+        out = out.to(input.dtype)
+    out = out.reshape(input.shape).detach()  # a result of its own, which may be written to
     if graph.needs_grad(input, weight, bias):
         saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
-        saved |= {
-            "grouped": grouped,
-            "dim": dims,
-            "scaled": scaled,
-            "eps": eps,
-            "fixed": stats is not None,
-        }
+        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": stats is not None}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
-    return out
+    return out, mean, var
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:
-    x, g = _wide(ctx.input).reshape(ctx.grouped), _wide(g)
+    x, dims = ctx.input, ctx.dim
+    g = g.expand(ctx.shapes[0]).reshape(ctx.grouped)
+    if not ctx.fixed and not graph.needs_grad(x, g) and rowwise.worth(x.reshape(ctx.grouped), dims):
+        return _back_by_rows(ctx, x.detach().reshape(ctx.grouped), g)
+    x, g = _wide(x).reshape(ctx.grouped), _wide(g)
     # A gradient that will be differentiated itself needs the statistics as functions of the input.
     again = graph.needs_grad(ctx.input, g) and not ctx.fixed
-    mean, rstd = _statistics(x, ctx.dim, ctx.eps) if again else (ctx.result1, ctx.result2)
+    mean, _, rstd = _statistics(x, dims, ctx.eps) if again else (ctx.result1, None, ctx.result2)
     hat = (x - mean) * rstd
-    by_x = by_weight = by_bias = None
+    by_x = None
     if ctx.needs[0]:
-        inner = (g if ctx.weight is None else g * ctx.weight.reshape(ctx.scaled)).reshape(
-            ctx.grouped
-        )
-        if ctx.fixed:
-            by_x = inner * rstd
-        else:
-            by_x = rstd * (
-                inner - inner.mean(ctx.dim, True) - hat * (inner * hat).mean(ctx.dim, True)
-            )
-        by_x = by_x.reshape(ctx.shapes[0])
-    if ctx.needs[1]:
-        by_weight = _summed(g * hat.reshape(g.shape), ctx.scaled, ctx.shapes[1])
-    if ctx.needs[2]:
-        by_bias = _summed(g, ctx.scaled, ctx.shapes[2])
+        by_x = g if ctx.weight is None else g * ctx.weight.reshape(ctx.scaled)
+        if not ctx.fixed:
+            by_x = by_x - by_x.mean(dims, True) - hat * (by_x * hat).mean(dims, True)
+        by_x = (by_x * rstd).reshape(ctx.shapes[0])
+    by_weight = _summed(g * hat, ctx.scaled, ctx.shapes[1]) if ctx.needs[1] else None
+    by_bias = _summed(g, ctx.scaled, ctx.shapes[2]) if ctx.needs[2] else None
     return by_x, by_weight, by_bias
+
+
+def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
+    """The gradients of one kernel where a row has one weight, else of one for x and one for weight and bias."""
+    dims, scaled, shape = ctx.dim, ctx.scaled, ctx.grouped
+    mean, rstd, weight = ctx.result1, ctx.result2, ctx.weight
+    repeated = _repeated(scaled, len(shape))
+    single = set(repeated) == set(dims)
+    by_x = by_weight = by_bias = None
+    if ctx.needs[0] or single:
+        g = g.detach()
+        given = [x, g, mean.expand(shape), rstd.expand(shape)]
+        if weight is not None:
+            given.append(weight.detach().reshape(scaled).expand(shape))
+        kind = (rows.channel_back if single else rows.norm_back)(weight is not None)
+        by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=rowwise.dense_order(x))
+        by_x = by_x.reshape(ctx.shapes[0])
+        if single:
+            by_weight, by_bias = numbers
+    if not single and (ctx.needs[1] or ctx.needs[2]):
+        four = (x, g, mean.expand(shape), rstd.expand(shape))
+        by_weight, by_bias = rowwise.sums(
+            "norm_sums", four, ("first", "second"), rstd.dtype, repeated
+        )
+    found = (by_x, by_weight, by_bias)
+    return tuple(
+        [
+            v.reshape(shape) if need and v is not None else None
+            for v, shape, need in zip(found, ctx.shapes, ctx.needs, strict=True)
+        ]
+    )
+
+
+def _repeated(scaled: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+    """The dims along which a weight of shape `scaled` is repeated."""
+    lead = ndim - len(scaled)
+    return tuple([d for d in range(ndim) if d < lead or scaled[d - lead] == 1])
 
 
 def _summed(g: Tensor, scaled: tuple[int, ...], shape: Any) -> Tensor:
     """Sum over the dimensions along which the weight was repeated."""
-    lead = g.ndim - len(scaled)
-    dims = tuple(d for d in range(g.ndim) if d < lead or scaled[d - lead] == 1)
+    dims = _repeated(scaled, g.ndim)
     return (g.sum(dims, True) if dims else g).reshape(shape)
 
 
@@ -112,9 +152,8 @@ def layer_norm(
     shape = _normal_shape(input, normalized_shape, weight, bias)
     _check_float("LayerNormKernelImpl", input)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
-    return _normalized(
-        "NativeLayerNormBackward0", input, weight, bias, tuple(input.shape), dims, shape, eps
-    )
+    node = "NativeLayerNormBackward0"
+    return _normalized(node, input, weight, bias, tuple(input.shape), dims, shape, eps)[0]
 
 
 def _normal_shape(
@@ -152,8 +191,43 @@ def rms_norm(
     x = _wide(input)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     small = dtypes.finfo(x.dtype).eps if eps is None else eps
+    same = weight is None or weight.dtype is input.dtype
+    if same and input.dtype.category == 2 and rowwise.worth(input, dims):
+        return _rms_by_rows(input, weight, dims, small)
     out = (x * ((x * x).mean(dims, True) + small).rsqrt()).to(input.dtype)
     return out if weight is None else out * weight
+
+
+def _rms_by_rows(input: Tensor, weight: Tensor | None, dims: tuple[int, ...], eps: float) -> Tensor:
+    x = input.detach()
+    given = [x] if weight is None else [x, weight.detach().expand(x.shape)]
+    kind = rows.rms(weight is not None)
+    out, (rstd,) = rowwise.run(kind, given, dims, x.dtype, strides=rowwise.dense_order(x), eps=eps)
+    if graph.needs_grad(input, weight):
+        saved = {"self": input, "other": weight, "rstd": rstd, "dim": dims, "eps": eps}
+        graph.record("MulBackward0", (input, weight), out, _rms_back, saved)
+    return out
+
+
+def _rms_back(ctx: Any, g: Tensor) -> tuple:
+    x, weight, dims = ctx.self, ctx.other, ctx.dim
+    again = graph.needs_grad(x, weight, g)
+    rstd = ctx.rstd.reshape([1 if d in dims else n for d, n in enumerate(x.shape)])
+    if again:
+        rstd = ((_wide(x) * _wide(x)).mean(dims, True) + ctx.eps).rsqrt()
+    by_x = by_weight = None
+    if ctx.needs[0] and again:
+        inner, hat = _wide(g if weight is None else g * weight), _wide(x) * rstd
+        by_x = rstd * (inner - hat * (inner * hat).mean(dims, True))
+    elif ctx.needs[0]:
+        given = [x.detach(), g.expand(x.shape), rstd.expand(x.shape)]
+        if weight is not None:
+            given.append(weight.detach().expand(x.shape))
+        kind = rows.rms_back(weight is not None)
+        by_x, _ = rowwise.run(kind, given, dims, x.dtype, strides=rowwise.dense_order(x))
+    if ctx.needs[1]:
+        by_weight = _summed(_wide(g) * _wide(x) * rstd, weight.shape, ctx.shapes[1])
+    return by_x, by_weight
 
 
 @public(method=False)
@@ -183,10 +257,9 @@ def group_norm(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape {list(v.shape)} and input of shape {list(input.shape)}"
             )
     _check_float("GroupNormKernelImpl", input)
-    grouped = (n, num_groups, prod(input.shape[2:]) * (c // num_groups))
-    return _normalized(
-        "NativeGroupNormBackward0", input, weight, bias, grouped, (2,), _channels(input), eps
-    )
+    grouped = (n, num_groups, c // num_groups, prod(input.shape[2:]))
+    node, scaled = "NativeGroupNormBackward0", (*grouped[1:3], 1)
+    return _normalized(node, input, weight, bias, grouped, (2, 3), scaled, eps)[0]
 
 
 def _channels(x: Tensor) -> tuple[int, ...]:
@@ -228,27 +301,16 @@ def batch_norm(
             )
         return input.clone()
     dims, scaled = (0, *range(2, input.ndim)), _channels(input)
-    if training:
-        if running_mean is not None or running_var is not None:
-            _update(input, running_mean, running_var, dims, momentum)
-        return _normalized(
-            "NativeBatchNormBackward0", input, weight, bias, tuple(input.shape), dims, scaled, eps
+    node, shape, stats = "NativeBatchNormBackward0", tuple(input.shape), None
+    if not training:
+        stats = (
+            running_mean.detach().reshape(scaled),
+            (running_var.detach() + eps).rsqrt().reshape(scaled),
         )
-    stats = (
-        running_mean.detach().reshape(scaled),
-        (running_var.detach() + eps).rsqrt().reshape(scaled),
-    )
-    return _normalized(
-        "NativeBatchNormBackward0",
-        input,
-        weight,
-        bias,
-        tuple(input.shape),
-        dims,
-        scaled,
-        eps,
-        stats,
-    )
+    out, mean, var = _normalized(node, input, weight, bias, shape, dims, scaled, eps, stats)
+    if training and input.numel():
+        _update(running_mean, running_var, mean, var, input.numel() // channels, momentum)
+    return out
 
 
 def _check_several(x: Tensor) -> None:
@@ -259,19 +321,21 @@ def _check_several(x: Tensor) -> None:
 
 
 def _update(
-    x: Tensor,
     running_mean: Tensor | None,
     running_var: Tensor | None,
-    dims: tuple[int, ...],
+    mean: Tensor,
+    var: Tensor,
+    n: int,
     momentum: float,
 ) -> None:
-    if x.numel() == 0:
-        return
+    """Move the running statistics towards those of a batch of n values per channel; the variance without bias."""
     with no_grad():
-        var, mean = FUNCTIONS["var_mean"](_wide(x.detach()), dims, correction=1)
-        for running, value in ((running_mean, mean), (running_var, var)):
+        for running, value, part in (
+            (running_mean, mean, momentum),
+            (running_var, var, momentum * n / (n - 1)),
+        ):
             if running is not None:
-                running.copy_((1 - momentum) * running + momentum * value)
+                running.copy_((1 - momentum) * running + part * value.reshape(running.shape))
 
 
 @public(method=False)

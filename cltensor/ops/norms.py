@@ -9,11 +9,13 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..dtypes import dtype
 from . import core
-from .arithmetic import where
 from .core import Tensor
-from .reduce import _amax, dims_of, refuse, sum
+from .dims import dims_of, refuse
+from .extremes import amax, amin
+from .reduce import sum
 from .reducing import Dims, needs, spread
 from .row import public
+from .selection import where
 
 
 def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -27,9 +29,9 @@ def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     if not x.ndim:
         return x.abs() if p == 2 else x
     if p == math.inf:
-        return _amax("amax", x, dims, keepdim, None)
+        return amax(x, dims, keepdim)
     if p == -math.inf:
-        return _amax("amin", x, dims, keepdim, None)
+        return amin(x, dims, keepdim)
     if p == 1:
         return sum(x, dims, keepdim)
     if p == 2:

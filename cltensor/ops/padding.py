@@ -7,10 +7,10 @@ from typing import Any
 
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
-from .arithmetic import where
 from .core import Tensor
 from .join import pad as constant_pad
 from .row import FUNCTIONS
+from .selection import where
 from .shape import sizes
 
 _NODES = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}

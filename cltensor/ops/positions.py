@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .. import dtypes
 from . import core
 from .core import Tensor
 from .row import FUNCTIONS, public
@@ -23,6 +24,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    indices = indices.to(dtypes.int64)
     found, step = [], 1
     for n in reversed(sizes):
         found.append(indices.div(step, rounding_mode="floor") % n)

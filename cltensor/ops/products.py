@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import dtypes, layouts
+from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import gemm
+from ..codegen.operand import Operand
 from ..dtypes import C_NAMES, dtype
 from ..runtime import device, get_backend
 from . import core
-from .arithmetic import conj
 from .core import Tensor, is_tensor
 from .row import public, with_inplace
+from .values import conj
+
+WAITS = 1 << 22  # multiply-adds of a product that is worth a kernel of its own for what follows it
+HELD = 1 << 24  # bytes of operands that a waiting product may keep alive, or four times its own
 
 # ------------------------------------------------------------------------------------------- the kernel
 
@@ -36,16 +40,29 @@ def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: 
     side = None
     if bias is not None:
         shape = (*a.shape[:-1], b.shape[-1])
-        side = core.kernel_operand(bias if bias.shape == shape else bias.detach().expand(shape))
-    found = gemm.matmul(
-        get_backend(dev),
-        core.kernel_operand(a),
-        core.kernel_operand(b),
-        alpha=alpha,
-        beta=beta,
-        bias=side,
-    )
+        side = core.kernel_operand(bias)
+        if bias.shape != shape:
+            strides = layouts.expand_strides(bias.shape, bias._strides, shape)
+            side = side._replace(shape=shape, strides=strides)
+    left, right = core.kernel_operand(a), core.kernel_operand(b)
+    if _waits(left, right):
+        storages = (
+            (a._storage, b._storage) if bias is None else (a._storage, b._storage, bias._storage)
+        )
+        factors = lazy.Factors(left, right, side, alpha, beta, storages)
+        return core.pending(lazy.product(factors), dev)
+    found = gemm.matmul(get_backend(dev), left, right, alpha=alpha, beta=beta, bias=side)
     return core.result(found, dev)
+
+
+def _waits(a: Operand, b: Operand) -> bool:
+    """Whether a product is worth fusing with what follows it, and does not keep much memory alive by waiting."""
+    if len(a.shape) != 2 or a.dtype not in (dtypes.float32, dtypes.float64):
+        return False
+    (m, k), n = a.shape, b.shape[1]
+    if min(m, n, k) < 2 or m * n * k < WAITS:
+        return False
+    return (m * k + k * n) * a.dtype.itemsize <= max(4 * m * n * a.dtype.itemsize, HELD)
 
 
 def _complex_factors(product: Tensor, bias: Tensor | None, alpha: Any, beta: Any) -> Tensor:
@@ -134,13 +151,28 @@ def mm(
     same_device(input, mat2)
     value = run(input, mat2)
     if graph.needs_grad(input, mat2):
-        graph.record("MmBackward0", (input, mat2), value, _mm_back, _pair(input, mat2))
+        saved = {**_pair(input, mat2), "mat2_sym_strides": mat2._strides}
+        graph.record("MmBackward0", (input, mat2), value, _mm_back, saved)
     return value if out is None else into(value, out, "mm", (input, mat2))
 
 
 def _mm_back(ctx: Any, g: Tensor) -> tuple:
     a, b = ctx.needs
-    return (mm(g, _adjoint(ctx.mat2)) if a else None, mm(_adjoint(ctx.self), g) if b else None)
+    return (
+        mm(g, _adjoint(ctx.mat2)) if a else None,
+        _second_gradient(ctx.self, g, ctx.mat2_sym_strides) if b else None,
+    )
+
+
+def _second_gradient(first: Tensor, g: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """Compute first^H @ g as the second factor lies in memory, so that a transposed weight's gradient needs no copy.
+
+    It runs at once: nothing may ask for it before the optimiser does, and until then it would hold its operands.
+    """
+    columns = strides[0] == 1 and strides[1] != 1
+    value = mm(g.t(), conj(first)) if columns else mm(_adjoint(first), g)
+    value._storage.buffer()
+    return value.t() if columns else value
 
 
 def _check_batches(batch1: Tensor, batch2: Tensor) -> None:
@@ -371,6 +403,7 @@ def addmm(
     value = run(mat1, mat2, input, alpha, beta)
     if graph.needs_grad(input, mat1, mat2):
         saved = {**_pair(mat1, mat2, "mat1", "mat2"), "alpha": alpha, "beta": beta}
+        saved["mat2_sym_strides"] = mat2._strides
         graph.record("AddmmBackward0", (input, mat1, mat2), value, _addmm_back, saved)
     return value if out is None else into(value, out, "addmm", (input, mat1, mat2))
 
@@ -381,7 +414,7 @@ def _addmm_back(ctx: Any, g: Tensor) -> tuple:
     return (
         _scaled(g, ctx.beta) if s else None,
         _scaled(mm(g, _adjoint(ctx.mat2)), alpha) if a else None,
-        _scaled(mm(_adjoint(ctx.mat1), g), alpha) if b else None,
+        _scaled(_second_gradient(ctx.mat1, g, ctx.mat2_sym_strides), alpha) if b else None,
     )
 
 

@@ -24,7 +24,7 @@ from ..size import Size
 from . import convert, core
 from .core import Tensor
 from .generator import Generator, choose
-from .row import FUNCTIONS, public
+from .row import FUNCTIONS, public, titled
 from .shape import sizes
 
 Draw = tuple[int, int]
@@ -314,8 +314,7 @@ def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
         (make, function, doc),
         (like, function + "_like", doc + " Shape, dtype and device are the input's unless given."),
     ):
-        fn.__name__ = fn.__qualname__ = name
-        fn.__doc__ = text
+        titled(fn, name, text)
         public(name, method=False)(fn)
 
 

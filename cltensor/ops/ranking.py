@@ -8,10 +8,10 @@ from typing import Any
 from .. import dtypes
 from . import norms
 from .activation import log_sigmoid
-from .arithmetic import where
 from .core import Tensor, is_tensor
 from .losses import _reduced, reduction_of
 from .row import FUNCTIONS
+from .selection import where
 
 
 def margin_ranking_loss(
@@ -56,7 +56,8 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-target * input)), target 1 or -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    return _reduced((-target * input).exp().log1p(), reduction)
+    # log1p(exp(.)) overflows for large margins, and its second derivative cancels.
+    return _reduced(-log_sigmoid(target * input), reduction)
 
 
 def cosine_embedding_loss(

@@ -17,7 +17,7 @@ from ..autograd.mode import enable_grad, no_grad
 from . import dropout
 from .core import Tensor, is_tensor
 from .matmul import linear
-from .row import FUNCTIONS, public
+from .row import FUNCTIONS, public, titled
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 NODE = "MkldnnRnnLayerBackward0"
@@ -446,29 +446,27 @@ def gru_cell(
     return _gru_gates(linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
 
 
-@public(method=False)
-def rnn_tanh_cell(
-    input: Tensor,
-    hx: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:
-    """One Elman step with tanh: input (N, I) and h (N, H) to the next h."""
-    _check_cell(input, w_ih, w_hh, (hx,), 1)
-    return (linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)).tanh()
+def _elman_cell(nonlinearity: str) -> Callable[..., Tensor]:
+    name = f"rnn_{nonlinearity}_cell"
+
+    @public(name, method=False)
+    def cell(
+        input: Tensor,
+        hx: Tensor,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Tensor:
+        _check_cell(input, w_ih, w_hh, (hx,), 1)
+        return getattr(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh), nonlinearity)()
+
+    return titled(
+        cell,
+        name,
+        f"One Elman step with {nonlinearity}: input (N, I) and h (N, H) to the next h.",
+    )
 
 
-@public(method=False)
-def rnn_relu_cell(
-    input: Tensor,
-    hx: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:
-    """One Elman step with relu: input (N, I) and h (N, H) to the next h."""
-    _check_cell(input, w_ih, w_hh, (hx,), 1)
-    return (linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)).relu()
+rnn_tanh_cell = _elman_cell("tanh")
+rnn_relu_cell = _elman_cell("relu")

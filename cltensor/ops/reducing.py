@@ -21,8 +21,8 @@ from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
 from . import core
-from .arithmetic import where
 from .core import Tensor
+from .selection import where
 
 Dims = int | Sequence[int] | None
 LIGHT = 4  # a pending operand of at most so many light nodes is recomputed by every reduction of it

@@ -16,9 +16,9 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..codegen.pointwise import PointOp
-from ..dtypes import dtype
 from . import core
 from .core import NUMBERS, Tensor
+from .refusals import refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
 OPERANDS = "xyzw"
@@ -148,7 +148,7 @@ class Row:
             category = 2
         op = self.ops[category]
         if op is None:
-            raise self._refuse(dt)
+            raise refusal(self.name, dt)
         out = (
             dtypes.bool
             if promote is BOOL
@@ -186,9 +186,6 @@ class Row:
             raise MixedDevicesError
         numeric = [x for i, x in enumerate(xs) if OPERANDS[i] not in self.unpromoted]
         return layouts.broadcast_shapes(*[t.shape for t in tensors]), core.result_type(numeric), dev
-
-    def _refuse(self, dt: dtype) -> Exception:
-        return RuntimeError(f"\"{self.name}\" not implemented for '{dt.scalar_name}'")
 
     def _record(self, xs: Sequence[Any], out: Tensor) -> None:
         if out.dtype.category < 2:
@@ -285,8 +282,7 @@ class Row:
                     xs = self.bind((t, *xs), kwargs, name + "_")[0][1:]
                 return self.inplace(t, *xs)
 
-            method_.__name__ = method_.__qualname__ = name + "_"
-            method_.__doc__ = f"In-place form of `{name}`."
+            titled(method_, name + "_", f"In-place form of `{name}`.")
             for alias in (name, *self.aliases):
                 METHODS[alias + "_"] = method_
 
@@ -416,12 +412,17 @@ def public(
     return register
 
 
+def titled(fn: Any, name: str, doc: str) -> Any:
+    """Give a function made for a name that name and a docstring."""
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = doc
+    return fn
+
+
 def with_inplace(name: str, fn: Callable) -> None:
     """Add the method `<name>_` that overwrites self with what `fn(self, …)` computes, history included."""
 
     def method_(t: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return core.assign(t, lambda x: fn(x, *args, **kwargs))
 
-    method_.__name__ = method_.__qualname__ = name + "_"
-    method_.__doc__ = f"In-place form of `{name}`."
-    METHODS[name + "_"] = method_
+    METHODS[name + "_"] = titled(method_, name + "_", f"In-place form of `{name}`.")

@@ -12,11 +12,12 @@ from ..codegen.operand import Operand
 from ..dtypes import dtype
 from ..runtime import get_backend
 from . import core, return_types
-from .arithmetic import conj, where
 from .core import Tensor
-from .reduce import _one_dim, refuse
+from .dims import one_dim, refuse
 from .reducing import needs
 from .row import FUNCTIONS, public, with_inplace
+from .selection import where
+from .values import conj
 
 
 def _run(x: Tensor, dim: int, kind: str, dt: dtype | None = None) -> Any:
@@ -45,7 +46,7 @@ def cumsum(
 ) -> Tensor:
     """Running sums along `dim`; integers and bool add up to int64."""
     refuse(input, "cumsum")
-    at = _one_dim("cumsum", dim, input.ndim)
+    at = one_dim("cumsum", dim, input.ndim)
     value = _run(
         input, at, "cumsum", dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
     )
@@ -93,7 +94,7 @@ def cumprod(
 ) -> Tensor:
     """Running products along `dim`; integers and bool give int64."""
     refuse(input, "cumprod")
-    at = _one_dim("cumprod", dim, input.ndim)
+    at = one_dim("cumprod", dim, input.ndim)
     value = _run(
         input, at, "cumprod", dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
     )
@@ -115,7 +116,7 @@ def _ranked_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:
     refuse(input, name)
-    at = _one_dim(name, dim, input.ndim)
+    at = one_dim(name, dim, input.ndim)
     values, indices = _run(input, at, name)
     if needs(input):
         graph.record(
@@ -147,15 +148,20 @@ def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
 
 def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
     x, result, dim = ctx.self, ctx.result, ctx.dim
-    if not x.ndim:
+    if not x.ndim or not x.numel():
         return g
+    # Only differences of the two matter; far from zero, logarithms of shares would lose their digits beside them.
+    top = x.detach().real.amax(dim, keepdim=True)
+    top = where(top.isfinite(), top, 0.0)
+    x, result = x - top, result - top
+    if x.dtype.is_complex:
+        shares = _complex_pairs if graph.needs_grad(g, x) else _complex_part
+        return shares(g.conj(), x, result, dim).conj()
 
     def part(share: Tensor) -> Tensor:
         """Sums of positive shares, taken in logarithms."""
         return ((share.log() - result).flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
 
-    if x.dtype.is_complex:
-        return _complex_part(g.conj(), x, result, dim).conj()
     positive, negative = where(g > 0, g, 0.0), where(g < 0, -g, 0.0)
     grad = part(positive) - part(negative)
     return where(result == -math.inf, 0.0, grad)
@@ -168,11 +174,20 @@ def _complex_part(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
     return (logs.flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
 
 
+def _complex_pairs(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
+    """The gradient without logarithms, to be differentiated again: shares that cancel have no finite one."""
+    x, result, g = x.movedim(dim, -1), result.movedim(dim, -1), g.movedim(dim, -1)
+    n = x.shape[-1]
+    before = x.new_ones((n, n)).triu() != 0
+    powers = where(before, x.unsqueeze(-1) - result.unsqueeze(-2), 0.0)
+    return (where(before, powers.exp(), 0.0) * g.unsqueeze(-2)).sum(-1).movedim(-1, dim)
+
+
 @public()
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """Logarithms of the running sums of exponentials along `dim`."""
     refuse(input, "logcumsumexp")
-    at = _one_dim("logcumsumexp", dim, input.ndim)
+    at = one_dim("logcumsumexp", dim, input.ndim)
     value = _run(input, at, "logcumsumexp")
     if needs(input):
         graph.record(

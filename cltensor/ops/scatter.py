@@ -18,11 +18,11 @@ from ..autograd import views
 from ..autograd.mode import no_grad
 from ..codegen import index as kernels
 from ..codegen.operand import Operand
-from . import core, shape
-from .arithmetic import where
-from .convert import check_value
+from . import core, parts
 from .core import NUMBERS, Tensor, is_tensor
-from .row import METHODS, public
+from .row import METHODS, public, titled
+from .selection import where
+from .values import check_value
 
 INTEGERS = (dtypes.int64, dtypes.int32)
 
@@ -104,8 +104,7 @@ def both(name: str, fn: Callable, *, out: bool = True) -> None:
     function.__signature__ = inspect.Signature([*parameters, *extra])  # type: ignore[attr-defined]
     method_.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
-    method_.__name__ = method_.__qualname__ = name + "_"
-    method_.__doc__ = f"In-place form of `{name}`."
+    titled(method_, name + "_", f"In-place form of `{name}`.")
     public(name)(function)
     METHODS[name + "_"] = method_
 
@@ -141,7 +140,7 @@ def crop(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """View the leading part of `x` that has the given shape."""
     for d, n in enumerate(sizes):
         if x.ndim == len(sizes) and x.shape[d] != n:
-            x = shape.slice_dim(x, d, 0, n)
+            x = parts.slice_dim(x, d, 0, n)
     return x
 
 
@@ -202,7 +201,7 @@ def gather(
 
 
 def _gather_back(ctx: Any, g: Tensor) -> Tensor:
-    return zeros(g, ctx.shapes[0]).scatter_add(ctx.dim, ctx.index, g)
+    return zeros(g, ctx.shapes[0]).scatter_add_(ctx.dim, ctx.index, g)
 
 
 def _check_scatter(
@@ -476,7 +475,7 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 def _take_back(ctx: Any, g: Tensor) -> Tensor:
-    return zeros(g, ctx.shapes[0]).put(ctx.index, g, True)
+    return zeros(g, ctx.shapes[0]).put_(ctx.index, g, True)
 
 
 @public()

@@ -7,9 +7,9 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
-from .arithmetic import where
 from .core import Tensor
 from .row import FUNCTIONS, public
+from .selection import where
 
 _INITIAL = {
     "sum": 0.0,

@@ -1,4 +1,4 @@
-"""Views: other layouts of the same storage, each with the gradient that lays the incoming one back."""
+"""Views of a whole tensor: other shapes, orders and repetitions of its elements, each with the gradient that lays the incoming one back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
-from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.node import op_class
 from . import core
 from .core import Tensor, is_tensor
-from .row import FUNCTIONS, METHODS, public
+from .row import METHODS, public, titled
 
 
 def variadic(name: str, other: str = "") -> Callable:
@@ -54,7 +53,7 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
     return tuple(out)
 
 
-def _view(
+def view_of(
     x: Tensor,
     new: layouts.Layout,
     name: str,
@@ -62,6 +61,7 @@ def _view(
     saved: dict[str, Any] | None = None,
     replay: Callable | None = None,
 ) -> Tensor:
+    """Make a view of another layout and record its gradient."""
     return core.view(x, new[0], new[1], new[2], name, backward, replay, saved)
 
 
@@ -79,7 +79,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return view_dtype(self, shape[0])
     wanted = sizes("view", shape)
-    return _view(
+    return view_of(
         self,
         layouts.view(self.shape, self._strides, self._offset, wanted),
         "ViewBackward0",
@@ -94,9 +94,9 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     wanted = layouts.infer_shape(sizes("reshape", shape), input.numel())
     strides = layouts.view_strides(input.shape, input._strides, wanted)
     if strides is not None:
-        return _view(input, (wanted, strides, input._offset), "ViewBackward0", _view_back)
+        return view_of(input, (wanted, strides, input._offset), "ViewBackward0", _view_back)
     copy = input.clone(memory_format="contiguous")
-    out = _view(
+    out = view_of(
         copy, (wanted, layouts.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back
     )
     out._view = None
@@ -202,7 +202,7 @@ def as_dtype(
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Reorder the dimensions."""
     order = layouts.permutation(sizes("permute", dims, "dims"), input.ndim)
-    return _view(
+    return view_of(
         input,
         layouts.permute(input.shape, input._strides, input._offset, order),
         "PermuteBackward0",
@@ -219,7 +219,7 @@ def _permute_back(ctx: Any, g: Tensor) -> Tensor:
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions."""
     new = layouts.transpose(input.shape, input._strides, input._offset, dim0, dim1)
-    return _view(input, new, "TransposeBackward0", _transpose_back, {"dim0": dim0, "dim1": dim1})
+    return view_of(input, new, "TransposeBackward0", _transpose_back, {"dim0": dim0, "dim1": dim1})
 
 
 def _transpose_back(ctx: Any, g: Tensor) -> Tensor:
@@ -236,7 +236,7 @@ def t(input: Tensor) -> Tensor:
         if input.ndim == 2
         else (input.shape, input._strides, input._offset)
     )
-    return _view(input, new, "TBackward0", _t_back)
+    return view_of(input, new, "TBackward0", _t_back)
 
 
 def _t_back(ctx: Any, g: Tensor) -> Tensor:
@@ -314,7 +314,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Insert a dimension of size 1."""
     new = layouts.unsqueeze(input.shape, input._strides, input._offset, dim)
     at = dim if dim >= 0 else dim + input.ndim + 1
-    return _view(input, new, "UnsqueezeBackward0", lambda ctx, g: g.squeeze(ctx.dim), {"dim": at})
+    return view_of(input, new, "UnsqueezeBackward0", lambda ctx, g: g.squeeze(ctx.dim), {"dim": at})
 
 
 @public()
@@ -328,7 +328,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
         if isinstance(dim, int)
         else "SqueezeBackward2"
     )
-    return _view(input, new, name, _view_back)
+    return view_of(input, new, name, _view_back)
 
 
 # ------------------------------------------------------------------------------------------- broadcasting
@@ -339,7 +339,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Repeat dimensions of size 1 without copying; -1 keeps a size."""
     new = layouts.expand(self.shape, self._strides, self._offset, sizes("expand", size, "size"))
-    return _view(self, new, "ExpandBackward0", lambda ctx, g: g)
+    return view_of(self, new, "ExpandBackward0", lambda ctx, g: g)
 
 
 @public(function=False)
@@ -382,265 +382,6 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     return (self.sum(dims, True) if dims else self).reshape(shape)
 
 
-# ------------------------------------------------------------------------------------------- parts
-
-
-def _into_zeros(place: Callable[[Tensor, Any], Tensor]) -> Callable:
-    """Gradient of a view of a part: zeros with the incoming gradient in its place, differentiable again."""
-
-    def backward(ctx: Any, g: Tensor) -> Tensor:
-        return core.embed(g, ctx.shapes[0], lambda z: place(z, ctx))
-
-    return backward
-
-
-_select_back = _into_zeros(lambda z, ctx: select(z, ctx.dim, ctx.index))
-_slice_back = _into_zeros(lambda z, ctx: slice_dim(z, ctx.dim, ctx.start, ctx.end, ctx.step))
-_diagonal_back = _into_zeros(lambda z, ctx: diagonal(z, ctx.offset, ctx.dim1, ctx.dim2))
-
-
-@public()
-def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """Take one index of a dimension, which disappears."""
-    new = layouts.select(input.shape, input._strides, input._offset, dim, int(index))
-    return _view(input, new, "SelectBackward0", _select_back, {"dim": dim, "index": int(index)})
-
-
-def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step: int = 1) -> Tensor:
-    """Take a range of a dimension, as Python slices do; steps are positive."""
-    new = layouts.slice_(input.shape, input._strides, input._offset, dim, start, end, step)
-    return _view(
-        input,
-        new,
-        "SliceBackward0",
-        _slice_back,
-        {"dim": dim, "start": start, "end": end, "step": step},
-    )
-
-
-@public()
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """Take `length` indices of a dimension from `start` on."""
-    if is_tensor(start) and (start.ndim or start.dtype.category != 1):
-        raise RuntimeError("start must be an 0-dim integral Tensor.")
-    start = int(start)
-    new = layouts.narrow(input.shape, input._strides, input._offset, dim, start, length)
-    if start < 0:
-        start += input.shape[dim]
-    return _view(
-        input,
-        new,
-        "SliceBackward0",
-        _slice_back,
-        {"dim": dim, "start": start, "end": start + length, "step": 1},
-    )
-
-
-@public()
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """View the diagonal of two dimensions; it becomes the last dimension."""
-    new = layouts.diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
-    return _view(
-        input,
-        new,
-        "DiagonalBackward0",
-        _diagonal_back,
-        {"offset": offset, "dim1": dim1, "dim2": dim2},
-    )
-
-
-@public(function=False)
-def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """View all windows of a dimension; the window becomes the last dimension."""
-    new = layouts.unfold(self.shape, self._strides, self._offset, dimension, size, step)
-    return _view(
-        self,
-        new,
-        "UnfoldBackward0",
-        _unfold_back,
-        {"dimension": dimension, "size": size, "step": step},
-    )
-
-
-def _unfold_back(ctx: Any, g: Tensor) -> Tensor:
-    shape = ctx.shapes[0]
-    if not shape:
-        return g.reshape(())
-    dim = layouts.wrap_dim(ctx.dimension, len(shape))
-    from .overlap import overlap_add
-
-    return overlap_add(g.movedim(dim, -2), shape[dim], ctx.step).movedim(-1, dim)
-
-
-@public()
-def as_strided(
-    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
-    """View the storage with any shape, strides and offset; RuntimeError beyond its end."""
-    offset = input._offset if storage_offset is None else storage_offset
-    new = layouts.as_strided(
-        sizes("as_strided", (tuple(size),), "size"),
-        sizes("as_strided", (tuple(stride),), "stride"),
-        offset,
-        input.dtype.itemsize,
-        input._storage.nbytes,
-    )
-    return _view(
-        input,
-        new,
-        "AsStridedBackward0",
-        _as_strided_back,
-        {
-            "size": new[0],
-            "stride": new[1],
-            "offset": offset,
-            "base": (input._strides, input._offset),
-        },
-    )
-
-
-def _as_strided_back(ctx: Any, g: Tensor) -> Tensor:
-    """Add the gradient up over storage positions, then read it with the input's own layout."""
-    strides, offset = ctx.base
-    shape = ctx.shapes[0]
-    extent = max(
-        layouts.storage_extent(ctx.size, ctx.stride, ctx.offset),
-        layouts.storage_extent(shape, strides, offset),
-    )
-    places = positions(ctx.size, ctx.stride, ctx.offset, g.device).reshape(-1)
-    flat = g.new_zeros(extent).index_add(0, places, g.reshape(-1))
-    if layouts.internal_overlap(shape, strides) != layouts.NO_OVERLAP:
-        own = positions(shape, strides, offset, g.device).reshape(-1)
-        count = flat.new_zeros(extent).index_add(0, own, flat.new_ones(own.numel()))
-        flat = flat / count.clamp(min=1)
-    return as_strided(flat, shape, strides, offset)
-
-
-def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dev: Any) -> Tensor:
-    """The storage position of every element of a layout, int64."""
-    out = FUNCTIONS["full"](shape, offset, dtype=dtypes.int64, device=dev)
-    for d, (n, s) in enumerate(zip(shape, strides, strict=True)):
-        if s and n > 1:
-            out = out + (FUNCTIONS["arange"](n, device=dev) * s).view(
-                -1, *([1] * (len(shape) - d - 1))
-            )
-    return out
-
-
-# ------------------------------------------------------------------------------------------- several parts
-
-
-def _several(
-    input: Tensor, parts: list[layouts.Layout], name: str, backward: Callable, saved: dict[str, Any]
-) -> tuple[Tensor, ...]:
-    outs = []
-    for shape, strides, offset in parts:
-        out = core.make(
-            input._storage, core.Size(shape), input.dtype, input.device, strides, offset
-        )
-        out._vc = input._vc
-        outs.append(out)
-    if graph.needs_grad(input):
-        graph.record(name, (input,), tuple(outs), backward, saved)
-    for out in outs:
-        views.mark_view(out, input, None, multi=True)
-    return tuple(outs)
-
-
-@public()
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Take every index of a dimension."""
-    if input.ndim == 0:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    dim = layouts.wrap_dim(dim, input.ndim)
-    parts = [
-        layouts.select(input.shape, input._strides, input._offset, dim, i)
-        for i in range(input.shape[dim])
-    ]
-    return _several(
-        input,
-        parts,
-        "UnbindBackward0",
-        lambda ctx, *gs: FUNCTIONS["stack"](gs, ctx.dim),
-        {"dim": dim},
-    )
-
-
-def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:
-    parts, start = [], 0
-    for n in lengths:
-        parts.append(layouts.narrow(input.shape, input._strides, input._offset, dim, start, n))
-        start += n
-    return parts
-
-
-def _cat_back(ctx: Any, *gs: Tensor) -> Tensor:
-    return FUNCTIONS["cat"](gs, ctx.dim)
-
-
-@public("split")
-def split(
-    tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
-) -> tuple[Tensor, ...]:
-    """Cut a dimension into pieces of a size, or of the sizes of a list."""
-    how = split_size_or_sections if split_size is None else split_size
-    if tensor.ndim == 0:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = layouts.wrap_dim(dim, tensor.ndim)
-    whole = isinstance(how, int)
-    lengths = layouts.split_sizes(
-        tensor.shape[dim], how if whole else sizes("split", (tuple(how),), "split_size"), dim
-    )
-    return _several(
-        tensor,
-        _split_layouts(tensor, dim, lengths),
-        "SplitBackward0" if whole else "SplitWithSizesBackward0",
-        _cat_back,
-        {"dim": dim},
-    )
-
-
-@public()
-def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into pieces of the given sizes."""
-    return split(input, list(split_sizes), dim)
-
-
-@public()
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into about equal pieces."""
-    if input.ndim == 0:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = layouts.wrap_dim(dim, input.ndim)
-    return _several(
-        input,
-        _split_layouts(input, dim, layouts.chunk_sizes(input.shape[dim], chunks)),
-        "SplitBackward0",
-        _cat_back,
-        {"dim": dim},
-    )
-
-
-@public()
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into a number of pieces, or at given indices."""
-    if not input.ndim:
-        raise RuntimeError(
-            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
-        )
-    if is_tensor(indices_or_sections):
-        indices_or_sections = indices_or_sections.tolist()
-    dim = layouts.wrap_dim(dim, input.ndim)
-    how = (
-        indices_or_sections if isinstance(indices_or_sections, int) else tuple(indices_or_sections)
-    )
-    return tuple(
-        slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], how)
-    )
-
-
 # ------------------------------------------------------------------------------------------- in place
 
 
@@ -651,7 +392,9 @@ _INPLACE_NODES = {
 }  # fmt: skip
 
 
-def _inplace_view(name: str, fn: Callable) -> None:
+def inplace_view(name: str, fn: Callable) -> None:
+    """Add the in-place form of a view: the tensor object takes the new layout."""
+
     def method_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         views.check_inplace(self)
         out = fn(self, *args, **kwargs)
@@ -660,8 +403,7 @@ def _inplace_view(name: str, fn: Callable) -> None:
             node.__class__ = op_class(_INPLACE_NODES[type(node).__name__])
         return self._take_layout(out)
 
-    method_.__name__ = method_.__qualname__ = name
-    method_.__doc__ = f"In-place form of `{name[:-1]}`: the tensor object takes the new shape."
+    titled(method_, name, f"In-place form of `{name[:-1]}`: the tensor object takes the new shape.")
     METHODS[name] = method_
 
 
@@ -672,6 +414,5 @@ for _name, _fn in (
     ("swapdims_", transpose),
     ("squeeze_", squeeze),
     ("unsqueeze_", unsqueeze),
-    ("as_strided_", as_strided),
 ):
-    _inplace_view(_name, _fn)
+    inplace_view(_name, _fn)

@@ -7,22 +7,14 @@ from typing import Any
 from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import GRAD
-from ..codegen import softmax as family
+from ..codegen import row_kinds as family
 from ..dtypes import dtype
-from ..runtime import get_backend
-from . import core
+from . import core, rowwise
 from .core import Tensor
-from .reduce import refuse, sum
-from .reducing import accumulator, needs, source
+from .dims import refuse
+from .reduce import sum
+from .reducing import accumulator, needs
 from .row import public
-
-
-def _run(kind: str, xs: tuple[Tensor, ...], dim: int, out: dtype) -> Tensor:
-    x = xs[0]
-    backend = get_backend(x.device)
-    with backend.lock:
-        found = family.softmax(backend, kind, source(*xs), dim, accumulator(out), out)
-    return core.result(found, x.device)
 
 
 def _twice(g: Tensor, result: Tensor) -> bool:
@@ -35,14 +27,14 @@ def _softmax_back(ctx: Any, g: Tensor) -> Tensor:
     if _twice(g, y) or g.shape != y.shape:
         weighted = g * y
         return weighted - y * sum(weighted, dim, True)
-    return _run("softmax_back", (y, g), dim, y.dtype)
+    return rowwise.run(family.SOFTMAX_BACK, (y, g), (dim,), y.dtype)[0]
 
 
 def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
     y, dim = ctx.result, ctx.dim
     if _twice(g, y) or g.shape != y.shape:
         return g - y.exp() * sum(g, dim, True)
-    return _run("log_softmax_back", (y, g), dim, y.dtype)
+    return rowwise.run(family.LOG_SOFTMAX_BACK, (y, g), (dim,), y.dtype)[0]
 
 
 def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, node: str) -> Tensor:
@@ -53,7 +45,14 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
         raise NotImplementedError(
             f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at == input.ndim - 1 and kind != 'softmax' else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
         )
-    value = _run(kind, (input,), at, out)
+    # Exponentials of the result's own dtype wait in its memory for their sum.
+    plain = family.SOFTMAX_KEPT if accumulator(out) is out else family.SOFTMAX
+    value, _ = rowwise.run(
+        plain if kind == "softmax" else family.LOG_SOFTMAX,
+        (input,),
+        (at,) if input.ndim else (),
+        out,
+    )
     if needs(input):
         graph.record(node, (input,), value, back, {"result": value, "dim": at})
     return value

@@ -12,7 +12,8 @@ from ..codegen import sort as family
 from ..runtime import get_backend
 from . import core, return_types
 from .core import Tensor
-from .reduce import _even_back, _index_back, _one_dim, nonempty, refuse
+from .dims import nonempty, one_dim, refuse
+from .extremes import even_back, index_back
 from .reducing import needs
 from .row import public
 
@@ -26,7 +27,7 @@ def _run(fn: Callable, x: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
 
 def _scatter_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     shape = ctx.shapes[0]
-    return g.new_zeros(shape).scatter(ctx.dim, ctx.indices, g) if len(shape) else g.reshape(())
+    return g.new_zeros(shape).scatter_(ctx.dim, ctx.indices, g) if len(shape) else g.reshape(())
 
 
 def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple) -> Any:
@@ -47,7 +48,7 @@ def sort(
     refuse(input, "sort")
     if input.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    at = _one_dim("sort", dim, input.ndim)
+    at = one_dim("sort", dim, input.ndim)
     values, indices = _run(family.sort, input, at, bool(descending), bool(stable))
     if needs(input):
         graph.record(
@@ -88,7 +89,7 @@ def topk(
         raise RuntimeError(
             f"topk does not support {'complex' if input.dtype.is_complex else 'bool'} dtypes on CPU"
         )
-    at = _one_dim("topk", dim, input.ndim)
+    at = one_dim("topk", dim, input.ndim)
     values, indices = _run(family.topk, input, int(k), at, bool(largest), bool(sorted))
     if needs(input):
         graph.record(
@@ -104,7 +105,7 @@ def topk(
 def _select(
     name: str, input: Tensor, dim: int, keepdim: bool, out: Any, fn: Callable, *args: Any, node: str
 ) -> Any:
-    at = _one_dim(name, dim, input.ndim)
+    at = one_dim(name, dim, input.ndim)
     nonempty(f"{name}()", input, (at,) if input.ndim else ())
     if (input.dtype is dtypes.bool and name != "mode") or input.dtype.is_complex:
         raise NotImplementedError(
@@ -123,7 +124,7 @@ def _select(
             node,
             (input,),
             (values, indices),
-            _index_back,
+            index_back,
             {"indices": indices, "dim": at, "keepdim": keepdim},
         )
     return _deliver(name, values, indices, out, (input,))
@@ -133,7 +134,7 @@ def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) 
     refuse(input, name)
     skip = name == "nanmedian"
     if dim is not None:
-        at = _one_dim(name, dim, input.ndim)
+        at = one_dim(name, dim, input.ndim)
         return _select(
             name, input, at, keepdim, out, family.median, at, skip, node=f"{name.title()}Backward1"
         )
@@ -147,7 +148,7 @@ def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) 
     )
     if needs(input):
         saved = {"self": input, "result": value, "dim": tuple(range(input.ndim)), "keepdim": False}
-        graph.record(f"{name.title()}Backward0", (input,), value, _even_back, saved)
+        graph.record(f"{name.title()}Backward0", (input,), value, even_back, saved)
     return core.deliver(value, out, name, (input,))
 
 
@@ -169,7 +170,7 @@ def nanmedian(
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The most frequent value along `dim`, the smallest of equally frequent ones, and a position of it."""
     refuse(input, "mode")
-    at = _one_dim("mode", dim, input.ndim)
+    at = one_dim("mode", dim, input.ndim)
     return _select("mode", input, at, keepdim, out, family.mode, at, node="ModeBackward0")
 
 
@@ -179,7 +180,7 @@ def kthvalue(
 ) -> Any:
     """The `k`-th smallest value along `dim`, counted from 1, and its position."""
     refuse(input, "kthvalue")
-    at = _one_dim("kthvalue", dim, input.ndim)
+    at = one_dim("kthvalue", dim, input.ndim)
     if not 1 <= k <= (input.shape[at] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
     return _select(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from . import core
-from .arithmetic import where
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, Row
-from .unary import digamma, i0, i1, lgamma
+from .selection import where
+from .unary import digamma, i0, i1, lgamma, tiny
 
 SPECIAL: dict[str, object] = {}
 
@@ -21,15 +21,18 @@ def _row(
     grad: dict | None = None,
     domain: tuple[float, float] = (0.3, 3.0),
 ) -> Row:
+    node = f"Special{name.title().replace('_', '')}Backward"
     row = Row(
         f"special_{name}",
         {"f": formula},
         promote=FLOAT,
         args=args,
+        numbers="xy" if len(args) == 2 else "",
         grad=grad,
         domain=domain,
         inplace=False,
-        node=f"Special{name.title().replace('_', '')}Backward0",
+        node=f"{node}0",
+        number_nodes={"x": f"{node}1", "y": f"{node}2"} if len(args) == 2 else None,
     )
     for table in (FUNCTIONS, METHODS):
         SPECIAL[name] = table.pop(f"special_{name}")
@@ -42,7 +45,7 @@ i1e = _row(
     "i1e(x)",
     grad={
         "x": lambda g, x, result: (
-            g * where(x == 0, 0.5, i0e(x) - result * (x.sgn() + 1 / where(x == 0, 1.0, x)))
+            g * where(tiny(x), 0.5, i0e(x) - result * (x.sgn() + 1 / where(tiny(x), 1.0, x)))
         )
     },
 )
@@ -67,10 +70,19 @@ ndtri = _row(
     domain=(0.1, 0.9),
     grad={"x": lambda g, result: g * math.sqrt(2 * math.pi) * (result * result * 0.5).exp()},
 )
+
+
+def _log_ndtr_slope(x: Tensor) -> Tensor:
+    """The normal density over its integral; erfcx keeps it exact far below zero, and is infinite far above."""
+    low, high = x.clamp(max=0), x.clamp(min=0)
+    above = (high * high * -0.5).exp() / (ndtr(high) * math.sqrt(2 * math.pi))
+    return where(x > 0, above, math.sqrt(2 / math.pi) / erfcx(low * -math.sqrt(0.5)))
+
+
 log_ndtr = _row(
     "log_ndtr",
     "log_ndtr(x)",
-    grad={"x": lambda g, x: g * math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))},
+    grad={"x": lambda g, x: g * _log_ndtr_slope(x)},
 )
 xlog1py = _row(
     "xlog1py", "where(y != y, y, where(x == 0, 0, x * log1p(y)))", args=("input", "other"),

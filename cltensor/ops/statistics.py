@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from . import core, norms
-from .arithmetic import where
 from .core import Tensor, is_tensor
-from .row import FUNCTIONS, METHODS, invalid_combination, public
+from .row import FUNCTIONS, METHODS, invalid_combination, public, titled
+from .selection import where
 
 # ------------------------------------------------------------------------------------------- covariance
 
@@ -167,33 +168,28 @@ def _quantile(
     return core.deliver(value, out, name, (input,))
 
 
-@public()
-def quantile(
-    input: Tensor,
-    q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    out: Tensor | None = None,
-) -> Tensor:
-    """The q-quantiles along `dim` (of all elements by default); a 1-D q adds a first dimension. NaN where there is one."""
-    return _quantile("quantile", input, q, dim, keepdim, interpolation, False, out)
+def _quantiles(name: str, skip_nan: bool, doc: str) -> Callable[..., Tensor]:
+    @public(name)
+    def quantiles(
+        input: Tensor,
+        q: Any,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        out: Tensor | None = None,
+    ) -> Tensor:
+        return _quantile(name, input, q, dim, keepdim, interpolation, skip_nan, out)
+
+    return titled(quantiles, name, doc)
 
 
-@public()
-def nanquantile(
-    input: Tensor,
-    q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    out: Tensor | None = None,
-) -> Tensor:
-    """`quantile` of what is not NaN."""
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True, out)
-
+quantile = _quantiles(
+    "quantile",
+    False,
+    "The q-quantiles along `dim` (of all elements by default); a 1-D q adds a first dimension. NaN where there is one.",
+)
+nanquantile = _quantiles("nanquantile", True, "`quantile` of what is not NaN.")
 
 # ------------------------------------------------------------------------------------------- counts
 

@@ -11,9 +11,10 @@ import numpy as np
 from .. import dtypes
 from ..autograd import record as graph
 from . import core, return_types
-from .arithmetic import conj, where
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
+from .selection import where
+from .values import conj
 
 # ------------------------------------------------------------------------------------------- signs and parts
 
@@ -313,10 +314,21 @@ rad2deg = Row(
     reference=np.rad2deg,
     grad={"x": lambda g: g * (180 / math.pi)},
 )
+
+
+def _sinc_slope(x: Tensor) -> Tensor:
+    """By its series near zero, where the quotient cancels."""
+    near = x.abs() < 0.1
+    small, z = math.pi * where(near, x, 0.0), math.pi * where(near, 1.0, x)
+    q = small * small
+    series = small * (-1 / 3 + q * (1 / 30 + q * (-1 / 840 + q * (1 / 45360 - q / 3991680))))
+    return math.pi * where(near, series, (z.cos() * z - z.sin()) / (z * z))
+
+
 _SINC = "where(x == 0, 1, sin(pi * x) / where(x == 0, 1, pi * x))"
 sinc = Row(
     "sinc", {"f": _SINC, "c": "where(x == 0, 1, csin(pi * x) / where(x == 0, 1, pi * x))"}, promote=FLOAT, reference=np.sinc,
-    grad={"x": lambda g, x: where(x == 0, 0.0, g * conj(((math.pi * x).cos() * (math.pi * x) - (math.pi * x).sin()) / (math.pi * x * x)))},
+    grad={"x": lambda g, x: g * conj(_sinc_slope(x))},
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------- special functions
@@ -363,6 +375,13 @@ trigamma = Row(
     node="PolygammaBackward0",
     grad={"x": lambda g, x: g * FUNCTIONS["polygamma"](2, x)},
 )
+
+
+def tiny(x: Tensor) -> Tensor:
+    """Where a division by `x`, differentiated again, would not be finite."""
+    return x.abs() <= dtypes.finfo(x.dtype).eps
+
+
 i0 = Row("i0", {"f": "i0(x)"}, promote=FLOAT, reference=np.i0, grad={"x": lambda g, x: g * i1(x)})
 i1 = Row(
     "i1",
@@ -370,7 +389,9 @@ i1 = Row(
     promote=FLOAT,
     public=False,
     node="SpecialI1Backward0",
-    grad={"x": lambda g, x, result: g * where(x == 0, 0.5, i0(x) - result / where(x == 0, 1.0, x))},
+    grad={
+        "x": lambda g, x, result: g * where(tiny(x), 0.5, i0(x) - result / where(tiny(x), 1.0, x))
+    },
 )
 logit_row = Row(
     "logit",
@@ -422,7 +443,7 @@ logaddexp = Row(
     reference=np.logaddexp, inplace=False, grad={"x": lambda g, x, y: g / (1 + conj((y - x).exp())), "y": lambda g, x, y: g / (1 + conj((x - y).exp()))},
 )  # fmt: skip
 logaddexp2 = Row(
-    "logaddexp2", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 1, log2(1 + exp2(-abs(x - y))))"}, args=("input", "other"),
+    "logaddexp2", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 1, log1p(exp2(-abs(x - y))) * 1.4426950408889634)"}, args=("input", "other"),
     reference=np.logaddexp2, inplace=False, grad={"x": lambda g, x, y: g / (1 + (y - x).exp2()), "y": lambda g, x, y: g / (1 + (x - y).exp2())},
 )  # fmt: skip
 copysign = Row(
@@ -458,6 +479,9 @@ def nan_to_num(
     """Replace NaN and infinities by numbers (zero and the dtype's extremes by default)."""
     if input.dtype.category < 2:
         value = input.clone()
+    elif input.dtype.category == 3:
+        parts = [nan_to_num(part, nan, posinf, neginf) for part in (input.real, input.imag)]
+        value = FUNCTIONS["complex"](*parts)
     else:
         info = dtypes.finfo(input.dtype)
         value = nan_row(

@@ -95,8 +95,9 @@ class FusedOptimizer(Optimizer):
     ) -> None:
         """Run statements over `p` and the states (their name in formulas to their name in the state), reading `g`."""
         writes: dict[str, Sequence[Tensor]] = {"p": params}
+        found = [self.state[p] for p in params] if states else []  # asking makes an entry
         for letter, name in states.items():
-            writes[letter] = [self.state[p][name] for p in params]
+            writes[letter] = [state[name] for state in found]
         grads = {"g": [p.grad for p in params]}
         label = self.__class__.__name__.lower()
         update(label, lines, writes, grads, numbers, differentiable=group["differentiable"])

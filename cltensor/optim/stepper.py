@@ -14,7 +14,7 @@ import numpy as np
 from .. import creation, dtypes
 from ..memory_format import preserve_format
 from ..ops import multi
-from ..runtime import device, get_backend
+from ..runtime import Recording, device, get_backend
 from ..tensor import Tensor
 
 _ZERO = multi.chain("zero", "x = 0", "x", "")
@@ -112,15 +112,18 @@ def _host_device() -> Any:
 
 
 def peek(t: Tensor) -> float:
-    """Read a number; what this module wrote itself is not fetched from a discrete device."""
+    """Read a number; what this module wrote itself is remembered, unless numpy can see it."""
     known = t.__dict__.get("_known")
     if known is not None and known[0] is t._storage and known[1] == t._vc.value:
-        return known[2]
+        if not known[0].shared:
+            return known[2]
     return float(t.item())
 
 
 def poke(t: Tensor, value: float) -> float:
-    """Write a number, without a kernel; returns it as the tensor holds it."""
+    """Write a number, without a kernel; returns it as the tensor holds it. A recording refuses: it would write the same again."""
+    if Recording.active is not None:
+        Recording.active.refuse("counts on the host")
     kind = t.dtype.np
     if kind is None or t.numel() != 1:
         t.fill_(value)
@@ -129,9 +132,9 @@ def poke(t: Tensor, value: float) -> float:
     rounded = np.array([value], kind)
     storage.backend.write(storage.for_write(), t._offset * kind.itemsize, rounded)
     t._vc.value += 1
-    if not storage.backend.info.host_shared:
-        t.__dict__["_known"] = (storage, t._vc.value, float(rounded[0]))
-    return float(rounded[0])
+    value = rounded.item()
+    t.__dict__["_known"] = (storage, t._vc.value, value)
+    return value
 
 
 # ------------------------------------------------------------------------------------------- the step

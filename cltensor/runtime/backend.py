@@ -9,7 +9,6 @@ import atexit
 import ctypes
 import os
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -18,10 +17,11 @@ import numpy as np
 
 from cltensor.errors import OutOfMemoryError, debug_line
 
-from . import loader
+from . import loader, observe, tuning
 from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platforms
 from .inline import WORTH, InlineLane
 from .memory import Block, Buffer, Pool
+from .observe import OBSERVERS
 from .program import Kernel, ProgramCache
 from .recording import Recording
 from .stats import STATS
@@ -55,13 +55,14 @@ class Backend:
         self.read_write = cl.mem_flags.READ_WRITE
         self.seq = 0  # commands enqueued
         self.finished = 0  # commands known to be done
-        self.pending: list[Any] = []  # for lazy.py: cells with an unevaluated expression
+        self.pending: list[Any] = []  # for lazy/: cells with an unevaluated expression
         self.exports = False  # whether numpy ever saw memory of this device
         self._staged: list[Any] = []  # host copies that queued transfers still read
-        self._debug = _debug_launches()
+        self._timed: Any = None  # the queue of observed launches
         self.inline: InlineLane | None = None
         self.unchecked = False  # a recording was played whose index checks nobody has looked at
         self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
+        self.tuned = tuning.load(self.info)
         self.programs = ProgramCache(self)
         if shared and self._probe_shared():
             self.info = replace(self.info, host_shared=True)
@@ -131,18 +132,19 @@ class Backend:
         local_size: tuple[int, ...] | None,
         args: Sequence[Any],
         nbytes: int = 0,
+        flops: int = 0,
     ) -> None:
         """Enqueue `kernel`; no size may be 0. Waits for it when numpy can see one of its buffers.
 
-        `nbytes` is the memory traffic, for the debug line.
+        `nbytes` is the memory traffic, `flops` the arithmetic where it may be the limit: for observers.
         """
         assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"
         with self.lock:
-            if self._debug:
-                self._launch_and_report(kernel, global_size, local_size, args, nbytes)
+            if OBSERVERS:
+                observe.launch(self, kernel, global_size, local_size, args, nbytes, flops)
                 return
             if Recording.active is not None:
-                Recording.active.launch(self, kernel, global_size, local_size, args)
+                Recording.active.launch(self, kernel, global_size, local_size, args, nbytes, flops)
             if (
                 global_size == _ONE
                 and self.seq == self.finished
@@ -215,25 +217,17 @@ class Backend:
             raise error
         return kernel.run(kernel.cl, self.queue, global_size, local_size, plain, self.seq)
 
-    def _launch_and_report(
-        self, kernel: Kernel, global_size: Any, local_size: Any, args: Sequence[Any], nbytes: int
-    ) -> None:
-        built = "built" if kernel.fresh else "hit"
-        self._debug = False
-        try:
-            self.finish()
-            start = time.perf_counter()
-            self.launch(kernel, global_size, local_size, args)
-            self.queue.finish()
-            seconds = time.perf_counter() - start
-            self.finish()
-        finally:
-            self._debug = True
-        rate = f" {nbytes / seconds / 1e9:.1f} GB/s" if nbytes else ""
-        debug_line(
-            2, "%s %s %s %.1f us%s %s", kernel.name, "x".join(map(str, global_size)),
-            "x".join(map(str, local_size or ())), seconds * 1e6, rate, built,
-        )  # fmt: skip
+    def timed_queue(self) -> Any:
+        """Return a second queue, on which the device's clock times commands, if the driver has that."""
+        if self._timed is None:
+            cl = self.module
+            how = cl.command_queue_properties.PROFILING_ENABLE
+            try:
+                self._timed = cl.CommandQueue(self.context, self.cl_device, properties=how)
+                _keep_forever(self._timed)
+            except cl.Error:
+                self._timed = self.queue
+        return self._timed
 
     def finish(self) -> None:
         """Wait until everything enqueued so far is done."""
@@ -340,6 +334,8 @@ class Backend:
 
     def _enqueue_copy(self, dst: Any, src: Any, **how: Any) -> Any:
         try:
+            if OBSERVERS:
+                return observe.copy(self, dst, src, how)
             return self.module.enqueue_copy(self.queue, dst, src, **how)
         except self.module.MemoryError:
             self.pool.release()
@@ -381,12 +377,6 @@ class _ForkedBackend(Backend):
         if name in ("device", "info"):
             return object.__getattribute__(self, name)
         raise RuntimeError(loader.FORK_ERROR)
-
-
-def _debug_launches() -> bool:
-    from cltensor.config import CONFIG
-
-    return CONFIG.debug >= 2
 
 
 def _check_range(buffer: Buffer, offset: int, nbytes: int) -> None:

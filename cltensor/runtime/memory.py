@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .backend import Backend
 
 ALIGN = 128
-_MIN = 256
+_MIN = 64
 _FINE = 1 << 20  # blocks from here on come in eight steps an octave, smaller ones in four
 _PROMPT = 32 << 20  # requests from here on are compared with the host's available memory
 

@@ -60,7 +60,7 @@ class Kernel:
         self.cl = cl
         self.program = program
         self.arg_types = arg_types
-        self.run = _launcher(tuple(None if t is None else np.dtype(t).str for t in arg_types))
+        self.run = _launcher(_kinds(arg_types))
         self.fresh = program.unsaved
         self.inline: Any = None  # its twin in the inline lane
         self.singles = 0  # launches of one group so far; -1 when there will be no twin
@@ -78,11 +78,12 @@ _CODES = {
 
 
 @functools.cache
-def _launcher(kinds: tuple[str | None, ...]) -> Launcher:
+def _launcher(kinds: tuple[str | None, ...], timed: bool = False) -> Launcher:
     """Return `run(kernel, queue, global, local, args, seq)`: set the arguments and enqueue.
 
-    It marks the buffers as used by launch `seq` and says whether numpy sees one of them. The text
-    is generated because a loop over the arguments costs as much as the driver does.
+    It marks the buffers as used by launch `seq` and says whether numpy sees one of them; the `timed`
+    one returns the driver's event instead. The text is generated because a loop over the arguments
+    costs as much as the driver does.
     """
     from pyopencl import _cl, enqueue_nd_range_kernel
 
@@ -105,15 +106,25 @@ def _launcher(kinds: tuple[str | None, ...]) -> Launcher:
         body += [f"k.set_arg({i}, a{i}.cl)" for i in buffers]
         others = sorted(packed + others)
     body += [f"k.set_arg({i}, t{i}(a{i}))" for i in others]
-    body.append("enqueue(queue, k, global_size, local_size)")
+    body.append("event = " * timed + "enqueue(queue, k, global_size, local_size)")
     if buffers:
         body.append(" = ".join(f"a{i}.seq" for i in buffers) + " = seq")
-    body.append("return " + (" or ".join(f"a{i}.exported" for i in buffers) or "False"))
+    seen = " or ".join(f"a{i}.exported" for i in buffers) or "False"
+    body.append("return " + ("event" if timed else seen))
     text = "def run(k, queue, global_size, local_size, args, seq):\n    " + "\n    ".join(body)
     names: dict[str, Any] = {"enqueue": enqueue_nd_range_kernel}
     names.update({f"t{i}": np.dtype(kinds[i]).type for i in others})
     exec(text, names)
     return names["run"]
+
+
+def timed_launcher(kernel: Kernel) -> Callable[..., Any]:
+    """Return `kernel.run` as one that returns the launch's event."""
+    return _launcher(_kinds(kernel.arg_types), True)
+
+
+def _kinds(arg_types: tuple[Any, ...]) -> tuple[str | None, ...]:
+    return tuple(None if t is None else np.dtype(t).str for t in arg_types)
 
 
 # --- building -----------------------------------------------------------------------------------

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from . import observe
 from .memory import Arena, Buffer
+from .observe import OBSERVERS
 from .stats import STATS
 
 if TYPE_CHECKING:
@@ -46,12 +48,19 @@ class Counter(int):
 class Step:
     """One recorded command: what to run and with which arguments."""
 
-    __slots__ = ("args", "cl", "global_size", "kernel", "local_size")
+    __slots__ = ("args", "cl", "flops", "global_size", "kernel", "local_size", "nbytes")
 
     def __init__(
-        self, kernel: Kernel | None, global_size: Any, local_size: Any, args: Sequence[Any]
+        self,
+        kernel: Kernel | None,
+        global_size: Any,
+        local_size: Any,
+        args: Sequence[Any],
+        nbytes: int,
+        flops: int = 0,
     ) -> None:
         self.kernel, self.global_size, self.local_size = kernel, global_size, local_size
+        self.nbytes, self.flops = nbytes, flops
         self.args = list(args)
         self.cl: Any = None  # the launch's own kernel object
 
@@ -81,13 +90,15 @@ class Recording:
         global_size: Any,
         local_size: Any,
         args: Sequence[Any],
+        nbytes: int = 0,
+        flops: int = 0,
     ) -> None:
         self._check(backend)
-        self.steps.append(Step(kernel, global_size, local_size, args))
+        self.steps.append(Step(kernel, global_size, local_size, args, nbytes, flops))
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
         self._check(dst.backend)
-        self.steps.append(Step(None, None, None, [src, src_off, dst, dst_off, nbytes]))
+        self.steps.append(Step(None, None, None, [src, src_off, dst, dst_off, nbytes], 2 * nbytes))
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
         """Host data are constants: kept in memory of their own and copied from there."""
@@ -171,14 +182,22 @@ class Recording:
                 if backend.seq != backend.finished:
                     backend.finish()
                 queue = backend.inline.queue
+            watched = bool(OBSERVERS)
+            if watched and not self._inline:
+                backend.finish()
+                queue = backend.timed_queue()
             enqueue = cl.enqueue_nd_range_kernel
             for step in self.steps:
                 if step.kernel is not None:
-                    enqueue(queue, step.cl, step.global_size, step.local_size)
+                    event = enqueue(queue, step.cl, step.global_size, step.local_size)
                 else:
                     src, a, dst, b, n = step.args
                     src, dst = bound.get(id(src), src), bound.get(id(dst), dst)
-                    cl.enqueue_copy(queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b)
+                    event = cl.enqueue_copy(
+                        queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b
+                    )
+                if watched:
+                    observe.played(backend, step, event)
             STATS.launches += self._launches
             STATS.copies += len(self.steps) - self._launches
             backend.seq += 1

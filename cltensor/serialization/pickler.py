@@ -14,8 +14,8 @@ from ..dtypes import dtype
 from ..memory_format import memory_format
 from ..runtime import device
 from ..size import Size
-from ..storage import Storage
-from ..tensor import Tensor, UntypedStorage
+from ..storage import Storage, UntypedStorage
+from ..tensor import Tensor
 from .rebuild import NAME_OF
 
 
@@ -148,12 +148,14 @@ class TorchPickler(_Base):
 
 
 def _torch_name(obj: Any, module: str, name: str) -> Name | None:
-    """Find the shortest public place of an object of this library; torch has it in the same."""
+    """Find where torch has an object of this library: layers in modules of the same names, the rest in its shortest public place."""
     if obj.__class__ is type and issubclass(obj, Tensor):
         if obj is Tensor:
             return _name("torch", "Tensor")
         if name == "Parameter":
             return _name("torch.nn.parameter", "Parameter")
+    if module.startswith("cltensor.nn.modules."):
+        return _name("torch" + module[8:], name)
     parts = module.split(".")
     for depth in range(1, len(parts) + 1):
         try:

@@ -25,8 +25,8 @@ from ..memory_format import (
 from ..ops.convert import canonical
 from ..runtime import device, get_backend
 from ..size import Size
-from ..storage import Storage
-from ..tensor import Tensor, UntypedStorage
+from ..storage import Storage, UntypedStorage
+from ..tensor import Tensor
 
 _STORAGE_NAMES = {
     "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8,

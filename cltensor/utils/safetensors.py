@@ -1,137 +1,110 @@
-"""Tensors in `.safetensors` and `.npz` files, by name. Files hold data only: nothing in them is ever run.
+"""Tensors in `.safetensors` files, by name, through the safetensors package. Files hold data only: nothing in them is ever run.
 
-A safetensors file is the length of a header, the header in JSON, and the elements; it is read and written here, and needs no
-package. `.npz` goes through numpy. Paths are replaced only when everything is written.
+The package lays out and checks the bytes; it needs no numpy type for a dtype, so that bfloat16 goes both ways. A path is
+replaced only when everything is written.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+try:
+    from safetensors import SafetensorError, TensorSpec, deserialize, safe_open, serialize
+except ImportError as error:
+    raise ImportError(
+        "safetensors files need the safetensors package: install it with `pip install 'safetensors>=0.8'`"
+    ) from error
+
 from .. import dtypes
 from ..creation import tensor
+from ..host import host_array
 from ..serialization import archive
-from ..tensor import Tensor, host_array
+from ..tensor import Tensor
+from .npz import check_names
 
-__all__ = ["load_file", "load_npz", "metadata", "save_file", "save_npz"]
+__all__ = ["load", "load_file", "metadata", "save", "save_file"]
 
-_NAMES = {
-    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "int32": "I32", "uint32": "U32", "int64": "I64",
-    "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64",
+_DTYPES = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "I32": "int32", "U32": "uint32", "I64": "int64",
+    "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
 }  # fmt: skip
-_DTYPES = {code: getattr(dtypes, name) for name, code in _NAMES.items()}
 
 
-_MOST = 100_000_000  # bytes of a header, the format's own limit
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    try:
+        yield
+    except SafetensorError as error:
+        raise RuntimeError(f"the safetensors file is damaged: {error}") from error
 
 
-def _bytes(t: Tensor) -> np.ndarray:
-    return np.ascontiguousarray(host_array(t.detach())).reshape(-1).view(np.uint8)
+def _spec(name: str, t: Tensor, array: np.ndarray) -> TensorSpec:
+    """Describe a tensor whose elements lie in `array`, which must outlive the description."""
+    try:
+        return TensorSpec(
+            dtype=t.dtype.name,
+            shape=tuple(t.shape),
+            data_ptr=array.ctypes.data,
+            data_len=array.nbytes,
+        )
+    except SafetensorError as error:
+        raise TypeError(
+            f"safetensors has no type for tensor {name!r} of dtype {t.dtype}"
+        ) from error
 
 
-def _check(tensors: Mapping[str, Tensor]) -> None:
-    for name, t in tensors.items():
-        if not isinstance(name, str) or not isinstance(t, Tensor):
-            raise ValueError(f"expected a dict from names to tensors, but {name!r} is {type(t)}")
+def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """Return tensors, and texts beside them, as the bytes of a safetensors file.
+
+    ValueError for a value that is no tensor, TypeError for a dtype the format lacks or metadata that are not texts.
+    """
+    check_names(tensors)
+    arrays = {name: np.ascontiguousarray(host_array(t.detach())) for name, t in tensors.items()}
+    specs = {name: _spec(name, t, arrays[name]) for name, t in tensors.items()}
+    return serialize(specs, metadata=metadata)
 
 
 def save_file(
     tensors: Mapping[str, Tensor], filename: Any, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write tensors, and texts beside them, to a safetensors file.
-
-    ValueError for a value that is no tensor, TypeError for a dtype the format lacks.
-    """
-    _check(tensors)
-    header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
-    end = 0
-    # The largest elements first, so that each lies at a multiple of its size.
-    order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    for name in order:
-        t = tensors[name]
-        if t.dtype.name not in _NAMES:
-            raise TypeError(f"safetensors has no type for tensor {name!r} of dtype {t.dtype}")
-        header[name] = {
-            "dtype": _NAMES[t.dtype.name],
-            "shape": list(t.shape),
-            "data_offsets": [end, end + t.nbytes],
-        }
-        end += t.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
+    """Write tensors, and texts beside them, to a safetensors file. Errors are those of `save`."""
+    content = save(tensors, metadata)
     with archive.output(filename) as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for name in order:
-            file.write(_bytes(tensors[name]).data)
+        file.write(content)
 
 
-def _damaged(what: str) -> RuntimeError:
-    return RuntimeError(f"the safetensors file is damaged: {what}")
+def load(data: bytes, device: Any = "cpu") -> dict[str, Tensor]:
+    """Make the tensors of a safetensors file's bytes on a device.
+
+    RuntimeError for damaged bytes, TypeError for a dtype that only the format has.
+    """
+    with _damage_told():
+        found = deserialize(data)
+    return {name: _tensor(name, entry, device) for name, entry in found}
 
 
-def _read(filename: Any) -> tuple[dict[str, Any], bytes]:
-    """The header and the elements."""
+def load_file(filename: Any, device: Any = "cpu") -> dict[str, Tensor]:
+    """Read the tensors of a safetensors file to a device. Errors are those of `load`."""
     with open(os.fspath(filename), "rb") as file:
-        content = file.read()
-    size = int.from_bytes(content[:8], "little")
-    if len(content) < 8 or size > min(_MOST, len(content) - 8):
-        raise _damaged("its header is longer than the file")
-    try:
-        header = json.loads(content[8 : 8 + size])
-    except (ValueError, RecursionError) as error:
-        raise _damaged("its header is no JSON") from error
-    if not isinstance(header, dict):
-        raise _damaged("its header is no table")
-    return header, content[8 + size :]
+        return load(file.read(), device)
 
 
 def metadata(filename: Any) -> dict[str, str]:
     """Return the texts stored beside the tensors of a safetensors file. RuntimeError for a damaged file."""
-    return _read(filename)[0].get("__metadata__") or {}
+    with _damage_told(), safe_open(os.fspath(filename), framework="np") as file:
+        return file.metadata() or {}
 
 
-def load_file(filename: Any, device: Any = "cpu") -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file to a device. RuntimeError for a damaged file."""
-    header, data = _read(filename)
-    header.pop("__metadata__", None)
-    return {name: _tensor(name, entry, data, device) for name, entry in header.items()}
-
-
-def _tensor(name: str, entry: Any, data: bytes, device: Any) -> Tensor:
-    try:
-        dt, shape, (start, end) = _DTYPES.get(entry["dtype"]), entry["shape"], entry["data_offsets"]
-        sound = all(n.__class__ is int and n >= 0 for n in (*shape, start, end))
-    except (TypeError, KeyError, ValueError) as error:
-        raise _damaged(f"tensor {name!r} is not described") from error
-    if dt is None:
-        raise _damaged(f"tensor {name!r} has the unknown type {entry['dtype']!r}")
-    if not sound or end > len(data) or end - start != math.prod(shape) * dt.itemsize:
-        raise _damaged(
-            f"tensor {name!r} has {shape} elements in bytes {start} to {end} of {len(data)}"
-        )
+def _tensor(name: str, entry: Mapping[str, Any], device: Any) -> Tensor:
+    code = entry["dtype"]
+    if code not in _DTYPES:
+        raise TypeError(f"tensor {name!r} is stored as {code}, which no dtype here can hold")
+    dt = getattr(dtypes, _DTYPES[code])
     kind = np.dtype(np.int16) if dt.np is None else dt.np
-    made = tensor(np.frombuffer(data[start:end], kind).reshape(shape), device=device)
+    made = tensor(np.frombuffer(entry["data"], kind).reshape(entry["shape"]), device=device)
     return made if dt.np is not None else made.view(dt)
-
-
-def save_npz(tensors: Mapping[str, Tensor], file: Any, compressed: bool = False) -> None:
-    """Write tensors to an `.npz` file that numpy reads; the name is not changed. TypeError for dtypes numpy lacks."""
-    _check(tensors)
-    for name, t in tensors.items():
-        if t.dtype.np is None:
-            raise TypeError(f"numpy has no type for tensor {name!r} of dtype {t.dtype}")
-    arrays: dict[str, Any] = {name: host_array(t.detach()) for name, t in tensors.items()}
-    with archive.output(file) as out:
-        (np.savez_compressed if compressed else np.savez)(out, **arrays)
-
-
-def load_npz(file: Any, device: Any = "cpu") -> dict[str, Tensor]:
-    """Read the arrays of an `.npz` file to a device. ValueError where it holds Python objects, which are never unpickled."""
-    with np.load(file, allow_pickle=False) as found:
-        return {name: tensor(found[name], device=device) for name in found.files}

@@ -141,6 +141,8 @@ def test_errors_and_warnings() -> None:
     assert not torch.amp.is_autocast_available("x")
     with pytest.warns(FutureWarning, match=r"torch.cuda.amp.autocast\(args...\)` is deprecated"):
         torch.cuda.amp.autocast(enabled=False)
+    with pytest.warns(FutureWarning, match=r"torch.cpu.amp.autocast\(args...\)` is deprecated"):
+        torch.cpu.amp.autocast(enabled=False)
 
 
 def test_custom_functions(kind: str, ab: tuple[Any, Any]) -> None:

@@ -197,3 +197,42 @@ def test_steps_have_zero_derivative(name):
     (x,) = inputs((M,), ANY)
     getattr(ct, name)(x).sum().backward()
     assert not x.grad.any()
+
+
+ONE = ct.ones(())
+FAR = [  # a function, an argument where a careless formula overflows or cancels, and the derivatives there
+    ("softplus", F.softplus, 100.0, 1.0, 0.0),
+    ("logsigmoid", F.logsigmoid, -100.0, 1.0, 0.0),
+    ("soft_margin_loss", lambda x: F.soft_margin_loss(x, -ONE), 100.0, 1.0, 0.0),
+    ("bce", lambda x: F.binary_cross_entropy_with_logits(x, 0 * ONE), 100.0, 1.0, 0.0),
+    ("elu", F.elu, 100.0, 1.0, 0.0),
+    ("celu", F.celu, 100.0, 1.0, 0.0),
+    ("selu", F.selu, 100.0, 1.0507009873554805, 0.0),
+    ("mish", F.mish, 1e5, 1.0, 0.0),
+    ("gelu", lambda x: F.gelu(x, approximate="tanh"), -1e5, 0.0, 0.0),
+    ("log_ndtr", lambda x: ct.special.log_ndtr(x), 20.0, 0.0, 0.0),
+    ("i1", lambda x: ct.special.i1(x), 1e-30, 0.5, 0.0),
+    ("sinc", ct.sinc, 0.0, 0.0, -3.2898681336964524),
+    ("sinc nearby", ct.sinc, 1e-4, -3.289868e-4, -3.2898680),
+]
+
+
+@pytest.mark.parametrize("case", FAR, ids=lambda case: case[0])
+def test_derivatives_where_formulas_overflow_or_cancel(case):
+    _, fn, at, first, second = case
+    x = ct.tensor(at, requires_grad=True)
+    (slope,) = ct.autograd.grad(fn(x), x, create_graph=True)
+    bend = ct.autograd.grad(slope, x)[0].item() if slope.requires_grad else 0.0
+    assert (slope.item(), bend) == pytest.approx((first, second), rel=1e-5, abs=1e-20)
+
+
+def test_running_logarithms_differentiate_twice_where_complex_shares_cancel():
+    x = ct.tensor([40.0, 0.0, 0.0], dtype=ct.complex128, requires_grad=True)  # every result is 40
+    shares = ct.tensor([1.0, 0.5, -0.5], dtype=ct.complex128, requires_grad=True)
+    assert gradgradcheck(lambda x: x.logcumsumexp(0), x, shares)
+
+
+def test_running_logarithms_keep_their_digits_far_from_zero():
+    x = ct.tensor([8192.0, 0.0, 0.0], requires_grad=True)  # every result is 8192
+    x.logcumsumexp(0).backward(ct.tensor([0.3, -0.7, 0.45]))
+    assert x.grad.tolist() == pytest.approx([0.05, 0.0, 0.0], abs=1e-6)

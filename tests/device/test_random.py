@@ -13,8 +13,9 @@ import pytest
 from scipy import stats
 from support import ct as torch
 
-from cltensor import config, lazy
+from cltensor import config
 from cltensor.codegen import pointwise
+from cltensor.lazy import launch
 
 N = 20000
 
@@ -61,7 +62,7 @@ def test_numbers_do_not_depend_on_lanes_or_eagerness(
         monkeypatch.setattr(
             pointwise, "choose_lanes", lambda program, preferred, lanes=lanes: lanes
         )
-        monkeypatch.setattr(lazy, "_kernels", {})
+        monkeypatch.setattr(launch, "_kernels", {})
         torch.manual_seed(1234)
         np.testing.assert_allclose(numpy(DRAWS[name]()), first, rtol=1e-6, atol=1e-6)
     monkeypatch.undo()

@@ -192,12 +192,12 @@ def test_pool_cap(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_block_sizes_waste_at_most_a_quarter() -> None:
-    for n in [*range(257, 3000), *((1 << k) + 1 for k in range(9, 41))]:
+    for n in [*range(65, 3000), *((1 << k) + 1 for k in range(9, 41))]:
         size = block_size(n)
         assert n <= size
         assert (size - n) / size <= 0.25
         assert block_size(size) == size
-    assert block_size(0) == block_size(1) == 256
+    assert block_size(0) == block_size(1) == 64
     assert block_size(1 << 30) == 1 << 30
 
 

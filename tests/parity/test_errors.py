@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from parity.oracle import assert_same_error, evaluate
-from support import data
+from support import ct, data
+
+from cltensor.ops.row import ROWS
 
 TABLE = """
 torch.nn.functional.scaled_dot_product_attention(a, a.double(), a)  ## Expected query, key, and value to have the same dtype, but got query.dtype: float key.dtype: double
@@ -46,6 +48,7 @@ k % 0                                           ## ZeroDivisionError
 torch.bitwise_and(1, 2)                         ## bitwise_and() received an invalid combination of arguments - got (int, int)
 torch.clamp_min(1, a)                           ## clamp_min() received an invalid combination of arguments - got (int, Tensor)
 torch.Tensor.__radd__(1, 2)                     ## doesn't apply to a 'int' object
+torch.Tensor.__rdiv__(1, 2)                     ## 'int' object has no attribute 'reciprocal'
 torch.cat((a, a), out=a)                        ## refer to a single memory location
 torch.take(a, k, out=a[0])                      ## refer to a single memory location
 a.narrow(0, torch.tensor([0.0]), 1)             ## start must be an 0-dim integral Tensor
@@ -57,6 +60,9 @@ torch.index_select(a, 0, k[0, :2], out=v.expand(2, 4))  ## more than one element
 a.masked_fill(m, 1e40)                          ## value cannot be converted to type float without overflow
 a.half().masked_fill(m, 1e10)                   ## value cannot be converted to type c10::Half without overflow
 k.masked_fill(m, torch.tensor(1j))              ## value cannot be converted to type int64_t without overflow
+torch.arange(0, 4, 0.5, dtype=torch.int64)      ## step must be nonzero
+torch.arange(3, dtype=torch.bool)               ## "arange_cpu" not implemented for 'Bool'
+torch.ones(2, out=k, dtype=torch.float32)       ## dtype Float does not match dtype of out parameter (Long)
 torch.linspace(0, 1j, 3, dtype=torch.int32)     ## inferred dtype c10::complex<float> can't be safely cast to passed dtype Int
 k ** -1                                         ## Integers to negative integer powers are not allowed
 torch.div(a, a, rounding_mode='up')             ## div expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'up'
@@ -272,3 +278,22 @@ def test_error(program: str, words: str) -> None:
     assert words in str(expected.error), f"torch says: {expected.error}"
     assert_same_error(found, expected)
     assert words in str(found.error)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "complex64"])
+def test_a_row_refuses_a_dtype_in_torch_words(dtype: str) -> None:
+    category = getattr(ct, dtype).category
+    seen = 0
+    for name, row in ROWS.items():
+        if row.ops[category] or (row.promote == "int to float" and category < 2):
+            continue
+        space = "special." if name.startswith("special_") else ""
+        arguments = ", ".join(["x"] * len(row.args))
+        line = f"torch.{space}{name.removeprefix('special_')}({arguments})"
+        found, expected = evaluate(line, {"x": np.ones(2, dtype)})
+        if isinstance(expected.error, (AttributeError, TypeError)) or found.error is None:
+            continue  # no public function of these operands, or one that takes more dtypes than torch's
+        assert isinstance(found.error, type(expected.error)), line
+        assert str(found.error) == str(expected.error), line
+        seen += 1
+    assert seen

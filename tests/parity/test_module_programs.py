@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
@@ -268,7 +269,16 @@ def folded(torch: Any) -> Any:
     torch.nn.utils.vector_to_parameters(vector * 2, net.parameters())
     given = {"0.weight": torch.ones(3, 2), "1.running_mean": torch.ones(3)}
     called = torch.func.functional_call(net, given, torch.ones(1, 2))
-    return [fused.weight, fused.bias, vector, net[0].weight, called, net[0].weight.sum().item()]
+    alone = str(torch.func.replace_all_batch_norm_modules_(_net(torch)))
+    return [
+        fused.weight,
+        fused.bias,
+        vector,
+        net[0].weight,
+        called,
+        net[0].weight.sum().item(),
+        alone,
+    ]
 
 
 def clipped(torch: Any) -> Any:
@@ -293,9 +303,46 @@ def clipped(torch: Any) -> Any:
     ]
 
 
+def pruned(torch: Any) -> Any:
+    prune = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
+    net = _net(torch)
+    a, b = net[0], net[2]
+    prune.l1_unstructured(a, "weight", 2)
+    prune.ln_structured(a, "weight", 0.34, 2, 0)
+    prune.custom_from_mask(a, "bias", torch.tensor([1, 0, 1]))
+    prune.identity(b, "weight")
+    prune.global_unstructured([(a, "weight"), (b, "weight")], prune.L1Unstructured, amount=3)
+    said = [[*net.state_dict()], a.weight, a.weight_mask, a.bias, b.weight, b.weight_mask]
+    net(torch.ones(2, 2)).sum().backward()
+    said += [a.weight_orig.grad, prune.is_pruned(net), len(a._forward_pre_hooks)]
+    said += [type(h).__name__ for h in a._forward_pre_hooks.values()]
+    prune.remove(a, "weight")
+    said += [[*a.state_dict()], a.weight, a(torch.ones(1, 2))]
+    drawn = prune.random_structured(torch.nn.Linear(4, 6), "weight", 2, 1)
+    said += [drawn.weight_mask.sum(0).sort().values, drawn.weight_mask.sum()]
+    drawn = prune.random_unstructured(torch.nn.Linear(4, 6), "weight", 0.25)
+    said += [drawn.weight_mask.sum()]
+    scores = torch.arange(6.0).reshape(2, 3)
+    said += [prune.LnStructured(1, 1).prune(scores), prune.L1Unstructured(0.5).prune(scores)]
+    for wrong in (
+        lambda: prune.l1_unstructured(b, "weight", 1.5),
+        lambda: prune.l1_unstructured(b, "weight", "x"),
+        lambda: prune.l1_unstructured(net[0], "weight", 99),
+        lambda: prune.ln_structured(a, "bias", 1, 2, 0),
+        lambda: prune.ln_structured(net[0], "weight", 1, 2, 7),
+        lambda: prune.remove(net[1], "weight"),
+        lambda: prune.custom_from_mask(net[0], "weight", torch.ones(1)),
+    ):
+        try:
+            wrong()
+        except (ValueError, TypeError, IndexError, AssertionError) as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return said
+
+
 PROGRAMS = [
     walks, members, forward_hooks, backward_hooks, states, moves, lazy, lists, parametrised, folded,
-    clipped,
+    clipped, pruned,
 ]  # fmt: skip
 
 

@@ -236,7 +236,7 @@ def test_a_checkpoint_of_torch_goes_on(tmp_path: Any) -> None:
     line, dtype = "O.Adam(ps, 0.01, amsgrad=True)", "float32"
     to, tps, _ = train(th, line, dtype, 6)
     th.save({"o": to.state_dict(), "p": [p.detach() for p in tps]}, tmp_path / "a.pt")
-    saved = ct.load(tmp_path / "a.pt")
+    saved = ct.load(tmp_path / "a.pt", map_location=ct.get_default_device())
     ps = [p.requires_grad_() for p in saved["p"]]
     o = build(ct, line, ps)
     o.load_state_dict(saved["o"])

@@ -7,10 +7,22 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from programs import gpt, gridworld, language_model, resnet, sine, vae
+from programs import (
+    experts,
+    gpt,
+    graph,
+    gridworld,
+    language_model,
+    learning_to_learn,
+    resnet,
+    sine,
+    vae,
+)
 from support import ct
 
-CASES = [(gpt, 8), (resnet, 6), (vae, 12), (language_model, 8), (sine, 3), (gridworld, 24)]
+CASES = [
+    (gpt, 8), (resnet, 6), (vae, 12), (language_model, 8), (sine, 3), (gridworld, 24), (graph, 9), (experts, 9), (learning_to_learn, 6),
+]  # fmt: skip
 KNOWS_TORCH = importlib.util.find_spec("torch") is not None
 
 

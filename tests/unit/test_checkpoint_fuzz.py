@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import pickle
@@ -22,7 +23,7 @@ from support import outcome
 
 import cltensor as torch
 from cltensor.serialization import load, save
-from cltensor.utils import safetensors
+from cltensor.utils import npz, safetensors
 
 ROOT = Path(__file__).resolve().parents[2]
 CLEAN = (RuntimeError, pickle.UnpicklingError, EOFError, ValueError)
@@ -182,7 +183,17 @@ def test_safetensors(tmp_path: Path) -> None:
         safetensors.save_file({"x": torch.zeros(1, dtype=torch.complex128)}, path)
     with pytest.raises(ValueError, match="expected a dict from names to tensors"):
         safetensors.save_file({"x": 3}, path)  # type: ignore[dict-item]
+    with pytest.raises(TypeError):
+        safetensors.save_file({"x": torch.zeros(1)}, path, {"epoch": 3})  # type: ignore[dict-item]
     same(safetensors.load_file(path), named())  # a save that failed changed nothing
+    assert safetensors.save(named(), {"made": "here"}) == path.read_bytes()
+
+
+def test_safetensors_asks_for_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.delitem(sys.modules, "cltensor.utils.safetensors")
+    with pytest.raises(ImportError, match="pip install 'safetensors"):
+        importlib.import_module("cltensor.utils.safetensors")
 
 
 def test_damaged_safetensors(tmp_path: Path) -> None:
@@ -204,9 +215,9 @@ def test_npz(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     tensors = {k: v for k, v in named().items() if k != "bfloat16"}
     for compressed in (False, True):
-        safetensors.save_npz(tensors, path, compressed)
-        same(safetensors.load_npz(path), tensors)
+        npz.save(tensors, path, compressed)
+        same(npz.load(path), tensors)
     assert np.load(path)["scalar"] == 2.5
     np.savez(path, x=np.array([{}], dtype=object))
     with pytest.raises(ValueError, match="allow_pickle"):
-        safetensors.load_npz(path)
+        npz.load(path)

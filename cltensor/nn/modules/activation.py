@@ -1,4 +1,4 @@
-"""Activation layers: one function each, with its arguments as attributes. Attention is in attention.py."""
+"""Activation layers: one function each, with its arguments as attributes. Attention, torch's neighbour of theirs, is in attention.py."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init as starts
+from .attention import MultiheadAttention
 from .layer import Layer, new_parameter
 from .module import Module
 
@@ -32,6 +33,7 @@ __all__ = [
     "Softshrink",
     "LeakyReLU",
     "LogSigmoid",
+    "MultiheadAttention",
     "Softplus",
     "PReLU",
     "Softsign",

@@ -155,3 +155,8 @@ class MultiheadAttention(Module):
                 -1, self.num_heads, -1, -1
             )
         return merged, 2
+
+
+MultiheadAttention.__module__ = (
+    f"{__package__}.activation"  # torch's place, and so what a file says
+)

@@ -99,6 +99,9 @@ class _Block(Module):
         for i in range(1, self.norms + 1):
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
+        relu = self.activation is F.relu or isinstance(self.activation, ReLU)
+        gelu = self.activation is F.gelu or isinstance(self.activation, GELU)
+        self.activation_relu_or_gelu = 1 if relu else 2 if gelu else 0
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -137,32 +140,6 @@ def _attend(
 
 class TransformerEncoderLayer(_Block):
     """Self-attention and a feed-forward network, each with dropout, a residual sum and a layer norm (first, with `norm_first`)."""
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype
-        )  # fmt: skip
-        known = {F.relu: 1, F.gelu: 2}
-        self.activation_relu_or_gelu = (
-            1
-            if isinstance(self.activation, ReLU)
-            else 2
-            if isinstance(self.activation, GELU)
-            else known.get(self.activation, 0)
-        )
 
     def forward(
         self,

@@ -16,12 +16,13 @@ import numpy as np
 
 from ... import dtypes
 from ...creation import as_tensor, from_numpy, parse, tensor
+from ...host import host_array
 from ...ops.convert import canonical
 from ...ops.row import FUNCTIONS
 from ...runtime import get_backend
 from ...size import Size
 from ...storage import Storage
-from ...tensor import Tensor, host_array
+from ...tensor import Tensor
 
 _TYPES = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"

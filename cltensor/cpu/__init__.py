@@ -1,0 +1,47 @@
+"""`torch.cpu`: what device-agnostic programs ask of a device's module, answered for the device "cpu"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import opencl
+from . import amp
+
+__all__ = [
+    "amp",
+    "current_device",
+    "device_count",
+    "is_available",
+    "is_initialized",
+    "set_device",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """Return True: programs that ask are to go on."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Return True, as torch does."""
+    return True
+
+
+def device_count() -> int:
+    """Return 1."""
+    return 1
+
+
+def current_device() -> str:
+    """Return "cpu"."""
+    return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """Do nothing: there is one."""
+
+
+def synchronize(device: Any = None) -> None:
+    """Run what is pending on the device "cpu", whatever `device` says, and wait for it."""
+    opencl.synchronize("cpu")

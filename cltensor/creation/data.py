@@ -1,0 +1,148 @@
+"""Tensors from Python data and arrays: copied, or on the same memory where nothing has to change."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import layouts
+from ..dtypes import dtype as DType
+from ..ops import convert, core
+from ..runtime import device, get_backend
+from ..size import Size
+from ..storage import Storage
+from ..tensor import Tensor
+from .factory import asked, finish, place
+from .parse import encode, parse
+
+
+def copied(data: Tensor, dt: Any, dev: Any, call: str) -> Tensor:
+    """Copy a tensor without its history, warning that `call` is not the way."""
+    warnings.warn(
+        f"To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than {call}(sourceTensor).",
+        UserWarning,
+        stacklevel=3,
+    )
+    return data.detach().to(device=dev, dtype=dt, copy=True)
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Copy numbers, nested sequences, arrays or tensors into a new tensor; the dtype is inferred unless given."""
+    dt = asked(dtype, "tensor")
+    if isinstance(data, Tensor):
+        dev = data.device if device is None else device
+        return finish(copied(data, dt or data.dtype, dev, "torch.tensor"), requires_grad)
+    return finish(from_data(data, dt, place(device)), requires_grad)
+
+
+def from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
+    """Copy Python data or an array into a new tensor; a dense order of an array's dims is kept."""
+    array, dt = parse(data, dt)
+    backend = get_backend(dev)
+    backend.require(dt)
+    shape, strides = Size(array.shape), None
+    if isinstance(data, np.ndarray) and not (array.flags.c_contiguous and array.size):
+        steps = tuple(s // array.itemsize for s in array.strides)
+        if not array.size:
+            strides = steps
+        elif min(steps) >= 0:
+            strides = steps = layouts.preserve_strides(array.shape, steps)
+            array = array.transpose(sorted(range(array.ndim), key=lambda d: -steps[d]))
+    return core.make(Storage.from_host(backend, encode(array, dt)), shape, dt, dev, strides)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make a tensor, sharing memory with arrays and tensors where nothing has to change."""
+    if isinstance(data, Tensor):
+        return data.to(device=data.device if device is None else device, dtype=dtype)
+    if isinstance(data, np.ndarray) and data.flags.writeable and data.dtype.isnative:
+        t = from_numpy(data)
+        return t.to(device=place(device), dtype=dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a tensor of any array-like object, sharing memory unless `copy` asks otherwise."""
+    t = as_tensor(obj, dtype, device)
+    if copy and isinstance(obj, Tensor | np.ndarray):
+        t = t.clone()
+    return finish(t.detach() if isinstance(obj, Tensor) and requires_grad else t, requires_grad)
+
+
+class _Memory:
+    """Bytes that a numpy array covers, keeping the array alive."""
+
+    def __init__(self, array: np.ndarray, address: int, nbytes: int) -> None:
+        self.array = array
+        self.__array_interface__ = {
+            "data": (address, False),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """Make a cpu tensor on a numpy array's memory; both see every write. Strides are kept."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if not ndarray.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+        )
+    _, dt = parse(ndarray, None)
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
+            "(You can probably work around this by making a copy of your array  with array.copy().) "
+        )
+    if any(
+        s % ndarray.itemsize for s, n in zip(ndarray.strides, ndarray.shape, strict=True) if n > 1
+    ):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
+    if not ndarray.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in "
+            "undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a tensor. This type of "
+            "warning will be suppressed for the rest of this program.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+    dev = convert.canonical("cpu")
+    backend = get_backend(dev)
+    strides = tuple(s // ndarray.itemsize for s in ndarray.strides)
+    if not ndarray.size:
+        return core.make(Storage.empty(backend, 0), Size(ndarray.shape), dt, dev, strides)
+    if not backend.info.host_shared:
+        return core.make(
+            Storage.from_host(backend, np.ascontiguousarray(ndarray)), Size(ndarray.shape), dt, dev
+        )
+    extent = layouts.storage_extent(ndarray.shape, strides, 0) * ndarray.itemsize
+    memory = np.asarray(_Memory(ndarray, ndarray.__array_interface__["data"][0], extent))
+    storage = Storage(backend, backend.wrap(memory), extent)
+    storage.pinned = backend.exports = True
+    return core.make(storage, Size(ndarray.shape), dt, dev, strides)
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """Make a 1-D tensor on the memory of an object with Python's buffer protocol."""
+    return finish(from_numpy(np.frombuffer(buffer, dtype.np, count, offset)), requires_grad)

@@ -1,0 +1,159 @@
+"""What all makers of tensors share: torch's keywords, the dtype and the place they ask for, and how a result is handed over."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtypes, layouts
+from ..dtypes import dtype as DType
+from ..ops import convert, core
+from ..ops.shape import sizes
+from ..runtime import default_device, device
+from ..size import Size
+from ..tensor import Tensor
+
+Maker = Callable[..., Tensor]
+
+_PYTHON_TYPES: dict[Any, DType] = {
+    float: dtypes.float64,
+    int: dtypes.int64,
+    bool: dtypes.bool,
+    complex: dtypes.complex128,
+}
+_SHARED = {
+    "dtype": None,
+    "layout": None,
+    "device": None,
+    "requires_grad": False,
+    "pin_memory": False,
+}
+
+
+def place(dev: Any) -> device:
+    """Return the device that a `device=` argument names; None is the default one."""
+    return convert.canonical(
+        default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev
+    )
+
+
+def asked(dt: Any, function: str) -> DType | None:
+    """Return the dtype that a `dtype=` argument names, a Python type included."""
+    if dt is None or isinstance(dt, DType):
+        return dt
+    if dt in _PYTHON_TYPES:
+        return _PYTHON_TYPES[dt]
+    raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dt).__name__}")
+
+
+def finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: str = "") -> Tensor:
+    """Hand over what was made: written into `out`, or asking for a gradient."""
+    if out is not None:
+        if out.shape != t.shape:
+            if function == "arange" and out.numel():
+                warnings.warn(
+                    f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not match the computed number of "
+                    f"elements {t.numel()}. Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({t.numel()},).",
+                    UserWarning, stacklevel=3,
+                )  # fmt: skip
+            out.resize_(t.shape)
+        return core.deliver(t, out, function)
+    if requires_grad:
+        if t.dtype.category < 2:
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
+        t._requires = True
+    return t
+
+
+def shape_of(function: str, size: tuple, named: Any = None) -> Size:
+    """Return the shape that separate sizes, one sequence or `size=` ask for."""
+    if named is not None and not size:
+        size = (named,)
+    return Size(layouts.check_shape(sizes(function, size, "size")))
+
+
+def _publish(call: Any, make: Maker, *, out: bool = False) -> Maker:
+    """Name a public form after its maker, whose `dt` and `dev` are torch's shared keywords to users."""
+    call.__name__ = call.__qualname__ = make.__name__
+    call.__doc__, call.__module__ = make.__doc__, make.__module__
+    own = inspect.signature(make)
+    kept = [p for p in own.parameters.values() if p.name not in ("dt", "dev")]
+    rest = [kept.pop()] if kept[-1].kind is inspect.Parameter.VAR_KEYWORD else []
+    shared = {"out": None, **_SHARED} if out else _SHARED
+    kept += [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation="Any" if default is None else "bool",
+        )
+        for name, default in shared.items()
+    ]
+    call.__signature__ = own.replace(parameters=kept + rest)
+    return call
+
+
+def _dtype_into(out: Tensor, dt: DType | None) -> DType:
+    if dt is not None and dt is not out.dtype:
+        raise RuntimeError(
+            f"dtype {dt.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})"
+        )
+    return out.dtype
+
+
+def _prototype(args: tuple, named: dict[str, Any]) -> Tensor:
+    like = args[0] if args else named.get("input")
+    if not isinstance(like, Tensor):
+        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(like).__name__}")
+    return like
+
+
+def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) -> Maker:
+    name = make.__name__
+
+    def call(
+        *args: Any,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        **named: Any,
+    ) -> Tensor:
+        dt = None if dtype is None else asked(dtype, name)
+        dev, out = None if device is None else place(device), None
+        if prototype:
+            like = _prototype(args, named)
+            dt, dev = dt or like.dtype, dev or like.device
+        elif into and named:
+            out = named.pop("out", None)
+            if out is not None:
+                dt = _dtype_into(out, dt)
+        made = make(*args, dt=dt, dev=dev or place(None), **named)
+        if out is not None:
+            return finish(made, False, out, name)
+        return finish(made, True) if requires_grad else made
+
+    return _publish(call, make, out=into)
+
+
+def factory(make: Maker) -> Maker:
+    """Give a maker torch's shared keywords.
+
+    `make` takes the device as `dev` and, as `dt`, the dtype asked for or None.
+    """
+    return _with_keywords(make)
+
+
+def factory_into(make: Maker) -> Maker:
+    """Give a maker torch's shared keywords and `out=`, see `factory`."""
+    return _with_keywords(make, into=True)
+
+
+def prototyped(make: Maker) -> Maker:
+    """Give a maker whose first argument is a tensor torch's shared keywords; dtype and device are that tensor's unless given."""
+    return _with_keywords(make, prototype=True)

@@ -1,0 +1,179 @@
+"""Tensors of one value or none: empty, zeros, ones, full, their forms after another tensor, and the identity matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .. import dtypes, layouts
+from ..codegen.pointwise import IDENTITY, PointOp
+from ..dtypes import dtype as DType
+from ..lazy import Expr, Scalar
+from ..ops import core
+from ..ops.values import check_value
+from ..runtime import device, get_backend
+from ..size import Size
+from ..storage import Storage
+from ..tensor import Tensor
+from .factory import Maker, factory, factory_into, prototyped, shape_of
+
+
+def blank(shape: Size, dt: DType | None, dev: device) -> Tensor:
+    """Make a tensor of undefined content, of the default dtype unless given."""
+    backend = get_backend(dev)
+    dt = dt or dtypes.get_default_dtype()
+    backend.require(dt)
+    return core.make(Storage.empty(backend, layouts.numel(shape) * dt.itemsize), shape, dt, dev)
+
+
+def filled(shape: Size, value: Any, dt: DType | None, dev: device) -> Tensor:
+    """Make a lazy tensor whose every element is a number; `value` None leaves them undefined."""
+    if value is None:
+        return blank(shape, dt, dev)
+    dt = dt or dtypes.get_default_dtype()
+    get_backend(dev).require(dt)
+    return core.pending(Expr(IDENTITY, dt, dt, shape, (Scalar(value),)), dev)
+
+
+@factory
+def empty(
+    *args: Any,
+    size: Any = None,
+    out: Any = None,
+    memory_format: Any = None,
+    dt: DType | None,
+    dev: device,
+) -> Tensor:
+    """Make a tensor of undefined content."""
+    shape = shape_of("empty", args, size)
+    return blank(shape, dt, dev) if out is None else out.resize_(shape)
+
+
+@factory_into
+def zeros(*args: Any, size: Any = None, dt: DType | None, dev: device) -> Tensor:
+    """Make a tensor of zeros."""
+    if any(n.__class__ is int and n < 0 for n in args):
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    return filled(shape_of("zeros", args, size), 0, dt, dev)
+
+
+@factory_into
+def ones(*args: Any, size: Any = None, dt: DType | None, dev: device) -> Tensor:
+    """Make a tensor of ones."""
+    return filled(shape_of("ones", args, size), 1, dt, dev)
+
+
+def _full(size: Any, fill_value: Any, dt: DType | None, dev: device) -> Tensor:
+    shape = shape_of("full", (tuple(size),) if not isinstance(size, int) else (size,))
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    dt = dt or dtypes.scalar_dtype(fill_value)
+    return filled(shape, check_value(fill_value, dt), dt, dev)
+
+
+@factory_into
+def full(size: Any, fill_value: Any, *, dt: DType | None, dev: device) -> Tensor:
+    """Make a tensor filled with a number; its dtype follows the number."""
+    return _full(size, fill_value, dt, dev)
+
+
+@factory
+def empty_strided(
+    size: Sequence[int], stride: Sequence[int], *, dt: DType | None, dev: device
+) -> Tensor:
+    """Make a tensor of undefined content with given strides."""
+    size, stride, dt = tuple(size), tuple(stride), dt or dtypes.get_default_dtype()
+    extent = layouts.storage_extent(size, stride, 0) if math.prod(size) else 0
+    storage = Storage.empty(get_backend(dev), extent * dt.itemsize)
+    return core.make(storage, Size(size), dt, dev, stride)
+
+
+@factory
+def scalar_tensor(s: Any, *, dt: DType | None, dev: device) -> Tensor:
+    """Make a 0-dim tensor of a number, of the default dtype."""
+    return _full((), s, dt or dtypes.get_default_dtype(), dev)
+
+
+_EYE = PointOp("eye", "where(x / y == x % y, 1, 0)")
+
+
+@factory_into
+def eye(n: int, m: int | None = None, *, dt: DType | None, dev: device) -> Tensor:
+    """Make a matrix with ones on the diagonal."""
+    m = n if m is None else m
+    if n < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {n}")
+    if m < 0:
+        raise RuntimeError(f"m must be greater or equal to 0, got {m}")
+    made = dt or dtypes.get_default_dtype()
+    args = (core.index_expression((n, m)), Scalar(max(m, 1)))
+    return core.pending(Expr(_EYE, dtypes.int64, made, Size((n, m)), args), dev)
+
+
+# ------------------------------------------------------------------------------------------- after another tensor
+
+
+def _alike(input: Tensor, value: Any, dt: DType, dev: device, memory_format: Any) -> Tensor:
+    """A filled tensor of the input's shape, in its order of dims unless the contiguous format is asked for."""
+    shape = input.shape
+    if input.is_contiguous() or "contiguous_format" in str(memory_format):
+        return filled(shape, value, dt, dev)
+    strides = layouts.preserve_strides(tuple(shape), input._strides)
+    flat = filled(Size((layouts.numel(shape),)), value, dt, dev)
+    return core.make(flat._storage, shape, dt, dev, strides)
+
+
+def _like(function: str, value: Any) -> Maker:
+    def like(input: Tensor, *, memory_format: Any = None, dt: DType, dev: device) -> Tensor:
+        return _alike(input, value, dt, dev, memory_format)
+
+    like.__name__ = function
+    like.__doc__ = "Make a tensor of the input's shape, dtype and device unless said otherwise."
+    return prototyped(like)
+
+
+empty_like = _like("empty_like", None)
+zeros_like = _like("zeros_like", 0)
+ones_like = _like("ones_like", 1)
+
+
+@prototyped
+def full_like(
+    input: Tensor, fill_value: Any, *, memory_format: Any = None, dt: DType, dev: device
+) -> Tensor:
+    """Make a tensor of the input's shape filled with a number."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    return _alike(input, check_value(fill_value, dt), dt, dev, memory_format)
+
+
+def _new(function: str, value: Any) -> Maker:
+    def new(self: Tensor, *args: Any, size: Any = None, dt: DType, dev: device) -> Tensor:
+        return filled(shape_of(function, args, size), value, dt, dev)
+
+    new.__name__ = function
+    new.__doc__ = "Make a tensor with this one's dtype and device unless said otherwise."
+    return prototyped(new)
+
+
+@prototyped
+def new_full(self: Tensor, size: Any, fill_value: Any, *, dt: DType, dev: device) -> Tensor:
+    """Make a tensor filled with a number, with this one's dtype and device unless said otherwise."""
+    return _full(size, fill_value, dt, dev)
+
+
+@prototyped
+def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dt: DType, dev: device) -> Tensor:
+    """Make a tensor of undefined content with given strides."""
+    return empty_strided(size, stride, dtype=dt, device=dev)
+
+
+for _method in (
+    _new("new_empty", None),
+    _new("new_zeros", 0),
+    _new("new_ones", 1),
+    new_full,
+    new_empty_strided,
+):
+    setattr(Tensor, _method.__name__, _method)

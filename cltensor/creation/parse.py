@@ -1,0 +1,150 @@
+"""Python data and numpy arrays as memory: the dtype they ask for, torch's errors for what is ragged or foreign, and bits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..dtypes import dtype as DType
+from ..ops.values import check_value
+from ..tensor import Tensor
+
+
+def encode(array: np.ndarray, dt: DType) -> np.ndarray:
+    """Contiguous memory of an array's values in a dtype, also in those numpy does not have."""
+    if dt.np is not None:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if array.dtype.kind in "fc" and dt.category == 1:
+                array = array.real.astype(np.int64)
+            elif array.dtype.kind == "c" and dt.category == 2:
+                array = array.real
+            elif dt.category == 0:
+                return np.ascontiguousarray(array != 0)
+            return np.ascontiguousarray(array, dt.np)
+    if dt is dtypes.bfloat16:
+        value = np.ascontiguousarray(array.real if array.dtype.kind == "c" else array, np.float32)
+        bits = value.view(np.uint32)
+        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        return np.where(np.isnan(value), np.uint16(0x7FC0), rounded)
+    pair = np.ascontiguousarray(array, np.complex64)
+    return pair.view(np.float32).astype(np.float16)
+
+
+def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
+    """Turn Python data into an array and find its dtype; torch's errors for ragged or foreign data."""
+    if isinstance(data, np.ndarray | np.generic):
+        array = np.asarray(data)
+        if array.dtype == object or array.dtype.kind in "USMm":
+            raise TypeError(
+                f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+            )
+        array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        return array, dt or dtypes.from_numpy(array.dtype)
+    kind = data.__class__
+    if kind is float or kind is int or kind is bool or kind is complex:
+        found = dt or dtypes.scalar_dtype(data)
+        if kind is int and not -(1 << 63) <= data < 1 << 64:
+            raise RuntimeError("Overflow when unpacking long long")
+        array = np.array(data)
+        if dt is not None and kind is not bool:
+            _check_fits(array, found)
+        return array, found
+    if isinstance(data, str | bytes):
+        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
+    if hasattr(data, "__array__") and not isinstance(data, Sequence):
+        return parse(np.asarray(data), dt)
+    if not isinstance(data, list | tuple | Sequence):
+        if hasattr(data, "__float__"):
+            return parse(float(data), dt)
+        raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
+    plain = _plain(data)
+    _check_even(plain)
+    try:
+        array = np.array(plain)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(str(error)) from None
+    if not array.size:
+        return array.astype(np.float32), dt or dtypes.get_default_dtype()
+    if array.dtype == object:
+        if isinstance(array.reshape(-1)[0], int):
+            raise RuntimeError("Overflow when unpacking long long")
+        bad = next((v for v in array.reshape(-1) if not isinstance(v, int | float | complex)), None)
+        raise (
+            TypeError(f"new(): invalid data type '{type(bad).__name__}'")
+            if isinstance(bad, str)
+            else RuntimeError(f"Could not infer dtype of {type(bad).__name__}")
+        )
+    if array.dtype.kind in "US":
+        raise TypeError("new(): invalid data type 'str'")
+    if dt is not None:
+        _check_fits(array, dt)
+    else:
+        dt = {
+            "b": dtypes.bool,
+            "i": dtypes.int64,
+            "u": dtypes.int64,
+            "f": dtypes.get_default_dtype(),
+            "c": dtypes.get_default_complex_dtype(),
+        }[array.dtype.kind]
+        first = _first(data)
+        if isinstance(first, Tensor | np.generic | np.ndarray):
+            dt = (
+                first.dtype
+                if isinstance(first, Tensor)
+                else dtypes.from_numpy(first.dtype)
+                if array.dtype.kind == np.dtype(first.dtype).kind
+                else dt
+            )
+    return array, dt
+
+
+def _check_fits(array: np.ndarray, dt: DType) -> None:
+    """Raise torch's errors for Python numbers that a dtype cannot hold."""
+    if array.dtype.kind == "c" and dt.category in (1, 2):
+        raise TypeError(
+            "must be real number, not complex"
+            if dt.category == 2
+            else "'complex' object cannot be interpreted as an integer"
+        )
+    if dt.category == 1 and array.dtype.kind in "iuf":
+        for value in (array.min(), array.max()):
+            check_value(value.item(), dt, dt.name)
+
+
+def _first(data: Any) -> Any:
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return data
+
+
+def _plain(data: Any) -> Any:
+    """Nested sequences with tensors inside turned into lists."""
+    if isinstance(data, list | tuple):
+        if any(x.__class__ not in (float, int, bool) for x in data):
+            return [_plain(x) for x in data]
+        return data
+    if isinstance(data, Tensor):
+        return data.tolist()
+    if isinstance(data, range):
+        return list(data)
+    return data.tolist() if isinstance(data, np.ndarray) else data
+
+
+def _check_even(data: Any, depth: int = 0) -> None:
+    if not isinstance(data, list | tuple) or not data or not isinstance(data[0], list | tuple):
+        if isinstance(data, list | tuple) and any(isinstance(x, list | tuple) for x in data):
+            bad = next(x for x in data if isinstance(x, list | tuple))
+            raise TypeError(f"must be real number, not {type(bad).__name__}")
+        return
+    n = len(data[0])
+    for x in data:
+        if not isinstance(x, list | tuple):
+            raise ValueError(f"expected sequence of length {n} at dim {depth + 1} (got 0)")
+        if len(x) != n:
+            raise ValueError(f"expected sequence of length {n} at dim {depth + 1} (got {len(x)})")
+        _check_even(x, depth + 1)

@@ -1,0 +1,177 @@
+"""Tensors of evenly spaced values: arange, range, linspace and logspace, as lazy expressions of an index."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..codegen.pointwise import PointOp
+from ..dtypes import dtype as DType
+from ..lazy import Expr, Scalar
+from ..ops import core
+from ..ops.row import FUNCTIONS
+from ..runtime import device, get_backend
+from ..size import Size
+from ..tensor import Tensor
+from .factory import factory_into
+
+_START_STEP = PointOp("arange", "y + z * x")
+
+
+def _real(dev: device) -> DType:
+    """The widest real dtype of a device."""
+    return dtypes.float64 if get_backend(dev).info.fp64 else dtypes.float32
+
+
+def _ramp(count: int, start: Any, step: Any, dt: DType, dev: device) -> Tensor:
+    """start + i * step in int64 or float64 (float32 without fp64), then converted."""
+    whole = dt.category < 2 or (isinstance(start, int) and isinstance(step, int))
+    args = (core.index_expression((count,)), Scalar(start), Scalar(step))
+    inner = dtypes.int64 if whole else _real(dev)
+    return core.pending(Expr(_START_STEP, inner, dt, Size((count,)), args), dev)
+
+
+def _check_step(start: Any, end: Any, step: Any) -> None:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0 and start > end) or (step < 0 and start < end):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def _ends(args: tuple, start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
+    """Read arange's overloads (end), (start, end) and (start, end, step)."""
+    values = [v.item() if isinstance(v, Tensor | np.generic) else v for v in args]
+    if len(values) == 1:
+        end = values[0]
+    elif values:
+        start, end = values[:2]
+        step = values[2] if len(values) > 2 else step
+    if end is None:
+        raise TypeError("arange() received an invalid combination of arguments - got no end")
+    start, step = 0 if start is None else start, 1 if step is None else step
+    for v in (start, end, step):
+        if not isinstance(v, int | float):
+            raise TypeError(f"arange(): arguments must be Numbers, not {type(v).__name__}")
+    return start, end, step
+
+
+@factory_into
+def arange(
+    *args: Any,
+    start: Any = None,
+    end: Any = None,
+    step: Any = None,
+    dt: DType | None,
+    dev: device,
+) -> Tensor:
+    """Make the values from start (0) to end, which is excluded, in steps."""
+    start, end, step = _ends(args, start, end, step)
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    made = dt or (dtypes.int64 if whole else dtypes.get_default_dtype())
+    if made.category in (0, 3):
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{made.scalar_name}'")
+    _check_step(start, end, step)
+    if made.category < 2:
+        start, step = int(start), int(step)
+        if dt is not None:
+            end = int(end)
+        if step == 0:
+            raise ValueError("step must be nonzero")
+    if any(isinstance(v, float) for v in (start, end, step)):
+        count = math.ceil((end - start) / step)
+    else:
+        count = max(0, -((start - end) // step))
+    return _ramp(count, start, step, made, dev)
+
+
+@factory_into
+def range(
+    start: Any = 0, end: Any = None, step: Any = 1, *, dt: DType | None, dev: device
+) -> Tensor:
+    """Make the values from start to end inclusive (deprecated form of `arange`)."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=4,
+    )
+    if end is None:
+        start, end = 0, start
+    made = dt or dtypes.get_default_dtype()
+    if made.category < 2:
+        start, end, step = int(start), int(end), int(step)
+    _check_step(start, end, step)
+    return _ramp(int((end - start) / step + 1), start, step, made, dev)
+
+
+# Both halves count from their own end, so that the last value is exactly `end`.
+_LINEAR = PointOp("linspace", "where(x < u, y + w * x, z - w * (v - x))")
+_POWER = PointOp("logspace", "pow(y, x)")
+
+
+def _spaced_dtype(dt: DType | None, start: Any, end: Any, function: str) -> DType:
+    """The dtype of a ramp: complex where an end is, else the default."""
+    ends = [v for v in (start, end) if isinstance(v, complex)]
+    if not ends:
+        return dt or dtypes.get_default_dtype()
+    found = dtypes.scalar_dtype(ends[0])
+    if dt is not None and not dt.is_complex:
+        raise RuntimeError(
+            f"torch.{function}(): inferred dtype {dtypes.C_NAMES[found.name]} can't be safely cast to passed "
+            f"dtype {dt.scalar_name}"
+        )
+    return dt or found
+
+
+def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: str) -> Tensor:
+    if not isinstance(steps, int):
+        raise TypeError(f"{function}(): argument 'steps' must be int, not {type(steps).__name__}")
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if dt in (dtypes.bool, dtypes.complex32):
+        raise NotImplementedError(f"\"linspace_cpu\" not implemented for '{dt.scalar_name}'")
+    if dt.is_complex:
+        real, imag = (
+            _spaced(*ends, steps, dt.to_real(), dev, function)
+            for ends in ((start.real, end.real), (start.imag, end.imag))
+        )
+        return FUNCTIONS["complex"](real, imag)
+    if dt.category == 1:  # the ends are integers, the steps between them float32
+        start, end = int(start), int(end)
+    step = (end - start) / (steps - 1) if steps > 1 else 0
+    if dt.category == 1:
+        step = float(np.float32(step))
+    numbers = (start, end, step, max(steps // 2, 1), steps - 1)
+    args = (core.index_expression((steps,)), *map(Scalar, numbers))
+    made = dtypes.float32 if dt.category == 1 else dt
+    return core.pending(Expr(_LINEAR, _real(dev), made, Size((steps,)), args), dev).to(dt)
+
+
+@factory_into
+def linspace(start: Any, end: Any, steps: int, *, dt: DType | None, dev: device) -> Tensor:
+    """Make evenly spaced values, both ends included."""
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    made = _spaced_dtype(dt, start, end, "linspace")
+    return _spaced(start, end, steps, made, dev, "linspace")
+
+
+@factory_into
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dt: DType | None, dev: device
+) -> Tensor:
+    """Make powers of the base with evenly spaced exponents."""
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    made = _spaced_dtype(dt, start, end, "logspace")
+    inner = _real(dev).to_complex() if made.is_complex else _real(dev)
+    if made.category == 1 and steps > 1:
+        start, end = int(start), int(end)
+    exponents = _spaced(start, end, steps, inner, dev, "logspace")
+    if made.is_complex:
+        return FUNCTIONS["pow"](base, exponents).to(made)
+    power = core.expression(_POWER, inner, made, (exponents, float(base)), exponents.shape)
+    return core.pending(power, dev)

@@ -1,0 +1,65 @@
+"""Tensors as the host's numpy sees them: a snapshot, or the memory itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import dtypes, layouts
+from .dtypes import dtype
+from .runtime import Buffer
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+class _Export:
+    """Keeps a buffer alive, and known as visible, while numpy looks at it."""
+
+    def __init__(self, buffer: Buffer, interface: dict[str, Any]) -> None:
+        self.buffer, self.__array_interface__ = buffer, interface
+        buffer.export(self)
+
+
+def host_array(t: Tensor) -> np.ndarray:
+    """The elements of a tensor on the host, with its strides; a snapshot or the memory itself, never kept."""
+    size = t.dtype.itemsize
+    kind = t.dtype.np
+    pair = kind is None and size == 4
+    base = np.dtype(np.uint16) if kind is None else kind
+    full = (*t.shape, 2) if pair else tuple(t.shape)
+    if not t.numel():
+        return np.empty(full, base)
+    extent = layouts.storage_extent(tuple(t.shape), t._strides, t._offset)
+    start = t._offset * size
+    raw = t._storage.host(start, extent * size - start)
+    strides = tuple(s * size for s in t._strides)
+    return np.lib.stride_tricks.as_strided(raw.view(base), full, (*strides, 2) if pair else strides)
+
+
+def widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
+    """Values of dtypes numpy does not have."""
+    if dt is dtypes.bfloat16:
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    halves = np.ascontiguousarray(bits).view(np.float16).astype(np.float32)
+    return np.ascontiguousarray(halves).view(np.complex64)[..., 0]
+
+
+def shared_array(t: Tensor) -> np.ndarray:
+    """A numpy array on the memory of a tensor; a copy where the host has no access to it."""
+    storage = t._storage
+    buffer = storage.buffer()
+    size = t.dtype.itemsize
+    if not t.numel() or not storage.backend.info.host_shared:
+        return host_array(t).copy()
+    storage.backend.host_view(buffer)
+    storage.pinned = storage.backend.exports = True
+    interface = {
+        "data": (buffer.address + t._offset * size, False),
+        "shape": tuple(t.shape),
+        "strides": tuple(s * size for s in t._strides),
+        "typestr": t.dtype.np.str,
+        "version": 3,
+    }
+    return np.asarray(_Export(buffer, interface))

@@ -1,0 +1,106 @@
+"""Shapes and dimensions: counting elements, row-major order, wrapping dims, checking sizes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from math import prod
+
+Shape = tuple[int, ...]
+Layout = tuple[Shape, Shape, int]
+
+
+def numel(shape: Shape) -> int:
+    """Return the number of elements of a shape."""
+    return prod(shape)
+
+
+@functools.lru_cache(maxsize=8192)
+def contiguous_strides(shape: Shape) -> Shape:
+    """Return row-major strides; a dimension of size 0 counts as 1."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        if size > 1:
+            step *= size
+    return tuple(strides[::-1])
+
+
+def is_contiguous(shape: Shape, strides: Shape) -> bool:
+    """Tell whether elements lie in row-major order without gaps.
+
+    Strides of size-1 dimensions are ignored.
+    """
+    if strides == contiguous_strides(shape):
+        return True
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1:
+            if stride != step:
+                return 0 in shape
+            step *= size
+    return True
+
+
+def storage_extent(shape: Shape, strides: Shape, offset: int = 0) -> int:
+    """Return how many elements from the start of the storage a view reaches.
+
+    0 when the view is empty.
+    """
+    reach = offset + 1
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 0:
+            return 0
+        reach += (size - 1) * stride
+    return reach
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """Return `dim` counted from the front.
+
+    IndexError when it is out of range. A 0-dim tensor takes -1 and 0.
+    """
+    if 0 <= dim < ndim:
+        return dim
+    if -ndim <= dim < 0:
+        return dim + ndim
+    if ndim == 0 and -1 <= dim <= 0:
+        return 0
+    span = ndim or 1
+    raise IndexError(
+        f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got {dim})"
+    )
+
+
+def wrap_dims(dims: int | Iterable[int] | None, ndim: int) -> Shape:
+    """Return `dims` counted from the front, in the given order.
+
+    None means all. Repeats are a RuntimeError.
+    """
+    if dims is None:
+        return tuple(range(ndim))
+    if isinstance(dims, int):
+        return (wrap_dim(dims, ndim),) if ndim or wrap_dim(dims, ndim) else ()
+    wrapped = tuple(wrap_dim(dim, ndim) for dim in dims)
+    for i, dim in enumerate(wrapped):
+        if dim in wrapped[:i]:
+            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    return wrapped if ndim else ()
+
+
+def reduced_shape(shape: Shape, dims: Shape, keepdim: bool) -> Shape:
+    """Return the shape left after reducing over wrapped `dims`."""
+    if keepdim:
+        return tuple(1 if i in dims else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in dims)
+
+
+def check_shape(shape: Sequence[int]) -> Shape:
+    """Return `shape` as a tuple; RuntimeError when a size is negative."""
+    for size in shape:
+        if size < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {size}: {list(shape)}"
+            )
+    return tuple(shape)

@@ -1,0 +1,67 @@
+"""The graph of pending pointwise expressions, and when and how it runs.
+
+A pending value is an `Expr`: a formula over operands, dense in row-major order of its shape. Operands are other `Expr`s (same
+iteration), `View`s of them (permuted or broadcast), `Leaf`s (memory with a layout) and `Scalar`s (kernel arguments). Running
+one fuses everything it depends on into one kernel whose outputs are the nodes somebody still holds.
+
+Note [Bounds]. Fusion is bounded: by the number of nodes in an expression, of distinct leaves, of bytes that pending
+expressions keep alive, of pending results per device, and by the device's limit on kernel arguments. Whoever ends a fusion
+says why in `STATS.splits`.
+
+This package knows storages only as cells with a `value`; it knows nothing of tensors.
+"""
+
+from ..codegen.pointwise import INDEX
+from .expression import (
+    HEAVY,
+    INDEXED,
+    MAX_RECOMPUTE,
+    NON_DENSE,
+    Expr,
+    Leaf,
+    Scalar,
+    View,
+    too_big,
+    view_dims,
+)
+from .fusion import Fusion
+from .launch import scalar_args
+from .product import Factors, product
+from .schedule import (
+    UNKNOWN_READS,
+    flush,
+    force,
+    realise,
+    register,
+    run_held,
+    run_readers,
+    split,
+    write_region,
+)
+
+__all__ = [
+    "HEAVY",
+    "INDEX",
+    "INDEXED",
+    "MAX_RECOMPUTE",
+    "NON_DENSE",
+    "UNKNOWN_READS",
+    "Expr",
+    "Factors",
+    "Fusion",
+    "Leaf",
+    "Scalar",
+    "View",
+    "flush",
+    "force",
+    "product",
+    "realise",
+    "register",
+    "run_held",
+    "run_readers",
+    "scalar_args",
+    "split",
+    "too_big",
+    "view_dims",
+    "write_region",
+]

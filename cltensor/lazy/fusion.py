@@ -1,0 +1,197 @@
+"""A fusion: expressions over one iteration collected into a program, with how all their layouts collapse together."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from .. import layouts
+from ..codegen.pointwise import Node
+from ..dtypes import dtype
+from .expression import Expr, Leaf, Scalar, View
+from .product import PRODUCT, run
+
+if TYPE_CHECKING:
+    from ..storage import Storage
+
+
+class Fusion:
+    """Collects expressions over one iteration shape into a program and its arguments."""
+
+    def __init__(
+        self, shape: tuple[int, ...], *, keep_live: bool = True, product: Expr | None = None
+    ) -> None:
+        self.shape = shape
+        self.keep_live = keep_live
+        self.product = product  # the one that may stay pending: the chain becomes its epilogue
+        self.product_leaf: Leaf | None = None
+        self.refs: dict[Any, tuple[str, int]] = {}
+        self.leaves: list[Leaf] = []
+        self.scalars: list[Any] = []
+        self.scalar_types: list[dtype] = []
+        self.nodes: list[Node] = []
+        self.outputs: list[tuple[tuple[str, int], Expr, Storage]] = []
+        self.exprs: list[Expr] = []
+
+    def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:
+        """Add an expression, seen through `dims`; returns its reference."""
+        key = (id(expr), dims)
+        ref = self.refs.get(key)
+        if ref is not None:
+            return ref
+        if expr.op is PRODUCT and expr.value is None:
+            if expr is self.product and dims is None:
+                return self._product(expr)
+            run(expr)
+        if expr.value is not None:
+            ref = self.leaf(Leaf(expr.value, expr.dtype, None, 0), dims, expr.shape)
+        else:
+            args = []
+            for a in expr.args:
+                kind = a.__class__
+                if kind is Expr:
+                    args.append(self.visit(a, dims))
+                elif kind is Leaf:
+                    args.append(self.leaf(a, dims, expr.shape))
+                elif kind is Scalar:
+                    args.append(("k", len(self.scalars)))
+                    self.scalars.append(a.value)
+                    self.scalar_types.append(expr.compute)
+                elif a.dims is None:
+                    args.append(self.visit(a.expr, None))
+                elif dims is None:
+                    args.append(self.visit(a.expr, a.dims))
+                else:
+                    args.append(
+                        self.visit(a.expr, tuple(a.dims[d] if d >= 0 else -1 for d in dims))
+                    )
+            ref = ("t", len(self.nodes))
+            self.exprs.append(expr)
+            self.nodes.append(Node(expr.op, expr.compute, expr.dtype, tuple(args)))
+            if dims is None and self.keep_live:
+                storage = expr.live()
+                if storage is not None:
+                    self.outputs.append((ref, expr, storage))
+        self.refs[key] = ref
+        return ref
+
+    def _product(self, expr: Expr) -> tuple[str, int]:
+        """Add the product that the chain starts from, as an operand without memory."""
+        ref = self.refs[id(expr), None] = ("a", len(self.leaves))
+        self.product_leaf = Leaf(expr.args[0].buffer, expr.dtype, None, 0)
+        self.leaves.append(self.product_leaf)
+        storage = expr.live()
+        if storage is not None:
+            self.outputs.append((ref, expr, storage))
+        return ref
+
+    def closed(self) -> bool:
+        """Whether nothing outside can ask again for what is computed here and not kept."""
+        inside = self.internal_users()
+        live = {id(expr) for _, expr, _ in self.outputs}
+        first = [] if self.product is None else [self.product]
+        return all(
+            e.users <= inside.get(id(e), 0) for e in (*self.exprs, *first) if id(e) not in live
+        )
+
+    def leaf(
+        self, leaf: Leaf, dims: tuple[int, ...] | None, shape: tuple[int, ...]
+    ) -> tuple[str, int]:
+        """Add an operand in memory, re-laid through `dims`; equal operands are one argument."""
+        if dims is not None:
+            st = leaf.strides if leaf.strides is not None else layouts.contiguous_strides(shape)
+            leaf = Leaf(
+                leaf.buffer, leaf.dtype, tuple(st[d] if d >= 0 else 0 for d in dims), leaf.offset
+            )
+        key = (id(leaf.buffer), leaf.strides, leaf.offset, leaf.dtype)
+        ref = self.refs.get(key)
+        if ref is None:
+            ref = self.refs[key] = ("a", len(self.leaves))
+            self.leaves.append(leaf)
+        return ref
+
+    def internal_users(self) -> dict[int, int]:
+        """How often each collected expression is an operand inside this fusion."""
+        count: dict[int, int] = {}
+        for e in self.exprs:
+            for a in e.args:
+                inner = a.expr if a.__class__ is View else a
+                if inner.__class__ is Expr:
+                    count[id(inner)] = count.get(id(inner), 0) + 1
+        return count
+
+    def only_reader(self, storage: Storage) -> bool:
+        """Whether nothing outside this fusion can still read the storage's old buffer, and all reads in it are dense."""
+        home, mine = storage.home, set()
+        for e in self.exprs:
+            for a in e.args:
+                if a.__class__ is Leaf and a.buffer is home:
+                    if a.strides is not None or a.offset:
+                        return False
+                    mine.add(id(a))
+        if any(
+            leaf.buffer is home and leaf.strides is not None for leaf in self.leaves
+        ) or storage.reads != len(mine):
+            return False
+        return self.closed()
+
+
+@functools.lru_cache(maxsize=4096)
+def classify(
+    shape: tuple[int, ...],
+    operands: tuple[tuple[int, ...] | None, ...],
+    outputs: tuple[tuple[int, ...] | None, ...],
+) -> tuple:
+    """Collapse all layouts together: (rank, sizes, class and strides per leaf, class and strides per output).
+
+    Rank 0 means that one running index serves everyone.
+    """
+    constant = [
+        st is not None and not any(s for s, n in zip(st, shape, strict=True) if n != 1)
+        for st in operands
+    ]
+    varied = [st for st, c in zip(operands, constant, strict=True) if st is not None and not c]
+    varied_out = [st for st in outputs if st is not None]
+    if not varied and not varied_out:
+        return (
+            0,
+            (),
+            tuple(("c" if c else "d", ()) for c in constant),
+            tuple(("d", ()) for _ in outputs),
+        )
+    dense = layouts.contiguous_strides(shape)
+    sizes, strides = layouts.collapse(shape, [dense, *varied, *varied_out])
+    if not sizes:
+        sizes, strides = (1,), [(1,)] * len(strides)
+    rank = len(sizes)
+    flat = layouts.contiguous_strides(sizes)
+
+    def classed(st: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+        if st == flat:
+            return "d", ()
+        if st[-1] == 1:
+            return "v", st[:-1]
+        return ("s", st[:-1]) if st[-1] == 0 else ("g", st)
+
+    merged = iter(strides[1:])
+    leaf_classes = [
+        ("c", ()) if c else ("d", ()) if st is None else classed(next(merged))
+        for st, c in zip(operands, constant, strict=True)
+    ]
+    out_classes = [("d", ()) if st is None else classed(next(merged)) for st in outputs]
+    if all(cls in "cd" for cls, _ in leaf_classes + out_classes):
+        return 0, (), tuple(leaf_classes), tuple(out_classes)
+    return rank, tuple(sizes), tuple(leaf_classes), tuple(out_classes)
+
+
+def argument_bytes(fusion: Fusion, outputs: int) -> int:
+    """An upper bound on what the kernel's arguments take."""
+    rank = max(1, len(fusion.shape))
+    strided = sum(leaf.strides is not None for leaf in fusion.leaves)
+    return (
+        16
+        + 8 * rank
+        + 16 * (len(fusion.leaves) + outputs)
+        + 8 * rank * strided
+        + 16 * len(fusion.scalars)
+    )

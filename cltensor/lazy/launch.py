@@ -1,0 +1,160 @@
+"""From a collected fusion to a launch: arguments, the kernel of its program, and operands worth turning first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import layouts
+from ..codegen import moves, pointwise
+from ..codegen.operand import Operand
+from ..codegen.pointwise import IDENTITY, Program
+from ..dtypes import dtype
+from ..runtime import Backend, Buffer, Counter
+from .expression import Leaf
+from .fusion import Fusion, classify
+
+# Elements of a cheap chain that one thread is done with before a second would be awake.
+GRAIN = 1 << 17
+TURN = 1 << 16  # elements from which on a transposed operand is copied by tiles first
+
+
+def scalar_args(values: list[Any], types: list[dtype]) -> list:
+    """Kernel arguments for Python numbers, converted to their compute dtype."""
+    out: list = []
+    for value, dt in zip(values, types, strict=True):
+        category = dt.category
+        if category == 2:
+            out.append(float(value.real if value.__class__ is complex else value))
+        elif category == 3:
+            value = complex(value)
+            out += [value.real, value.imag]
+        elif category == 1:
+            out.append(value if value.__class__ is Counter else wrap_int(int(value), dt))
+        else:
+            out.append(1 if value else 0)
+    return out
+
+
+def wrap_int(value: int, dt: dtype) -> int:
+    """Two's complement of an integer in a dtype."""
+    bits = dt.itemsize * 8
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if dt.is_signed and value >> (bits - 1) else value
+
+
+_kernels: dict[tuple, tuple] = {}
+
+
+def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: int) -> None:
+    """Launch a program over n elements; builds its kernel when this is the first of its pattern."""
+    key = (backend.device, program)
+    entry = _kernels.get(key)
+    if entry is None:
+        info = backend.info
+        lanes = pointwise.choose_lanes(program, info.lanes)
+        by_lane = info.kind != "cpu"
+        tuned = backend.tuned
+        for node in program.nodes:
+            backend.require(node.compute)
+            backend.require(node.result)
+        name, text, types = pointwise.source(program, lanes, by_lane)
+        kernel = backend.kernel(name, text, types, info.build_options)
+        weight = sum(8 if node.op.heavy else 1 for node in program.nodes)
+        if by_lane:
+            group, most = min(tuned.get("pointwise.group", 128), info.max_group), 64
+        else:
+            group, most = 0, tuned.get("pointwise.items", 4)
+        grain = max(4096, tuned.get("pointwise.grain", GRAIN) // (1 + weight // 2))
+        entry = _kernels[key] = (kernel, group, grain, info.compute_units * most)
+    kernel, group, grain, most = entry
+    if group:
+        groups = min((n + group - 1) // group, most)
+        backend.launch(kernel, (groups * group,), (group,), [n, 0, *args], nbytes)
+        return
+    items = min(most, (n + grain - 1) // grain)
+    chunk = -(-n // items)
+    chunk = -(-chunk // 16) * 16
+    backend.launch(kernel, (-(-n // chunk),), (1,), [n, chunk, *args], nbytes)
+
+
+def runs_across(leaf: Leaf, shape: tuple[int, ...]) -> bool:
+    """Whether neighbours in the iteration lie far apart in memory while another dim has them side by side."""
+    strides = leaf.strides
+    if strides is None:
+        return False
+    varied = [(n, st) for n, st in zip(shape, strides, strict=True) if n > 1]
+    if not varied or varied[-1][1] < 16 or varied[-1][0] < 16:
+        return False
+    return any(st == 1 and n >= 16 for n, st in varied) and all(st for _, st in varied)
+
+
+def _operand(leaf: Leaf, shape: tuple[int, ...]) -> Operand:
+    strides = layouts.contiguous_strides(shape) if leaf.strides is None else leaf.strides
+    return Operand(leaf.buffer, leaf.dtype, shape, strides, leaf.offset)
+
+
+def _turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
+    """A dense copy, made by tiles: cheaper than a kernel that takes one element of every cache line."""
+    return Leaf(moves.dense(backend, _operand(leaf, shape)).buffer, leaf.dtype, None, 0)
+
+
+def _is_copy(fusion: Fusion, outputs: list) -> bool:
+    nodes = fusion.nodes
+    if len(nodes) != 1 or len(outputs) != 1 or nodes[0].op is not IDENTITY:
+        return False
+    return len(fusion.leaves) == 1 and outputs[0][1] is fusion.leaves[0].dtype is nodes[0].compute
+
+
+_DENSE = ("d", ())  # the class of an operand that needs no strides
+
+
+def launch(
+    backend: Backend,
+    fusion: Fusion,
+    outputs: list[tuple[tuple[str, int], dtype, Buffer, tuple[int, ...] | None, int]],
+) -> None:
+    """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
+    shape = fusion.shape
+    leaves = fusion.leaves
+    if layouts.numel(shape) >= TURN and any(runs_across(leaf, shape) for leaf in leaves):
+        if _is_copy(fusion, outputs):
+            _, dt, buffer, strides, offset = outputs[0]
+            dense = layouts.contiguous_strides(shape) if strides is None else strides
+            moves.copy_strided(
+                backend, _operand(leaves[0], shape), Operand(buffer, dt, shape, dense, offset)
+            )
+            return
+        leaves = [
+            _turned(backend, leaf, shape) if runs_across(leaf, shape) else leaf for leaf in leaves
+        ]
+    layouts_in = [leaf.strides for leaf in leaves]
+    layouts_out = [o[3] for o in outputs]
+    if any(layouts_in) or any(layouts_out):
+        rank, sizes, leaf_classes, out_classes = classify(
+            shape, tuple(layouts_in), tuple(layouts_out)
+        )
+    else:
+        rank, sizes = 0, ()
+        leaf_classes, out_classes = (_DENSE,) * len(leaves), (_DENSE,) * len(outputs)
+    n = layouts.numel(shape)
+    args: list = list(sizes)
+    operands, results = [], []
+    nbytes = 0
+    for leaf, (kind, strides) in zip(leaves, leaf_classes, strict=True):
+        operands.append((leaf.dtype, kind))
+        args.append(leaf.buffer)
+        args.append(leaf.offset)
+        args += strides
+        nbytes += min(leaf.buffer.nbytes, n * leaf.dtype.itemsize)
+    if fusion.scalars:
+        args += scalar_args(fusion.scalars, fusion.scalar_types)
+    for (ref, dt, buffer, _, offset), (kind, strides) in zip(outputs, out_classes, strict=True):
+        results.append((ref, dt, kind))
+        args.append(buffer)
+        args.append(offset)
+        args += strides
+        nbytes += n * dt.itemsize
+    program = Program(
+        tuple(operands), tuple(fusion.scalar_types), tuple(fusion.nodes), tuple(results), rank
+    )
+    run_program(backend, program, n, args, nbytes)

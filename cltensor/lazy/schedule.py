@@ -1,0 +1,272 @@
+"""When pending results run: on demand with their siblings, before a write in place, or when there are too many."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from .. import layouts
+from ..dtypes import dtype
+from ..errors import debug_line
+from ..runtime import STATS, Backend, Buffer
+from .epilogue import run_fused
+from .expression import MAX_LEAVES, MAX_NODES, PRODUCTS, Expr, Leaf, View
+from .fusion import Fusion, argument_bytes
+from .launch import launch
+from .product import PRODUCT, UNKNOWN_READS, first_product, forget, run
+
+if TYPE_CHECKING:
+    from ..storage import Storage
+
+MAX_PENDING = 256
+SIBLINGS = 32  # how many of the latest pending results are considered for the same kernel
+
+
+def split(reason: str) -> None:
+    """Count, and at debug level 3 say, why a fusion ended."""
+    STATS.splits[reason] = STATS.splits.get(reason, 0) + 1
+    debug_line(3, "split: %s", reason)
+
+
+def realise(storage: Storage) -> None:
+    """Give a pending storage its buffer, together with everything it shares work with."""
+    backend = storage.backend
+    with backend.lock:
+        expr = storage.value
+        if expr.__class__ is not Expr:
+            return
+        if expr.op is PRODUCT:
+            run(expr)
+            return
+        fusion = _collect(backend, expr)
+        if fusion.product is not None and fusion.product_leaf is not None:
+            if _run_with_product(backend, fusion):
+                return
+            run(fusion.product)
+            fusion = _collect(backend, expr)
+        limit = backend.info.arg_bytes
+        if argument_bytes(fusion, len(fusion.outputs)) > limit:
+            _realise_in_parts(storage, expr)
+            return
+        _run_outputs(backend, fusion)
+
+
+def _collect(backend: Backend, expr: Expr) -> Fusion:
+    product = first_product(expr) if expr.flags & PRODUCTS else None
+    fusion = Fusion(expr.shape, product=product)
+    fusion.visit(expr)
+    _add_siblings(backend, fusion, expr)
+    return fusion
+
+
+def _run_with_product(backend: Backend, fusion: Fusion) -> bool:
+    """Run a product with its chain in one launch; the product is kept if somebody can ask for it."""
+    product, leaf = fusion.product, fusion.product_leaf
+    assert product is not None
+    assert leaf is not None
+    outputs = [(ref, e.dtype, backend.alloc(s.nbytes)) for ref, e, s in fusion.outputs]
+    held = any(e is product for _, e, _ in fusion.outputs)
+    asked = not held and not fusion.closed()
+    if asked:
+        ref = ("a", fusion.leaves.index(leaf))
+        nbytes = layouts.numel(product.shape) * product.dtype.itemsize
+        outputs.append((ref, product.dtype, backend.alloc(nbytes)))
+    if not run_fused(backend, fusion, outputs):
+        return False
+    forget(product)
+    if asked:
+        product.value = outputs[-1][2]
+    _settle(backend, fusion, [buffer for _, _, buffer in outputs])
+    return True
+
+
+def _realise_in_parts(storage: Storage, expr: Expr) -> None:
+    """Too many arguments for one kernel: run the operands on their own first."""
+    split("arguments")
+    for a in expr.args:
+        inner = a.expr if a.__class__ is View else a
+        if inner.__class__ is Expr and inner.value is None:
+            force(inner, storage.backend)
+    fusion = Fusion(expr.shape)
+    fusion.visit(expr)
+    _run_outputs(storage.backend, fusion)
+
+
+def force(expr: Expr, backend: Backend) -> None:
+    """Run a pending expression whether or not somebody holds it; its buffer stays with the expression."""
+    storage = expr.live()
+    if storage is None:
+        from ..storage import Storage
+
+        storage = Storage.pending(backend, expr)
+    realise(storage)
+
+
+def run_held(expr: Expr) -> None:
+    """Run what an expression reads and somebody holds: a kernel that keeps no intermediate must not leave it pending."""
+    todo, seen = [expr], {id(expr)}
+    while todo:
+        for a in todo.pop().args:
+            inner = a.expr if a.__class__ is View else a
+            if inner.__class__ is Expr and inner.value is None and id(inner) not in seen:
+                seen.add(id(inner))
+                storage = inner.live()
+                if storage is not None:
+                    realise(storage)
+                else:
+                    todo.append(inner)
+
+
+def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
+    """Take in other pending results of the same shape that need nodes this kernel computes anyway."""
+    pending = backend.pending
+    if len(pending) < 2:
+        return
+    inside = {key[0] for key in fusion.refs}
+    for cell in pending[-SIBLINGS:]:
+        storage = cell()
+        if storage is None:
+            continue
+        other = storage.value
+        if (
+            other.__class__ is not Expr
+            or other is target
+            or id(other) in inside
+            or other.shape != target.shape
+        ):
+            continue
+        if (
+            len(fusion.nodes) + other.size > MAX_NODES
+            or len(fusion.leaves) + other.leaves > MAX_LEAVES
+        ):
+            continue
+        if _touches(other, inside):
+            fusion.visit(other)
+            inside = {key[0] for key in fusion.refs}
+
+
+def _touches(expr: Expr, inside: set[int]) -> bool:
+    todo = [expr]
+    seen = set()
+    while todo:
+        e = todo.pop()
+        if e.value is not None or id(e) in seen:
+            continue
+        seen.add(id(e))
+        if id(e) in inside:
+            return True
+        for a in e.args:
+            if a.__class__ is Expr:
+                todo.append(a)
+    return False
+
+
+def _run_outputs(backend: Backend, fusion: Fusion) -> None:
+    n = layouts.numel(fusion.shape)
+    outputs: list[tuple] = []
+    for ref, expr, storage in fusion.outputs:
+        buffer = None
+        if storage.home is not None and fusion.only_reader(storage):
+            buffer = storage.home
+        if buffer is None:
+            buffer = backend.alloc(storage.nbytes)
+        outputs.append((ref, expr.dtype, buffer, None, 0))
+    if n:
+        launch(backend, fusion, outputs)
+    _settle(backend, fusion, [out[2] for out in outputs])
+
+
+def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
+    """Give the outputs of a fusion their buffers."""
+    inside = fusion.internal_users() if any(expr.users for _, expr, _ in fusion.outputs) else {}
+    for (_, expr, storage), buffer in zip(fusion.outputs, buffers, strict=False):
+        storage.value = expr.value = buffer
+        storage.home = None
+        # Expressions outside that hold on to this one will read the buffer without making a Leaf: never write over it.
+        storage.reads = UNKNOWN_READS if expr.users > inside.get(id(expr), 0) else 0
+    for _, expr, _ in fusion.outputs:
+        expr.args = ()
+    pending = backend.pending
+    if len(pending) <= 2 * len(fusion.outputs) + 2:
+        backend.pending = [
+            c for c in pending if (s := c()) is not None and s.value.__class__ is Expr
+        ]
+
+
+def write_region(
+    backend: Backend,
+    op_expr: Expr,
+    dt: dtype,
+    buffer: Buffer,
+    strides: tuple[int, ...],
+    offset: int,
+) -> None:
+    """Compute an expression straight into a strided region of a buffer."""
+    with backend.lock:
+        fusion = Fusion(op_expr.shape, keep_live=False)
+        ref = fusion.visit(op_expr)
+        n = layouts.numel(op_expr.shape)
+        if n:
+            dense = strides == layouts.contiguous_strides(op_expr.shape)
+            launch(backend, fusion, [(ref, dt, buffer, None if dense else strides, offset)])
+
+
+def run_readers(storage: Storage) -> None:
+    """Run every pending result that still reads the storage's buffer, which is about to be written."""
+    if not storage.reads:
+        return
+    buffer = storage.value
+    for cell in list(storage.backend.pending):
+        reader = cell()
+        if reader is not None and reader.value.__class__ is Expr and _reads(reader.value, buffer):
+            split("in-place")
+            realise(reader)
+    storage.reads = 0
+
+
+def _reads(expr: Expr, buffer: Buffer) -> bool:
+    todo, seen = [expr], set()
+    while todo:
+        e = todo.pop()
+        if id(e) in seen:
+            continue
+        seen.add(id(e))
+        if e.value is not None:
+            if e.value is buffer:
+                return True
+            continue
+        for a in e.args:
+            if a.__class__ is Leaf:
+                if a.buffer is buffer:
+                    return True
+            elif a.__class__ is View:
+                todo.append(a.expr)
+            elif a.__class__ is Expr:
+                todo.append(a)
+    return False
+
+
+def register(backend: Backend, storage: Storage, expr: Expr) -> None:
+    """Note a new pending result; runs what would break a bound."""
+    cell = expr.cell = weakref.ref(storage)
+    with backend.lock:
+        pending = backend.pending
+        pending.append(cell)
+        if len(pending) > MAX_PENDING:
+            alive = [c for c in pending if (s := c()) is not None and s.value.__class__ is Expr]
+            backend.pending = alive
+            if len(alive) > MAX_PENDING // 2:
+                split("pending")
+                flush(backend)
+
+
+def flush(backend: Backend) -> None:
+    """Run everything pending on a device."""
+    with backend.lock:
+        try:
+            for cell in list(backend.pending):
+                storage = cell()
+                if storage is not None and storage.value.__class__ is Expr:
+                    realise(storage)
+        finally:
+            backend.pending = []  # what failed has said so; whoever holds it hears it again

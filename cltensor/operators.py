@@ -1,0 +1,92 @@
+"""Python's operators on tensors, and the methods that rows and functions give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .ops import arithmetic, compare, power
+from .ops import row as rows
+from .ops.core import NUMBERS
+from .tensor import Tensor
+
+_accepts = (Tensor, *NUMBERS, np.generic)
+
+
+def _operator(name: str, fn: Any, *, row: Any = None, reflected: bool = False) -> None:
+    """Attach an operator; `row` is called at once for what needs no checking, `fn` is the public function."""
+
+    def forward(self: Tensor, other: Any) -> Any:
+        if row is not None:
+            kind = other.__class__
+            if (kind is Tensor or kind is float or kind is int) and self.__class__ is Tensor:
+                return row(self, other)
+        if not isinstance(other, _accepts):
+            return NotImplemented
+        return fn(self, other)
+
+    def backward(self: Tensor, other: Any) -> Any:
+        if not isinstance(self, Tensor):
+            raise TypeError(
+                f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{type(self).__name__}' object"
+            )
+        if not isinstance(other, _accepts):
+            return NotImplemented
+        return fn(
+            other
+            if isinstance(other, Tensor)
+            else rows.normal(name, ("other", "self"), (other, self))[0],
+            self,
+        )
+
+    method = backward if reflected else forward
+    method.__name__ = method.__qualname__ = name
+    setattr(Tensor, name, method)
+
+
+_DIRECT = {
+    "__add__": arithmetic.add_row,
+    "__mul__": arithmetic.mul,
+    "__truediv__": arithmetic.true_divide,
+}
+_DIRECT |= {f"__{name}__": rows.ROWS[name] for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+for _name, _fn in {
+    "__add__": arithmetic.add, "__sub__": arithmetic.sub, "__mul__": rows.FUNCTIONS["mul"], "__truediv__": arithmetic.div, "__floordiv__": arithmetic.floor_divide,
+    "__mod__": arithmetic.remainder, "__pow__": power.pow, "__and__": rows.FUNCTIONS["bitwise_and"], "__or__": rows.FUNCTIONS["bitwise_or"],
+    "__xor__": rows.FUNCTIONS["bitwise_xor"], "__lshift__": compare.bitwise_left_shift, "__rshift__": compare.bitwise_right_shift,
+    "__eq__": rows.FUNCTIONS["eq"], "__ne__": rows.FUNCTIONS["ne"], "__lt__": rows.FUNCTIONS["lt"], "__le__": rows.FUNCTIONS["le"],
+    "__gt__": rows.FUNCTIONS["gt"], "__ge__": rows.FUNCTIONS["ge"],
+}.items():  # fmt: skip
+    _operator(_name, _fn, row=_DIRECT.get(_name))
+for _name, _fn in {
+    "__radd__": lambda a, b: arithmetic.add(b, a), "__rsub__": lambda a, b: arithmetic.rsub(b, a), "__rmul__": lambda a, b: rows.FUNCTIONS["mul"](b, a),
+    "__rfloordiv__": arithmetic.floor_divide, "__rmod__": arithmetic.remainder, "__rpow__": power.pow,
+    "__rand__": lambda a, b: rows.FUNCTIONS["bitwise_and"](b, a), "__ror__": lambda a, b: rows.FUNCTIONS["bitwise_or"](b, a),
+    "__rxor__": lambda a, b: rows.FUNCTIONS["bitwise_xor"](b, a), "__rlshift__": compare.bitwise_left_shift, "__rrshift__": compare.bitwise_right_shift,
+}.items():  # fmt: skip
+    _operator(_name, _fn, reflected=True)
+
+for _name, _fn in {
+    "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_", "__ifloordiv__": "floor_divide_", "__imod__": "remainder_",
+    "__ipow__": "pow_", "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
+}.items():  # fmt: skip
+    setattr(Tensor, _name, rows.METHODS[_fn])
+
+
+def _reciprocal_times(self: Tensor, other: Any) -> Any:
+    """Compute other / self; what is no tensor has no reciprocal."""
+    inverse = self.reciprocal()
+    return inverse * other if isinstance(other, _accepts) else NotImplemented
+
+
+for _name in ("__rtruediv__", "__rdiv__"):  # the second is a name of Python 2 that torch kept
+    setattr(Tensor, _name, _reciprocal_times)
+
+for _name, _fn in rows.METHODS.items():
+    if _name not in Tensor.__dict__:
+        setattr(Tensor, _name, _fn)
+
+if "matmul" in rows.FUNCTIONS:
+    _operator("__matmul__", rows.FUNCTIONS["matmul"])
+    _operator("__rmatmul__", rows.FUNCTIONS["matmul"], reflected=True)

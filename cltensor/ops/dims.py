@@ -1,0 +1,65 @@
+"""The arguments of reductions: which operand, which dims, and torch's errors for what cannot be reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import layouts
+from . import core
+from .core import Tensor
+
+NO_DIM = "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+
+
+def refuse(input: Any, name: str) -> None:
+    """Raise torch's TypeError for an operand that is no tensor."""
+    if not core.is_tensor(input):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+
+
+def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
+    """Wrap a `dim=` argument; None and an empty one mean every dim."""
+    if dim is None or dim == () or dim == []:
+        return tuple(range(ndim))
+    if dim.__class__ is not int and not isinstance(dim, tuple | list):
+        if not hasattr(dim, "__index__"):
+            raise TypeError(
+                f"{name}(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
+            )
+        dim = dim.__index__()
+    if isinstance(dim, tuple | list):
+        for position, d in enumerate(dim):
+            if not hasattr(d, "__index__"):
+                raise TypeError(
+                    f"{name}(): argument 'dim' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {type(d).__name__}\""
+                )
+        dim = tuple([d.__index__() for d in dim])
+    return layouts.wrap_dims(dim, ndim)
+
+
+def one_dim(name: str, dim: Any, ndim: int) -> int:
+    """Wrap a `dim=` argument that has to be one dim."""
+    if not hasattr(dim, "__index__"):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+    return layouts.wrap_dim(dim.__index__(), ndim)
+
+
+def nonempty(name: str, input: Tensor, dims: Sequence[int]) -> None:
+    """Raise torch's IndexError for a reduction without identity over nothing."""
+    for d in dims:
+        if input.shape[d] == 0:
+            raise IndexError(f"{name}: Expected reduction dim {d} to have non-zero size.")
+
+
+def one_or_all(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
+    """Wrap a `dim=` argument that is one dim, or None for all."""
+    return tuple(range(ndim)) if dim is None else (one_dim(name, dim, ndim),)[:ndim]
+
+
+def no_complex(input: Tensor, kernel: str) -> None:
+    """Raise torch's NotImplementedError for a complex operand."""
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")

@@ -1,0 +1,259 @@
+"""Extremes and their positions: max, min, amax, amin, aminmax, argmax, argmin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..autograd import record as graph
+from . import core, return_types
+from .core import Tensor
+from .dims import NO_DIM, dims_of, no_complex, nonempty, one_dim, one_or_all, refuse
+from .reduce import sum
+from .reducing import (
+    Dims,
+    comparable,
+    needs,
+    numpy_names,
+    pick_back,
+    positioned,
+    run,
+    spread,
+)
+from .row import public, titled
+from .selection import maximum, minimum, where
+
+
+def even_back(ctx: Any, g: Tensor) -> Tensor:
+    """Share the gradient between equal extremes."""
+    x, result, dims, keepdim = ctx.self, ctx.result, ctx.dim, ctx.keepdim
+    found = spread(result, x.shape, dims, keepdim)
+    hit = x == found if x.dtype.category < 2 else (x == found) | (x.isnan() & found.isnan())
+    return where(hit, spread(g, x.shape, dims, keepdim) / sum(hit, dims, True), 0.0)
+
+
+def index_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
+    return pick_back(g, ctx.indices, ctx.shapes[0], ctx.dim, ctx.keepdim)
+
+
+def _extreme(
+    name: str, input: Tensor, args: tuple, dim: Any, keepdim: bool, other: Any, out: Any
+) -> Any:
+    refuse(input, name)
+    if args:
+        if core.is_tensor(args[0]):
+            other, args = args[0], args[1:]
+        else:
+            dim, args = args[0], args[1:]
+            if args:
+                keepdim, args = args[0], args[1:]
+        if args:
+            raise TypeError(f"{name}() received an invalid combination of arguments")
+    if other is not None:
+        value = (maximum if name == "max" else minimum)(input, other)
+        return value if out is None else core.deliver(value, out, name, (input, other))
+    dt = input.dtype
+    if dim is None:
+        no_complex(input, f"{name}_all")
+        if not input.numel():
+            raise RuntimeError(NO_DIM.format(name))
+        dims = tuple(range(input.ndim))
+        (value,) = run(name, input, dims, comparable(dt), (("value", dt),))
+        if needs(input):
+            graph.record(
+                f"{name.title()}Backward1",
+                (input,),
+                value,
+                even_back,
+                {"self": input, "result": value, "dim": dims, "keepdim": False},
+            )
+        return core.deliver(value, out, name, (input,))
+    if isinstance(dim, tuple | list):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, tuple), but expected one of:\n * (Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
+        )
+    no_complex(input, f"{name}_cpu")
+    at = one_dim(name, dim, input.ndim)
+    dims = (at,) if input.ndim else ()
+    nonempty(f"{name}()", input, dims)
+    values, indices = run(
+        f"arg{name}",
+        input,
+        dims,
+        positioned(dt),
+        (("value", dt), ("index", dtypes.int64)),
+        keepdim=keepdim,
+    )
+    if needs(input):
+        graph.record(
+            f"{name.title()}Backward0",
+            (input,),
+            (values, indices),
+            index_back,
+            {"indices": indices, "dim": at, "keepdim": keepdim},
+        )
+    if out is not None:
+        values, indices = (
+            core.deliver(values, out[0], name, (input,)),
+            core.deliver(indices, out[1], name, (input,)),
+        )
+    return getattr(return_types, name)((values, indices))
+
+
+def _max_or_min(name: str, which: str) -> Any:
+    @public(name)
+    @numpy_names
+    def extreme(
+        input: Tensor,
+        *args: Any,
+        dim: int | None = None,
+        keepdim: bool = False,
+        other: Tensor | None = None,
+        out: Any = None,
+    ) -> Any:
+        return _extreme(name, input, args, dim, keepdim, other, out)
+
+    return titled(
+        extreme,
+        name,
+        f"{which} element of all; or values and first positions along a dim; or the elementwise {name}imum of two tensors.",
+    )
+
+
+max = _max_or_min("max", "Largest")
+min = _max_or_min("min", "Smallest")
+
+
+def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None) -> Tensor:
+    refuse(input, name)
+    kind = name[1:]
+    no_complex(input, f"{kind}_values_cpu")
+    dims = dims_of(name, dim, input.ndim)
+    if not input.numel():
+        if len(dims) == input.ndim and (dim is None or dim == ()):
+            raise RuntimeError(NO_DIM.format(name))
+        nonempty(f"{name}()", input, dims)
+    (value,) = run(
+        kind, input, dims, comparable(input.dtype), (("value", input.dtype),), keepdim=keepdim
+    )
+    if needs(input):
+        graph.record(
+            f"{name.title()}Backward0",
+            (input,),
+            value,
+            _shared_back,
+            {"self": input, "result": value, "dim": dims, "keepdim": keepdim},
+        )
+    return core.deliver(value, out, name, (input,))
+
+
+def _shared_back(ctx: Any, g: Tensor) -> Tensor:
+    """Share the gradient between equal extremes; a NaN extreme makes it NaN."""
+    x, dims, keepdim = ctx.self, ctx.dim, ctx.keepdim
+    hit = x == spread(ctx.result, x.shape, dims, keepdim)
+    return hit * spread(g, x.shape, dims, keepdim) / sum(hit, dims, True)
+
+
+def _amax_or_amin(name: str, which: str) -> Any:
+    @public(name)
+    @numpy_names
+    def extreme(
+        input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None
+    ) -> Tensor:
+        return _amax(name, input, dim, keepdim, out)
+
+    return titled(
+        extreme,
+        name,
+        f"{which} element over `dim`, one or several; equal ones share the gradient.",
+    )
+
+
+amax = _amax_or_amin("amax", "Largest")
+amin = _amax_or_amin("amin", "Smallest")
+
+
+def _aminmax_back(ctx: Any, low: Tensor | None, high: Tensor | None) -> Tensor:
+    x, dims = ctx.self, ctx.dim
+    total: Any = None
+    for g, result in ((low, ctx.min), (high, ctx.max)):
+        if g is not None:
+            hit = x == spread(result, x.shape, dims, ctx.keepdim)
+            part = where(hit, spread(g, x.shape, dims, ctx.keepdim) / sum(hit, dims, True), 0.0)
+            total = part if total is None else total + part
+    return total
+
+
+@public()
+def aminmax(
+    input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None
+) -> Any:
+    """Smallest and largest element, of all or along a dim, in one pass."""
+    no_complex(input, "aminmax_cpu")
+    dims = one_or_all("aminmax", dim, input.ndim)
+    if not input.numel():
+        if dim is None:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+            )
+        nonempty("aminmax", input, dims)
+    dt = input.dtype
+    low, high = run(
+        "aminmax", input, dims, comparable(dt), (("min", dt), ("max", dt)), keepdim=keepdim
+    )
+    if needs(input):
+        graph.record(
+            "AminmaxBackward0",
+            (input,),
+            (low, high),
+            _aminmax_back,
+            {"self": input, "min": low, "max": high, "dim": dims, "keepdim": keepdim},
+        )
+    if out is not None:
+        for o in out:
+            if o.dtype is not dt:
+                raise RuntimeError(
+                    f"Expected out tensor to have dtype {dtypes.C_NAMES[dt.name]}, but got {dtypes.C_NAMES[o.dtype.name]} instead"
+                )
+        low, high = (
+            core.deliver(low, out[0], "aminmax", (input,)),
+            core.deliver(high, out[1], "aminmax", (input,)),
+        )
+    return return_types.aminmax((low, high))
+
+
+def _arg(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Tensor | None) -> Tensor:
+    refuse(input, name)
+    if input.dtype.is_complex or input.dtype is dtypes.bool:
+        raise RuntimeError(
+            f"{name}(): does not support {'complex' if input.dtype.is_complex else 'bool'} input"
+        )
+    dims = one_or_all(name, dim, input.ndim)
+    if dim is None and not input.numel():
+        raise IndexError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        )
+    nonempty(f"{name}()", input, dims)
+    (index,) = run(
+        name, input, dims, positioned(input.dtype), (("index", dtypes.int64),), keepdim=keepdim
+    )
+    return core.deliver(index, out, name, ())
+
+
+def _argmax_or_argmin(name: str, which: str) -> Any:
+    @public(name)
+    @numpy_names
+    def position(
+        input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
+    ) -> Tensor:
+        return _arg(name, input, dim, keepdim, out)
+
+    return titled(
+        position,
+        name,
+        f"Position of the {which} element, the first of equals: along `dim`, or in the flattened tensor.",
+    )
+
+
+argmax = _argmax_or_argmin("argmax", "largest")
+argmin = _argmax_or_argmin("argmin", "smallest")

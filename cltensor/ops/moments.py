@@ -1,0 +1,166 @@
+"""Variance and standard deviation, alone or with the mean, in one pass."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..autograd import record as graph
+from . import core
+from .core import Tensor
+from .dims import dims_of, refuse
+from .reduce import mean
+from .reducing import Dims, accumulator, count, needs, numpy_names, run, spread
+from .row import public, titled
+from .selection import where
+
+
+def _var_back(ctx: Any, g: Tensor) -> Tensor:
+    return _var_grad(ctx.self, g, ctx.dim, ctx.keepdim, ctx.correction)
+
+
+def _var_grad(
+    x: Tensor, g: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float
+) -> Tensor:
+    n = count(x.shape, dims)
+    factor = 2.0 / (n - correction) if n != correction else math.inf
+    return spread(g, x.shape, dims, keepdim) * (
+        factor * (x - mean(x, dims, True) if dims else x - x)
+    )
+
+
+def _std_grad(
+    x: Tensor, g: Tensor, result: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float
+) -> Tensor:
+    return _var_grad(x, where(result == 0, 0.0, g / (result * 2)), dims, keepdim, correction)
+
+
+def _std_back(ctx: Any, g: Tensor) -> Tensor:
+    return _std_grad(ctx.self, g, ctx.result, ctx.dim, ctx.keepdim, ctx.correction)
+
+
+def _pair_back(ctx: Any, g: Tensor | None, gm: Tensor | None) -> Tensor:
+    x, dims, keepdim = ctx.self, ctx.dim, ctx.keepdim
+    total: Any = None
+    if g is not None:
+        total = (
+            _var_grad(x, g, dims, keepdim, ctx.correction)
+            if ctx.std is None
+            else _std_grad(x, g, ctx.std, dims, keepdim, ctx.correction)
+        )
+    if gm is not None:
+        part = spread(gm, x.shape, dims, keepdim) / count(x.shape, dims)
+        total = part if total is None else total + part
+    return total
+
+
+def _moments(
+    name: str,
+    input: Tensor,
+    args: tuple,
+    dim: Any,
+    unbiased: Any,
+    keepdim: bool,
+    correction: Any,
+    out: Any = None,
+) -> Any:
+    """Parse the overloads (dim, unbiased, keepdim), (unbiased) and (dim, *, correction, keepdim), then compute."""
+    refuse(input, name)
+    args_ = list(args)
+    if args_ and args_[0].__class__ is bool:
+        unbiased = args_.pop(0)
+    elif args_:
+        dim = args_.pop(0)
+        if args_:
+            unbiased = args_.pop(0)
+        if args_:
+            keepdim = args_.pop(0)
+    if args_ or (unbiased is not None and correction is not None):
+        raise TypeError(f"{name}() received an invalid combination of arguments")
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    if input.dtype.category < 2:
+        raise RuntimeError(
+            f"{name.replace('_mean', '')} and {'std' if name.startswith('var') else 'var'} only support floating point and complex dtypes"
+            if "_mean" in name
+            else "std and var only support floating point and complex dtypes"
+        )
+    dims = dims_of(name, dim, input.ndim)
+    what = name.split("_", maxsplit=1)[0]
+    paired = name.endswith("_mean")
+    dt = input.dtype.to_real()
+    n = count(input.shape, dims)
+    dof = max(n - correction, 0)
+    if dt is not input.dtype:
+        z = input.detach()
+        parts = [
+            run("var", part, dims, accumulator(dt), (("var", dt),), keepdim=keepdim, scale=dof)[0]
+            for part in (z.real, z.imag)
+        ]
+        value = parts[0] + parts[1]
+        value = value.sqrt() if what == "std" else value
+        average = mean(z, dims, keepdim) if paired else None
+    else:
+        outputs = ((what, dt), ("mean", dt)) if paired else ((what, dt),)
+        found = run("var", input, dims, accumulator(dt), outputs, keepdim=keepdim, scale=dof)
+        value, average = found[0], found[-1]
+    if not paired:
+        if needs(input):
+            saved = {"self": input, "dim": dims, "keepdim": keepdim, "correction": correction}
+            if what == "std":
+                graph.record("StdBackward0", (input,), value, _std_back, saved | {"result": value})
+            else:
+                graph.record("VarBackward0", (input,), value, _var_back, saved)
+        return core.deliver(value, out, name, (input,))
+    if needs(input):
+        saved = {
+            "self": input,
+            "dim": dims,
+            "keepdim": keepdim,
+            "correction": correction,
+            "std": value if what == "std" else None,
+        }
+        graph.record(f"{what.title()}MeanBackward0", (input,), (value, average), _pair_back, saved)
+    return value, average
+
+
+def _alone(name: str, doc: str) -> Any:
+    @public(name)
+    @numpy_names
+    def moment(
+        input: Tensor,
+        *args: Any,
+        dim: Dims = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        correction: float | None = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        return _moments(name, input, args, dim, unbiased, keepdim, correction, out)
+
+    return titled(moment, name, doc)
+
+
+def _with_mean(name: str, doc: str) -> Any:
+    @public(name, method=False)
+    @numpy_names
+    def moments(
+        input: Tensor,
+        *args: Any,
+        dim: Dims = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        correction: float | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        return _moments(name, input, args, dim, unbiased, keepdim, correction)
+
+    return titled(moments, name, doc)
+
+
+var = _alone(
+    "var",
+    "Variance over `dim` (all by default), the sum of squares divided by n - correction (1 by default).",
+)
+std = _alone("std", "Standard deviation over `dim` (all by default), see `var`.")
+var_mean = _with_mean("var_mean", "Variance and mean over `dim` in one pass.")
+std_mean = _with_mean("std_mean", "Standard deviation and mean over `dim` in one pass.")

@@ -1,0 +1,274 @@
+"""Views of parts: one index, ranges, diagonals, windows, any strides, and a dimension cut into several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import dtypes, layouts
+from ..autograd import record as graph
+from ..autograd import views
+from . import core
+from .core import Tensor, is_tensor
+from .row import FUNCTIONS, public
+from .shape import inplace_view, sizes, view_of
+
+
+def _into_zeros(place: Callable[[Tensor, Any], Tensor]) -> Callable:
+    """Gradient of a view of a part: zeros with the incoming gradient in its place, differentiable again."""
+
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return core.embed(g, ctx.shapes[0], lambda z: place(z, ctx))
+
+    return backward
+
+
+select_back = _into_zeros(lambda z, ctx: select(z, ctx.dim, ctx.index))
+
+
+slice_back = _into_zeros(lambda z, ctx: slice_dim(z, ctx.dim, ctx.start, ctx.end, ctx.step))
+
+
+_diagonal_back = _into_zeros(lambda z, ctx: diagonal(z, ctx.offset, ctx.dim1, ctx.dim2))
+
+
+@public()
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """Take one index of a dimension, which disappears."""
+    new = layouts.select(input.shape, input._strides, input._offset, dim, int(index))
+    return view_of(input, new, "SelectBackward0", select_back, {"dim": dim, "index": int(index)})
+
+
+def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step: int = 1) -> Tensor:
+    """Take a range of a dimension, as Python slices do; steps are positive."""
+    new = layouts.slice_(input.shape, input._strides, input._offset, dim, start, end, step)
+    return view_of(
+        input,
+        new,
+        "SliceBackward0",
+        slice_back,
+        {"dim": dim, "start": start, "end": end, "step": step},
+    )
+
+
+@public()
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """Take `length` indices of a dimension from `start` on."""
+    if is_tensor(start) and (start.ndim or start.dtype.category != 1):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    start = int(start)
+    new = layouts.narrow(input.shape, input._strides, input._offset, dim, start, length)
+    if start < 0:
+        start += input.shape[dim]
+    return view_of(
+        input,
+        new,
+        "SliceBackward0",
+        slice_back,
+        {"dim": dim, "start": start, "end": start + length, "step": 1},
+    )
+
+
+@public()
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """View the diagonal of two dimensions; it becomes the last dimension."""
+    new = layouts.diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
+    return view_of(
+        input,
+        new,
+        "DiagonalBackward0",
+        _diagonal_back,
+        {"offset": offset, "dim1": dim1, "dim2": dim2},
+    )
+
+
+@public(function=False)
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """View all windows of a dimension; the window becomes the last dimension."""
+    new = layouts.unfold(self.shape, self._strides, self._offset, dimension, size, step)
+    return view_of(
+        self,
+        new,
+        "UnfoldBackward0",
+        _unfold_back,
+        {"dimension": dimension, "size": size, "step": step},
+    )
+
+
+def _unfold_back(ctx: Any, g: Tensor) -> Tensor:
+    shape = ctx.shapes[0]
+    if not shape:
+        return g.reshape(())
+    dim = layouts.wrap_dim(ctx.dimension, len(shape))
+    from .overlap import overlap_add
+
+    return overlap_add(g.movedim(dim, -2), shape[dim], ctx.step).movedim(-1, dim)
+
+
+@public()
+def as_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """View the storage with any shape, strides and offset; RuntimeError beyond its end."""
+    offset = input._offset if storage_offset is None else storage_offset
+    new = layouts.as_strided(
+        sizes("as_strided", (tuple(size),), "size"),
+        sizes("as_strided", (tuple(stride),), "stride"),
+        offset,
+        input.dtype.itemsize,
+        input._storage.nbytes,
+    )
+    return view_of(
+        input,
+        new,
+        "AsStridedBackward0",
+        _as_strided_back,
+        {
+            "size": new[0],
+            "stride": new[1],
+            "offset": offset,
+            "base": (input._strides, input._offset),
+        },
+    )
+
+
+def _as_strided_back(ctx: Any, g: Tensor) -> Tensor:
+    """Add the gradient up over storage positions, then read it with the input's own layout."""
+    strides, offset = ctx.base
+    shape = ctx.shapes[0]
+    extent = max(
+        layouts.storage_extent(ctx.size, ctx.stride, ctx.offset),
+        layouts.storage_extent(shape, strides, offset),
+    )
+    places = positions(ctx.size, ctx.stride, ctx.offset, g.device).reshape(-1)
+    flat = g.new_zeros(extent).index_add(0, places, g.reshape(-1))
+    if layouts.internal_overlap(shape, strides) != layouts.NO_OVERLAP:
+        own = positions(shape, strides, offset, g.device).reshape(-1)
+        count = flat.new_zeros(extent).index_add(0, own, flat.new_ones(own.numel()))
+        flat = flat / count.clamp(min=1)
+    return as_strided(flat, shape, strides, offset)
+
+
+def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dev: Any) -> Tensor:
+    """The storage position of every element of a layout, int64."""
+    out = FUNCTIONS["full"](shape, offset, dtype=dtypes.int64, device=dev)
+    for d, (n, s) in enumerate(zip(shape, strides, strict=True)):
+        if s and n > 1:
+            out = out + (FUNCTIONS["arange"](n, device=dev) * s).view(
+                -1, *([1] * (len(shape) - d - 1))
+            )
+    return out
+
+
+def _several(
+    input: Tensor, parts: list[layouts.Layout], name: str, backward: Callable, saved: dict[str, Any]
+) -> tuple[Tensor, ...]:
+    outs = []
+    for shape, strides, offset in parts:
+        out = core.make(
+            input._storage, core.Size(shape), input.dtype, input.device, strides, offset
+        )
+        out._vc = input._vc
+        outs.append(out)
+    if graph.needs_grad(input):
+        graph.record(name, (input,), tuple(outs), backward, saved)
+    for out in outs:
+        views.mark_view(out, input, None, multi=True)
+    return tuple(outs)
+
+
+@public()
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Take every index of a dimension."""
+    if input.ndim == 0:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    dim = layouts.wrap_dim(dim, input.ndim)
+    parts = [
+        layouts.select(input.shape, input._strides, input._offset, dim, i)
+        for i in range(input.shape[dim])
+    ]
+    return _several(
+        input,
+        parts,
+        "UnbindBackward0",
+        lambda ctx, *gs: FUNCTIONS["stack"](gs, ctx.dim),
+        {"dim": dim},
+    )
+
+
+def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:
+    parts, start = [], 0
+    for n in lengths:
+        parts.append(layouts.narrow(input.shape, input._strides, input._offset, dim, start, n))
+        start += n
+    return parts
+
+
+def _cat_back(ctx: Any, *gs: Tensor) -> Tensor:
+    return FUNCTIONS["cat"](gs, ctx.dim)
+
+
+@public("split")
+def split(
+    tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+) -> tuple[Tensor, ...]:
+    """Cut a dimension into pieces of a size, or of the sizes of a list."""
+    how = split_size_or_sections if split_size is None else split_size
+    if tensor.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = layouts.wrap_dim(dim, tensor.ndim)
+    whole = isinstance(how, int)
+    lengths = layouts.split_sizes(
+        tensor.shape[dim], how if whole else sizes("split", (tuple(how),), "split_size"), dim
+    )
+    return _several(
+        tensor,
+        _split_layouts(tensor, dim, lengths),
+        "SplitBackward0" if whole else "SplitWithSizesBackward0",
+        _cat_back,
+        {"dim": dim},
+    )
+
+
+@public()
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a dimension into pieces of the given sizes."""
+    return split(input, list(split_sizes), dim)
+
+
+@public()
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a dimension into about equal pieces."""
+    if input.ndim == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    dim = layouts.wrap_dim(dim, input.ndim)
+    return _several(
+        input,
+        _split_layouts(input, dim, layouts.chunk_sizes(input.shape[dim], chunks)),
+        "SplitBackward0",
+        _cat_back,
+        {"dim": dim},
+    )
+
+
+@public()
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a dimension into a number of pieces, or at given indices."""
+    if not input.ndim:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    if is_tensor(indices_or_sections):
+        indices_or_sections = indices_or_sections.tolist()
+    dim = layouts.wrap_dim(dim, input.ndim)
+    how = (
+        indices_or_sections if isinstance(indices_or_sections, int) else tuple(indices_or_sections)
+    )
+    return tuple(
+        slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], how)
+    )
+
+
+inplace_view("as_strided_", as_strided)

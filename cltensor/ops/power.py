@@ -1,0 +1,180 @@
+"""Powers: exact rows for the exponents torch treats apart, squaring for integers, a general one for the rest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, layouts
+from ..autograd import record as graph
+from . import core
+from .core import NUMBERS, Tensor, is_tensor
+from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
+from .selection import where
+from .values import conj
+
+
+def _pow_base_grad(g: Tensor, x: Any, y: Any) -> Tensor:
+    if y.__class__ in NUMBERS:
+        return g * 0 if y == 0 else g * conj(pow(x, y - 1) * y)
+    return where(y == 0, 0.0, g * conj(y * pow(x, y - 1)))
+
+
+def _pow_exponent_grad(g: Tensor, x: Any, y: Any, result: Tensor) -> Tensor:
+    if x.__class__ in NUMBERS:
+        if x == 0:
+            return (
+                where(y >= 0, 0.0, g * conj(result * -math.inf))
+                if not y.dtype.is_complex
+                else g * 0
+            )
+        log = math.log(x) if not isinstance(x, complex) and x > 0 else None
+        return (
+            g * conj(result * log)
+            if log is not None
+            else g * conj(result * core._Registry.tensor._scalar(complex(x)).log())
+        )
+    if x.dtype.is_complex or y.dtype.is_complex:
+        return where(
+            (x == 0) & (y.real >= 0 if y.dtype.is_complex else y >= 0),
+            0.0,
+            g * conj(result * x.log()),
+        )
+    return where((x == 0) & (y >= 0), 0.0, g * (result * x.log()))
+
+
+# x ** y of integers by squaring: 64 bits are enough steps for any exponent that does not overflow.
+_INT_POW_STEPS = 6
+
+
+pow_row = Row(
+    "pow", {"f": "pow(x, y)", "c": "cpow(x, y)"}, args=("input", "exponent"), public=False, reference=np.power, node="PowBackward1",
+    domain=(0.2, 2.0), grad={"x": _pow_base_grad, "y": _pow_exponent_grad},
+)  # fmt: skip
+
+
+def _power_row(exponent: float, formula: dict[str, str] | str) -> Row:
+    return Row(
+        f"pow_{str(exponent).replace('.', '_').replace('-', 'm')}", formula, args=("input",), public=False, node="PowBackward0",
+        grad={"x": lambda g, x: g * conj(pow(x, exponent - 1) * exponent)},
+    )  # fmt: skip
+
+
+# The exponents torch also treats apart: exact, and far cheaper than a general power.
+POWERS = {
+    1: _power_row(1, "x"),
+    2: _power_row(2, "x * x"),
+    3: _power_row(3, "x * x * x"),
+    0.5: _power_row(0.5, {"f": "sqrt(x)", "c": "csqrt(x)"}),
+    -0.5: _power_row(-0.5, {"f": "1 / sqrt(x)"}),
+    -1: _power_row(-1, {"fc": "1 / x"}),
+    -2: _power_row(-2, {"f": "1 / (x * x)"}),
+}
+
+
+def _int_power(x: Any, y: Any) -> Tensor:
+    """Integer power by repeated squaring, lazily; the result wraps like the multiplications do."""
+    dt = core.result_type((x, y))
+    shape = layouts.broadcast_shapes(*[t.shape for t in (x, y) if is_tensor(t)])
+    if y.__class__ in NUMBERS:
+        base = x.to(dt)
+        result = None
+        while y:
+            if y & 1:
+                result = base if result is None else result * base
+            y >>= 1
+            if y:
+                base = base * base
+        return (
+            base.new_ones(()).to(dt).expand(shape).clone()
+            if result is None
+            else (result if result is not x else result.clone())
+        )
+    tensors = (x if is_tensor(x) else y.new_full((), x, dtype=dt), y)
+    base, e = tensors[0].to(dt), tensors[1].to(dt)
+    # A negative exponent is 1 / x ** -e: 1 for 1, +-1 for -1, else 0.
+    negative = where(base == 1, 1, where(base == -1, where((e & 1) == 1, -1, 1), 0)).to(dt)
+    result, left = base * 0 + 1, e
+    square = base
+    for _ in range(_INT_POW_STEPS if dt.itemsize > 1 else 3):
+        result = where((left & 1) == 1, result * square, result)
+        square = square * square
+        left = left >> 1
+    positive = result if not dt.is_signed else where(e < 0, negative, result)
+    return positive.expand(shape)
+
+
+@public()
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """Raise to a power; integer tensors to negative numbers are refused."""
+    if not is_tensor(input) and not is_tensor(exponent):
+        raise invalid_combination("pow", (input, exponent))
+    input, exponent = normal("pow", ("input", "exponent"), (input, exponent))
+    value = _pow(input, exponent)
+    return value if out is None else core.deliver(value, out, "pow", (input, exponent))
+
+
+def _pow(x: Any, y: Any) -> Tensor:
+    dt = core.result_type((x, y))
+    if dt.category < 2:
+        if y.__class__ in NUMBERS and y < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        if dt.category == 0:
+            if y.__class__ in NUMBERS:
+                return x | (not y)
+            return (
+                FUNCTIONS["logical_or"](x, FUNCTIONS["logical_not"](y))
+                if is_tensor(x)
+                else FUNCTIONS["logical_not"](y) | bool(x)
+            )
+        return _int_power(x, y)
+    if y.__class__ in NUMBERS and y.__class__ is not complex:
+        if y == 0:
+            ones = x.new_ones(x.shape, dtype=dt)
+            if graph.needs_grad(x):
+                graph.record("PowBackward0", (x,), ones, lambda ctx, g: (g * 0,), {})
+            return ones
+        row = POWERS.get(y)  # type: ignore[arg-type]
+        if row is not None and row.ops[dt.category] is not None:
+            return row(x if x.dtype is dt else x.to(dt))
+        return scalar_exponent_row(x, y)
+    if x.__class__ in NUMBERS:
+        return scalar_base_row(x, y)
+    return pow_row(x, y)
+
+
+scalar_exponent_row = Row(
+    "pow_scalar", {"f": "pow(x, y)", "c": "cpow(x, y)"}, args=("input", "exponent"), public=False, node="PowBackward0", graph_inputs=1,
+    grad={"x": _pow_base_grad},
+)  # fmt: skip
+
+
+scalar_base_row = Row(
+    "pow_base", {"f": "pow(x, y)", "c": "cpow(x, y)"}, args=("input", "exponent"), public=False, node="PowBackward2",
+    grad={"y": _pow_exponent_grad},
+)  # fmt: skip
+
+
+def pow_(t: Tensor, exponent: Any) -> Tensor:
+    """In-place form of `pow`."""
+    return core.assign(t, lambda x: pow(x, exponent))
+
+
+METHODS["pow_"] = pow_
+
+
+@public()
+def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """Raise to a power in double precision."""
+    input, exponent = normal("float_power", ("input", "exponent"), (input, exponent))
+    cplx = any(
+        (v.dtype.is_complex if is_tensor(v) else isinstance(v, complex)) for v in (input, exponent)
+    )
+    wide = dtypes.complex128 if cplx else dtypes.float64
+    value = pow(*[v.to(wide) if is_tensor(v) else v for v in (input, exponent)])
+    return value if out is None else core.deliver(value, out, "float_power", (input, exponent))
+
+
+METHODS["float_power_"] = lambda t, exponent: core.assign(t, lambda x: float_power(x, exponent))

@@ -1,0 +1,80 @@
+"""How kernels over rows (codegen/rowwise.py) reach tensors: operands with their pending expressions in, tensors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import layouts
+from ..codegen import reduce as reductions
+from ..codegen import rowwise as family
+from ..codegen.row_kinds import Kind
+from ..dtypes import dtype
+from ..runtime import get_backend
+from ..size import Size
+from ..storage import Storage
+from . import core
+from .core import Tensor
+from .reducing import accumulator, source
+
+
+def run(
+    kind: Kind,
+    xs: Sequence[Tensor],
+    dims: Sequence[int],
+    out: dtype,
+    *,
+    strides: tuple[int, ...] | None = None,
+    eps: float = 0.0,
+    targets: family.Targets | None = None,
+) -> tuple[Any, list[Tensor]]:
+    """Compute `kind` of tensors of one shape along `dims`, without gradient: the result, and the numbers of the rows."""
+    dev = core.common_device(xs)
+    backend = get_backend(dev)
+    with backend.lock:
+        found = family.run(
+            backend, kind, source(*xs), dims, accumulator(out), out, strides=strides, eps=eps, targets=targets
+        )  # fmt: skip
+    whole = None
+    if found.all is not None:
+        op = found.all
+        storage = Storage(backend, op.buffer, layouts.numel(op.shape) * out.itemsize)
+        whole = core.make(storage, Size(op.shape), out, dev, strides)
+    return whole, [core.result(op, dev) for op in found.numbers]
+
+
+ROW = 1 << 18  # elements of a row that stay in a core's own cache between passes
+SMALL = 1 << 16  # elements in all from which on every unit of a device should have a row
+
+
+def worth(x: Tensor, dims: Sequence[int]) -> bool:
+    """Whether passing over the rows of `x` along `dims` several times in one kernel beats reducing first."""
+    n, total = layouts.numel(tuple([x.shape[d] for d in dims])), x.numel()
+    if not total or n > ROW:
+        return False
+    return total <= SMALL or total // n >= get_backend(x.device).info.compute_units
+
+
+def dense_order(x: Tensor) -> tuple[int, ...] | None:
+    """The strides a result takes over from its operand: None for row-major ones."""
+    if x.is_contiguous() or not layouts.is_non_overlapping_and_dense(x.shape, x._strides):
+        return None
+    return x._strides
+
+
+def sums(
+    kind: str,
+    xs: Sequence[Tensor],
+    names: Sequence[str],
+    out: dtype,
+    dims: Sequence[int] | None = None,
+) -> list[Tensor]:
+    """Take two sums over tensors of one shape in one pass, without gradient: a kind of codegen/states.py with its results' names."""
+    dev = core.common_device(xs)
+    backend = get_backend(dev)
+    over = range(xs[0].ndim) if dims is None else dims
+    with backend.lock:
+        found = reductions.reduce(
+            backend, kind, source(*xs), tuple(over), accumulator(out), [(name, out) for name in names]
+        )  # fmt: skip
+    return [core.result(op, dev) for op in found]

@@ -1,0 +1,248 @@
+"""Choosing between values: where, masked_fill, the larger or smaller of two, and clamping."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from . import core
+from .core import NUMBERS, Tensor, is_tensor
+from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
+from .values import check_value, refuse_complex
+
+BINARY = ("input", "other")
+
+
+_NAN_MAX = "where(x != x or x > y, x, y)"
+
+
+_NAN_MIN = "where(x != x or x < y, x, y)"
+
+
+def _half_where_equal(g: Tensor, x: Any, y: Any, other_wins: Tensor) -> Tensor:
+    return where(FUNCTIONS["eq"](x, y), g / 2, where(other_wins, 0.0, g))
+
+
+maximum = Row(
+    "maximum", {"b": "x or y", "if": _NAN_MAX}, args=BINARY, inplace=False, reference=np.maximum,
+    grad={"x": lambda g, x, y: _half_where_equal(g, x, y, x < y), "y": lambda g, x, y: _half_where_equal(g, x, y, x > y)},
+)  # fmt: skip
+
+
+minimum = Row(
+    "minimum", {"b": "x and y", "if": _NAN_MIN}, args=BINARY, inplace=False, reference=np.minimum,
+    grad={"x": lambda g, x, y: _half_where_equal(g, x, y, x > y), "y": lambda g, x, y: _half_where_equal(g, x, y, x < y)},
+)  # fmt: skip
+
+
+fmax = Row(
+    "fmax", {"b": "x or y", "i": _NAN_MAX, "f": "fmax(x, y)"}, args=BINARY, inplace=False, reference=np.fmax,
+    grad={"x": lambda g, x, y: where((x >= y) | y.isnan(), g, 0.0), "y": lambda g, x, y: where((x >= y) | y.isnan(), 0.0, g)},
+)  # fmt: skip
+
+
+fmin = Row(
+    "fmin", {"b": "x and y", "i": _NAN_MIN, "f": "fmin(x, y)"}, args=BINARY, inplace=False, reference=np.fmin,
+    grad={"x": lambda g, x, y: where((x <= y) | y.isnan(), g, 0.0), "y": lambda g, x, y: where((x <= y) | y.isnan(), 0.0, g)},
+)  # fmt: skip
+
+
+_CLAMP = "where(x != x, x, where({0} > z, z, {0}))".format("where(x < y, y, x)")
+
+
+clamp_both = Row(
+    "clamp", {"if": _CLAMP}, args=("input", "min", "max"), public=False, node="ClampBackward1",
+    grad={
+        "x": lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0),
+        "y": lambda g, x, y, z: where((x < y) & (y <= z), g, 0.0),
+        "z": lambda g, x, y, z: where((x > z) | (y > z), g, 0.0),
+    },
+)  # fmt: skip
+
+
+clamp_low = Row(
+    "clamp_min", {"b": "x or y", "if": "where(x < y, y, x)"}, args=("input", "min"), public=False, node="ClampMinBackward0",
+    grad={"x": lambda g, x, y: where(x >= y, g, 0.0), "y": lambda g, x, y: where(x < y, g, 0.0)},
+)  # fmt: skip
+
+
+clamp_high = Row(
+    "clamp_max", {"b": "x and y", "if": "where(x > y, y, x)"}, args=("input", "max"), public=False, node="ClampMaxBackward0",
+    grad={"x": lambda g, x, y: where(x <= y, g, 0.0), "y": lambda g, x, y: where(x > y, g, 0.0)},
+)  # fmt: skip
+
+
+# With numbers as bounds the node is torch's ClampBackward1 whichever bound is given; only the input differentiates.
+clamp_number_low = Row(
+    "clamp_low",
+    {"if": "where(x < y, y, x)"},
+    args=("input", "min"),
+    public=False,
+    node="ClampBackward1",
+    graph_inputs=1,
+    grad={"x": lambda g, x, y: where(x >= y, g, 0.0)},
+)
+
+
+clamp_number_high = Row(
+    "clamp_high",
+    {"if": "where(x > y, y, x)"},
+    args=("input", "max"),
+    public=False,
+    node="ClampBackward1",
+    graph_inputs=1,
+    grad={"x": lambda g, x, y: where(x <= y, g, 0.0)},
+)
+
+
+clamp_numbers = Row(
+    "clamp_numbers",
+    {"if": _CLAMP},
+    args=("input", "min", "max"),
+    public=False,
+    node="ClampBackward1",
+    graph_inputs=1,
+    grad={"x": lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0)},
+)
+
+
+def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
+    if not is_tensor(input):
+        raise invalid_combination("clamp", (input, min, max))
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    tensors = is_tensor(min) or is_tensor(max)
+    if input.dtype.is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
+    if (
+        not tensors
+        and core.result_type([x for x in (input, min, max) if x is not None]) is dtypes.bool
+    ):
+        raise NotImplementedError(
+            f"\"clamp{'_min' if max is None else '_max' if min is None else ''}_scalar_cpu\" not implemented for 'Bool'"
+        )
+    if max is None:
+        return (clamp_low if tensors else clamp_number_low), (input, min)
+    if min is None:
+        return (clamp_high if tensors else clamp_number_high), (input, max)
+    if not tensors and (min != min or max != max):
+        min = max = math.nan
+    return (clamp_both if tensors else clamp_numbers), (input, min, max)
+
+
+@public(aliases=("clip",))
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """Limit to the range [min, max]; either bound may be a number, a tensor or missing."""
+    row, xs = _clamp_call(input, min, max)
+    value = row(*normal("clamp", ("input", "min", "max")[: len(xs)], xs))
+    return value if out is None else core.deliver(value, out, "clamp", xs)
+
+
+def clamp_(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """In-place form of `clamp`."""
+    row, xs = _clamp_call(t, min, max)
+    return row.inplace(*xs)
+
+
+METHODS["clamp_"] = METHODS["clip_"] = clamp_
+
+
+def _refuse_number(function: str, input: Any, *others: Any) -> None:
+    if not is_tensor(input):
+        raise invalid_combination(function, (input, *others))
+
+
+@public()
+def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
+    """Limit from below."""
+    _refuse_number("clamp_min", input, min)
+    value = clamp_low(*normal("clamp_min", ("input", "min"), (input, min)))
+    return value if out is None else core.deliver(value, out, "clamp_min", (input,))
+
+
+@public()
+def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
+    """Limit from above."""
+    _refuse_number("clamp_max", input, max)
+    value = clamp_high(*normal("clamp_max", ("input", "max"), (input, max)))
+    return value if out is None else core.deliver(value, out, "clamp_max", (input,))
+
+
+METHODS["clamp_min_"] = lambda t, min: clamp_low.inplace(
+    *normal("clamp_min_", ("input", "min"), (t, min))
+)
+
+
+METHODS["clamp_max_"] = lambda t, max: clamp_high.inplace(
+    *normal("clamp_max_", ("input", "max"), (t, max))
+)
+
+
+where_row = Row(
+    "where", "where(x, y, z)", masks="x", args=("condition", "input", "other"), public=False, node="WhereBackward0", graph_from=1,
+    grad={"y": lambda g, x: where(x, g, 0.0), "z": lambda g, x: where(x, 0.0, g)},
+)  # fmt: skip
+
+
+@public("where", method=False)
+def where(
+    condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None
+) -> Any:
+    """Take from `input` where the condition holds, else from `other`; with the condition alone: its nonzero indices."""
+    if input is None and other is None:
+        return FUNCTIONS["nonzero"](condition, as_tuple=True)
+    if not is_tensor(condition):
+        raise invalid_combination("where", (condition, input, other))
+    if condition.dtype is not dtypes.bool:
+        if condition.dtype is not dtypes.uint8:
+            raise RuntimeError(
+                f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.scalar_name}"
+            )
+        condition = condition.bool()
+    values = [v.item() if isinstance(v, np.generic) else v for v in (input, other)]
+    for name, v in zip(("input", "other"), values, strict=True):
+        if not is_tensor(v) and v.__class__ not in NUMBERS:
+            raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(v).__name__}")
+    value = where_row(condition, *values)
+    return value if out is None else core.deliver(value, out, "where", (input, other))
+
+
+METHODS["where"] = lambda self, condition, other: where(condition, self, other)
+
+
+masked_fill_row = Row(
+    "masked_fill", "where(y, z, x)", masks="y", args=("input", "mask", "value"), public=False, node="MaskedFillBackward1", number_nodes={"z": "MaskedFillBackward0"},
+    grad={"x": lambda g, y: where(y, 0.0, g), "z": lambda g, y: where(y, g, 0.0).sum()},
+)  # fmt: skip
+
+
+def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
+    if mask.dtype is not dtypes.bool:
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype " + repr(mask.dtype)
+        )
+    if is_tensor(value):
+        if value.ndim:
+            raise RuntimeError(
+                f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+            )
+        refuse_complex(value, input.dtype)
+        return value.to(input.dtype)
+    value = check_value(value, input.dtype)
+    return (input.dtype.category == 1 and value.__class__ is float and int(value)) or (
+        bool(value) if input.dtype.category == 0 else value
+    )
+
+
+@public()
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Replace elements by `value` where the bool mask, broadcast to the tensor, is true."""
+    return masked_fill_row(input, mask, _fill_value(input, mask, value))
+
+
+METHODS["masked_fill_"] = lambda t, mask, value: masked_fill_row.inplace(
+    t, mask, _fill_value(t, mask, value)
+)

@@ -1,0 +1,57 @@
+"""Numbers next to tensors: conjugation, and whether a dtype can hold a number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import dtypes
+from .core import NUMBERS, Tensor
+
+
+def conj(v: Any) -> Any:
+    """Conjugate of a tensor or number; real values as they are."""
+    if v.__class__ in NUMBERS:
+        return v.conjugate() if v.__class__ is complex else v
+    return v.conj() if v.dtype.is_complex else v
+
+
+C_NAMES = dtypes.C_NAMES | {
+    "int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
+    "uint64": "uint64_t",
+}  # fmt: skip
+
+
+def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
+    """Return the number as the dtype can take it, a complex one without its zero imaginary part; RuntimeError in torch's words.
+
+    `name` replaces the C name of the type.
+    """
+    fits = value.__class__ is not complex or dt.is_complex or dt.category == 0 or not value.imag
+    if fits and dt.category == 1:
+        if value != value or value in (math.inf, -math.inf):
+            fits = False
+        else:
+            bits = dt.itemsize * 8
+            low, high = (
+                (-(1 << bits - 1), (1 << bits - 1) - 1)
+                if dt.is_signed
+                else (-(1 << bits) + 1, (1 << bits) - 1)
+            )
+            fits = low <= int(value.real) <= high
+    elif fits and dt.category > 1:
+        limit = dtypes.finfo(dt).max
+        fits = all(
+            abs(part) <= limit or not math.isfinite(part) for part in (value.real, value.imag)
+        )
+    if not fits:
+        raise RuntimeError(
+            f"value cannot be converted to type {name or C_NAMES[dt.name]} without overflow"
+        )
+    return value.real if value.__class__ is complex and dt.category in (1, 2) else value
+
+
+def refuse_complex(value: Tensor, dt: dtypes.dtype) -> None:
+    """Raise torch's RuntimeError for a complex tensor whose value would be written as a real number."""
+    if value.dtype.is_complex and not dt.is_complex and dt.category:
+        raise RuntimeError(f"value cannot be converted to type {C_NAMES[dt.name]} without overflow")

@@ -1,0 +1,34 @@
+"""The profiler: torch.profiler's names.
+
+Rows are ops, gradient nodes and `record_function` ranges on the host, and the kernels and copies that devices ran. Pointwise
+ops are lazy: their time on a device is in the kernel that fused them, whose name lists them, under the range in which
+values were needed. While a profile runs each launch is waited for, so that its time is its own.
+"""
+
+from .events import DeviceType, EventList, FunctionEvent, FunctionEventAvg, Kernel
+from .profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    kineto_available,
+    profile,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+from .session import record_function
+
+__all__ = [
+    "DeviceType",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Kernel",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "kineto_available",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

@@ -1,0 +1,222 @@
+"""What a profile collects while it runs: ranges of host code, and the commands that devices ran inside them.
+
+A `Session` is active or there is none; `record_function` and the ops' wrappers open a `Range` in it, the runtime tells it of
+launches and copies. Ops cost nothing while no session runs: wrappers.py puts itself in their places only then. Owns the
+raw records. Must not know how they are added up, printed or saved.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from cltensor.runtime import backend as backends
+from cltensor.runtime.observe import OBSERVERS, Observed
+
+from . import wrappers
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MAX_STACK = 32
+
+OP, USER, BACKWARD = 0, 2, 1  # torch's numbers of scopes, as far as they are told apart here
+
+
+class Range:
+    """A stretch of host code in one thread; times are ns of time.perf_counter_ns."""
+
+    __slots__ = (
+        "children",
+        "end",
+        "memory",
+        "name",
+        "parent",
+        "scope",
+        "shapes",
+        "stack",
+        "start",
+        "thread",
+    )
+
+    def __init__(self, name: str, scope: int, parent: Range | None) -> None:
+        self.name, self.scope, self.parent = name, scope, parent
+        self.children: list[Range] = []
+        self.memory = (0, 0)  # bytes that tensors took, on the cpu device and on others
+        self.shapes: list[Any] = []
+        self.stack: list[str] = []
+        self.thread = threading.get_native_id()
+        self.start = self.end = 0
+
+
+class Session:
+    """One stretch of profiling: `start()`, the program, `stop()`; then `ranges` and `commands` are there to be read."""
+
+    active: Session | None = None
+
+    def __init__(
+        self,
+        *,
+        host: bool = True,
+        shapes: bool = False,
+        memory: bool = False,
+        stacks: bool = False,
+        modules: bool = False,
+    ) -> None:
+        self.host, self.shapes, self.memory, self.stacks, self.modules = (
+            host,
+            shapes,
+            memory,
+            stacks,
+            modules,
+        )
+        self.device = True  # whether launches and copies are collected now
+        self.ranges: list[Range] = []  # in the order in which they ended
+        self.commands: list[tuple[Observed, Range | None]] = []
+        self.begin = self.end = 0
+        self._open = threading.local()
+        self._restore: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Run what is pending, so that it is nobody's, and collect from now on. RuntimeError if a session runs already."""
+        if Session.active is not None:
+            raise RuntimeError("Profiler is already enabled on this thread")
+        run_pending()
+        self.begin = time.perf_counter_ns()
+        Session.active = self
+        OBSERVERS.append(self._note)
+        if self.host:
+            self._restore = wrappers.install(self)
+
+    def stop(self) -> None:
+        """Run what is still pending and collect no more."""
+        try:
+            run_pending()
+        finally:
+            if self._restore is not None:
+                self._restore()
+                self._restore = None
+            if self._note in OBSERVERS:
+                OBSERVERS.remove(self._note)
+            Session.active = None
+            self.end = time.perf_counter_ns()
+
+    # --- what is collected
+
+    def _note(self, seen: Observed) -> None:
+        if not self.device:
+            return
+        stack = self._stack()
+        inside = stack[-1] if stack else None
+        self.commands.append((seen, inside))
+
+    def _stack(self) -> list[Range]:
+        try:
+            return self._open.ranges
+        except AttributeError:
+            self._open.ranges = []
+            return self._open.ranges
+
+    def enter(self, name: str, scope: int, args: tuple[Any, ...] = ()) -> Range | None:
+        """Open a range; None for an op that only goes on to its own name (a function to the method, say)."""
+        if not self.host:
+            return None
+        stack = self._stack()
+        parent = stack[-1] if stack else None
+        if scope == OP and parent is not None and parent.name == name and parent.scope == OP:
+            return None
+        made = Range(name, scope, parent)
+        if self.shapes:
+            made.shapes = [_shape(a) for a in args]
+        if self.stacks:
+            made.stack = _stack_of(sys._getframe(2))
+        if self.memory:
+            made.memory = _memory()
+        stack.append(made)
+        made.start = time.perf_counter_ns()
+        return made
+
+    def leave(self, made: Range | None) -> None:
+        """Close a range; what was opened inside it is no longer in the way of what comes next."""
+        if made is None:
+            return
+        made.end = time.perf_counter_ns()
+        if self.memory:
+            now = _memory()
+            made.memory = (now[0] - made.memory[0], now[1] - made.memory[1])
+        stack = self._stack()
+        if made in stack:
+            del stack[stack.index(made) :]
+        if made.parent is not None:
+            made.parent.children.append(made)
+        self.ranges.append(made)
+
+
+def run_pending() -> None:
+    """Run every pending expression on every device in use, and wait."""
+    from cltensor import lazy
+
+    for backend in set(backends._backends.values()):
+        lazy.flush(backend)
+        backend.finish()
+
+
+def _shape(value: Any) -> Any:
+    shape = getattr(value, "shape", None)
+    return list(shape) if isinstance(shape, tuple) else []
+
+
+def _memory() -> tuple[int, int]:
+    own = others = 0
+    for backend in set(backends._backends.values()):
+        if backend.device.type == "cpu":
+            own += backend.pool.active
+        else:
+            others += backend.pool.active
+    return own, others
+
+
+def _stack_of(frame: Any) -> list[str]:
+    """Return the user's frames, innermost first, as torch prints them."""
+    found: list[str] = []
+    while frame is not None and len(found) < _MAX_STACK:
+        code = frame.f_code
+        if not code.co_filename.startswith(_PACKAGE):
+            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+        frame = frame.f_back
+    return found
+
+
+class record_function:
+    """Name a stretch of the program in the profile: a context manager, or a decorator of a function.
+
+    >>> with record_function("load"):
+    ...     pass
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name, self.args = name, args
+        self._session: Session | None = None
+        self._range: Range | None = None
+
+    def __enter__(self) -> record_function:
+        session = Session.active
+        if session is not None and session.host:
+            self._session, self._range = session, session.enter(self.name, USER)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        session, self._session = self._session, None
+        if session is not None and session is Session.active:
+            session.leave(self._range)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with record_function(self.name, self.args):
+                return function(*args, **kwargs)
+
+        return wrapped

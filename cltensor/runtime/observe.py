@@ -1,0 +1,189 @@
+"""Launches and copies watched one at a time: for CLTENSOR_DEBUG=2 and for the profiler.
+
+While somebody watches, a command is waited for before the next one starts. A second queue, which exists only
+then, has the device's own clock time it; where the driver has no such clock, the host's does. Owns the record
+of a command and how it is timed. Must not know what its watchers do with it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cltensor.config import CONFIG
+from cltensor.errors import debug_line
+
+from .program import timed_launcher
+from .stats import STATS
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .program import Kernel
+    from .recording import Step
+
+
+class Observed(NamedTuple):
+    """One command as it ran: a kernel's launch, or a copy (`kernel` is None)."""
+
+    backend: Backend
+    name: str
+    kernel: Kernel | None
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    start: int
+    """When it began to run, in ns of time.perf_counter_ns."""
+    ns: int
+    """How long it ran."""
+    nbytes: int
+    """Memory traffic as the launcher says it; 0 where it does not."""
+    flops: int
+    """Floating-point operations as the launcher says it; 0 where they are few."""
+    fresh: bool
+    """Its program was compiled for this launch."""
+    thread: int
+
+    def rate(self) -> tuple[str, str]:
+        """Say how fast it was ("25.1 GB/s") and which share of the device's best that is ("93 %")."""
+        return rate(self.backend, self.ns, self.nbytes, self.flops)
+
+
+def rate(backend: Backend, ns: float, nbytes: int, flops: int) -> tuple[str, str]:
+    """Return the rate of what limits that much work, and its share of the device's peak where that is known."""
+    if not ns or not (nbytes or flops):
+        return "", ""
+    peaks = backend.tuned.peaks
+    copy, arithmetic = peaks["copy"], peaks["flops"]
+    balance = arithmetic / copy if copy and arithmetic else _BALANCE
+    if flops > balance * nbytes:
+        unit, value, best = "GFLOP/s", flops / ns, arithmetic
+    else:
+        unit, value, best = "GB/s", nbytes / ns, copy
+    return f"{value:.1f} {unit}", f"{100 * value * 1e9 / best:.0f} %" if best else ""
+
+
+_BALANCE = 10  # operations per byte from which on arithmetic limits, where the peaks are not known
+Observer = Callable[[Observed], None]
+OBSERVERS: list[Observer] = []
+
+
+def launch(
+    backend: Backend,
+    kernel: Kernel,
+    global_size: tuple[int, ...],
+    local_size: tuple[int, ...] | None,
+    args: Sequence[Any],
+    nbytes: int,
+    flops: int,
+) -> None:
+    """Do what `Backend.launch` does, and tell the observers; the backend's lock is held."""
+    from .recording import Recording  # which tells of what it plays
+
+    if Recording.active is not None:
+        Recording.active.launch(backend, kernel, global_size, local_size, args, nbytes, flops)
+    fresh = kernel.fresh
+    backend.finish()
+    backend.seq = seq = backend.seq + 1
+    event = None
+    begin = time.perf_counter_ns()
+    try:
+        queue = backend.timed_queue()
+        event = timed_launcher(kernel)(kernel.cl, queue, global_size, local_size, args, seq)
+        queue.finish()
+    except Exception as error:
+        begin = time.perf_counter_ns()
+        backend._launch_again(kernel, global_size, local_size, args, error)
+        backend.queue.finish()
+    end = time.perf_counter_ns()
+    STATS.launches += 1
+    if fresh:
+        backend.programs.first_launch(kernel)
+    backend.finish()
+    tell(
+        backend,
+        kernel.name,
+        kernel,
+        global_size,
+        local_size,
+        begin,
+        end,
+        event,
+        nbytes,
+        flops,
+        fresh,
+    )
+
+
+def tell(
+    backend: Backend,
+    name: str,
+    kernel: Kernel | None,
+    global_size: tuple[int, ...],
+    local_size: tuple[int, ...] | None,
+    begin: int,
+    end: int,
+    event: Any,
+    nbytes: int,
+    flops: int = 0,
+    fresh: bool = False,
+) -> None:
+    """Tell the observers of a command that the host saw run between `begin` and `end`."""
+    ns = _device_ns(event) or end - begin
+    seen = Observed(
+        backend, name, kernel, global_size, local_size or (), max(begin, end - ns), ns, nbytes, flops,
+        fresh, threading.get_native_id(),
+    )  # fmt: skip
+    for observer in OBSERVERS:
+        observer(seen)
+
+
+def _device_ns(event: Any) -> int:
+    """Return how long the device says a command ran; 0 when it does not say."""
+    if event is None:
+        return 0
+    try:
+        return max(event.profile.end - event.profile.start, 0)
+    except Exception:  # a queue without profiling, or a driver's own error
+        return 0
+
+
+def played(backend: Backend, step: Step, event: Any) -> None:
+    """Wait for a command of a recording that was just enqueued, and tell the observers."""
+    begin = time.perf_counter_ns()
+    event.wait()
+    end = time.perf_counter_ns()
+    kernel = step.kernel
+    name = "Memcpy DtoD" if kernel is None else kernel.name
+    grid = step.global_size or ()
+    tell(backend, name, kernel, grid, step.local_size, begin, end, event, step.nbytes, step.flops)
+
+
+def copy(backend: Backend, dst: Any, src: Any, how: dict[str, Any]) -> Any:
+    """Copy between buffers, or a buffer and the host, and tell the observers."""
+    memory = backend.module.Buffer
+    letters = "".join("D" if isinstance(side, memory) else "H" for side in (src, dst))
+    nbytes = how.get("byte_count") or (dst if letters == "DH" else src).nbytes
+    backend.finish()
+    begin = time.perf_counter_ns()
+    event = backend.module.enqueue_copy(backend.timed_queue(), dst, src, **how)
+    event.wait()
+    end = time.perf_counter_ns()
+    both = 2 * nbytes if letters == "DD" else nbytes
+    tell(backend, f"Memcpy {letters[0]}to{letters[1]}", None, (), None, begin, end, event, both)
+    return event
+
+
+def _print(seen: Observed) -> None:
+    speed, share = seen.rate()
+    words = [
+        seen.name, "x".join(map(str, seen.global_size)), "x".join(map(str, seen.local_size)),
+        f"{seen.ns / 1e3:.1f} us", speed, share and f"({share})",
+    ]  # fmt: skip
+    if seen.kernel is not None:
+        words.append("built" if seen.fresh else "hit")
+    debug_line(2, "%s", " ".join(filter(None, words)))
+
+
+if CONFIG.debug >= 2:
+    OBSERVERS.append(_print)

@@ -1,0 +1,166 @@
+"""The command line of the tuner: which candidates to try, in child processes, and which to keep.
+
+Owns the verdicts and the printing. Runs no kernel itself, so that no driver can take it down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cltensor.runtime import device, device_info, tuning
+
+from .child import answer
+from .parameters import Parameter, chosen
+
+LIMIT = 120.0  # seconds of one candidate
+_WORTH = 1.03  # how many times faster a candidate must be, over its cases
+_LOSS = 0.95  # and what it may lose in any of them
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Tune a device; return 0 when the table was written, 1 when it could not be, 2 for bad arguments."""
+    if list(arguments[:1]) == ["--child"]:
+        print(json.dumps(answer(json.loads(arguments[1]))))
+        return 0
+    parser = argparse.ArgumentParser(
+        prog="python -m cltensor.tune", description="Tune a device's schedules."
+    )
+    parser.add_argument("--device", default="cpu", help="cpu (default), opencl:0, ...")
+    parser.add_argument(
+        "--family", default="", help="families to tune, with commas; all by default"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer cases and rounds")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for one candidate")
+    given = parser.parse_args(list(arguments))
+    try:
+        info = device_info(device(given.device))
+        wanted = chosen(info.kind, [f for f in given.family.split(",") if f])
+    except (ValueError, RuntimeError, AssertionError) as error:
+        print(error)
+        return 2
+    return Tuner(given.device, info, given.quick, given.limit).run(wanted)
+
+
+class Tuner:
+    """Tries candidates one by one and keeps the table."""
+
+    def __init__(self, name: str, info: Any, quick: bool, limit: float) -> None:
+        self.name, self.info, self.quick, self.limit = name, info, quick, limit
+        self.table = tuning.load(info)
+        self.notes: dict[str, Any] = {"when": time.strftime("%Y-%m-%d"), "faster": {}}
+
+    def run(self, wanted: Sequence[Parameter]) -> int:
+        """Measure the peaks, then each parameter; the table is saved as it grows."""
+        where = tuning.path(self.info)
+        print(f"{self.name}: {self.info.name} ({self.info.platform})\n  table {where}")
+        peaks, trouble = self.ask({"what": "peaks"})
+        if peaks is None:
+            print(f"  peaks: {trouble}")
+        else:
+            self.table.peaks.update(peaks)
+            copy, flops = peaks["copy"] / 1e9, peaks["flops"] / 1e9
+            print(f"  copies {copy:.1f} GB/s, multiplies and adds {flops:.0f} GFLOP/s", flush=True)
+        if not self.save():
+            return 1
+        for parameter in wanted:
+            self.table.pop(parameter.name, None)
+            if not self.save():
+                return 1
+            best = self.best_of(parameter)
+            if best is not None:
+                value, faster = best
+                self.table[parameter.name] = value
+                self.notes["faster"][parameter.name] = round(faster, 3)
+            print(
+                f"  {parameter.name}: {'default' if best is None else f'{best[0]}, {best[1]:.2f} times faster'}",
+                flush=True,
+            )
+            if not self.save():
+                return 1
+        return 0
+
+    def save(self) -> bool:
+        """Write the table; say so if the disk refuses."""
+        try:
+            tuning.save(self.info, self.table, self.notes)
+        except OSError as error:
+            print(f"  the table cannot be saved: {error}")
+            return False
+        return True
+
+    def best_of(self, parameter: Parameter) -> tuple[int, float] | None:
+        """Return the candidate that wins twice and how many times faster it is; None when the default stays."""
+        found = []
+        for value in parameter.candidates:
+            faster, note = self.verdict(parameter, value, "quick" if self.quick else "full")
+            print(f"    {parameter.name} = {value}: {note}", flush=True)
+            if faster is not None:
+                found.append((faster, value))
+        for _, value in sorted(found, reverse=True)[:2]:
+            faster, note = self.verdict(parameter, value, "confirm")
+            print(f"    {parameter.name} = {value}, once more: {note}", flush=True)
+            if faster is not None:
+                return value, faster
+        return None
+
+    def verdict(self, parameter: Parameter, value: int, effort: str) -> tuple[float | None, str]:
+        """Return how many times faster a candidate is if it is to be kept, else None, and a sentence."""
+        result, trouble = self.ask({"what": parameter.name, "value": value, "effort": effort})
+        if result is None:
+            return None, trouble
+        if "differs" in result:
+            return None, f"other results than the default: {', '.join(result['differs'])}"
+        return judge(result["times"])
+
+    def ask(self, task: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+        """Have a child process do a task; None and what went wrong when it fails or takes too long."""
+        command = [
+            sys.executable,
+            "-m",
+            "cltensor.tune",
+            "--child",
+            json.dumps({"device": self.name, **task}),
+        ]
+        environ = dict(os.environ)
+        parent = str(Path(__file__).resolve().parents[2])
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, (parent, environ.get("PYTHONPATH"))))
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
+        ) as child:
+            try:
+                out, err = child.communicate(timeout=self.limit)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                return None, f"took more than {self.limit:g} seconds"
+        if child.returncode == 0 and out.strip():
+            return json.loads(out.strip().splitlines()[-1]), ""
+        said = err.strip().splitlines()[-1] if err.strip() else "it said nothing"
+        return None, f"{_ended(child.returncode)}: {said}"
+
+
+def judge(times: dict[str, list[float]]) -> tuple[float | None, str]:
+    """Return the geometric mean of a candidate's gains if it is to be kept, else None, and a sentence."""
+    gains = {name: default / own for name, (default, own) in times.items()}
+    mean = math.exp(sum(map(math.log, gains.values())) / len(gains))
+    worst = min(gains, key=lambda name: gains[name])
+    note = f"{mean:.2f} times the default's speed, {gains[worst]:.2f} in the worst case ({worst})"
+    return (mean if mean >= _WORTH and gains[worst] >= _LOSS else None), note
+
+
+def _ended(code: int) -> str:
+    if code >= 0:
+        return f"failed with exit code {code}"
+    try:
+        return f"died of {signal.Signals(-code).name}"
+    except ValueError:
+        return f"died of signal {-code}"

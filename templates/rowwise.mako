@@ -1,0 +1,359 @@
+<%doc>
+What is computed along rows (sets of elements): stages that each pass over a row and accumulate, then a pass that stores.
+A row stays in cache between passes. A Kind (codegen/row_kinds.py) has the formulas.
+row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
+col: vectors across neighbouring rows; with one lane the GPU's lane per row.
+Sums are taken in blocks, which keeps long ones accurate.
+</%doc>\
+<%namespace name="lane_memory" file="lanes.mako"/>\
+<%
+L, U = lanes, unroll
+T, S = dt.reg, f"{dt.reg}{L}" if L > 1 else dt.reg
+M = mask if L == 1 else f"{mask}{L}"
+row, group_row = reader.row, gpu and reader.row
+wide = not gpu and not row
+ids = f"({M})({', '.join(map(str, range(L)))})"
+memory = memories[out.code]
+vector = f'w * {L}' if wide else '0'
+exp = f'clt_exp_neg_{S}' if T == 'float' else 'exp'
+raised, lower = (f'clt_exp_raised_{S}', f'({S})(5.42101086e-20f)') if T == 'float' else ('exp', f'({S})(1)')
+rank = reader.reduced_rank
+inner = f'm{rank - 1}'
+names = kind.names()
+def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower)
+def own(stage): return [name for name, _ in stage.sums]
+def least(name): return '-INFINITY' if name == 'top' else '0'
+def join(name, a, b): return f'({a} > {b} ? {a} : {b})' if name == 'top' else f'{a} + {b}'
+def held(stage): return [n for s in kind.stages[:kind.stages.index(stage)] for n in s.names()] if stage else names
+%>\
+#pragma OPENCL FP_CONTRACT OFF
+${headers}
+${lane_memory.helpers(memories, L)}\
+% if kind.pick:
+static inline void clt_note(__global long *status, const long value) {
+% if gpu:
+  if (atomic_cmpxchg((volatile __global int *)status, 0, 1)) return;
+% else:
+  if (status[0]) return;
+  status[0] = 1;
+% endif
+  status[1] = value; status[2] = 0; status[3] = 0;
+}
+% endif
+<%def name="lines(items, indent)">\
+% for item in items:
+${' ' * indent}${item}
+% endfor
+</%def>\
+## One vector of elements at `at`; `m` lanes of it count. Accumulates for a stage, or stores.
+<%def name="element(stage, at, m, u=0)">\
+<%
+statements, _ = reader.element('at', m, compute, vector)
+masked = row and m != str(L) and L > 1
+place = "q0 + zb + at * z_r" if row and not dense_out else "q0 + zb + at" if row else "q0 + zb + at * z_r" + (f" + w * {L}" + ("" if dense_out else " * z_k") if wide else "")
+def put(value):
+    if L == 1: return memory.scalar_store(place, value)
+    if dense_out: return f"store_{out.code}({place}, {value}, {m})"
+    return f"scatter_{out.code}({place}, {'z_r' if row else 'z_k'}, {value}, {m})"
+def got():
+    if L == 1: return memory.scalar_load(place)
+    return f"load_{out.code}({place}, {m})" if dense_out else f"gather_{out.code}({place}, {'z_r' if row else 'z_k'}, {m})"
+def only(name, value): return f"(ok ? {value} : ({S})({least(name)}))" if masked else value
+%>\
+        {
+        const long at = ${at};
+% if masked:
+        const ${M} ok = ${ids} < (${M})(${m});
+% endif
+% if stage is None and kind.keep:
+        const ${S} kept = ${got()};
+% else:
+${lines(statements, 8)}\
+% if kind.positions:
+        const ${M} position = (${M})((${mask})at)${' + ' + ids if row and L > 1 else ''};
+% endif
+% for name, value in kind.define:
+        const ${S} ${name} = ${spell(value)};
+% endfor
+% endif
+% if stage is None:
+        ${put(convert(spell(kind.store), dt, out, L))};
+% else:
+% if kind.keep and stage is kind.stages[-1]:
+        const ${S} kept = ${spell(kind.keep)};
+        ${put('kept')};
+% endif
+% for name, value in stage.sums:
+        part_${name}${u} = ${join(name, only(name, spell(value)), f'part_{name}{u}')};
+% endfor
+% endif
+        }
+</%def>\
+<%def name="outer_begin()">\
+% if rank > 1:
+    for (long run = 0, runs = nred / ${inner}; run < runs; run++) {
+% else:
+    {
+% endif
+${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
+% if kind.store:
+    const long zb = zh${''.join(f' + y{d} * zr_{d}' for d in range(rank - 1))};
+% endif
+    long j = 0;
+</%def>\
+<%def name="flush(stage, us)">\
+% for name in own(stage):
+% for u in us:
+% if name != 'top':
+      ${name} += part_${name}${u}; part_${name}${u} = (${S})(0);
+% endif
+% endfor
+% endfor
+</%def>\
+<%def name="walk(stage)">\
+<% us = range(U if stage else 1) %>\
+% if stage and not wide:
+% for name in own(stage):
+    ${name} = (${S})(${least(name)});
+    ${S} ${', '.join(f'part_{name}{u} = {name}' for u in us)};
+% endfor
+% endif
+% if wide:
+% if stage:
+    for (int w = 0; w < vectors; w++) {
+% for name in own(stage):
+      A_${name}[w] = P_${name}[w] = (${S})(${least(name)});
+% endfor
+    }
+% endif
+${outer_begin()}\
+    while (j < ${inner}) {
+      const long stop = min(${inner}, j + ${block});
+      for (; j < stop; j++) {
+        int w = 0;
+        const int full = (int)(width / ${L});
+% for goes, m in (('w < full', str(L)), ('w < vectors', 'm')) if L > 1 else (('w < vectors', '1'),):
+        for (; ${goes}; w++) {
+% if m == 'm':
+          const int m = (int)(width - w * ${L});
+% endif
+% for name in held(stage):
+          const ${S} ${name} = A_${name}[w];
+% endfor
+% for name in own(stage) if stage else ():
+          ${S} part_${name}0 = P_${name}[w];
+% endfor
+${element(stage, 'j', m)}\
+% for name in own(stage) if stage else ():
+          P_${name}[w] = part_${name}0;
+% endfor
+        }
+% endfor
+      }
+% if stage:
+      for (int w = 0; w < vectors; w++) {
+% for name in own(stage):
+        A_${name}[w] = ${'P_' + name + '[w]' if name == 'top' else f'A_{name}[w] + P_{name}[w]'};
+% if name != 'top':
+        P_${name}[w] = (${S})(0);
+% endif
+% endfor
+      }
+% endif
+    }
+    }
+% if stage and stage.after:
+    for (int w = 0; w < vectors; w++) {
+% for name in stage.names() + held(stage):
+      ${S} ${name} = A_${name}[w];
+% endfor
+% for name, value in stage.after:
+      ${name} = ${spell(value)};
+      A_${name}[w] = ${name};
+% endfor
+    }
+% endif
+% else:
+${outer_begin()}\
+% if group_row:
+    for (j = lid; j < ${inner};) {
+      const long stop = min(${inner}, j + ${block * group});
+      for (; j < stop; j += ${group})
+${element(stage, 'j', '1')}\
+% if stage:
+${flush(stage, us)}\
+% endif
+    }
+% elif row and L > 1:
+    while (j + ${len(us) * L} <= ${inner}) {
+      const long stop = min(${inner}, j + ${block * len(us) * L});
+      for (; j + ${len(us) * L} <= stop; j += ${len(us) * L}) {
+% for u in us:
+${element(stage, f'j + {u * L}' if u else 'j', str(L), u)}\
+% endfor
+      }
+% if stage:
+${flush(stage, us)}\
+% endif
+    }
+    for (; j < ${inner}; j += ${L}) {
+      const int m = (int)min((long)${L}, ${inner} - j);
+${element(stage, 'j', 'm')}\
+    }
+% else:
+    while (j < ${inner}) {
+      const long stop = min(${inner}, j + ${block});
+      for (; j < stop; j++)
+${element(stage, 'j', '1')}\
+% if stage:
+${flush(stage, us)}\
+% endif
+    }
+% endif
+    }
+% if stage:
+% for name in own(stage):
+% for u in us:
+    ${name} = ${join(name, f'part_{name}{u}', name)};
+% endfor
+${fold(name)}\
+% endfor
+% for name, value in stage.after:
+    ${name} = ${spell(value)};
+% endfor
+% endif
+% endif
+</%def>\
+## Fold lanes (row) or the work-group (GPU) into one value that every lane then holds.
+<%def name="fold(name)">\
+% if group_row:
+    scratch[lid] = ${name};
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int span = ${group // 2}; span > 0; span >>= 1) {
+      if (lid < span) { const ${T} a = scratch[lid], b = scratch[lid + span]; scratch[lid] = ${join(name, 'a', 'b')}; }
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    ${name} = scratch[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+% elif row and L > 1:
+    {
+<% width, value = L, name %>\
+% while width > 1:
+<%
+half = width // 2
+H = f"{T}{half}" if half > 1 else T
+%>\
+      ${H} f${half};
+      { const ${H} a = ${value}.lo, b = ${value}.hi; f${half} = ${join(name, 'a', 'b')}; }
+<% width, value = half, f"f{half}" %>\
+% endwhile
+      ${name} = (${S})(${value});
+    }
+% endif
+</%def>\
+## Write of row `at` the largest value, the logarithm of the sum of exponentials relative to it, the loss (minus the log-probability
+## of the target), and the target: -1 when it does not count.
+<%def name="pick(at, top, log_sum, column)">\
+<% statements, _ = scalar.element('hit', '1', compute, column) %>\
+      {
+${lines(reader.reduced_bases('0'), 8)}\
+        const long target = targets[${at}];
+        const ${T} top1 = ${top}, log_sum1 = ${log_sum};
+        ${T} loss = 0;
+        int hit = -1;
+        if (target != ignore) {
+          if (target < 0 || target >= nred) clt_note(status, target);
+          else {
+            hit = (int)target;
+% for line in scalar.scalars() if L > 1 else ():
+            ${line}
+% endfor
+${lines(statements, 12)}\
+            loss = log_sum1 - (v0 - top1);
+          }
+        }
+        row0[${at}] = top1; row1[${at}] = log_sum1; row2[${at}] = loss; row3[${at}] = hit;
+      }
+</%def>\
+<%def name="finish()">\
+% if wide:
+% if kind.rows or kind.pick:
+    for (int k = 0; k < width; k++) {
+% for k, name in enumerate(kind.rows):
+      row${k}[o + k] = ((${T} *)A_${name})[k];
+% endfor
+% if kind.pick:
+${pick('o + k', *[f'((const {T} *)A_{name})[k]' for name in kind.pick], 'k')}\
+% endif
+    }
+% endif
+% else:
+<% guard = 'if (lid == 0) ' if group_row else '' %>\
+% for k, name in enumerate(kind.rows):
+    ${guard}row${k}[o] = ${name + ('.s0' if L > 1 else '')};
+% endfor
+% if kind.pick:
+    ${guard}
+${pick('o', *[name + ('.s0' if L > 1 else '') for name in kind.pick], '0')}\
+% endif
+% endif
+</%def>\
+% if not gpu:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% elif group_row:
+__attribute__((reqd_work_group_size(${group}, 1, 1)))
+% endif
+__kernel void ${fn}(${', '.join(parameters)}) {
+% for line in reader.scalars():
+  ${line}
+% endfor
+  const ${S} count = (${S})((${T})nred);
+% if kind.pick:
+  targets += origin;
+  status += slot${'' if gpu else ' + 4 * get_global_id(0)'};
+% endif
+% if group_row:
+  __local ${T} scratch[${group}];
+  const int lid = get_local_id(0);
+  for (long o = get_group_id(0); o < nout; o += get_num_groups(0)) {
+% elif gpu:
+  for (long o = get_global_id(0); o < nout; o += get_global_size(0)) {
+% else:
+  const long lo = get_global_id(0) * chunk, hi = min(lo + chunk, nout);
+% if wide:
+% for name in names:
+  ${S} A_${name}[${wide_vectors}];
+% endfor
+% for name in sorted({name for stage in kind.stages for name in own(stage)}):
+  ${S} P_${name}[${wide_vectors}];
+% endfor
+% endif
+  for (long o = lo; o < hi;) {
+% endif
+% if row:
+${lines(reader.kept_bases('o'), 4)}\
+${lines(['long zq = o, zh = 0;', *[f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for d in reversed(range(reader.kept_rank))]] if kind.store else (), 4)}\
+% else:
+    const long kinner = n${reader.kept_rank - 1}, krow = o / kinner, kcol = o - krow * kinner;
+% if wide:
+    const long width = min(min(kinner - kcol, hi - o), (long)${wide_vectors * L});
+    const int vectors = (int)((width + ${L - 1}) / ${L});
+% endif
+${lines(reader.kept_bases('krow', inner='kcol'), 4)}\
+${lines(['long zq = krow, zh = kcol * z_k;', *[f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for d in reversed(range(reader.kept_rank - 1))]] if kind.store else (), 4)}\
+% endif
+% if not wide and names:
+    ${S} ${', '.join(names)};
+% endif
+% for stage in kind.stages:
+${walk(stage)}\
+% endfor
+% if kind.store:
+${walk(None)}\
+% endif
+${finish()}\
+% if not gpu:
+    o += ${'width' if wide else '1'};
+% endif
+  }
+}

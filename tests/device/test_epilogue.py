@@ -1,0 +1,200 @@
+"""Chains that run inside a product's kernel: the same bits as in two launches, at the level of kernels and of tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cltensor as torch
+from cltensor import config, dtypes
+from cltensor.codegen import epilogue, gemm, gemm_cpu
+from cltensor.codegen.operand import Operand
+from cltensor.codegen.pointwise import Node, PointOp
+from cltensor.ops import products
+from cltensor.runtime import STATS, get_backend
+
+F = torch.nn.functional
+F32 = dtypes.float32
+ADD, RELU = PointOp("add", "x + y"), PointOp("relu", "where(x > 0, x, 0)")
+SIZES = st.tuples(st.integers(2, 70), st.integers(2, 90), st.integers(2, 80))
+
+
+@pytest.fixture(scope="module")
+def backend(dev: Any) -> Any:
+    return get_backend(dev)
+
+
+def put(backend: Any, x: np.ndarray) -> Any:
+    buffer = backend.alloc(x.nbytes)
+    backend.write(buffer, 0, np.ascontiguousarray(x).ravel())
+    return buffer
+
+
+def operand(backend: Any, x: np.ndarray, turned: bool) -> Operand:
+    rows, cols = x.shape
+    strides = (1, rows) if turned else (cols, 1)
+    return Operand(put(backend, x.T if turned else x), F32, x.shape, strides)
+
+
+def fused_and_plain(
+    backend: Any, size: tuple[int, int, int], turned: tuple[bool, bool], schedule: str
+) -> None:
+    """relu(p + full) + row for p = 2 * (a @ b) + 3 * bias, with p itself, against a product of its own."""
+    m, n, k = size
+    rng = np.random.default_rng(m * n * k)
+    a, b = rng.standard_normal((m, k), "f"), rng.standard_normal((k, n), "f")
+    full, row = rng.standard_normal((m, n), "f"), rng.standard_normal(n, "f")
+    left, right = operand(backend, a, turned[0]), operand(backend, b, turned[1])
+    bias = Operand(put(backend, row), F32, (m, n), (0, 1))
+    found = [put(backend, np.full((m, n), np.nan, "f")) for _ in range(2)]
+    place = epilogue.Place
+    chain = epilogue.Epilogue(
+        ((F32, place(put(backend, full), 0, n, 1)), (F32, None), (F32, place(bias.buffer, 0, 0, 1))),
+        (), (),
+        (
+            Node(ADD, F32, F32, (("a", 1), ("a", 0))),
+            Node(RELU, F32, F32, (("t", 0),)),
+            Node(ADD, F32, F32, (("t", 1), ("a", 2))),
+        ),
+        tuple((ref, F32, place(out, 0, n, 1)) for ref, out in zip((("t", 2), ("a", 1)), found, strict=True)),
+    )  # fmt: skip
+    how = {"alpha": 2, "beta": 3, "bias": bias, "schedule": schedule}
+    assert gemm.fused(backend, left, right, chain, **how)
+    plain = gemm.matmul(backend, left, right, **how).buffer
+    p, both, alone = (
+        backend.read(x, 0, 4 * m * n).view("f").reshape(m, n) for x in (plain, *found)
+    )
+    np.testing.assert_array_equal(alone, p)
+    np.testing.assert_array_equal(both, np.maximum(p + full, 0) + row)
+    expected = 2 * (a.astype("d") @ b.astype("d")) + 3 * row
+    assert np.abs(p - expected).max() <= 1e-6 * (2 * np.abs(a) @ np.abs(b) + 3 * abs(row)).max()
+
+
+@pytest.mark.parametrize("schedule", ["cpu", "gpu"])
+@settings(max_examples=25, deadline=None, database=None)
+@given(size=SIZES, turned=st.tuples(st.booleans(), st.booleans()))
+def test_random_shapes(backend: Any, schedule: str, size: Any, turned: Any) -> None:
+    fused_and_plain(backend, size, turned, schedule)
+
+
+@pytest.mark.parametrize("size", [(40, 50, 1100), (20, 300, 1030), (300, 20, 1030)], ids=str)
+def test_sums_over_blocks_of_k(backend: Any, size: tuple[int, int, int]) -> None:
+    for turned in ((False, False), (False, True), (True, False)):
+        fused_and_plain(backend, size, turned, "cpu")
+
+
+@settings(max_examples=25, deadline=None, database=None)
+@given(
+    size=st.tuples(st.integers(2, 70), st.integers(2, 150), st.integers(2, 600)),
+    turned=st.tuples(st.booleans(), st.booleans()),
+)
+def test_everything_packed(backend: Any, size: Any, turned: Any) -> None:
+    """As for large matrices: rows and columns both copied first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gemm_cpu, "_plans", {})
+        patch.setattr(gemm_cpu, "DIRECT_A", 0)
+        patch.setattr(gemm_cpu, "DIRECT_B", 0)
+        fused_and_plain(backend, size, turned, "cpu")
+
+
+# ---- tensors
+
+
+@pytest.fixture
+def inputs(dev: Any, monkeypatch: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+
+    def make(*shape: int) -> Any:
+        return torch.tensor(rng.standard_normal(shape, "f"), device=dev)
+
+    (make(2, 3) @ make(3, 2)).numpy()  # asks the driver once what registers it has
+    monkeypatch.setattr(products, "WAITS", 0)  # any product is worth it
+    return {"x": make(120, 90), "w": make(110, 90), "b": make(110), "r": make(120, 110), "c": make(120, 1)}  # fmt: skip
+
+
+CHAINS = {
+    "relu": (1, lambda x, w, b, r, c: F.relu(F.linear(x, w, b))),
+    "gelu": (1, lambda x, w, b, r, c: F.gelu(F.linear(x, w, b))),
+    "rank 3": (1, lambda x, w, b, r, c: torch.tanh(F.linear(x.view(4, 30, 90), w, b))),
+    "bias after": (1, lambda x, w, b, r, c: F.linear(x.view(4, 30, 90), w) + b),
+    "residual": (1, lambda x, w, b, r, c: (x @ w.t()).sigmoid() * 2 + r * c),
+    "turned residual": (1, lambda x, w, b, r, c: x @ w.t() + r.t().contiguous().t()),
+    "cast": (1, lambda x, w, b, r, c: (x @ w.t()).to(torch.bfloat16)),
+    "mask": (1, lambda x, w, b, r, c: F.linear(x, w, b) > 0),
+    "two results": (1, lambda x, w, b, r, c: (lambda t: (t * 2, t.exp()))(F.linear(x, w) + 1)),
+    "two products": (2, lambda x, w, b, r, c: F.linear(x, w, b) + F.linear(x, w)),
+    "a sum": (2, lambda x, w, b, r, c: F.relu(F.linear(x, w)).sum(1)),
+    "a part": (2, lambda x, w, b, r, c: F.linear(x, w)[:, 5:50] + 1),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains(dev: Any, inputs: dict[str, Any], name: str, monkeypatch: Any) -> None:
+    count, chain = CHAINS[name]
+
+    def run() -> list[Any]:
+        found = chain(**inputs)
+        return list(found) if isinstance(found, tuple) else [found]
+
+    torch.opencl.synchronize()
+    before = STATS.launches
+    fused = run()
+    torch.opencl.synchronize()
+    turns = name == "turned residual"  # making it takes launches of its own
+    assert STATS.launches - before == count or turns
+    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+    for ours, plain in zip(fused, run(), strict=True):
+        assert torch.equal(ours, plain)
+
+
+def test_a_product_that_is_held_is_kept(inputs: dict[str, Any]) -> None:
+    x, w, b = (inputs[n] for n in "xwb")
+    y = F.linear(x, w, b)
+    z = F.relu(y)
+    torch.opencl.synchronize()
+    before = STATS.launches
+    expected = np.maximum(y.numpy(), 0)
+    np.testing.assert_array_equal(z.numpy(), expected)
+    assert STATS.launches == before
+    # Asked for after the chain that used it has run, through an operand that was not held.
+    t = F.linear(x, w) + 1
+    u, v = t * 2, t.view(-1).exp()
+    del t
+    u.numpy()
+    np.testing.assert_allclose(v.numpy(), np.exp(u.numpy().ravel() / 2), rtol=1e-5)
+
+
+def test_operands_may_change_while_a_product_waits(inputs: dict[str, Any]) -> None:
+    x, w = inputs["x"].clone(), inputs["w"]
+    expected = x.numpy() @ w.numpy().T
+    y = x @ w.t()
+    x.add_(1)
+    x[3:5] = 7
+    np.testing.assert_allclose(y.numpy(), expected, atol=1e-4)
+    x = inputs["x"].clone()
+    y = F.relu(x @ w.t())
+    x.zero_()
+    np.testing.assert_allclose(y.numpy(), np.maximum(expected, 0), atol=1e-4)
+    assert not x.any()
+    square = torch.ones(12, 12, device=x.device)
+    square.addmm_(square, square)  # its own operands
+    assert (square == 13).all()
+
+
+def test_the_gradient_of_a_transposed_weight_is_not_copied(inputs: dict[str, Any]) -> None:
+    x, b = inputs["x"], inputs["b"]
+    w = inputs["w"].clone().requires_grad_()
+    y = F.linear(x, w, b)
+    g = inputs["r"]
+    torch.opencl.synchronize()
+    before = STATS.launches
+    y.backward(g)
+    torch.opencl.synchronize()
+    assert STATS.launches - before == 1
+    assert w.grad.is_contiguous()
+    np.testing.assert_allclose(w.grad.numpy(), g.numpy().T @ x.numpy(), atol=1e-4)

@@ -1,0 +1,187 @@
+"""The quick ways of reductions, rows and scans, on both schedules, against plain loops of numpy on random sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cltensor as ct
+from cltensor import dtypes
+from cltensor.codegen import index, scan
+from cltensor.codegen import reduce as family
+from cltensor.codegen.operand import Operand
+from cltensor.codegen.prologue import of_operands
+from cltensor.ops import core
+from cltensor.runtime import STATS, get_backend
+
+FEW = settings(max_examples=25, deadline=None, derandomize=True)
+AWKWARD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0]
+
+
+def operand(array: np.ndarray) -> Operand:
+    return core.kernel_operand(ct.from_numpy(array.copy()).to(ct.get_default_device()))
+
+
+def backend() -> Any:
+    return get_backend(ct.get_default_device())
+
+
+def values(x: Operand) -> np.ndarray:
+    return core.result(x, ct.get_default_device()).numpy(force=True)
+
+
+def numbers(shape: tuple[int, ...], seed: int, kind: str) -> np.ndarray:
+    """Plain numbers, numbers with many equals, or awkward ones in a few places or everywhere."""
+    rng = np.random.default_rng(seed)
+    plain = rng.standard_normal(shape).astype(np.float32)
+    if kind == "equals":
+        return np.round(plain)
+    odd = rng.choice(np.array(AWKWARD, np.float32), shape)
+    return np.where(rng.random(shape) < {"plain": 0, "few": 0.01, "all": 1}[kind], odd, plain)
+
+
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-group", "gpu-col"])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@given(
+    rows=st.integers(1, 40), columns=st.integers(1, 3000), dim=st.integers(0, 1),
+    parts=st.integers(1, 3), seed=st.integers(0, 99),
+    kind=st.sampled_from(["plain", "equals", "few", "all"]),
+)  # fmt: skip
+@FEW
+def test_positions_of_extremes(
+    schedule: str, name: str, rows: int, columns: int, dim: int, parts: int, seed: int, kind: str
+) -> None:
+    a = numbers((rows, columns) if dim else (columns, rows), seed, kind)
+    value, at = family.reduce(
+        backend(), name, of_operands(operand(a)), (dim,), dtypes.float32,
+        (("value", dtypes.float32), ("index", dtypes.int64)), schedule=schedule, parts=parts,
+    )  # fmt: skip
+    expected = getattr(a, name)(axis=dim)
+    np.testing.assert_array_equal(values(at), expected)
+    picked = np.take_along_axis(a, np.expand_dims(expected, dim), dim).squeeze(dim)
+    np.testing.assert_array_equal(values(value), picked)
+    known = ~np.isnan(picked)
+    assert (np.signbit(values(value)) == np.signbit(picked))[known].all()  # of two zeros the first
+
+
+@given(shape=st.sampled_from([(70, 900), (3, 50, 41), (4100,)]), seed=st.integers(0, 9))
+@settings(max_examples=6, deadline=None, derandomize=True)
+def test_positions_of_integers(shape: tuple[int, ...], seed: int) -> None:
+    a = np.random.default_rng(seed).integers(-5, 5, shape).astype(np.int16)
+    x = ct.from_numpy(a.copy()).to(ct.get_default_device())
+    for dim in (None, *range(a.ndim)):
+        np.testing.assert_array_equal(x.argmax(dim).numpy(force=True), a.argmax(axis=dim))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@given(
+    places=st.integers(1, 30), width=st.integers(16, 70), n=st.integers(1, 60),
+    flat=st.booleans(), seed=st.integers(0, 99),
+)  # fmt: skip
+@FEW
+def test_rows_are_added_in_index_order(
+    dtype: str, places: int, width: int, n: int, flat: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.standard_normal((places, width)).astype(dtype)
+    rows = rng.standard_normal((n, 1 if flat else width)).astype(dtype)
+    at = rng.integers(0, places, n)
+    target, source = operand(table), operand(rows)
+    if flat:
+        source = source._replace(shape=(n, width), strides=(1, 0))
+    index.index_add(backend(), target, 0, operand(at), source)
+    expected = table.copy()
+    for place, row in zip(at, rows, strict=True):
+        wide = expected[place].astype(np.float32) + row.astype(np.float32)
+        expected[place] = wide.astype(dtype)
+    np.testing.assert_array_equal(values(target), expected)
+
+
+def test_a_bad_index_of_a_row_is_found() -> None:
+    table = ct.zeros(5, 64)
+    for bad in (5, -1):
+        at = ct.tensor([0, bad])
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            table.index_add(0, at, ct.ones(2, 64)).sum().item()
+        with pytest.raises((IndexError, RuntimeError), match="out of"):
+            table.index_select(0, at).sum().item()
+
+
+@given(
+    places=st.integers(1, 30), width=st.integers(1, 70), n=st.integers(1, 60), step=st.integers(1, 2),
+    seed=st.integers(0, 99),
+)  # fmt: skip
+@FEW
+def test_rows_are_taken(places: int, width: int, n: int, step: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.standard_normal((places * step, width)).astype(np.float32)
+    at = rng.integers(0, places, n)
+    x = ct.from_numpy(table.copy()).to(ct.get_default_device())[::step]
+    found = index.index_select(backend(), core.kernel_operand(x), 0, operand(at))
+    np.testing.assert_array_equal(values(found), table[::step][at])
+
+
+@given(
+    rows=st.integers(2, 9), places=st.integers(1, 90), n=st.integers(8, 70),
+    shared=st.booleans(), seed=st.integers(0, 99),
+)  # fmt: skip
+@FEW
+def test_elements_along_rows(rows: int, places: int, n: int, shared: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.standard_normal((rows, places)).astype(np.float32)
+    new = rng.standard_normal((rows, n)).astype(np.float32)
+    at = np.broadcast_to(rng.integers(0, places, (1 if shared else rows, n)), (rows, n))
+    where = operand(at)
+    if shared:
+        where = where._replace(strides=(0, 1))
+    found = values(index.gather(backend(), operand(table), 1, where))
+    np.testing.assert_array_equal(found, np.take_along_axis(table, at, 1))
+    target = operand(table)
+    index.scatter(backend(), target, 1, where, operand(new), "add")
+    expected = table.copy()
+    for j in range(n):
+        expected[range(rows), at[:, j]] += new[:, j]
+    np.testing.assert_array_equal(values(target), expected)
+
+
+@given(rows=st.integers(1, 3), length=st.integers(1, 400), seed=st.integers(0, 99))
+@FEW
+def test_sums_so_far(rows: int, length: int, seed: int) -> None:
+    a = np.random.default_rng(seed).standard_normal((rows, length)).astype(np.float32)
+    dense = values(scan.scan(backend(), operand(a), 1, "cumsum"))  # type: ignore[arg-type]
+    wide = ct.from_numpy(np.repeat(a, 2, 1)).to(ct.get_default_device())[:, ::2]
+    strided = values(scan.scan(backend(), core.kernel_operand(wide), 1, "cumsum"))  # type: ignore[arg-type]
+    np.testing.assert_allclose(dense, np.cumsum(a.astype(np.float64), 1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(strided, dense)
+
+
+def test_sums_so_far_of_parts_meet() -> None:
+    a = np.abs(np.random.default_rng(0).standard_normal(100_003)).astype(np.float32)
+    x = ct.from_numpy(a.copy()).to(ct.get_default_device())
+    found = x.cumsum(0).numpy(force=True)
+    np.testing.assert_allclose(found, np.cumsum(a.astype(np.float64)), rtol=1e-6)
+    assert (np.diff(found) >= 0).all()
+    a[50_000] = np.inf
+    found = ct.from_numpy(a).to(ct.get_default_device()).cumsum(0).numpy(force=True)
+    assert np.isfinite(found[:50_000]).all()
+    assert np.isposinf(found[50_000:]).all()
+
+
+def test_a_gradient_of_rows_is_a_fill_and_a_launch() -> None:
+    table = ct.randn(500, 64).requires_grad_()
+    at = ct.tensor([3, 3, 499])
+    g = ct.ones(3, 64)
+    out = ct.nn.functional.embedding(at, table)
+    for t in (out, g):
+        t._storage.buffer()
+    before = STATS.launches
+    (grad,) = ct.autograd.grad(out, [table], g)
+    grad._storage.buffer()
+    if backend().info.kind == "cpu":
+        assert STATS.launches - before == 2
+    assert grad[3, 0].item() == 2
+    assert grad.sum().item() == 192

@@ -1,0 +1,216 @@
+"""The kernels over rows: normalisations and cross entropy against numpy and the plain compositions, schedules, launches."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cltensor as ct
+import cltensor.nn.functional as F
+from cltensor import config
+from cltensor.codegen import row_kinds, rowwise
+from cltensor.codegen.prologue import of_operands
+from cltensor.ops import core
+from cltensor.ops import rowwise as rows
+from cltensor.runtime import STATS, get_backend
+from tests.support import close, data
+
+few = settings(max_examples=5, deadline=None)
+sizes = st.integers(2, 70)
+
+
+def _on(a: np.ndarray) -> Any:
+    return ct.from_numpy(a).to(ct.get_default_device())
+
+
+def _run(kind: Any, xs: list, dims: tuple[int, ...], schedule: str, **given: Any) -> Any:
+    backend, dt = get_backend(xs[0].device), xs[0].dtype
+    source = of_operands(*[core.kernel_operand(x) for x in xs])
+    found = rowwise.run(backend, kind, source, dims, dt, dt, schedule=schedule, **given)
+    numbers = [core.result(op, xs[0].device) for op in found.numbers]
+    return core.result(found.all, xs[0].device) if found.all else None, numbers
+
+
+def _normed(a: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+    a = a.astype(np.float64)
+    return (a - a.mean(dims, keepdims=True)) / np.sqrt(a.var(dims, keepdims=True) + 1e-5)
+
+
+def _norm_slope(a: np.ndarray, g: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+    hat = _normed(a, dims)
+    rstd = 1 / np.sqrt(a.astype(np.float64).var(dims, keepdims=True) + 1e-5)
+    return rstd * (g - g.mean(dims, keepdims=True) - hat * (g * hat).mean(dims, keepdims=True))
+
+
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
+@pytest.mark.parametrize("dims", [(1,), (0, 2)], ids=str)
+def test_norm_in_every_schedule(schedule: str, dims: tuple[int, ...]) -> None:
+    a, g = data(3, 37, 150), data(3, 37, 150, seed=1)
+    x = _on(a)
+    out, (mean, var, rstd) = _run(row_kinds.norm(False, False), [x], dims, schedule, eps=1e-5)
+    close(out, _normed(a, dims), 2e-5)
+    close(mean, a.mean(dims))
+    close(var, a.var(dims))
+    seen = [v.reshape([1 if d in dims else n for d, n in enumerate(a.shape)]) for v in (mean, rstd)]
+    wide = [v.expand(a.shape) for v in seen]
+    slope, sums = _run(row_kinds.channel_back(False), [x, _on(g), *wide], dims, schedule)
+    close(slope, _norm_slope(a, g, dims), 5e-5)
+    close(sums[0], (g * _normed(a, dims)).sum(dims), 2e-4)
+    close(sums[1], g.sum(dims), 2e-4)
+
+
+def _targets(x: Any, t: np.ndarray) -> rowwise.Targets:
+    backend = get_backend(x.device)
+    status = backend.alloc(4 * 8 * 4 * backend.info.compute_units)
+    return rowwise.Targets(core.kernel_operand(_on(t)).buffer, 0, -100, status, 0)
+
+
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
+def test_cross_entropy_in_every_schedule(schedule: str) -> None:
+    a = data(5, 37, 19) * 4
+    x, t = _on(a), np.arange(5 * 19).reshape(5, 19) % 37
+    t[2, 3] = -100
+    _, (top, log_sum, loss, hit) = _run(row_kinds.NLL, [x], (1,), schedule, targets=_targets(x, t))
+    wide = a.astype(np.float64)
+    logs = wide - np.log(np.exp(wide).sum(1, keepdims=True))
+    counted = t >= 0
+    picked = np.take_along_axis(logs, np.maximum(t, 0)[:, None], 1)[:, 0]
+    close(loss, np.where(counted, -picked, 0))
+    close(hit, np.where(counted, t, -1))
+    factor = data(5, 19, seed=1)
+    numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, log_sum, hit, _on(factor))]
+    slope, _ = _run(row_kinds.NLL_BACK, [x, *numbers], (1,), schedule)
+    hot = np.arange(37)[:, None] == t[:, None]
+    close(slope, np.where(counted[:, None], (np.exp(logs) - hot) * factor[:, None], 0))
+
+
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "worth", lambda x, dims: False)
+    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+
+
+NORMS = {
+    "layer": (lambda x, w, b: F.layer_norm(x, w.shape, w, b), lambda n, c, s: ((n, c, s), (s,))),
+    "group": (lambda x, w, b: F.group_norm(x, 2, w, b), lambda n, c, s: ((n, 2 * c, s), (2 * c,))),
+    "batch": (
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+        lambda n, c, s: ((n + 1, c, s), (c,)),
+    ),
+    "rms": (lambda x, w, b: F.rms_norm(x, w.shape, w) + b, lambda n, c, s: ((n, c, s), (s,))),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_agree_with_the_plain_composition(name: str) -> None:
+    fn, shapes = NORMS[name]
+
+    def gradients(*arrays: np.ndarray) -> list:
+        x, w, b = (_on(a).requires_grad_() for a in arrays)
+        out = fn(x, w, b)
+        return [out, *ct.autograd.grad((out * out * w.sum()).sum(), [x, w, b])]
+
+    @few
+    @given(n=sizes, c=st.integers(2, 9), s=sizes)
+    def check(n: int, c: int, s: int) -> None:
+        whole, own = shapes(n, c, s)
+        arrays = [data(*whole) + 3, data(*own, seed=1), data(*own, seed=2)]
+        fast = gradients(*arrays)
+        with pytest.MonkeyPatch.context() as patch:
+            _plain(patch)
+            plain = gradients(*arrays)
+        for a, b in zip(fast, plain, strict=True):
+            scale = max(1.0, float(b.detach().abs().max().item()))
+            close(a / scale, b / scale, 1e-3)
+
+    check()
+
+
+@few
+@given(n=sizes, c=sizes, weighted=st.booleans(), reduction=st.sampled_from(["none", "sum", "mean"]))
+def test_cross_entropy_agrees_with_its_parts(
+    n: int, c: int, weighted: bool, reduction: str
+) -> None:
+    x = _on(data(n, c) * 5).requires_grad_()
+    t = np.random.default_rng(n).integers(0, c, n)
+    t[: n // 3] = -100
+    t[-1] = c - 1
+    weight = _on(data(c).__abs__() + 0.1) if weighted else None
+
+    def both(loss: Any) -> list:
+        return [loss, ct.autograd.grad((loss * 2).sum(), [x])[0]]
+
+    found = both(F.cross_entropy(x, _on(t), weight, reduction=reduction))
+    with pytest.MonkeyPatch.context() as patch:
+        _plain(patch)
+        plain = both(F.nll_loss(x.log_softmax(1), _on(t), weight, reduction=reduction))
+    for a, b in zip(found, plain, strict=True):
+        close(a, b, 1e-4)
+
+
+def test_cross_entropy_of_large_logits_is_exact() -> None:
+    x = ct.full((2, 10), 1e6, requires_grad=True)
+    loss = F.cross_entropy(x, ct.tensor([0, 3]))
+    loss.backward()
+    close(loss, np.log(10.0))
+    close(x.grad[:, 5], [0.05, 0.05])
+
+
+def test_a_hook_between_the_nodes_is_heard() -> None:
+    x = _on(data(4, 5)).requires_grad_()
+    t = ct.tensor([0, 1, 2, 3])
+    (plain,) = ct.autograd.grad(F.cross_entropy(x, t), [x])
+    loss = F.cross_entropy(x, t)
+    loss.grad_fn.next_functions[0][0].register_prehook(lambda gs: (gs[0] * 2,))
+    close(ct.autograd.grad(loss, [x])[0], 2 * plain)
+
+
+def _launches(step: Any) -> int:
+    step()
+    before = STATS.launches
+    step()
+    return STATS.launches - before
+
+
+def test_launch_counts() -> None:
+    x, t = _on(data(40, 50)).requires_grad_(), ct.tensor(list(range(40)))
+    w, b = ct.ones(50, requires_grad=True), ct.zeros(50, requires_grad=True)
+    c = _on(data(6, 4, 3, 3)).requires_grad_()
+    v = ct.ones(4, requires_grad=True)
+    g = _on(data(40, 50, seed=1))
+    for each in (x, t, w, b, c, v, g):
+        each.data_ptr()
+
+    def grads(out: Any, g: Any, *inputs: Any) -> None:
+        for found in ct.autograd.grad(out, inputs, g):
+            found.data_ptr()
+
+    assert _launches(lambda: F.cross_entropy(x, t).data_ptr()) == 2
+    assert _launches(lambda: grads(F.cross_entropy(x, t), None, x)) == 4
+    assert _launches(lambda: F.layer_norm(x, (50,), w, b).data_ptr()) == 1
+    assert _launches(lambda: grads(F.layer_norm(x, (50,), w, b), g, x, w, b)) == 3
+    one = ct.ones(6, 4, 3, 3)
+    one.data_ptr()
+    assert _launches(lambda: grads(F.batch_norm(c, None, None, v, v, True), one, c, v)) == 3
+    assert _launches(lambda: grads(F.rms_norm(x, (50,)), g, x)) == 2
+
+
+@pytest.mark.usefixtures("one_by_one")
+@pytest.mark.parametrize("name", ["rms", "group"])
+def test_second_derivatives(name: str) -> None:
+    fn, shapes = NORMS[name]
+    whole, own = shapes(2, 2, 3)
+    x, w, b = (_on(data(*s, dtype="float64")).requires_grad_() for s in (whole, own, own))
+    assert ct.autograd.gradcheck(fn, (x, w, b))
+    assert ct.autograd.gradgradcheck(fn, (x, w, b))
+
+
+def test_exponential_of_the_row_kernels() -> None:
+    a = np.concatenate([-np.linspace(0, 104, 4001), [-1e30]]).astype(np.float32)
+    found = _on(np.stack([np.zeros_like(a), a], 1)).softmax(1).numpy()[:, 1].astype(np.float64)
+    want = np.exp(a.astype(np.float64)) / (1 + np.exp(a.astype(np.float64)))
+    assert (np.abs(found - want) <= 2 * np.spacing(want.astype(np.float32))).all()

@@ -1,0 +1,47 @@
+"""The twin trainings need at most a fifth more memory than torch does, by what each allocator gave out."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from programs.test_twins import MODELS, losses
+from support import ct
+
+torch = pytest.importorskip("torch")
+
+
+def train(module: Any, case: Callable, steps: int) -> None:
+    training = losses(module, case, "float32")
+    for _ in range(steps):
+        next(training)
+
+
+def torchs_peak(case: Callable) -> int:
+    """Most bytes held at once: model, optimiser, saved tensors and what kernels take for themselves."""
+    train(torch, case, 1)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        train(torch, case, 3)
+    held = peak = 0
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
+
+
+def our_peak(case: Callable, dev: Any) -> int:
+    train(ct, case, 1)  # what a process keeps once and for all is made here
+    gc.collect()
+    ct.opencl.synchronize(dev)
+    before = ct.opencl.memory_allocated(dev)
+    ct.opencl.reset_peak_memory_stats(dev)
+    train(ct, case, 10)  # as many steps as running statistics may stay pending
+    return ct.opencl.max_memory_allocated(dev) - before
+
+
+@pytest.mark.parametrize("case", MODELS, ids=lambda c: c.__name__)
+def test_peak(case: Callable, dev: Any) -> None:
+    assert our_peak(case, dev) <= 1.2 * torchs_peak(case)
