@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 # Modules whose import says what to install; their docstrings are read where it is.
-collect_ignore = [] if find_spec("tensorboard") else ["cltensor/utils/tensorboard.py"]
+collect_ignore = [
+    f"cltensor/utils/{name}.py" for name in ("safetensors", "tensorboard") if not find_spec(name)
+]
 
 _own_cache: str | None = None
 if kept := os.environ.get("CLTENSOR_TEST_CACHE"):

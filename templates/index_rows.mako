@@ -1,6 +1,7 @@
 <%doc>
 Combines rows into rows that one index operand chooses: dst[index[i]] = dst[index[i]] op src[i]. CPU.
-`unit`: rows of src are dense, else each is one element. A work-item owns a range of dst's rows by a slice of its columns and walks all indices: nothing collides, contributions to an
+`unit`: rows of src are dense, else each is one element repeated.
+A work-item owns a range of dst's rows by a slice of its columns and walks all indices: nothing collides, contributions to an
 element arrive in index order, and how the work is divided changes no bit.
 </%doc>\
 <%namespace name="lane_memory" file="lanes.mako"/>\

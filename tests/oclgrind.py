@@ -43,8 +43,6 @@ TEMPLATES = {
     "median": "sort_select",
     "mode": "sort_pick",
     "searchsorted": "sort_search",
-    "gather along": "index_along",
-    "index_select": "index_take",
     "scatter_add": "index_write index_combine",
     "scatter mean": "index_divide",
     "index_add long": "index_keys index_runs",
@@ -103,14 +101,13 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         return grads(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options), *heads)
 
     def chain() -> Any:
-        from cltensor.ops import products
+        from cltensor.ops import dense
 
-        products.WAITS = 0  # tiny products wait for what follows them, too
+        dense.WAITS = 0  # tiny products wait for what follows them, too
         return F.linear(r(17, 9), r(35, 9), r(35)).relu() * r(17, 35), (r(5, 3) @ r(3, 2)).tanh()
 
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
     many = torch.arange(70) % 5
-    columns = torch.arange(57).reshape(3, 19) % 21
     return {
         "pointwise": lambda: (r(37) * 2 + r(37)).sigmoid() * r(37),
         "pointwise broadcast": lambda: r(5, 1) + r(1, 19) * r(5, 19).t().contiguous().t(),
@@ -145,8 +142,6 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "mode": lambda: (r(3, 35) * 4).round().mode(1),
         "searchsorted": lambda: torch.searchsorted(r(33), r(7)),
         "gather": lambda: r(4, 5).gather(0, index),
-        "gather along": lambda: grads(lambda x: x.gather(1, columns), r(3, 21)),
-        "index_select": lambda: grads(lambda x: x.index_select(0, many[:9]), r(5, 35)),
         "scatter_add": lambda: r(4, 5).scatter_add(0, index, r(3, 2)),
         "scatter mean": lambda: r(4, 5).scatter_reduce(0, index, r(3, 2), "mean"),
         "index_add long": lambda: r(5, 2).index_add(0, many, r(70, 2)),
@@ -237,10 +232,10 @@ def run(schedule: str, name: str) -> None:
     """Compute one family on the simulator; runs under Oclgrind."""
     import cltensor as torch
     from cltensor.codegen import gemm_cpu, source
-    from cltensor.ops import products
+    from cltensor.ops import dense
     from cltensor.runtime import device, get_backend
 
-    products.WAITS = gemm_cpu.DIRECT_A = gemm_cpu.DIRECT_B = 0  # as for large matrices
+    dense.WAITS = gemm_cpu.DIRECT_A = gemm_cpu.DIRECT_B = 0  # as for large matrices
     backend = get_backend(device("cpu"))
     if schedule == "gpu":
         backend.info = dataclasses.replace(backend.info, kind="gpu", lanes=1)

@@ -1,12 +1,11 @@
 """The dense-product family: matrix-matrix, matrix-vector and dot products of strided operands.
 
-Owns the public entries, the choice of schedule and blocking, and the matrix-matrix launches. A
-kernel's key is dtypes and how its operands are read (in place or packed), never a shape or a
-stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims arrive already equal
+Owns the public entries and the choice of schedule. A kernel's key is dtypes, how its operands are
+read (in place or packed) and the chain it ends with, never a shape or a stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims arrive already equal
 (stride 0 where broadcast).
 
-Schedules: "cpu" (templates/gemm_cpu.mako: a work-item is a thread), "gpu" (templates/gemm_gpu.mako:
-a work-item is a lane). Products with one row or one column go to gemv.py when the matrix has an
+Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm_gpu.mako, here: a
+work-item is a lane). Products with one row or one column go to gemv.py when the matrix has an
 adjacent dim.
 """
 

@@ -452,7 +452,6 @@ KINDS: dict[str, type[State]] = {
         ArgMax,
         ArgMin,
         Var,
-        Sums,
         NormSums,
         Ratio,
         LogSumExp,

@@ -26,7 +26,7 @@ from .expression import (
 )
 from .fusion import Fusion
 from .launch import scalar_args
-from .product import Factors, product
+from .product import Factors, pending_product
 from .schedule import (
     UNKNOWN_READS,
     flush,
@@ -54,7 +54,7 @@ __all__ = [
     "View",
     "flush",
     "force",
-    "product",
+    "pending_product",
     "realise",
     "register",
     "run_held",

@@ -34,7 +34,7 @@ class Factors(NamedTuple):
     storages: tuple[Storage, ...]
 
 
-def product(factors: Factors) -> Expr:
+def pending_product(factors: Factors) -> Expr:
     """Make the pending expression of a product."""
     a, b, bias = factors[:3]
     leaves = []

@@ -1,75 +1,22 @@
 """The products that have a kernel: matrix by matrix, by vector, dot products, and their forms that add to another tensor.
 
-Owns the way from tensors to `codegen.gemm` and the gradients. Knows nothing of broadcasting matmul, which is made of these.
+Owns their checks and gradients. Knows nothing of broadcasting matmul, which is made of these.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .. import dtypes, layouts, lazy
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
-from ..codegen import gemm
-from ..codegen.operand import Operand
 from ..dtypes import C_NAMES, dtype
-from ..runtime import device, get_backend
+from ..runtime import device
 from . import core
 from .core import Tensor, is_tensor
+from .dense import run
 from .row import public, with_inplace
 from .values import conj
-
-WAITS = 1 << 22  # multiply-adds of a product that is worth a kernel of its own for what follows it
-HELD = 1 << 24  # bytes of operands that a waiting product may keep alive, or four times its own
-
-# ------------------------------------------------------------------------------------------- the kernel
-
-
-def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: Any = 1) -> Tensor:
-    """Compute `alpha * (a @ b) + beta * bias` over equal batch dims, without history.
-
-    a is [..., M, K] and b is [..., K, N], of one dtype, strided in any way; the bias broadcasts to [..., M, N].
-    """
-    dt, dev = a.dtype, a.device
-    if bias is None or beta == 0:
-        bias, beta = None, 0
-    if dt.category < 2:
-        alpha, beta = int(alpha), int(beta)
-    elif alpha.__class__ is complex or beta.__class__ is complex:
-        return _complex_factors(run(a, b), bias, alpha, beta)
-    side = None
-    if bias is not None:
-        shape = (*a.shape[:-1], b.shape[-1])
-        side = core.kernel_operand(bias)
-        if bias.shape != shape:
-            strides = layouts.expand_strides(bias.shape, bias._strides, shape)
-            side = side._replace(shape=shape, strides=strides)
-    left, right = core.kernel_operand(a), core.kernel_operand(b)
-    if _waits(left, right):
-        storages = (
-            (a._storage, b._storage) if bias is None else (a._storage, b._storage, bias._storage)
-        )
-        factors = lazy.Factors(left, right, side, alpha, beta, storages)
-        return core.pending(lazy.product(factors), dev)
-    found = gemm.matmul(get_backend(dev), left, right, alpha=alpha, beta=beta, bias=side)
-    return core.result(found, dev)
-
-
-def _waits(a: Operand, b: Operand) -> bool:
-    """Whether a product is worth fusing with what follows it, and does not keep much memory alive by waiting."""
-    if len(a.shape) != 2 or a.dtype not in (dtypes.float32, dtypes.float64):
-        return False
-    (m, k), n = a.shape, b.shape[1]
-    if min(m, n, k) < 2 or m * n * k < WAITS:
-        return False
-    return (m * k + k * n) * a.dtype.itemsize <= max(4 * m * n * a.dtype.itemsize, HELD)
-
-
-def _complex_factors(product: Tensor, bias: Tensor | None, alpha: Any, beta: Any) -> Tensor:
-    with no_grad():
-        value = product * alpha
-        return value if bias is None else value + bias.detach() * beta
-
 
 # ------------------------------------------------------------------------------------------- checks
 

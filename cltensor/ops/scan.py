@@ -152,7 +152,7 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
         return g
     # Only differences of the two matter; far from zero, logarithms of shares would lose their digits beside them.
     top = x.detach().real.amax(dim, keepdim=True)
-    top = where(top.isfinite(), top, 0.0)
+    top = where(top.isfinite() & (top.abs() > 64), top, 0.0)  # near zero it would only round
     x, result = x - top, result - top
     if x.dtype.is_complex:
         shares = _complex_pairs if graph.needs_grad(g, x) else _complex_part

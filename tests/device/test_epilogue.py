@@ -15,7 +15,7 @@ from cltensor import config, dtypes
 from cltensor.codegen import epilogue, gemm, gemm_cpu
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.pointwise import Node, PointOp
-from cltensor.ops import products
+from cltensor.ops import dense
 from cltensor.runtime import STATS, get_backend
 
 F = torch.nn.functional
@@ -113,7 +113,7 @@ def inputs(dev: Any, monkeypatch: Any) -> dict[str, Any]:
         return torch.tensor(rng.standard_normal(shape, "f"), device=dev)
 
     (make(2, 3) @ make(3, 2)).numpy()  # asks the driver once what registers it has
-    monkeypatch.setattr(products, "WAITS", 0)  # any product is worth it
+    monkeypatch.setattr(dense, "WAITS", 0)  # any product is worth it
     return {"x": make(120, 90), "w": make(110, 90), "b": make(110), "r": make(120, 110), "c": make(120, 1)}  # fmt: skip
 
 
