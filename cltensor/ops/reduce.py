@@ -244,6 +244,7 @@ all = _truth("all", "min", "Whether every element is not zero, over `dim` (all b
 
 # ------------------------------------------------------------------------------------------- exponentials
 
+
 def _logsumexp_back(ctx: Any, g: Tensor) -> Tensor:
     x, result = ctx.self, ctx.result
     top = spread(result, x.shape, ctx.dim, ctx.keepdim)
