@@ -1,6 +1,8 @@
 """Timing: libraries take turns within one process, and what counts is the median of the pairs' ratios.
 
 A shared machine changes its speed from minute to minute: the ratios of one run mean something, its absolute times less.
+OpenMP's threads spin for milliseconds after their work is done, on the cores of whoever comes next: each turn begins with a
+pause that lets them sleep, and with a run that is not timed, which wakes the library's own.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 
 Run = Callable[[], Any]
 LEAST = 2e-3  # seconds: shorter runs are repeated within one measurement
+PAUSE = 10e-3  # seconds
 
 
 class Timed:
@@ -35,6 +38,9 @@ class Timed:
         self.inner = max(1, min(1000, int(LEAST / max(took, 1e-7))))
 
     def once(self) -> float:
+        """Let the other library's threads go to sleep, wake one's own, and measure."""
+        time.sleep(PAUSE)
+        self.first()
         begin = time.perf_counter()
         for _ in range(self.inner):
             kept = self.run()

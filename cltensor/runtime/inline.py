@@ -5,7 +5,7 @@ Note [Inline lane]. PoCL hands a launch to its worker threads and wakes the call
 on the same host memory in one context, so a launch that could not use a second thread anyway, while
 nothing is outstanding on the queue, goes to the basic one and is done when it returns. The machine
 code is the same: the twin's program is made from the binary of the first, under the twin's name.
-Two devices in one context are a rare use of PoCL: the lane is there for CLTENSOR_INLINE=1 only until it has run for longer.
+CLTENSOR_INLINE=0 turns the lane off.
 
 Owns the twin device, its queue and its kernels. Must not know when a launch qualifies: that is the
 backend's to say.

@@ -116,9 +116,9 @@ def _prepare_pocl() -> None:
 def _ask_for_twins() -> None:
     """Have the wheel's PoCL offer its single-threaded device too (Note [Inline lane]).
 
-    Only when asked by CLTENSOR_INLINE=1, and where it is the one PoCL around: the names of its devices changed with version 4.
+    Only where it is the one PoCL around: the names of its devices changed with version 4. CLTENSOR_INLINE=0 turns it off.
     """
-    if os.environ.get("CLTENSOR_INLINE") != "1":
+    if os.environ.get("CLTENSOR_INLINE") == "0":
         return
     if "POCL_DEVICES" in os.environ or "pyopencl" in sys.modules:
         return
