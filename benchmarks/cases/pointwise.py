@@ -26,6 +26,11 @@ def chain8(torch: Any, x: Any, y: Any) -> Any:
     return (torch.sigmoid(z) * y + x) * 0.5
 
 
+def chain5(torch: Any, x: Any, y: Any) -> Any:
+    z = x * y + 2
+    return torch.sigmoid(z * z - x)
+
+
 def _captured(n: int) -> Callable[[Kit], Run]:
     def make(kit: Kit) -> Run:
         a, b = kit.rand(n), kit.rand(n, seed=1)
@@ -70,6 +75,7 @@ def _strided(kit: Kit) -> Run:
 
 CASES = [
     Case("pointwise", "chain of 8, 16 Mi", _two(chain8, 16 * Mi), 12 * 16 * Mi, 16 * Mi * 12, bar=8, quick=True),
+    Case("pointwise", "chain of 5, 16", _two(chain5, 16), bar=0.125, quick=True),
     Case("pointwise", "chain of 8, 16", _two(chain8, 16), bar=0.25, quick=True),
     Case("pointwise", "chain of 8, 16, captured", _captured(16), bar=1.0, quick=True),
     Case("pointwise", "a + b, 16 Mi", _two(lambda t, a, b: a + b, 16 * Mi), 12 * 16 * Mi, bar=2, quick=True, others={"numpy": _numpy_add(16 * Mi)}),
