@@ -112,7 +112,7 @@ def inputs(dev: Any, monkeypatch: Any) -> dict[str, Any]:
     def make(*shape: int) -> Any:
         return torch.tensor(rng.standard_normal(shape, "f"), device=dev)
 
-    (make(2, 3) @ make(3, 2)).numpy()  # asks the driver once what registers it has
+    (make(2, 3) @ make(3, 2)).numpy(force=True)  # asks the driver once what registers it has
     monkeypatch.setattr(dense, "WAITS", 0)  # any product is worth it
     return {"x": make(120, 90), "w": make(110, 90), "b": make(110), "r": make(120, 110), "c": make(120, 1)}  # fmt: skip
 
@@ -158,28 +158,30 @@ def test_a_product_that_is_held_is_kept(inputs: dict[str, Any]) -> None:
     z = F.relu(y)
     torch.opencl.synchronize()
     before = STATS.launches
-    expected = np.maximum(y.numpy(), 0)
-    np.testing.assert_array_equal(z.numpy(), expected)
+    expected = np.maximum(y.numpy(force=True), 0)
+    np.testing.assert_array_equal(z.numpy(force=True), expected)
     assert STATS.launches == before
     # Asked for after the chain that used it has run, through an operand that was not held.
     t = F.linear(x, w) + 1
     u, v = t * 2, t.view(-1).exp()
     del t
-    u.numpy()
-    np.testing.assert_allclose(v.numpy(), np.exp(u.numpy().ravel() / 2), rtol=1e-5)
+    u.numpy(force=True)
+    np.testing.assert_allclose(
+        v.numpy(force=True), np.exp(u.numpy(force=True).ravel() / 2), rtol=1e-5
+    )
 
 
 def test_operands_may_change_while_a_product_waits(inputs: dict[str, Any]) -> None:
     x, w = inputs["x"].clone(), inputs["w"]
-    expected = x.numpy() @ w.numpy().T
+    expected = x.numpy(force=True) @ w.numpy(force=True).T
     y = x @ w.t()
     x.add_(1)
     x[3:5] = 7
-    np.testing.assert_allclose(y.numpy(), expected, atol=1e-4)
+    np.testing.assert_allclose(y.numpy(force=True), expected, atol=1e-4)
     x = inputs["x"].clone()
     y = F.relu(x @ w.t())
     x.zero_()
-    np.testing.assert_allclose(y.numpy(), np.maximum(expected, 0), atol=1e-4)
+    np.testing.assert_allclose(y.numpy(force=True), np.maximum(expected, 0), atol=1e-4)
     assert not x.any()
     square = torch.ones(12, 12, device=x.device)
     square.addmm_(square, square)  # its own operands
@@ -197,4 +199,6 @@ def test_the_gradient_of_a_transposed_weight_is_not_copied(inputs: dict[str, Any
     torch.opencl.synchronize()
     assert STATS.launches - before == 1
     assert w.grad.is_contiguous()
-    np.testing.assert_allclose(w.grad.numpy(), g.numpy().T @ x.numpy(), atol=1e-4)
+    np.testing.assert_allclose(
+        w.grad.numpy(force=True), g.numpy(force=True).T @ x.numpy(force=True), atol=1e-4
+    )

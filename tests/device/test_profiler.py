@@ -35,7 +35,9 @@ def work(x: Any) -> Any:
 
 
 def kernels(events: Any) -> list[Any]:
-    return [e for e in events if e.device_type is DeviceType.OPENCL]
+    """The launches; copies to and from a discrete device are events, too."""
+    on_device = [e for e in events if e.device_type is DeviceType.OPENCL]
+    return [e for e in on_device if not e.name.startswith("Memcpy")]
 
 
 def named(events: Any, name: str) -> Any:
@@ -67,7 +69,8 @@ def test_launches_and_ranges(x: Any) -> None:
     assert total.input_shapes == [[3, 4]]
     (kernel,) = total.kernels
     assert kernel.name.startswith("sum__mul_add_f32")
-    assert outer.device_time_total == total.self_device_time_total == kernel.duration
+    assert total.self_device_time_total == kernel.duration
+    assert outer.device_time_total >= kernel.duration  # with the copy of a discrete device
     assert 0 <= outer.self_cpu_time_total <= outer.cpu_time_total
     assert any(e.name.endswith(": SumBackward0") for e in prof.events())
     launch = next(e for e in seen if e.launched_by is total)
@@ -143,7 +146,7 @@ def test_only_launches(x: Any) -> None:
         work(x).item()
         prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
         work(x)
-    assert {e.name for e in prof.events() if not kernels([e])} == {
+    assert {e.name for e in prof.events() if e.device_type is DeviceType.CPU} == {
         "aten::mul",
         "aten::add",
         "aten::sum",
