@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 from . import opencl
@@ -77,22 +78,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     return (0, 0)
 
 
-def _forward(name: str) -> Any:
-    fn = getattr(opencl, name)
-
-    def call(device: Any = None) -> Any:
-        return (
-            fn(_name(device))
-            if is_available()
-            else (0 if name.startswith(("memory", "max")) and name != "memory_stats" else None)
-        )
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = fn.__doc__
-    return call
-
-
-for _fn in (
+GPU_COUNTERS = (
     "synchronize",
     "memory_allocated",
     "max_memory_allocated",
@@ -100,9 +86,28 @@ for _fn in (
     "max_memory_reserved",
     "reset_peak_memory_stats",
     "memory_stats",
-    "empty_cache",
-):
-    globals()[_fn] = _forward(_fn)
+)
+
+
+def forwarded(name: str, named: Callable[[Any], _device | None]) -> Any:
+    """Return a function of `cltensor.opencl` for the device that `named` makes of the argument.
+
+    Where that is None there is no GPU: bytes are then 0, and nothing else happens.
+    """
+    fn = getattr(opencl, name)
+    nothing = 0 if name in GPU_COUNTERS[1:5] else None
+
+    def call(device: Any = None) -> Any:
+        found = named(device)
+        return nothing if found is None else fn(found)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = fn.__doc__
+    return call
+
+
+for _fn in (*GPU_COUNTERS, "empty_cache"):
+    globals()[_fn] = forwarded(_fn, lambda device: _name(device) if is_available() else None)
 
 
 def is_initialized() -> bool:

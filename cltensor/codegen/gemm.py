@@ -14,8 +14,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import dtypes
 from ..layouts import collapse, contiguous_strides, numel
 from . import epilogue as epilogues
@@ -23,7 +21,6 @@ from . import gemm_cpu, gemv
 from .operand import Operand
 from .product import (
     LONG,
-    SCALARS,
     SIDES,
     Product,
     Side,
@@ -31,6 +28,7 @@ from .product import (
     accumulator,
     built,
     ceil_div,
+    ending_types,
     in_pieces,
     lane_step,
     side_args,
@@ -289,7 +287,7 @@ def _gpu_kernel(
         variables = access_variables(dt, out, 8)
         step = lane_step(backend, acc)
         source = render("gemm_gpu", fn=name, G=group, W=4, BK=step, finish=finish, **variables)
-        types = [*SIDES, np.int32, SCALARS[acc], SCALARS[acc], *[LONG] * 14]
+        types = [*SIDES, *ending_types(acc), *[LONG] * 14]
         return (
             name,
             source,

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from . import epilogue as epilogues
 from .product import (
     LONG,
-    SCALARS,
     SIDES,
     Product,
     access_variables,
     accumulator,
     built,
     ceil_div,
+    ending_types,
     in_pieces,
     side_args,
     spread_args,
@@ -100,7 +98,7 @@ def _kernel(
             finish=finish,
             **access_variables(dt, out, lanes),
         )
-        types = [*SIDES, np.int32, SCALARS[acc], SCALARS[acc], *[LONG] * 18]
+        types = [*SIDES, *ending_types(acc), *[LONG] * 18]
         return (
             name,
             source,

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .product import (
     LONG,
-    SCALARS,
+    SIDE,
     Product,
     access_variables,
     accumulator,
     built,
     ceil_div,
+    ending_args,
+    ending_types,
     in_pieces,
-    number,
     spread_args,
     tile,
     traffic,
@@ -58,25 +57,8 @@ def _kernel(backend: Backend, dt: dtype, out: dtype, body: str, rows: int, stage
             M_ROOM=M_ROOM,
             **access_variables(dt, out, lanes),
         )
-        scalar = SCALARS[acc]
-        types = [
-            None,
-            LONG,
-            LONG,
-            LONG,
-            None,
-            LONG,
-            LONG,
-            None,
-            LONG,
-            LONG,
-            None,
-            LONG,
-            LONG,
-            np.int32,
-            scalar,
-            scalar,
-        ]
+        matrix, vector = SIDE, SIDE[:3]
+        types = [*matrix, *vector, *vector, *vector, *ending_types(acc)]
         return name, source, [*types, *[LONG] * 14]
 
     return built(backend, ("gemv", dt, out, body, rows, stage), make)
@@ -121,24 +103,12 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
         backend, dt, out, "group" if not cpu else "rows" if along_k else "cols", rows, stage
     )
     block = ceil_div(ceil_div(p.m, tasks), step) * step
-    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
     args = (
-        a.buffer,
-        a.offset,
-        a.row,
-        a.col,
-        b.buffer,
-        b.offset,
-        b.row,
-        c.buffer,
-        c.offset,
-        c.row,
-        d.buffer,
-        d.offset,
-        d.row,
-        int(p.bias is not None),
-        number(acc, p.alpha),
-        number(acc, p.beta),
+        *p.a.args,
+        *p.b.args[:3],
+        *p.out.args[:3],
+        *(p.bias or p.out).args[:3],
+        *ending_args(p, acc),
         p.m,
         p.k,
         block,

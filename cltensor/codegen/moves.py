@@ -43,6 +43,20 @@ class Through(NamedTuple):
     step: int  # its stride in the indexed operand
 
 
+class Meeting(NamedTuple):
+    """A reduction of `src` into `dst`: positions along `c` may meet, those along `s` do not."""
+
+    action: str
+    dst: Operand
+    src: Operand
+    c: Dims
+    s: Dims
+    through: Sequence[Through]
+    wrap: bool
+    describe: Describe
+    factor: Operand | None
+
+
 # -- the two kernels ------------------------------------------------------------------------------
 
 
@@ -166,15 +180,14 @@ def combine(
         return Dims([space[d] for d in dims], [[s[d] for d in dims] for s in strides])
 
     c, s = part(colliding), part(safe)
+    meeting = Meeting(action, dst, src, c, s, through, wrap, describe, factor)
     operands = [dst, src, *(t.operand for t in through)]
     kind = index_type(backend, *operands)
     hoist = all(not any(t.strides[d] for d in safe if space[d] != 1) for t in through)
     if gpu and s.n < _SERIAL_LANES and c.n > 32:
-        _combine_sorted(
-            backend, action, dst, src, c, s, through, wrap, describe, factor, hoist, kind
-        )
+        _combine_sorted(backend, meeting, hoist, kind)
         return
-    if not gpu and rows.combine(backend, action, dst, src, c, s, through, wrap, describe, factor):
+    if not gpu and rows.combine(backend, meeting):
         return
     # The walk with the shorter steps in memory goes inside.
     near_c, near_s = _step(c), _step(s)
@@ -240,25 +253,13 @@ def _step(dims: Dims) -> int:
     )
 
 
-def _combine_sorted(
-    backend: Backend,
-    action: str,
-    dst: Operand,
-    src: Operand,
-    c: Dims,
-    s: Dims,
-    through: Sequence[Through],
-    wrap: bool,
-    describe: Describe,
-    factor: Operand | None,
-    hoist: bool,
-    kind: str,
-) -> None:
+def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool, kind: str) -> None:
     """Reduce by destination on a GPU schedule: sort the destinations, then one lane walks each
     run of equal ones.
     """
     from .sort import sort_flat  # sort.py uses this module
 
+    action, dst, src, c, s, through, wrap, describe, factor = meeting
     index = tuple(t.operand.dtype.cl for t in through)
     rows = 1 if hoist else s.n
     common: dict[str, Any] = {

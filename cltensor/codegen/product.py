@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .epilogue import Epilogue
 
 LONG = np.int64
-SIDES = [None, LONG, LONG, LONG] * 4  # argument types of `side_args`, before the factors
+SIDE = [None, LONG, LONG, LONG]  # argument types of `Side.args`
+SIDES = SIDE * 4
 _SIZES = {
     "char": 1,
     "uchar": 1,
@@ -195,6 +196,11 @@ class Side(NamedTuple):
     outer: int
     inner: int
 
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """What kernels take of a matrix: buffer, offset, row and column stride."""
+        return self.buffer, self.offset, self.row, self.col
+
     def transposed(self) -> Side:
         return self._replace(row=self.col, col=self.row)
 
@@ -252,28 +258,18 @@ def traffic(dt: dtype, out: dtype, p: Product) -> tuple[int, int]:
 
 def side_args(p: Product, acc: str) -> tuple[Any, ...]:
     """Return the operands and factors of a product, in the order kernels take them."""
-    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
-    return (
-        a.buffer,
-        a.offset,
-        a.row,
-        a.col,
-        b.buffer,
-        b.offset,
-        b.row,
-        b.col,
-        c.buffer,
-        c.offset,
-        c.row,
-        c.col,
-        d.buffer,
-        d.offset,
-        d.row,
-        d.col,
-        int(p.bias is not None),
-        number(acc, p.alpha),
-        number(acc, p.beta),
-    )
+    bias = p.bias or p.out
+    return *p.a.args, *p.b.args, *p.out.args, *bias.args, *ending_args(p, acc)
+
+
+def ending_args(p: Product, acc: str) -> tuple[Any, ...]:
+    """Return whether there is a bias, and the factors of the product and of the bias."""
+    return int(p.bias is not None), number(acc, p.alpha), number(acc, p.beta)
+
+
+def ending_types(acc: str) -> list[Any]:
+    """Return the argument types of `ending_args`."""
+    return [np.int32, SCALARS[acc], SCALARS[acc]]
 
 
 def spread_args(p: Product) -> tuple[Any, ...]:
@@ -318,23 +314,7 @@ def in_pieces(
 
     def make() -> tuple[str, str, list[Any]]:
         name = f"gemm_combine_{out_dt.code}"
-        scalar = SCALARS[acc]
-        types = [
-            None,
-            LONG,
-            None,
-            LONG,
-            LONG,
-            LONG,
-            None,
-            LONG,
-            LONG,
-            LONG,
-            np.int32,
-            scalar,
-            scalar,
-            *[LONG] * 8,
-        ]
+        types = [None, LONG, *SIDE, *SIDE, *ending_types(acc), *[LONG] * 8]
         return name, render("gemm_combine", fn=name, **access_variables(dt, out_dt, 8)), types
 
     c, d = p.out, p.bias or p.out
@@ -346,17 +326,9 @@ def in_pieces(
         (
             partial,
             pieces,
-            c.buffer,
-            c.offset,
-            c.row,
-            c.col,
-            d.buffer,
-            d.offset,
-            d.row,
-            d.col,
-            int(p.bias is not None),
-            number(acc, p.alpha),
-            number(acc, p.beta),
+            *c.args,
+            *d.args,
+            *ending_args(p, acc),
             p.m,
             p.n,
             span,

@@ -19,7 +19,7 @@ from .source import include
 
 if TYPE_CHECKING:
     from ..runtime import Backend
-    from .moves import Through
+    from .moves import Meeting, Through
 
 _LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading ahead
 SLICE = 512  # bytes of a row that are worth a work-item of their own
@@ -67,19 +67,9 @@ def take(
     return True
 
 
-def combine(
-    backend: Backend,
-    action: str,
-    dst: Operand,
-    src: Operand,
-    c: Dims,
-    s: Dims,
-    through: Sequence[Through],
-    wrap: bool,
-    describe: Describe,
-    factor: Operand | None,
-) -> bool:
-    """Reduce `src` into `dst`; positions along `c` may collide, those along `s` do not."""
+def combine(backend: Backend, meeting: Meeting) -> bool:
+    """Reduce rows of `src` into the rows of `dst` that one index chooses."""
+    action, dst, src, c, s, through, wrap, describe, factor = meeting
     dt, width = dst.dtype, s.n
     strides = [st[0] for st in c.strides]
     if len(through) != 1 or c.rank != 1 or s.rank != 1 or strides[0] or action == "move":

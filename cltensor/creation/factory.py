@@ -61,11 +61,7 @@ def finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: 
             out.resize_(t.shape)
         return core.deliver(t, out, function)
     if requires_grad:
-        if t.dtype.category < 2:
-            raise RuntimeError(
-                "Only Tensors of floating point and complex dtype can require gradients"
-            )
-        t._requires = True
+        core.ask_gradient(t)
     return t
 
 
@@ -97,14 +93,6 @@ def _publish(call: Any, make: Maker, *, out: bool = False) -> Maker:
     return call
 
 
-def _dtype_into(out: Tensor, dt: DType | None) -> DType:
-    if dt is not None and dt is not out.dtype:
-        raise RuntimeError(
-            f"dtype {dt.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})"
-        )
-    return out.dtype
-
-
 def _prototype(args: tuple, named: dict[str, Any]) -> Tensor:
     like = args[0] if args else named.get("input")
     if not isinstance(like, Tensor):
@@ -132,7 +120,7 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
         elif into and named:
             out = named.pop("out", None)
             if out is not None:
-                dt = _dtype_into(out, dt)
+                dt = core.dtype_into(out, dt)
         made = make(*args, dt=dt, dev=dev or place(None), **named)
         if out is not None:
             return finish(made, False, out, name)

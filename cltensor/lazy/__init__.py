@@ -17,10 +17,12 @@ from .expression import (
     INDEXED,
     MAX_RECOMPUTE,
     NON_DENSE,
+    UNKNOWN_READS,
     Expr,
     Leaf,
     Scalar,
     View,
+    buffers,
     too_big,
     view_dims,
 )
@@ -28,7 +30,6 @@ from .fusion import Fusion
 from .launch import scalar_args
 from .product import Factors, pending_product
 from .schedule import (
-    UNKNOWN_READS,
     flush,
     force,
     realise,
@@ -52,6 +53,7 @@ __all__ = [
     "Leaf",
     "Scalar",
     "View",
+    "buffers",
     "flush",
     "force",
     "pending_product",

@@ -11,12 +11,16 @@ from ..dtypes import dtype
 from ..runtime import Buffer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..storage import Storage
 
 MAX_NODES = 64
 MAX_LEAVES = 24
 MAX_HELD = 1 << 30
 MAX_RECOMPUTE = 4  # a broadcast expression of so many light nodes is recomputed per element
+
+UNKNOWN_READS = 1 << 40  # `reads` of a storage whose pending readers nobody counted
 
 NON_DENSE, INDEXED, RESHAPED, HEAVY, PRODUCTS = 1, 2, 4, 8, 16
 
@@ -107,29 +111,42 @@ class Expr:
         return storage if storage is not None and storage.value is self else None
 
 
-def too_big(expr: Expr) -> str | None:
-    """Name the bound an expression breaks, after counting exactly what it shares with itself."""
-    if not expr.out_of_bounds:
-        return None
+def nodes(expr: Expr) -> Iterator[Expr]:
+    """Yield each node of an expression once; what a computed one was made from is no longer part of it."""
     seen: set[int] = set()
-    buffers: dict[int, int] = {}
-    todo: list = [expr]
+    todo = [expr]
     while todo:
         e = todo.pop()
         if id(e) in seen:
             continue
         seen.add(id(e))
+        yield e
+        if e.value is None:
+            for a in e.args:
+                if a.__class__ is View:
+                    todo.append(a.expr)
+                elif a.__class__ is Expr:
+                    todo.append(a)
+
+
+def buffers(expr: Expr) -> Iterator[Buffer]:
+    """Yield the buffers an expression reads, one perhaps several times."""
+    for e in nodes(expr):
         if e.value is not None:
-            buffers[id(e.value)] = e.value.nbytes
+            yield e.value
             continue
         for a in e.args:
             if a.__class__ is Leaf:
-                buffers[id(a.buffer)] = a.buffer.nbytes
-            elif a.__class__ is View:
-                todo.append(a.expr)
-            elif a.__class__ is Expr:
-                todo.append(a)
-    expr.size, expr.leaves, expr.held = len(seen), len(buffers), sum(buffers.values())
+                yield a.buffer
+
+
+def too_big(expr: Expr) -> str | None:
+    """Name the bound an expression breaks, after counting exactly what it shares with itself."""
+    if not expr.out_of_bounds:
+        return None
+    held = {id(b): b.nbytes for b in buffers(expr)}
+    expr.size, expr.leaves = sum(1 for _ in nodes(expr)), len(held)
+    expr.held = sum(held.values())
     if expr.size > MAX_NODES:
         return "nodes"
     if expr.leaves > MAX_LEAVES:

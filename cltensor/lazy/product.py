@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..codegen import gemm
 from ..codegen.operand import Operand
 from ..codegen.pointwise import PointOp
-from .expression import HEAVY, PRODUCTS, Expr, Leaf, Scalar, View
+from .expression import HEAVY, PRODUCTS, UNKNOWN_READS, Expr, Leaf, Scalar, View
 
 if TYPE_CHECKING:
     from ..runtime import Buffer
     from ..storage import Storage
 
 PRODUCT = PointOp("product", "x")
-UNKNOWN_READS = 1 << 40
 
 
 class Factors(NamedTuple):

@@ -10,10 +10,10 @@ from ..dtypes import dtype
 from ..errors import debug_line
 from ..runtime import STATS, Backend, Buffer
 from .epilogue import run_fused
-from .expression import MAX_LEAVES, MAX_NODES, PRODUCTS, Expr, Leaf, View
+from .expression import MAX_LEAVES, MAX_NODES, PRODUCTS, UNKNOWN_READS, Expr, View, buffers
 from .fusion import Fusion, argument_bytes
 from .launch import launch
-from .product import PRODUCT, UNKNOWN_READS, first_product, forget, run
+from .product import PRODUCT, first_product, forget, run
 
 if TYPE_CHECKING:
     from ..storage import Storage
@@ -218,32 +218,14 @@ def run_readers(storage: Storage) -> None:
     buffer = storage.value
     for cell in list(storage.backend.pending):
         reader = cell()
-        if reader is not None and reader.value.__class__ is Expr and _reads(reader.value, buffer):
+        if (
+            reader is not None
+            and reader.value.__class__ is Expr
+            and any(b is buffer for b in buffers(reader.value))
+        ):
             split("in-place")
             realise(reader)
     storage.reads = 0
-
-
-def _reads(expr: Expr, buffer: Buffer) -> bool:
-    todo, seen = [expr], set()
-    while todo:
-        e = todo.pop()
-        if id(e) in seen:
-            continue
-        seen.add(id(e))
-        if e.value is not None:
-            if e.value is buffer:
-                return True
-            continue
-        for a in e.args:
-            if a.__class__ is Leaf:
-                if a.buffer is buffer:
-                    return True
-            elif a.__class__ is View:
-                todo.append(a.expr)
-            elif a.__class__ is Expr:
-                todo.append(a)
-    return False
 
 
 def register(backend: Backend, storage: Storage, expr: Expr) -> None:

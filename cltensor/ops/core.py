@@ -146,19 +146,7 @@ def pending(
 
 
 def _sees_numpy(expr: Expr) -> bool:
-    for a in expr.args:
-        if a.__class__ is Leaf:
-            if a.buffer.exported:
-                return True
-        elif a.__class__ is Expr:
-            if a.value is not None:
-                if a.value.exported:
-                    return True
-            elif _sees_numpy(a):
-                return True
-        elif a.__class__ is View and _sees_numpy(a.expr):
-            return True
-    return False
+    return any(b.exported for b in lazy.buffers(expr))
 
 
 def compute(
@@ -298,9 +286,12 @@ def write(t: Tensor, expr: Any) -> None:
 
 def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
     """Whether the expression reads the buffer elsewhere than where it will write."""
-    todo = [(expr, False)]
+    todo, seen = [(expr, False)], set()
     while todo:
         e, moved = todo.pop()
+        if (id(e), moved) in seen:
+            continue
+        seen.add((id(e), moved))
         if e.value is not None:
             if e.value is buffer:
                 return True
@@ -413,6 +404,22 @@ def deliver(
     check_overlap(out, inputs, apart=apart)
     overwrite(out, value, fresh=True)
     return out
+
+
+def dtype_into(out: Tensor, dt: dtype | None) -> dtype:
+    """Return the dtype of a maker's `out=` tensor; RuntimeError when `dtype=` asks for another."""
+    if dt is not None and dt is not out.dtype:
+        raise RuntimeError(
+            f"dtype {dt.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})"
+        )
+    return out.dtype
+
+
+def ask_gradient(t: Tensor) -> None:
+    """Let a new tensor require its gradient; RuntimeError for integers and bools."""
+    if t.dtype.category < 2:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    t._requires = True
 
 
 def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False) -> None:

@@ -245,21 +245,13 @@ def parse_size(function: str, args: tuple, size: Any) -> Size:
 
 def hand_over(t: Tensor, out: Tensor | None, dt: Any, requires_grad: bool) -> Tensor:
     if out is not None:
-        if dt is not None and dt is not out.dtype:
-            raise RuntimeError(
-                f"dtype {dt.scalar_name} does not match dtype of out parameter "
-                f"({out.dtype.scalar_name})"
-            )
+        core.dtype_into(out, dt)
         if out.shape != t.shape:
             out.resize_(t.shape)
         core.overwrite(out, t, fresh=True)
         return out
     if requires_grad:
-        if t.dtype.category < 2:
-            raise RuntimeError(
-                "Only Tensors of floating point and complex dtype can require gradients"
-            )
-        t._requires = True
+        core.ask_gradient(t)
     return t
 
 

@@ -135,6 +135,17 @@ def test_long_chains_are_split_and_counted():
     np.testing.assert_allclose(np.array(y.tolist(), np.float32), want, rtol=1e-6)
 
 
+def test_an_expression_that_shares_with_itself_is_walked_once_per_node():
+    x = leaf(8)
+    part = leaf(8)
+    y = x * 2
+    for _ in range(45):  # 2**45 paths
+        y = y + y
+    part[:4].copy_(y[:4])
+    want = np.array(x.tolist()[:4]) * 2.0**46
+    np.testing.assert_array_equal(part.tolist()[:4], want)
+
+
 def test_many_operands_are_split():
     xs = [leaf(5) for _ in range(100)]
     total = xs[0]
