@@ -48,7 +48,7 @@ class Tensor(AutogradMixin, Methods):
     dtype: dtype
     device: device
     _storage: Storage
-    _lazy_strides: tuple[int, ...] | None
+    _lazy_strides: tuple[int, ...] | None = None
     _offset: int
     _contig: bool | None = None
     __array_priority__ = 1000
@@ -79,7 +79,6 @@ class Tensor(AutogradMixin, Methods):
         t.device = dev
         if strides is None:
             t._contig = True
-            t._lazy_strides = None
         else:
             t._lazy_strides = strides
         t._offset = offset

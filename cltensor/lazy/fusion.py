@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 from .. import layouts
 from ..codegen.pointwise import Node
 from ..dtypes import dtype
-from .expression import Expr, Leaf, Scalar, View
+from .expression import MAX_NODES, Expr, Leaf, Scalar, View
 from .product import PRODUCT, run
 
 if TYPE_CHECKING:
     from ..storage import Storage
+
+
+# References as programs have them, made once: a kernel's key is hashed and compared at each launch.
+_MOST = 64 * MAX_NODES
+_LEAF_REFS = [("a", i) for i in range(_MOST)]
+_SCALAR_REFS = [("k", i) for i in range(_MOST)]
+_NODE_REFS = [("t", i) for i in range(_MOST)]
+_new: Any = tuple.__new__  # makes a named tuple in half the time
 
 
 class Fusion:
@@ -35,49 +43,52 @@ class Fusion:
 
     def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:
         """Add an expression, seen through `dims`; returns its reference."""
-        key = (id(expr), dims)
-        ref = self.refs.get(key)
+        refs = self.refs
+        key = id(expr) if dims is None else (id(expr), dims)
+        ref = refs.get(key)
         if ref is not None:
             return ref
-        if expr.op is PRODUCT and expr.value is None:
+        if expr.value is not None or expr.op is PRODUCT:
+            ref = refs[key] = self._memory(expr, dims)
+            return ref
+        args = []
+        for a in expr.args:
+            kind = a.__class__
+            if kind is Expr:
+                args.append((dims is None and refs.get(id(a))) or self.visit(a, dims))
+            elif kind is Leaf:
+                args.append(self.leaf(a, dims, expr.shape))
+            elif kind is Scalar:
+                args.append(_SCALAR_REFS[len(self.scalars)])
+                self.scalars.append(a.value)
+                self.scalar_types.append(expr.compute)
+            elif a.dims is None:
+                args.append(self.visit(a.expr, None))
+            elif dims is None:
+                args.append(self.visit(a.expr, a.dims))
+            else:
+                args.append(self.visit(a.expr, tuple(a.dims[d] if d >= 0 else -1 for d in dims)))
+        ref = refs[key] = _NODE_REFS[len(self.nodes)]
+        self.exprs.append(expr)
+        self.nodes.append(_new(Node, (expr.op, expr.compute, expr.dtype, tuple(args))))
+        if dims is None and self.keep_live and expr.cell is not None:
+            storage = expr.live()
+            if storage is not None:
+                self.outputs.append((ref, expr, storage))
+        return ref
+
+    def _memory(self, expr: Expr, dims: tuple[int, ...] | None) -> tuple[str, int]:
+        """Add what lies in memory by now, or at the latest when the kernel runs."""
+        if expr.value is None:
             if expr is self.product and dims is None:
                 return self._product(expr)
             run(expr)
-        if expr.value is not None:
-            ref = self.leaf(Leaf(expr.value, expr.dtype, None, 0), dims, expr.shape)
-        else:
-            args = []
-            for a in expr.args:
-                kind = a.__class__
-                if kind is Expr:
-                    args.append(self.visit(a, dims))
-                elif kind is Leaf:
-                    args.append(self.leaf(a, dims, expr.shape))
-                elif kind is Scalar:
-                    args.append(("k", len(self.scalars)))
-                    self.scalars.append(a.value)
-                    self.scalar_types.append(expr.compute)
-                elif a.dims is None:
-                    args.append(self.visit(a.expr, None))
-                elif dims is None:
-                    args.append(self.visit(a.expr, a.dims))
-                else:
-                    args.append(
-                        self.visit(a.expr, tuple(a.dims[d] if d >= 0 else -1 for d in dims))
-                    )
-            ref = ("t", len(self.nodes))
-            self.exprs.append(expr)
-            self.nodes.append(Node(expr.op, expr.compute, expr.dtype, tuple(args)))
-            if dims is None and self.keep_live:
-                storage = expr.live()
-                if storage is not None:
-                    self.outputs.append((ref, expr, storage))
-        self.refs[key] = ref
-        return ref
+        assert expr.value is not None
+        return self.leaf(Leaf(expr.value, expr.dtype, None, 0), dims, expr.shape)
 
     def _product(self, expr: Expr) -> tuple[str, int]:
         """Add the product that the chain starts from, as an operand without memory."""
-        ref = self.refs[id(expr), None] = ("a", len(self.leaves))
+        ref = _LEAF_REFS[len(self.leaves)]
         self.product_leaf = Leaf(expr.args[0].buffer, expr.dtype, None, 0)
         self.leaves.append(self.product_leaf)
         storage = expr.live()
@@ -106,7 +117,7 @@ class Fusion:
         key = (id(leaf.buffer), leaf.strides, leaf.offset, leaf.dtype)
         ref = self.refs.get(key)
         if ref is None:
-            ref = self.refs[key] = ("a", len(self.leaves))
+            ref = self.refs[key] = _LEAF_REFS[len(self.leaves)]
             self.leaves.append(leaf)
         return ref
 
@@ -184,14 +195,14 @@ def classify(
     return rank, tuple(sizes), tuple(leaf_classes), tuple(out_classes)
 
 
-def argument_bytes(fusion: Fusion, outputs: int) -> int:
+def argument_bytes(fusion: Fusion) -> int:
     """An upper bound on what the kernel's arguments take."""
     rank = max(1, len(fusion.shape))
     strided = sum(leaf.strides is not None for leaf in fusion.leaves)
     return (
         16
         + 8 * rank
-        + 16 * (len(fusion.leaves) + outputs)
+        + 16 * (len(fusion.leaves) + len(fusion.outputs))
         + 8 * rank * strided
         + 16 * len(fusion.scalars)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 from .. import layouts
@@ -47,7 +48,7 @@ _kernels: dict[tuple, tuple] = {}
 
 def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: int) -> None:
     """Launch a program over n elements; builds its kernel when this is the first of its pattern."""
-    key = (backend.device, program)
+    key = (backend, program)
     entry = _kernels.get(key)
     if entry is None:
         info = backend.info
@@ -114,9 +115,9 @@ def launch(
     outputs: list[tuple[tuple[str, int], dtype, Buffer, tuple[int, ...] | None, int]],
 ) -> None:
     """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
-    shape = fusion.shape
-    leaves = fusion.leaves
-    if layouts.numel(shape) >= TURN and any(runs_across(leaf, shape) for leaf in leaves):
+    shape, leaves = fusion.shape, fusion.leaves
+    n = layouts.numel(shape)
+    if n >= TURN and any(runs_across(leaf, shape) for leaf in leaves):
         if _is_copy(fusion, outputs):
             _, dt, buffer, strides, offset = outputs[0]
             dense = layouts.contiguous_strides(shape) if strides is None else strides
@@ -127,32 +128,26 @@ def launch(
         leaves = [
             _turned(backend, leaf, shape) if runs_across(leaf, shape) else leaf for leaf in leaves
         ]
-    layouts_in = [leaf.strides for leaf in leaves]
-    layouts_out = [o[3] for o in outputs]
+    layouts_in = tuple([leaf.strides for leaf in leaves])
+    layouts_out = tuple([o[3] for o in outputs])
     if any(layouts_in) or any(layouts_out):
-        rank, sizes, leaf_classes, out_classes = classify(
-            shape, tuple(layouts_in), tuple(layouts_out)
-        )
+        rank, sizes, leaf_classes, out_classes = classify(shape, layouts_in, layouts_out)
     else:
-        rank, sizes = 0, ()
-        leaf_classes, out_classes = (_DENSE,) * len(leaves), (_DENSE,) * len(outputs)
-    n = layouts.numel(shape)
+        rank, sizes, leaf_classes, out_classes = 0, (), repeat(_DENSE), repeat(_DENSE)
     args: list = list(sizes)
     operands, results = [], []
     nbytes = 0
-    for leaf, (kind, strides) in zip(leaves, leaf_classes, strict=True):
-        operands.append((leaf.dtype, kind))
-        args.append(leaf.buffer)
-        args.append(leaf.offset)
-        args += strides
-        nbytes += min(leaf.buffer.nbytes, n * leaf.dtype.itemsize)
+    for leaf, (kind, strides) in zip(leaves, leaf_classes, strict=False):
+        dt, buffer = leaf.dtype, leaf.buffer
+        operands.append((dt, kind))
+        args += (buffer, leaf.offset, *strides)
+        size = n * dt.itemsize
+        nbytes += size if size < buffer.nbytes else buffer.nbytes
     if fusion.scalars:
         args += scalar_args(fusion.scalars, fusion.scalar_types)
-    for (ref, dt, buffer, _, offset), (kind, strides) in zip(outputs, out_classes, strict=True):
+    for (ref, dt, buffer, _, offset), (kind, strides) in zip(outputs, out_classes, strict=False):
         results.append((ref, dt, kind))
-        args.append(buffer)
-        args.append(offset)
-        args += strides
+        args += (buffer, offset, *strides)
         nbytes += n * dt.itemsize
     program = Program(
         tuple(operands), tuple(fusion.scalar_types), tuple(fusion.nodes), tuple(results), rank

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..storage import Storage
 
 MAX_PENDING = 256
+MOST_BYTES = 100  # of arguments that a node or operand can bring, with its strides and numbers
 SIBLINGS = 32  # how many of the latest pending results are considered for the same kernel
 
 
@@ -45,7 +46,7 @@ def realise(storage: Storage) -> None:
             run(fusion.product)
             fusion = _collect(backend, expr)
         limit = backend.info.arg_bytes
-        if argument_bytes(fusion, len(fusion.outputs)) > limit:
+        if len(fusion.refs) * MOST_BYTES > limit and argument_bytes(fusion) > limit:
             _realise_in_parts(storage, expr)
             return
         _run_outputs(backend, fusion)
@@ -122,7 +123,7 @@ def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
     pending = backend.pending
     if len(pending) < 2:
         return
-    inside = {key[0] for key in fusion.refs}
+    inside = {id(e) for e in fusion.exprs}
     for cell in pending[-SIBLINGS:]:
         storage = cell()
         if storage is None:
@@ -142,7 +143,7 @@ def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
             continue
         if _touches(other, inside):
             fusion.visit(other)
-            inside = {key[0] for key in fusion.refs}
+            inside = {id(e) for e in fusion.exprs}
 
 
 def _touches(expr: Expr, inside: set[int]) -> bool:

@@ -58,12 +58,6 @@ def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
     """Read a tensor, expanded to the iteration's shape, without running anything if that can be helped."""
     storage = x._storage
     value = storage.value
-    if x._contig and x.shape == shape:  # the common case, in few steps
-        if value.__class__ is not Expr:
-            storage.reads += 1
-            return Leaf(value, x.dtype, None, x._offset)
-        if value.shape == shape and value.dtype is x.dtype and not x._offset:
-            return value
     if value.__class__ is Expr:
         found = _pending_operand(x, value, shape)
         if found is not None:
@@ -120,7 +114,23 @@ def expression(
     op: PointOp, compute: dtype, out: dtype, args: Sequence[Any], shape: tuple[int, ...]
 ) -> Expr:
     """Build the expression of one op; operands that would make it too big are run first."""
-    operands = tuple([Scalar(a) if a.__class__ in NUMBERS else operand(a, shape) for a in args])
+    found: list[Any] = []
+    for a in args:
+        if a.__class__ in NUMBERS:
+            found.append(Scalar(a))
+            continue
+        storage = a._storage
+        value = storage.value
+        if not a._contig or a.shape != shape or a._offset:
+            found.append(operand(a, shape))
+        elif value.__class__ is not Expr:
+            storage.reads += 1
+            found.append(Leaf(value, a.dtype, None, 0))
+        elif value.dtype is a.dtype and value.shape == shape:
+            found.append(value)
+        else:
+            found.append(operand(a, shape))
+    operands = tuple(found)
     expr = Expr(op, compute, out, shape, operands)
     if expr.out_of_bounds and (reason := lazy.too_big(expr)) is not None:
         lazy.split(reason)
@@ -162,7 +172,10 @@ def compute(
     for a in args:
         if a.__class__ not in NUMBERS:
             backend = a._storage.backend
-            if a._contig or a.is_contiguous() or a.shape != shape:
+            if a._contig:  # most calls end here
+                expr = expression(op, compute_dtype, out, args, shape)
+                return pending(expr, dev, shape, backend)
+            if a.is_contiguous() or a.shape != shape:
                 strides = None
                 break
             if strides is None:

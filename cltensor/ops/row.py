@@ -15,6 +15,7 @@ import numpy as np
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
+from ..autograd.mode import GRAD
 from ..codegen.pointwise import PointOp
 from . import core
 from .core import NUMBERS, Tensor
@@ -130,7 +131,7 @@ class Row:
         except MixedDevicesError:
             xs = core.on_one_device(xs)
             out = self.forward(xs)
-        if self.grads and graph.needs_grad(*xs):
+        if self.grads and GRAD.enabled and graph.needs_grad(*xs):
             self._record(xs, out)
         return out
 
@@ -159,6 +160,18 @@ class Row:
         return core.compute(op, dt, out, xs, shape, dev)
 
     def _unify(self, xs: Sequence[Any]) -> tuple:
+        if len(xs) == 2 and not self.masks:  # most calls: two alike, or a tensor and a number
+            first, second = xs
+            kind = second.__class__
+            if first.__class__ in NUMBERS:
+                pass
+            elif kind not in NUMBERS:
+                dt = first.dtype
+                shape = first.shape
+                if second.dtype is dt and second.shape == shape and second.device is first.device:
+                    return shape, dt, first.device
+            elif kind is not complex and first.dtype.category > (kind is float):
+                return first.shape, first.dtype, first.device
         shape = dt = dev = None
         simple = True
         for i, x in enumerate(xs):
