@@ -34,9 +34,7 @@ _FLOAT_BUILTINS = {
         "ceil",
         "copysign",
         "cosh",
-        "erf",
         "erfc",
-        "exp",
         "exp2",
         "expm1",
         "fabs",
@@ -89,6 +87,8 @@ library(
 )
 library("trig", "sin cos tan", vector=True)
 library("tanh", "tanh", vector=True)
+library("exp", "exp", vector=True)
+library("exp exp_erf", "erf", vector=True)
 library("lgamma", "lgamma", vector=True)
 library("gamma", "digamma trigamma polygamma zeta")
 library("igamma", "igamma igammac")

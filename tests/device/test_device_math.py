@@ -69,6 +69,8 @@ WHOLE_LINE: dict[str, tuple[Callable, np.ndarray, float, bool]] = {
         False,
     ),
     "tanh": (np.tanh, BOTH, 4, False),
+    "exp": (np.exp, np.concatenate([spread(-86, 88), powers(-6, 1), -powers(-6, 1)]), 2, False),
+    "erf": (sp.erf, BOTH, 2, False),
     "erfinv": (sp.erfinv, np.concatenate([spread(-1, 1), 1 - powers(-6, -1)]), 6, False),
     "ndtri": (sp.ndtri, np.concatenate([spread(0, 1), powers(-30, -1)]), 8, False),
     "erfcx": (sp.erfcx, np.concatenate([spread(-8, 8), powers(-6, 3)]), 24, False),
@@ -143,6 +145,8 @@ def test_incomplete_gamma_of_large_arguments_is_uniform() -> None:
 
 INF, NAN = np.inf, np.nan
 POINTS = [
+    ("exp", [0, 88.8, INF, -INF, -110, NAN], [1, INF, INF, 0, 0, NAN]),
+    ("erf", [0, 5, INF, -INF, NAN], [0, 1, 1, -1, NAN]),
     ("lgamma", [0, -1, INF, NAN], [INF, INF, INF, NAN]),
     ("digamma", [0.0, -0.0, -1, -3, INF, -INF, NAN], [-INF, INF, NAN, NAN, INF, NAN, NAN]),
     ("erfinv", [-1, 1, 0, 1.5, NAN], [-INF, INF, 0, NAN, NAN]),
