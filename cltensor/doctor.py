@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import format_bytes
-from .runtime import loader
+from .runtime import loader, pocl
+from .runtime.folders import cache_dir, writable
 
 _TIMEOUT = 120
 _VENDORS = {
@@ -65,8 +66,8 @@ def _report_cache() -> None:
     from .runtime.program import disk_usage
 
     count, size = disk_usage()
-    folder = loader.cache_dir()
-    state = "" if loader.writable(folder) else "  NOT WRITABLE"
+    folder = cache_dir()
+    state = "" if writable(folder) else "  NOT WRITABLE"
     print(f"  {'kernel cache':26} {folder}: {count} kernels, {format_bytes(size)}{state}")
 
 
@@ -154,10 +155,9 @@ def _missing(found: dict[str, Any] | None) -> list[str]:
             )
         else:
             fixes.append(f"this machine's {vendor[0]} GPU has no OpenCL driver: {vendor[1]}")
-    if not loader.writable(loader.cache_dir()):
+    if not writable(cache_dir()):
         fixes.append(
-            f"{loader.cache_dir()} is not writable, so every process compiles anew: set "
-            "CLTENSOR_CACHE_DIR"
+            f"{cache_dir()} is not writable, so every process compiles anew: set CLTENSOR_CACHE_DIR"
         )
     return fixes
 
@@ -217,7 +217,7 @@ def _list() -> dict[str, Any]:
     for name in names:
         record = device_info(name)
         info = asdict(record) | {"tuned": dict(tuning.load(record))}
-        info["missing_linker"] = loader.linker_error() if lacks_linker(_resolve(name)[1]) else None
+        info["missing_linker"] = pocl.linker_error() if lacks_linker(_resolve(name)[1]) else None
         devices[str(name)] = info
     counts = []
     for item in platforms:

@@ -17,7 +17,7 @@ import numpy as np
 
 from cltensor.errors import OutOfMemoryError, debug_line
 
-from . import loader, observe, tuning
+from . import loader, observe, pocl, tuning
 from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platforms
 from .inline import WORTH, InlineLane
 from .memory import Block, Buffer, Pool
@@ -42,7 +42,7 @@ class Backend:
 
     def __init__(self, dev: device, cl_device: Any, shared: bool) -> None:
         if lacks_linker(cl_device):
-            raise RuntimeError(loader.linker_error())
+            raise RuntimeError(pocl.linker_error())
         cl = self.module = loader.load()
         self.device = dev
         self.cl_device = cl_device

@@ -12,7 +12,7 @@ from typing import Any
 
 from cltensor.config import CONFIG
 
-from . import loader
+from . import loader, pocl
 
 _TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
@@ -240,6 +240,8 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
     rounded = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
     if dev.single_fp_config & rounded:
         options = ("-cl-fp32-correctly-rounded-divide-sqrt",)
+    if is_pocl(dev):
+        options += pocl.build_options()
     platform = clean(dev.platform.name)
     return DeviceInfo(
         kind=kind,
@@ -316,7 +318,7 @@ def _enumerate(cl: Any) -> Platforms:
             devices = platform.get_devices()
         except cl.Error:  # a platform without devices
             continue
-        if loader.asked_for_twins():
+        if pocl.asked_for_twins():
             devices = _without_twins(devices, twins)
         for position, dev in enumerate(devices):
             rank = {"gpu": 0, "accelerator": 1, "cpu": 2}[_kind(cl, dev)]
@@ -355,7 +357,7 @@ def is_pocl(dev: Any) -> bool:
 
 def lacks_linker(dev: Any) -> bool:
     """Say whether launching on `dev` would abort the process for want of `ld`."""
-    return is_pocl(dev) and version(dev.platform.version) < (4, 0) and bool(loader.linker_error())
+    return is_pocl(dev) and version(dev.platform.version) < (4, 0) and bool(pocl.linker_error())
 
 
 def _choose_cpu(cpus: list[Any]) -> Any:

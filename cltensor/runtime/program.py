@@ -23,7 +23,7 @@ import numpy as np
 from cltensor.config import CONFIG
 from cltensor.errors import BuildError, debug_line, number_lines
 
-from . import loader
+from .folders import cache_dir, writable
 from .stats import STATS
 
 if TYPE_CHECKING:
@@ -282,8 +282,8 @@ class ProgramCache:
 def _build_error(name: str, source: str, options: tuple[str, ...], log: str) -> BuildError:
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]
     file = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)[:60]}-{digest}.cl"
-    folder = loader.cache_dir() / "failed"
-    if not loader.writable(folder):
+    folder = cache_dir() / "failed"
+    if not writable(folder):
         folder = Path(tempfile.gettempdir())
     path = folder / file
     try:
@@ -305,7 +305,7 @@ _disk_trouble = False
 
 def disk_folder() -> Path:
     """Return the folder of the compiled kernels."""
-    return loader.cache_dir() / "kernels"
+    return cache_dir() / "kernels"
 
 
 def _entry(key: str) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cltensor.errors import BuildError, OutOfMemoryError
-from cltensor.runtime import STATS, Backend, device, device_list, get_backend
+from cltensor.runtime import STATS, Backend, device, device_list, get_backend, pocl
 from cltensor.runtime.memory import block_size
 
 SCALE = """
@@ -338,3 +338,12 @@ def test_snapshot() -> None:
     assert "host_ops" in repr(change)
     del STATS.splits["a reason"]
     STATS.host_ops -= 1
+
+
+def test_programs_of_others_see_every_builtin(backend: Backend) -> None:
+    cl = backend.module
+    source = "__kernel void f(__global int *a) { a[0] = convert_int_sat_rtp(cospi((float)a[0])); }"
+    cl._cl._Program(backend.context, source).build(b"", [backend.cl_device])
+    if pocl.BUILTINS in backend.info.build_options:
+        with pytest.raises(BuildError):
+            backend.kernel("f", source, [None])

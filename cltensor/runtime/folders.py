@@ -1,0 +1,32 @@
+"""Where compiled kernels and drivers' files are kept."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from pathlib import Path
+
+from cltensor.config import CONFIG
+
+
+@functools.cache
+def cache_dir() -> Path:
+    """Return the folder for compiled kernels: CLTENSOR_CACHE_DIR, else the user's cache folder."""
+    if CONFIG.cache_dir is not None:
+        return CONFIG.cache_dir
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("cltensor"))
+
+
+def writable(folder: Path) -> bool:
+    """Make `folder` and say whether files can be created in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder)
+        os.close(handle)
+        os.unlink(name)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,265 @@
+"""What we arrange for PoCL, the OpenCL driver for the CPU that pip installs, before it is loaded.
+
+Owns its variables, its folder of compiled files, and the folder of links through which it finds its own files, two
+of them changed (Note [Links]). Must not import pyopencl.
+
+Note [Links]. PoCL 3.0 finds its files beside the path it was loaded from. Loading it first through a link in a folder
+of links lets us put others in the place of some; pyopencl's loader then gets the same handle.
+
+- The builtin library for AVX-512, on AMD Zen 4: PoCL's LLVM 14 takes Zen 4 for Zen 3 and generates AVX2 code, while
+  PoCL sees AVX-512 and links those builtins to it: `exp(float16)` then crashes the compiler. They get the AVX2 ones.
+- The header of builtins: clang reads 14,000 declarations for every kernel, in 0.1 s, of which our sources name some
+  2,000. Programs built with `BUILTINS` read only those; others in the process, the whole.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import hashlib
+import os
+import platform
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from cltensor.errors import debug_line
+
+from .folders import cache_dir, writable
+
+BUILTINS = "-DCLTENSOR_BUILTINS"
+_scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose they are
+_short_header = False
+_SCRATCH_VARIABLE = "CLTENSOR_POCL_SCRATCH"  # tells children that POCL_CACHE_DIR is not the user's
+_TWINS = "pthread basic"
+
+
+def prepare() -> None:
+    """Set PoCL up; called once, before the first driver is loaded."""
+    given = os.environ.get("POCL_CACHE_DIR")
+    if given is None or given == os.environ.get(_SCRATCH_VARIABLE):  # a parent's, gone when it ends
+        _make_scratch()
+    _ask_for_twins()
+    _link_files()
+
+
+def build_options() -> tuple[str, ...]:
+    """Return what to build programs for the wheel's PoCL with, to make it quick."""
+    return (BUILTINS,) if _short_header else ()
+
+
+def linker_error() -> str | None:
+    """Return what to tell the user when PoCL would find no `ld`, None when all is well.
+
+    PoCL 3 runs `ld` at the first launch of each kernel and aborts the process when there is none.
+    """
+    if shutil.which("ld"):
+        return None
+    return (
+        "PoCL, the OpenCL driver for the CPU, needs the program `ld`, which is not on PATH. "
+        "Install it (Debian, Ubuntu: apt install binutils; Fedora: dnf install binutils), or "
+        'install Intel\'s driver, which needs none: pip install "cltensor[intel]"'
+    )
+
+
+# --- devices and folders -------------------------------------------------------------------------
+
+
+def _ask_for_twins() -> None:
+    """Have the wheel's PoCL offer its single-threaded device too (Note [Inline lane]).
+
+    Only where it is the one PoCL around: the names of its devices changed with version 4. CLTENSOR_INLINE=0 turns it off.
+    """
+    if os.environ.get("CLTENSOR_INLINE") == "0":
+        return
+    if "POCL_DEVICES" in os.environ or "pyopencl" in sys.modules:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        ours = version("pocl-binary-distribution").startswith("3.")
+    except PackageNotFoundError:
+        return
+    folder = Path(os.environ.get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors"))
+    if ours and not any("pocl" in path.name for path in (folder, *folder.glob("*.icd"))):
+        os.environ["POCL_DEVICES"] = _TWINS
+
+
+def asked_for_twins() -> bool:
+    """Say whether PoCL's single-threaded device is there for us and not because the user wants it."""
+    return os.environ.get("POCL_DEVICES") == _TWINS
+
+
+def _make_scratch() -> None:
+    """Give PoCL's files a folder of this process, removed at exit.
+
+    PoCL's own cache is not shared between processes on purpose: it grows without bound, and an
+    entry left half-written by a killed process fails every later one. Ours keeps the binaries.
+    """
+    parent = cache_dir() / "pocl"
+    host = hashlib.sha1(socket.gethostname().encode()).hexdigest()[:8]
+    if writable(parent):
+        for left in parent.glob(f"{host}-*-*"):
+            if not _alive(left.name.split("-")[1]):
+                shutil.rmtree(left, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{host}-{os.getpid()}-", dir=parent))
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="cltensor-pocl-"))
+    os.environ["POCL_CACHE_DIR"] = os.environ[_SCRATCH_VARIABLE] = str(folder)
+    _scratch.append((folder, os.getpid()))
+
+
+# Registered before backend.py's exit function, so run after it: PoCL reads these files until then.
+@atexit.register
+def _remove_scratch() -> None:
+    for folder, pid in _scratch:
+        if os.getpid() == pid:  # not in a forked child
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _alive(pid: str) -> bool:
+    if os.name != "posix" or not pid.isdigit():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+# --- PoCL's own files ---------------------------------------------------------------------------
+
+
+def _link_files() -> None:
+    """Load the wheel's PoCL through a folder of links to its files (Note [Links])."""
+    global _short_header
+    if not sys.platform.startswith("linux") or "pyopencl" in sys.modules:
+        return
+    from importlib.util import find_spec
+
+    cl_spec, pocl_spec = find_spec("pyopencl"), find_spec("pocl_binary_distribution")
+    if not (cl_spec and cl_spec.origin and pocl_spec and pocl_spec.origin):
+        return
+    files = Path(pocl_spec.origin).parent / ".libs"
+    share = files / "share" / "pocl"
+    driver = next((Path(cl_spec.origin).parent / ".libs").glob("libpocl*.so*"), None)
+    if driver is None or not share.is_dir():
+        return
+    if not _scratch:  # the user chose PoCL's folder
+        _scratch.append((Path(tempfile.mkdtemp(prefix="cltensor-pocl-")), os.getpid()))
+    root = _scratch[0][0] / "links"
+    try:
+        new_files = root / "pocl_binary_distribution" / ".libs"
+        (new_files / "share" / "pocl" / "include").mkdir(parents=True)
+        (root / "pyopencl" / ".libs").mkdir(parents=True)
+        for path in files.glob("lib*"):
+            (new_files / path.name).symlink_to(path)
+        _link_builtins(share, new_files / "share" / "pocl")
+        shortened = _link_header(share / "include", new_files / "share" / "pocl" / "include")
+        link = root / "pyopencl" / ".libs" / driver.name
+        link.symlink_to(driver)
+        ctypes.CDLL(str(link))
+        _short_header = shortened
+    except OSError as error:
+        debug_line(1, "PoCL is loaded as it is: %s", error)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _link_builtins(share: Path, links: Path) -> None:
+    avx2 = next(share.glob("kernel-*-avx2.bc"), None)
+    for path in share.iterdir():
+        if path.name != "include":
+            swapped = avx2 and path.name.endswith("-avx512.bc") and _is_zen4()
+            (links / path.name).symlink_to(avx2 if avx2 and swapped else path)
+
+
+def _is_zen4() -> bool:
+    if platform.machine() != "x86_64":
+        return False
+    try:
+        with open("/proc/cpuinfo") as file:
+            facts = {}
+            for line in file:
+                name, _, value = line.partition(":")
+                if not value:
+                    break
+                facts[name.strip()] = value.split()
+    except OSError:
+        return False
+    amd = facts.get("vendor_id") == ["AuthenticAMD"] and facts.get("cpu family") == ["25"]
+    return amd and "avx512f" in facts.get("flags", ())
+
+
+def _link_header(include: Path, links: Path) -> bool:
+    """Link PoCL's headers; the one of builtins chooses between the whole and ours. False if it is not as we know it."""
+    whole = include / "opencl-c.h"
+    short = _short_header_of(whole) if whole.is_file() else None
+    for path in include.iterdir():
+        if short is None or path != whole:
+            (links / path.name).symlink_to(path)
+    if short is None:
+        return False
+    (links / "opencl-c-whole.h").symlink_to(whole)
+    (links / "opencl-c-short.h").symlink_to(short)
+    (links / whole.name).write_text(
+        f'#ifdef {BUILTINS[2:]}\n#include "opencl-c-short.h"\n#else\n#include "opencl-c-whole.h"\n#endif\n'
+    )
+    return True
+
+
+def _short_header_of(whole: Path) -> Path | None:
+    """Return the file of declarations our sources need, made at first use; None where it cannot be kept."""
+    facts = [f"{p.name} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in (whole, *_sources())]
+    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
+    folder = cache_dir() / "pocl-headers"
+    kept = folder / f"{digest}.h"
+    if kept.is_file():
+        return kept
+    if not writable(folder):
+        return None
+    handle, name = tempfile.mkstemp(dir=folder)
+    with os.fdopen(handle, "w") as file:
+        file.write(shorten(whole.read_text()))
+    os.replace(name, kept)
+    for old in folder.glob("*.h"):
+        if old != kept and old.stat().st_mtime < kept.stat().st_mtime - 30 * 86400:
+            old.unlink(missing_ok=True)
+    return kept
+
+
+def _sources() -> Iterator[Path]:
+    """Yield the files in which every builtin that a kernel of ours calls is spelled."""
+    package = Path(__file__).resolve().parents[1]
+    for root in (package, package.parent):  # as installed, and as checked out
+        for folder, pattern in (
+            ("cl_kernels", "*.cl"),
+            ("templates", "*.mako"),
+            ("codegen", "*.py"),
+        ):
+            yield from sorted((root / folder).glob(pattern))
+
+
+_DECLARATION = re.compile(r"^[a-z][^#;{}]*?__ovld[^#;{}]*?(\w+)\s*\([^;]*\)\s*;\n", re.MULTILINE)
+_NEVER = re.compile(r"\w3\b|\bhalf\d*\b|image|atomic_(half|float|double)|__generic|intel|pipe")
+_COMPOSED = re.compile(r"convert_[a-z]+\d*|v(load|store)\d*|v(load|store)_half\d*(_rte)?")
+
+
+def shorten(header: str) -> str:
+    """Leave out of clang's header the functions whose names no source of ours has, and the types none uses."""
+    words: set[str] = set()
+    for path in _sources():
+        words.update(re.findall(r"[a-z]\w*", path.read_text()))
+
+    def kept(match: re.Match[str]) -> str:
+        name = match[1]
+        if not (name in words or _COMPOSED.fullmatch(name)):
+            return ""
+        return match[0] if name.startswith("v") or not _NEVER.search(match[0]) else ""
+
+    return _DECLARATION.sub(kept, header)
