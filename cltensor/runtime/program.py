@@ -23,6 +23,7 @@ import numpy as np
 from cltensor.config import CONFIG
 from cltensor.errors import BuildError, debug_line, number_lines
 
+from . import pocl
 from .folders import cache_dir, writable
 from .stats import STATS
 
@@ -264,6 +265,11 @@ class ProgramCache:
             program = raw_program(self._context, source)
             self._build(program, flags)
         except (self._module.Error, RuntimeError) as error:
+            if pocl.BUILTINS in options:
+                whole = tuple(o for o in options if o != pocl.BUILTINS)
+                program = self._load_or_build(name, source, whole)
+                pocl.lacking.append(name)
+                return program
             failed = _build_error(name, source, options, str(error))
             self._failed[source, options] = failed
             raise failed from None

@@ -26,3 +26,14 @@ def _no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if request.node.get_closest_marker("lapack") is None:
         assert STATS.host_ops == before, "computed on the host"
+
+
+@pytest.fixture(autouse=True)
+def _short_header_has_every_builtin() -> Iterator[None]:
+    from cltensor.runtime import pocl
+
+    before = len(pocl.lacking)
+    yield
+    assert not pocl.lacking[before:], (
+        "cltensor/runtime/pocl.py leaves out builtins that a kernel calls"
+    )
