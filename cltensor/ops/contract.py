@@ -57,9 +57,9 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
         if n != m:
             # One side broadcasts: summing the other first is the same.
             if m == 1:
-                a = a.sum(i, keepdim=True)
+                a = a.sum(i, keepdim=True, dtype=a.dtype)
             else:
-                b = b.sum(j, keepdim=True)
+                b = b.sum(j, keepdim=True, dtype=b.dtype)
         else:
             size *= n
     da, db = [layouts.wrap_dim(i, a.ndim) for i in da], [layouts.wrap_dim(j, b.ndim) for j in db]
