@@ -63,6 +63,7 @@ TEMPLATES = {
     "grid_sample": "grid_sample",
     "attention": "attention_forward attention_backward attention_gpu attention_tiles",
     "ctc_loss": "ctc",
+    "lstm": "recurrent_forward recurrent_backward recurrent_pack recurrent_steps",
     "embedding_bag": "bag",
     "fft": "fft",
     "multi-tensor step": "multi_tensor",
@@ -99,6 +100,17 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     def attention(**options: Any) -> Any:
         heads = (r(1, 2, 19, 8), r(1, 2, 21, 8), r(1, 2, 21, 8))
         return grads(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options), *heads)
+
+    def recurrent(mode: str, gates: int, sizes: Any = None) -> Any:
+        x = r(3, 3, 2) if sizes is None else r(8, 2)
+        h, where = r(2, 3, 9), (x,) if sizes is None else (x, sizes)
+        w = [r(9 * gates, 2), r(9 * gates, 9), r(9 * gates), r(9 * gates)] * 2
+        last = (False,) if sizes is None else ()
+        first = (h, h) if mode == "lstm" else h
+        return grads(
+            lambda *w: getattr(torch, mode)(*where, first, w, True, 1, 0.0, True, True, *last)[0],
+            *w,
+        )
 
     def chain() -> Any:
         from cltensor.ops import dense
@@ -214,6 +226,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             ),
             r(5, 2, 4),
         ),
+        "lstm": lambda: recurrent("lstm", 4),
+        "gru": lambda: recurrent("gru", 3),
+        "rnn packed": lambda: recurrent("rnn_tanh", 1, torch.tensor([3, 2, 2, 1])),
         "embedding_bag": lambda: grads(lambda w: F.embedding_bag(index, w), r(4, 5)),
         "embedding_bag max": lambda: grads(lambda w: F.embedding_bag(index, w, mode="max"), r(4, 19)),
         "embedding_bag weighted": lambda: grads(

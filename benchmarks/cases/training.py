@@ -59,6 +59,12 @@ def _cnn(kit: Kit) -> Run:
     return _fit(kit, model, lambda m: nn.functional.cross_entropy(m(x), y))
 
 
+def _lstm(kit: Kit) -> Run:
+    nn = kit.torch.nn
+    x, y = kit.rand(64, 32, 64), kit.rand(64, 32, 128, seed=1)
+    return _fit(kit, nn.LSTM(64, 128), lambda m: nn.functional.mse_loss(m(x)[0], y))
+
+
 def _gpt(kit: Kit) -> Run:
     torch, nn = kit.torch, kit.torch.nn
     vocabulary, width, length, batch = 64, 128, 128, 8
@@ -106,6 +112,9 @@ CASES = [
         check=False,
     ),
     Case("training", "LeNet-like CNN, batch 64, captured", _cnn, bar=0.7, quick=True, check=False),
+    Case(
+        "training", "LSTM 64-128, T64, batch 32, captured", _lstm, bar=1.0, quick=True, check=False
+    ),
     Case(
         "training",
         "GPT 4 layers d128 T128, batch 8, captured",

@@ -1,25 +1,28 @@
 """Recurrent networks: `lstm`, `gru`, `rnn_tanh`, `rnn_relu` and their cells.
 
 A layer in one direction is a function over rows (data as PackedSequence holds it; a plain batch is the case where all steps
-have the same size): the inputs of all steps are projected by one product, then a step is one product of the state and one
-fused chain for the gates. Each layer records one node, whose gradient walks the steps backwards and leaves the weights' gradients
-to products over all steps; a second derivative goes through plain ops instead.
+have the same size): the inputs of all steps are projected by one product, then one kernel walks the steps (codegen/recurrent.py).
+Each layer records one node, whose gradient is the walk back and a product for each weight. Second derivatives and projected
+states go through plain ops, step by step.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..autograd import engine
 from ..autograd import record as graph
 from ..autograd.mode import enable_grad, no_grad
-from . import dropout
+from ..codegen import recurrent as kernels
+from ..codegen.recurrent import GATES
+from ..runtime import get_backend
+from . import core, dropout
 from .core import Tensor, is_tensor
 from .matmul import linear
 from .row import FUNCTIONS, public, titled
 
-GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 NODE = "MkldnnRnnLayerBackward0"
 
 
@@ -30,8 +33,8 @@ def _cat(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
 # ------------------------------------------------------------------------------------------- one step
 
 
-def _lstm_gates(pre: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    i, f, g, o = pre.chunk(4, -1)
+def _lstm_gates(pre: Sequence[Tensor], c: Tensor) -> tuple[Tensor, Tensor]:
+    i, f, g, o = pre
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
 
@@ -44,10 +47,6 @@ def _gru_gates(by_x: Tensor, by_h: Tensor, h: Tensor) -> Tensor:
 
 def _activation(mode: str, pre: Tensor) -> Tensor:
     return pre.tanh() if mode == "rnn_tanh" else pre.relu()
-
-
-def _add_product(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return FUNCTIONS["addmm"](bias, a, b)
 
 
 # ------------------------------------------------------------------------------------------- one layer, one direction
@@ -63,14 +62,6 @@ class Weights(NamedTuple):
     hr: Tensor | None
 
 
-class _Trace(NamedTuple):
-    """What a walk leaves for its gradient, a list entry per step."""
-
-    pre: list[Any]
-    states: list[Tensor]
-    cells: list[Tensor]
-
-
 def _steps(sizes: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
     """Return (first row, rows) of each step in the order of the walk."""
     found, start = [], 0
@@ -81,8 +72,7 @@ def _steps(sizes: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
 
 
 def _walk(
-    mode: str, x: Tensor, h0: Tensor, c0: Tensor | None, w: Weights, steps: Sequence[tuple[int, int]],
-    trace: _Trace | None,
+    mode: str, x: Tensor, h0: Tensor, c0: Tensor | None, w: Weights, steps: Sequence[tuple[int, int]]
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """Run the steps by differentiable ops; return (rows of output, last h, last c)."""
     gru = mode == "gru"
@@ -100,51 +90,83 @@ def _walk(
             h = _cat([h, h0[rows:size]])
             c = None if c is None or c0 is None else _cat([c, c0[rows:size]])
         rows = size
-        before = h, c
         own = by_x.narrow(0, start, size)
         if gru:
-            pre: Any = own, linear(h, w.hh, w.b_hh)
-            h = _gru_gates(pre[0], pre[1], h)
+            h = _gru_gates(own, linear(h, w.hh, w.b_hh), h)
+        elif c is None:
+            h = _activation(mode, FUNCTIONS["addmm"](own, h, turned))
         else:
-            pre = _add_product(own, h, turned)
-            if c is None:
-                h = _activation(mode, pre)
-            else:
-                h, c = _lstm_gates(pre, c)
+            h, c = _lstm_gates(FUNCTIONS["addmm"](own, h, turned).chunk(4, -1), c)
         if w.hr is not None:
             h = linear(h, w.hr)
         outputs.append(h)
-        if trace is not None:
-            trace.pre.append(pre)
-            trace.states.append(before[0])
-            trace.cells.append(before[1])
     done.append((h, c))
     order = [start for start, _ in steps]
     if order != sorted(order):
         outputs.reverse()
     hn = _cat([d[0] for d in reversed(done)])
     cn = None if c is None else _cat([d[1] for d in reversed(done)])
-    return _cat(outputs), hn, cn
+    return _cat(outputs), hn.clone() if len(steps) == 1 else hn, cn
+
+
+# ------------------------------------------------------------------------------------------- the kernels
+
+
+def _takes(
+    mode: str, x: Tensor, h0: Tensor, c0: Tensor | None, w: Weights, sizes: Sequence[int]
+) -> bool:
+    """Tell whether the kernels compute a layer; what does not fit is left to plain ops, which know what to say."""
+    batch = sizes[0]
+    inputs = [t for t in (x, h0, c0, *w) if t is not None]
+    units = w.hh.shape[-1]
+    wide = GATES[mode] * units
+    state = (batch, units)
+    return (
+        w.hr is None
+        and x.dtype.category == 2
+        and all(t.dtype is x.dtype and t.device == x.device for t in inputs)
+        and min(units, *sizes) > 0
+        and sum(sizes) == x.shape[0]
+        and all(a >= b for a, b in itertools.pairwise(sizes))
+        and tuple(w.hh.shape) == (wide, units)
+        and tuple(h0.shape) == state
+        and (c0 is None or tuple(c0.shape) == state)
+        and all(b is None or tuple(b.shape) == (wide,) for b in (w.b_ih, w.b_hh))
+        and w.ih.shape[0] == wide
+    )
+
+
+def _dense(x: Tensor | None) -> Any:
+    """Describe a tensor to the kernels, which compute in at least 32 bits and read rows without gaps."""
+    if x is None:
+        return None
+    wide = x.float() if x.dtype.itemsize == 2 else x
+    return core.kernel_operand(wide.detach().contiguous())
 
 
 def _layer(
     mode: str, x: Tensor, h0: Tensor, c0: Tensor | None, w: Weights, sizes: Sequence[int], reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
-    """One layer in one direction over rows (N, I): (rows, last h, last c), recorded as one node."""
-    steps = _steps(sizes, reverse)
+    """One layer in one direction over rows (N, I): (rows, last h, last c), recorded as one node if the kernels take it."""
+    if not _takes(mode, x, h0, c0, w, sizes):
+        return _walk(mode, x, h0, c0, w, _steps(sizes, reverse))
     inputs = (x, h0, c0, *w)
     record = graph.needs_grad(*inputs)
+    backend = get_backend(x.device)
     with no_grad():
-        plain: list[Any] = [None if t is None else t.detach() for t in inputs]
-        trace = _Trace([], [], []) if record else None
-        out, hn, cn = _walk(mode, plain[0], plain[1], plain[2], Weights(*plain[3:]), steps, trace)
-        if len(steps) == 1 and hn is out:
-            hn = hn.clone()
+        by_x = _dense(
+            linear(x.detach(), w.ih.detach(), w.b_ih if w.b_ih is None else w.b_ih.detach())
+        )
+        steps = kernels.plan(backend, sizes, reverse)
+        walk = kernels.forward(
+            backend, mode, by_x, _dense(h0), _dense(c0), _dense(w.hh), _dense(w.b_hh), steps, record
+        )
+        results = [core.result(op, x.device).to(x.dtype) for op in walk[:3] if op is not None]
     if record:
         saved = dict(zip(("input", "hx", "cx", *Weights._fields), inputs, strict=True))
-        saved |= {"mode": mode, "steps": steps, "trace": trace}
-        graph.record(NODE, inputs, (out, hn) if cn is None else (out, hn, cn), _layer_back, saved)
-    return out, hn, cn
+        saved |= {"mode": mode, "sizes": sizes, "steps": steps, "walk": walk}
+        graph.record(NODE, inputs, tuple(results), _layer_back, saved)
+    return results[0], results[1], results[2] if c0 is not None else None
 
 
 def _layer_back(ctx: Any, *grads: Tensor) -> tuple:
@@ -152,7 +174,34 @@ def _layer_back(ctx: Any, *grads: Tensor) -> tuple:
     inputs = (ctx.input, ctx.hx, ctx.cx, *w)
     if graph.needs_grad(*inputs, *grads):
         return _layer_back_again(ctx, inputs, grads)
-    return _Backward(ctx, w).run(*grads)
+    backend, device = get_backend(ctx.input.device), ctx.input.device
+    found = kernels.backward(
+        backend,
+        ctx.mode,
+        [_dense(g) for g in grads],
+        _dense(ctx.cx),
+        _dense(w.hh),
+        ctx.walk,
+        ctx.steps,
+    )
+    by_h = core.result(found.by_h, device)
+    by_x = by_h if found.by_x is found.by_h else core.result(found.by_x, device)
+    before, wide = core.result(ctx.walk.before, device), by_h.dtype
+    needs = ctx.needs
+    by_bias = by_x.sum(0) if needs[5] else None
+    by_state_bias = None
+    if needs[6]:  # a tensor of its own, since gradients are added to in place
+        by_state_bias = by_h.sum(0) if by_bias is None or by_h is not by_x else by_bias.clone()
+    return (
+        by_x @ w.ih.to(wide) if needs[0] else None,
+        core.result(found.h0, device),
+        None if found.c0 is None else core.result(found.c0, device),
+        by_x.t() @ ctx.input.to(wide) if needs[3] else None,
+        by_h.t() @ before if needs[4] else None,
+        by_bias,
+        by_state_bias,
+        None,
+    )
 
 
 def _layer_back_again(ctx: Any, inputs: tuple, grads: tuple) -> tuple:
@@ -160,7 +209,8 @@ def _layer_back_again(ctx: Any, inputs: tuple, grads: tuple) -> tuple:
     # Aliases, so that an input that another was computed from gets only its own part.
     own: list[Any] = [None if t is None else t.view_as(t) for t in inputs]
     with enable_grad():
-        results = _walk(ctx.mode, own[0], own[1], own[2], Weights(*own[3:]), ctx.steps, None)
+        steps = _steps(ctx.sizes, ctx.steps.reverse)
+        results = _walk(ctx.mode, own[0], own[1], own[2], Weights(*own[3:]), steps)
     wanted = [i for i, need in enumerate(ctx.needs) if need]
     pairs = [(r, g) for r, g in zip(results, grads, strict=False) if r is not None]
     found = engine.grad(
@@ -174,115 +224,6 @@ def _layer_back_again(ctx: Any, inputs: tuple, grads: tuple) -> tuple:
     for i, g in zip(wanted, found, strict=True):
         out[i] = g
     return tuple(out)
-
-
-class _Backward:
-    """The walk back through the steps of one layer: gradients of what the gates were computed from, then products."""
-
-    def __init__(self, ctx: Any, w: Weights) -> None:
-        self.ctx, self.w, self.mode = ctx, w, ctx.mode
-        self.by_pre: list[Tensor] = []  # of the product of the state, step by step
-        self.by_x: list[Tensor] = []  # of the projected input where it differs (gru)
-        self.hidden: list[Tensor] = []  # what the projection was applied to, and its gradients
-        self.by_projected: list[Tensor] = []
-
-    def run(self, g: Tensor, gh: Tensor, gc: Tensor | None = None) -> tuple:
-        steps = self.ctx.steps
-        rows = steps[-1][1]
-        dh, dc = gh[:rows] + g.narrow(0, *steps[-1]), None if gc is None else gc[:rows]
-        first_h: list[Tensor] = []
-        first_c: list[Tensor] = []
-        for p in range(len(steps) - 1, -1, -1):
-            before = steps[p - 1] if p else (0, 0)
-            carry, product, dc = self._step(p, dh, dc)
-            size, kept = steps[p][1], before[1]
-            if p == 0:
-                dh = product if carry is None else product + carry
-                first_h.append(dh)
-                if dc is not None:
-                    first_c.append(dc)
-                break
-            if kept == size:
-                more = g.narrow(0, *before)
-                dh = product + more if carry is None else product + carry + more
-                continue
-            dh = product if carry is None else product + carry
-            if kept < size:
-                first_h.append(dh[kept:])
-                dh = dh[:kept] + g.narrow(0, *before)
-                if dc is not None:
-                    first_c.append(dc[kept:])
-                    dc = dc[:kept]
-            else:
-                dh = _cat([dh, gh[size:kept]]) + g.narrow(0, *before)
-                dc = None if dc is None or gc is None else _cat([dc, gc[size:kept]])
-        return self._totals(first_h[::-1], first_c[::-1])
-
-    def _step(self, p: int, dh: Tensor, dc: Tensor | None) -> tuple:
-        """Return what the state before gets directly (or None), through its product, and the cell before."""
-        trace, w = self.ctx.trace, self.w
-        pre, h, c = trace.pre[p], trace.states[p], trace.cells[p]
-        direct = None
-        if self.mode == "lstm":
-            i, f, g, o = pre.chunk(4, -1)
-            i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
-            tc = (f * c + i * g).tanh()
-            if w.hr is not None:
-                self.hidden.append(o * tc)
-                self.by_projected.append(dh)
-                dh = dh @ w.hr
-            dc = dc + dh * o * (1 - tc * tc)
-            parts = [
-                dc * g * i * (1 - i),
-                dc * c * f * (1 - f),
-                dc * i * (1 - g * g),
-                dh * tc * o * (1 - o),
-            ]
-            dc = dc * f
-            slope = _cat(parts, 1)
-        elif self.mode == "gru":
-            (xr, xz, xn), (hr, hz, hn) = pre[0].chunk(3, -1), pre[1].chunk(3, -1)
-            r, z = (xr + hr).sigmoid(), (xz + hz).sigmoid()
-            n = (xn + r * hn).tanh()
-            by_n = dh * (1 - z) * (1 - n * n)
-            by_r, by_z = by_n * hn * r * (1 - r), dh * (h - n) * z * (1 - z)
-            self.by_x.append(_cat([by_r, by_z, by_n], 1))
-            slope = _cat([by_r, by_z, by_n * r], 1)
-            direct = dh * z
-        elif self.mode == "rnn_tanh":
-            y = pre.tanh()
-            slope = dh * (1 - y * y)
-        else:
-            slope = dh * (pre > 0)
-        self.by_pre.append(slope)
-        return direct, slope @ w.hh, dc
-
-    def _totals(self, first_h: list[Tensor], first_c: list[Tensor]) -> tuple:
-        ctx, w = self.ctx, self.w
-        starts = [start for start, _ in ctx.steps]
-        forward = starts == sorted(starts)
-
-        def rows(parts: list[Tensor], walked_back: bool = True) -> Tensor:
-            """Join steps in the order of the data."""
-            return _cat(parts[::-1] if walked_back == forward else parts)
-
-        by_pre = rows(self.by_pre)
-        by_x = rows(self.by_x) if self.by_x else by_pre
-        states = rows(ctx.trace.states, False)
-        needs = ctx.needs
-        projected = None
-        if w.hr is not None and needs[7]:
-            projected = rows(self.by_projected).t() @ rows(self.hidden)
-        return (
-            by_x @ w.ih if needs[0] else None,
-            _cat(first_h),
-            _cat(first_c) if first_c else None,
-            by_x.t() @ ctx.input if needs[3] else None,
-            by_pre.t() @ states if needs[4] else None,
-            by_x.sum(0) if needs[5] else None,
-            by_pre.sum(0) if needs[6] else None,
-            projected,
-        )
 
 
 # ------------------------------------------------------------------------------------------- networks
@@ -429,7 +370,11 @@ def lstm_cell(
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     _check_cell(input, w_ih, w_hh, hx, 4)
-    return _lstm_gates(linear(input, w_ih, b_ih) + linear(hx[0], w_hh, b_hh), hx[1])
+    by_x, by_h = linear(input, w_ih, b_ih), linear(hx[0], w_hh, b_hh)
+    if graph.needs_grad(by_x, by_h):  # one sum, so that gradients come back together
+        return _lstm_gates((by_x + by_h).chunk(4, -1), hx[1])
+    pre = [x + h for x, h in zip(by_x.chunk(4, -1), by_h.chunk(4, -1), strict=True)]
+    return _lstm_gates(pre, hx[1])
 
 
 @public(method=False)

@@ -1,4 +1,4 @@
-"""Recurrent networks against their cells and finite differences; packing; launches per step; messages."""
+"""Recurrent networks against their cells and finite differences; the kernels' schedules; packing; launches; messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 import cltensor as ct
 from cltensor import nn
 from cltensor.autograd import gradcheck, gradgradcheck
+from cltensor.codegen import recurrent as kernels
 from cltensor.nn.utils import rnn as packing
-from cltensor.runtime import STATS
+from cltensor.ops import recurrent
+from cltensor.runtime import STATS, Backend, get_backend
 from tests.support import close, data
 
 T, N, W, H = 4, 3, 2, 3
@@ -77,32 +79,154 @@ def test_packed_sequences_run_each_to_its_end(mode: str, one_by_one: None) -> No
     close(found, ct.autograd.grad(total, x)[0].tolist(), 1e-12)
 
 
-def test_derivatives_of_both_orders(one_by_one: None) -> None:
-    net = nn.LSTM(2, 2, bidirectional=True, proj_size=1, dtype=ct.float64)
-    x = ct.tensor(data(2, 1, 2), dtype=ct.float64, requires_grad=True)
-    weights = list(net.parameters())
+@pytest.mark.parametrize("mode", kernels.GATES)
+def test_derivatives_of_both_orders(mode: str, one_by_one: None) -> None:
+    projected = {"proj_size": 1} if mode == "lstm" else {}
+    for options in ({}, projected) if projected else ({},):
+        kind = {"lstm": nn.LSTM, "gru": nn.GRU}.get(mode, nn.RNN)
+        net = kind(2, 2, bidirectional=not options, dtype=ct.float64, **options)
+        x = ct.tensor(data(2, 1, 2), dtype=ct.float64, requires_grad=True)
+        weights = list(net.parameters())
+        directions, states = (1, (1, 2)) if options else (2, (2, 2))
 
-    def run(x: Any, *weights: Any) -> tuple[Any, ...]:
-        state = x.new_zeros(2, 1, 1), x.new_zeros(2, 1, 2)
-        return ct.lstm(x, state, weights, True, 1, 0.0, True, True, False)
+        def run(x: Any, *weights: Any, n: int = directions, states: Any = states) -> Any:
+            first = [x.new_zeros(n, 1, size) for size in states]
+            hx = tuple(first) if mode == "lstm" else first[0]
+            return getattr(ct, mode)(x, hx, weights, True, 1, 0.0, True, n == 2, False)
 
-    assert gradcheck(run, (x, *weights))
-    assert gradgradcheck(lambda x, w: run(x, w, *weights[1:])[0], (x, weights[0]))
+        assert gradcheck(run, (x, *weights))
+        rest = weights[1:]
+        if kernels.GATES[mode] > 1:
+            assert gradgradcheck(lambda x, w, rest=rest: run(x, w, *rest)[0], (x, weights[0]))
 
 
-def test_launches_per_step() -> None:
-    bounds = {"lstm": 3, "gru": 3, "rnn_tanh": 3}
-    for mode, bound in bounds.items():
+# ------------------------------------------------------------------------------------------- the kernels
+
+PLANNED = [7, 7, 4, 1]  # rows of steps: walked back, rows begin at different steps
+WALKS = [
+    *((mode, "cpu", PLANNED, True) for mode in kernels.GATES),
+    *((mode, "gpu", PLANNED, False) for mode in kernels.GATES),
+    ("lstm", "gpu", [3, 3], True),
+]
+
+
+@pytest.mark.parametrize(("mode", "schedule", "sizes", "reverse"), WALKS)
+def test_walks_give_what_plain_steps_give(
+    mode: str, schedule: str, sizes: list[int], reverse: bool, dev: Any, one_by_one: None, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    units = 20  # vectors of them overlap
+    backend = get_backend(dev)
+    wide, batch = kernels.GATES[mode] * units, sizes[0]
+    lstm = mode == "lstm"
+
+    def some(*shape: int) -> Any:
+        return ct.tensor(data(*shape))
+
+    def read(x: Any) -> np.ndarray:
+        count = int(np.prod(x.shape))
+        return backend.read(x.buffer, 0, count * 4).view(np.float32).reshape(x.shape)
+
+    states = [some(batch, units), *([some(batch, units) * 0.5] if lstm else [])]
+    inputs = [some(sum(sizes), wide), *states, some(wide, units) * units**-0.5, some(wide)]
+    grads = [some(sum(sizes), units), *(s + 1 for s in states)]
+    h0, c0 = (*map(recurrent._dense, states), None)[:2]
+    by_x, weights, bias = map(recurrent._dense, (inputs[0], *inputs[-2:]))
+
+    _poison(backend, monkeypatch)
+    steps = kernels.plan(backend, sizes, reverse)
+    walk = kernels.forward(
+        backend, mode, by_x, h0, c0, weights, bias, steps, True, schedule=schedule
+    )
+    given = [recurrent._dense(g) for g in grads]
+    slopes = kernels.backward(backend, mode, given, c0, weights, walk, steps, schedule=schedule)
+
+    inputs = [x.requires_grad_() for x in inputs]
+    zeros = ct.zeros(wide)
+    own = recurrent.Weights(ct.eye(wide), inputs[-2], zeros, inputs[-1], None)
+    results = recurrent._walk(
+        mode,
+        inputs[0],
+        inputs[1],
+        inputs[2] if lstm else None,
+        own,
+        recurrent._steps(sizes, reverse),
+    )
+    for found, expected in zip(walk[:3], results, strict=True):
+        if expected is not None:
+            close(read(found), expected.tolist(), 2e-6)
+    wanted = ct.autograd.grad([r for r in results if r is not None], inputs[: 2 + lstm], grads)
+    for found, expected in zip((slopes.by_x, slopes.h0, slopes.c0), wanted, strict=False):
+        close(read(found), expected.tolist(), 2e-5)
+    if mode == "gru":  # what the bias of the state gets tells the slopes of its product
+        by_bias = ct.autograd.grad(
+            recurrent._walk(mode, inputs[0], inputs[1], None, own, recurrent._steps(sizes, reverse))[:2],
+            inputs[-1], grads,
+        )[0]  # fmt: skip
+        close(read(slopes.by_h).sum(0), by_bias.tolist(), 2e-5)
+
+
+def _poison(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill all memory that is given out with NaN."""
+    alloc = backend.alloc
+
+    def poisoned(nbytes: int) -> Any:
+        buffer = alloc(nbytes)
+        backend.write(buffer, 0, np.full(nbytes, 0xFF, np.uint8))
+        return buffer
+
+    monkeypatch.setattr(backend, "alloc", poisoned)
+
+
+def test_a_walk_without_trace_gives_the_same() -> None:
+    net = nn.LSTM(W, H)
+    x = ct.tensor(data(T, N, W))
+    out = net(x)[0]
+    with ct.no_grad():
+        assert (net(x)[0] == out).all()
+
+
+def test_launches_do_not_grow_with_steps() -> None:
+    for mode in MODES:
         net = MODES[mode][0](W, H)
         counts = []
         for steps in (4, 4, 14):
             x = ct.zeros(steps, N, W)
             ct.opencl.synchronize()
             before = STATS.launches
-            with ct.no_grad():
-                net(x)[0].sum()
-            counts.append(STATS.launches - before)
-        assert counts[2] - counts[1] <= bound * 10
+            out = net(x)[0]
+            ct.opencl.synchronize()
+            between = STATS.launches
+            ct.autograd.grad(out.sum(), list(net.parameters()))
+            ct.opencl.synchronize()
+            counts.append((between - before, STATS.launches - between))
+        assert counts[2] == counts[1]
+        assert counts[1][0] <= 6
+        assert counts[1][1] <= 13
+
+
+def test_cells_take_three_launches() -> None:
+    for mode in MODES:
+        cell, state = MODES[mode][1](W, H), ct.zeros(N, H)
+        hx = (state, state.clone()) if mode == "lstm" else state
+        with ct.no_grad():
+            for _ in range(2):
+                x = ct.zeros(N, W)
+                ct.opencl.synchronize()
+                before = STATS.launches
+                out = cell(x, hx)
+                ct.opencl.synchronize()
+                assert STATS.launches - before <= 3
+                del out
+
+
+def test_16_bits_are_kept_wide_between_steps(one_by_one: None) -> None:
+    net = nn.LSTM(W, H)
+    x = ct.tensor(data(T, N, W), requires_grad=True)
+    out, expected = net.bfloat16()(x.bfloat16())[0], net.float()(x)[0]
+    assert out.dtype is ct.bfloat16
+    close(out.float(), expected.tolist(), 2e-2)
+    grads = [ct.autograd.grad(y.float().square().sum(), x)[0] for y in (out, expected)]
+    close(grads[0], grads[1].tolist(), 5e-2)
 
 
 def test_layouts_and_dropout() -> None:

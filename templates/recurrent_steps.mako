@@ -1,0 +1,67 @@
+## What the kernels of recurrent layers share: vectors, gates, the way through steps and blocks, and the product in registers.
+## A step takes R rows by a block of U vectors of hidden units at a time. The last vector starts where it just fits (START): some
+## units are computed twice, to the same values, since no step overwrites what it reads; so is the last row, in place of rows
+## that are not there. Weights are packed in the order the product reads them.
+<%def name="helpers()">\
+% if dt.code == 'f64':
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+% else:
+#define CLT_LANES ${V}
+${exp}
+% endif
+#pragma OPENCL FP_CONTRACT ON
+<% F = dt.reg + (str(V) if V > 1 else '') %>\
+typedef ${dt.reg} T;
+typedef ${F} F;
+typedef F FU __attribute__((aligned(${dt.itemsize})));
+#define AT(p) *(__global FU *)(p)
+#define GET(p) *(__global const FU *)(p)
+#define START(v) min((v) * ${V}, width - ${V})
+#define BLOCKS ((width + ${V * U - 1}) / ${V * U})
+</%def>\
+<%def name="gates()">\
+<% F = dt.reg + (str(V) if V > 1 else '') %>\
+static inline F sigmoid(const F x) {
+% if dt.code == 'f64':
+    return 1 / (1 + exp(-x));
+% else:
+    const F e = clt_exp_neg_${F}(x > 0 ? -x : x);
+    return (x < 0 ? e : (F)(1.0f)) / (1 + e);
+% endif
+}
+// Near zero by a polynomial: the quotient loses digits there.
+static inline F hyperbolic(const F x) {
+% if dt.code == 'f64':
+    return tanh(x);
+% else:
+    const F z = x * x, e = clt_exp_neg_${F}(x > 0 ? x * -2.0f : x * 2.0f), far = (1 - e) / (1 + e);
+    const F near = ((((z * -5.895156615e-3f + 2.079597052e-2f) * z - 5.378382998e-2f) * z + 1.333192412e-1f) * z - 3.33332980e-1f) * z * x + x;
+    return z < 0.36f ? near : x < 0 ? -far : far;
+% endif
+}
+</%def>\
+## The rows of this work-item (of this work-group).
+<%def name="rows()">\
+    const long from = ${'get_group_id(0)' if gpu else 'get_global_id(0)'} * share, until = min(from + share, batch);
+</%def>\
+## Say where step `s` begins in the data, and how many rows it has: none if there is no such step.
+<%def name="step(name, s, inside)">\
+        const long ${name}_rows = ${inside} ? ${f'plan[2 * ({s}) + 1]' if plan else 'batch'} : 0;
+        const long ${name}_at = ${inside} ? ${f'plan[2 * ({s})]' if plan else f'(reverse ? steps - 1 - ({s}) : {s}) * batch'} : 0;
+</%def>\
+<%def name="blocks()">\
+        for (long j = ${'get_local_id(0)' if gpu else 0}; j < BLOCKS; j += ${lanes if gpu else 1})
+</%def>\
+## Add to a0_0, ... the product of the rows at x0, x1, ... and the weights, N vectors for each of `terms`.
+<%def name="product(N, terms, length)">\
+                __global const T *w = packed + j * ${1 if gpu else f'({length}) * {N * V}'};
+                for (long k = 0; k < ${terms}; k++) {
+% for n in range(N):
+                    const F w${n} = GET(w + ${n} * ${'width' if gpu else V});
+% endfor
+% for r in range(R):
+                    { const T x = x${r}[k]; ${' '.join(f'a{r}_{n} = x * w{n} + a{r}_{n};' for n in range(N))} }
+% endfor
+                    w += ${f'{N} * width' if gpu else N * V};
+                }
+</%def>\
