@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import opencl
+from .ops.convert import canonical
+from .ops.generator import default_for
+from .reexport import expose
 from .runtime import default_device, get_backend
 from .runtime import device as _device
 from .runtime.device import DeviceInfo, platforms
@@ -120,14 +123,64 @@ def is_bf16_supported() -> bool:
     return True
 
 
+def is_tf32_supported() -> bool:
+    """Tell whether float32 products may round to tf32: never."""
+    return False
+
+
 def manual_seed(seed: int) -> None:
-    """Seed the generator; there is one for all devices."""
-    from . import random
+    """Start the current GPU's random numbers from a seed; without one nothing happens."""
+    if is_available():
+        default_for(canonical(_name(None))).manual_seed(int(seed))
 
-    random.manual_seed(seed)
+
+def manual_seed_all(seed: int) -> None:
+    """Start all GPUs' random numbers from a seed."""
+    for i in range(device_count()):
+        default_for(canonical(_name(i))).manual_seed(int(seed))
 
 
-manual_seed_all = manual_seed
+def get_rng_state(device: Any = "cuda") -> Any:
+    """Return the state of a GPU's generator as a uint8 tensor."""
+    return default_for(canonical(_name(device))).get_state()
+
+
+def get_rng_state_all() -> list[Any]:
+    """Return the states of all GPUs' generators."""
+    return [get_rng_state(i) for i in range(device_count())]
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Put a GPU's generator back into a state."""
+    default_for(canonical(_name(device))).set_state(new_state)
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Put all GPUs' generators back into states."""
+    for i, state in enumerate(new_states):
+        set_rng_state(state, i)
+
+
+def seed() -> None:
+    """Start the current GPU's random numbers from a seed of the operating system; without one nothing happens."""
+    if is_available():
+        default_for(canonical(_name(None))).seed()
+
+
+def seed_all() -> None:
+    """Start all GPUs' random numbers from one seed of the operating system."""
+    shared: int | None = None
+    for i in range(device_count()):
+        generator = default_for(canonical(_name(i)))
+        if shared is None:
+            shared = generator.seed()
+        else:
+            generator.manual_seed(shared)
+
+
+def initial_seed() -> int:
+    """Return the seed of the current GPU's generator."""
+    return default_for(canonical(_name(None))).initial_seed()
 
 
 class Stream:
@@ -222,3 +275,14 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 def ipc_collect() -> None:
     """Do nothing: memory is not shared between processes."""
+
+
+expose(
+    globals(),
+    {
+        "memory": "empty_cache max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved "
+        "memory_stats memory_summary reset_peak_memory_stats",
+        "random": "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state "
+        "set_rng_state_all",
+    },
+)

@@ -3,6 +3,7 @@
 One module per family; `constraints` says where values lie, `transforms` maps them, `kl` holds divergences.
 """
 
+from ..reexport import expose
 from . import constraints, transforms
 from .beta import Beta, Dirichlet, Kumaraswamy
 from .categorical import (
@@ -48,6 +49,23 @@ from .transforms import *  # noqa: F403 - its __all__
 from .transforms import __all__ as _TRANSFORMS
 from .von_mises import VonMises
 from .wishart import LKJCholesky, Wishart
+
+expose(
+    globals(),
+    {
+        "bernoulli": "Bernoulli", "binomial": "Binomial", "cauchy": "Cauchy", "chi2": "Chi2",
+        "continuous_bernoulli": "ContinuousBernoulli", "dirichlet": "Dirichlet", "exp_family": "ExponentialFamily",
+        "exponential": "Exponential", "fishersnedecor": "FisherSnedecor", "generalized_pareto": "GeneralizedPareto",
+        "geometric": "Geometric", "gumbel": "Gumbel", "half_cauchy": "HalfCauchy", "half_normal": "HalfNormal",
+        "inverse_gamma": "InverseGamma", "kumaraswamy": "Kumaraswamy", "laplace": "Laplace", "lkj_cholesky": "LKJCholesky",
+        "log_normal": "LogNormal", "logistic_normal": "LogisticNormal", "lowrank_multivariate_normal": "LowRankMultivariateNormal",
+        "multinomial": "Multinomial", "negative_binomial": "NegativeBinomial",
+        "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough", "pareto": "Pareto", "poisson": "Poisson",
+        "relaxed_bernoulli": "LogitRelaxedBernoulli RelaxedBernoulli",
+        "relaxed_categorical": "ExpRelaxedCategorical RelaxedOneHotCategorical", "studentT": "StudentT",
+        "uniform": "Uniform", "weibull": "Weibull",
+    },
+)  # fmt: skip
 
 __all__ = [  # noqa: PLE0604 - transforms' names are added
     "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Distribution",
