@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins as _builtins
 import math as _math
+import sys as _sys
 import typing as _typing
 
 from . import autograd, dtypes
@@ -60,11 +61,13 @@ from . import operators  # isort: skip
 from . import creation  # isort: skip
 from . import amp, cuda, legacy, linalg, nn, opencl, random, special  # isort: skip
 from .amp import GradScaler, autocast  # isort: skip
+from .assertions import *
 from .legacy import *
 from .placement import *
 from .switches import *
 
 from .ops import return_types  # isort: skip
+from .reexport import expose as _expose  # isort: skip
 from .memory_format import (
     channels_last,
     channels_last_3d,
@@ -96,6 +99,7 @@ if _typing.TYPE_CHECKING:
         multiprocessing,
         onnx,
         optim,
+        overrides,
         profiler,
         signal,
         testing,
@@ -200,6 +204,13 @@ _METHODS = [
 ]
 for _name in _METHODS:
     globals()[_name] = getattr(Tensor, _name)
+for _name in (
+    *_FUNCTIONS,
+    *_METHODS,
+):  # what its own module does not show is pickled by its name here
+    _fn = globals()[_name]
+    if _fn.__qualname__ == _name and getattr(_sys.modules[_fn.__module__], _name, None) is not _fn:
+        _fn.__module__ = __name__
 _ACTIVATIONS = [
     "celu",
     "celu_",
@@ -261,10 +272,13 @@ def numel(input: Tensor) -> _builtins.int:
 
 
 def broadcast_shapes(*shapes):
-    """Return the shape that shapes broadcast to."""
-    from .layouts import broadcast_shapes as joint
+    """Return the shape that shapes, or sizes of one dimension, broadcast to.
 
-    return Size(joint(*[(s,) if isinstance(s, _builtins.int) else tuple(s) for s in shapes]))
+    ValueError for a negative size, RuntimeError for what is no shape or does not broadcast.
+    """
+    from .layouts import joint_shape
+
+    return Size(joint_shape(shapes))
 
 
 def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:
@@ -280,19 +294,21 @@ def get_num_threads() -> _builtins.int:
 
 
 def set_num_threads(n: _builtins.int) -> None:
-    """Accepted for torch's programs; the OpenCL driver owns its threads."""
+    """Accepted for torch's programs; the OpenCL driver owns its threads. RuntimeError for what is no positive int."""
+    if not isinstance(n, _builtins.int):
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
+    if n <= 0:
+        raise RuntimeError("set_num_threads expects a positive integer")
 
 
-def use_deterministic_algorithms(
-    mode: _builtins.bool, *, warn_only: _builtins.bool = False
-) -> None:
-    """Accepted: every kernel is deterministic."""
-
-
-def are_deterministic_algorithms_enabled() -> _builtins.bool:
-    """Return True: every kernel is deterministic."""
-    return True
-
+_expose(
+    globals(),
+    {
+        "functional": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul "
+        "einsum istft lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique unique_consecutive unravel_index",
+        "return_types": return_types,
+    },
+)
 
 # Loaded when first used: importing the package stays quick.
 _LATE = (
@@ -312,6 +328,7 @@ _LATE = (
     "multiprocessing",
     "onnx",
     "optim",
+    "overrides",
     "profiler",
     "signal",
     "testing",

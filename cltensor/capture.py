@@ -20,6 +20,7 @@ from . import lazy
 from .autograd.mode import GRAD
 from .codegen import checks
 from .lazy import UNKNOWN_READS, Expr
+from .memory_format import contiguous_format
 from .ops import core
 from .ops.generator import Generator
 from .runtime import (
@@ -228,7 +229,7 @@ def _signature(args: tuple) -> tuple:
 def _plain(t: Tensor) -> Tensor:
     """The tensor itself where it is all of its storage in row-major order, else such a copy."""
     if t._offset or not t.is_contiguous() or t._storage.nbytes != t.nbytes:
-        return t.clone(memory_format="contiguous")
+        return t.clone(memory_format=contiguous_format)
     return t
 
 

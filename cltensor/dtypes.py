@@ -150,6 +150,7 @@ C_NAMES = {
     "complex32": "c10::complex<c10::Half>", "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
 }  # fmt: skip
 
+_PYTHON: dict[Any, dtype] = {pyfloat: float64, pyint: int64, pybool: bool, complex: complex128}
 BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}
 _BY_NUMPY: dict[Any, dtype] = {d.np: d for d in ALL if d.np is not None}
 _REAL = {complex32: float16, complex64: float32, complex128: float64}
@@ -201,6 +202,9 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """
     if a is b:
         return a
+    if a.__class__ is not dtype or b.__class__ is not dtype:
+        a = required(a, "promote_types", "'type1' (position 1)")
+        b = required(b, "promote_types", "'type2' (position 2)")
     found = _TABLE[a.index][b.index]
     if found is None:
         raise RuntimeError(
@@ -252,6 +256,25 @@ def can_cast(from_: dtype, to: dtype) -> pybool:
     if from_.category > to.category and from_.category >= FLOATING:
         return False
     return not (from_.category == INTEGRAL and to is bool)
+
+
+def asked(dt: Any, function: str, argument: str = "'dtype'") -> dtype | None:
+    """Return the type that a `dtype=` argument names: None, a type of ours or one of Python's; TypeError for others."""
+    if dt is None or dt.__class__ is dtype:
+        return dt
+    if dt.__class__ is type and dt in _PYTHON:
+        return _PYTHON[dt]
+    raise TypeError(
+        f"{function}(): argument {argument} must be torch.dtype, not {type(dt).__name__}"
+    )
+
+
+def required(dt: Any, function: str, argument: str = "'dtype'") -> dtype:
+    """Return the type that an argument names; TypeError for others and for None."""
+    found = asked(dt, function, argument)
+    if found is None:
+        raise TypeError(f"{function}(): argument {argument} must be torch.dtype, not NoneType")
+    return found
 
 
 # -- Python scalars and the default type ----------------------------------------------------------
@@ -345,15 +368,6 @@ _FLOAT_SHAPE = {
 }
 
 
-def _type_argument(function: str, d: Any) -> dtype:
-    if not isinstance(d, dtype):
-        raise TypeError(
-            f"{function}(): argument 'type' (position 1) must be torch.dtype, not "
-            f"{type(d).__name__}"
-        )
-    return d
-
-
 class finfo:
     """Limits of a floating type, or of the components of a complex one.
 
@@ -364,7 +378,7 @@ class finfo:
     __module__ = "torch"
 
     def __init__(self, type: dtype | None = None) -> None:
-        d = _default if type is None else _type_argument("finfo", type)
+        d = _default if type is None else required(type, "finfo", "'type' (position 1)")
         if d.category < FLOATING:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
@@ -402,7 +416,7 @@ class iinfo:
     __module__ = "torch"
 
     def __init__(self, type: dtype) -> None:
-        d = _type_argument("iinfo", type)
+        d = required(type, "iinfo", "'type' (position 1)")
         if d is bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if d.category != INTEGRAL:

@@ -267,6 +267,13 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     return array_api
 
 
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on a device, by the array API's name for `to`. ValueError for a stream: a device has one."""
+    if stream is not None:
+        raise ValueError("to_device: a device has one stream, so none can be named")
+    return self.to(device)
+
+
 def register_einops() -> None:
     """Make einops work on tensors. Called by `import cltensor` where einops is imported already; otherwise call it after importing einops."""
     from einops._backends import AbstractBackend
@@ -337,6 +344,7 @@ for _name, _method in {
     "__dlpack__": dlpack,
     "__dlpack_device__": dlpack_device,
     "__array_namespace__": array_namespace,
+    "to_device": to_device,
 }.items():
     setattr(Tensor, _name, _method)
 if "einops" in sys.modules:

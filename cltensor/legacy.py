@@ -31,7 +31,7 @@ class _TensorType(type):
         )
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        return legacy_new(args, cls._dtype, cls._device or device)
+        return legacy_new(args, cls._dtype, device, cls._device)
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
@@ -78,7 +78,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
         return self.to(dtype)
     if dtype is Tensor:
         return self.to(dtypes.get_default_dtype())
-    raise RuntimeError(f"invalid type: {dtype!r}")
+    raise ValueError(f"invalid type: {getattr(dtype, '__name__', dtype)!r}")
 
 
 Tensor.type = type_  # type: ignore[method-assign, assignment]

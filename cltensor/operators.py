@@ -14,7 +14,9 @@ from .tensor import Tensor
 _accepts = (Tensor, *NUMBERS, np.generic)
 
 
-def _operator(name: str, fn: Any, *, row: Any = None, reflected: bool = False) -> None:
+def _operator(
+    name: str, fn: Any, *, row: Any = None, reflected: bool = False, accepts: Any = _accepts
+) -> None:
     """Attach an operator; `row` is called at once for what needs no checking, `fn` is the public function."""
 
     def forward(self: Tensor, other: Any) -> Any:
@@ -22,7 +24,7 @@ def _operator(name: str, fn: Any, *, row: Any = None, reflected: bool = False) -
             kind = other.__class__
             if (kind is Tensor or kind is float or kind is int) and self.__class__ is Tensor:
                 return row(self, other)
-        if not isinstance(other, _accepts):
+        if not isinstance(other, accepts):
             return NotImplemented
         return fn(self, other)
 
@@ -31,7 +33,7 @@ def _operator(name: str, fn: Any, *, row: Any = None, reflected: bool = False) -
             raise TypeError(
                 f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{type(self).__name__}' object"
             )
-        if not isinstance(other, _accepts):
+        if not isinstance(other, accepts):
             return NotImplemented
         return fn(
             other
@@ -88,5 +90,5 @@ for _name, _fn in rows.METHODS.items():
         setattr(Tensor, _name, _fn)
 
 if "matmul" in rows.FUNCTIONS:
-    _operator("__matmul__", rows.FUNCTIONS["matmul"])
-    _operator("__rmatmul__", rows.FUNCTIONS["matmul"], reflected=True)
+    _operator("__matmul__", rows.FUNCTIONS["matmul"], accepts=Tensor)
+    _operator("__rmatmul__", rows.FUNCTIONS["matmul"], reflected=True, accepts=Tensor)

@@ -233,9 +233,13 @@ def _suffixes(t: Any, o: PrintOptions, meta: bool) -> Iterator[str]:
         plain = (default, "complex128" if default == "float64" else "complex64", "int64", "bool")
     if name not in plain:
         yield f"dtype=torch.{name}"
-    grad_fn = t.grad_fn
-    if grad_fn is not None:
-        yield f"grad_fn=<{type(grad_fn).__name__}>"
+    try:
+        grad_fn = t.grad_fn
+        made = None if grad_fn is None else type(grad_fn).__name__
+    except RuntimeError:  # a view that has lost its place in the graph
+        made = "Invalid"
+    if made is not None:
+        yield f"grad_fn=<{made}>"
     elif t.requires_grad:
         yield "requires_grad=True"
 

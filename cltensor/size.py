@@ -40,6 +40,8 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, tuple):
+            if hasattr(other, "__radd__"):
+                return NotImplemented
             raise TypeError(
                 f"can only concatenate tuple (not {type(other).__name__}) to torch.Size"
             )

@@ -129,6 +129,9 @@ class UntypedStorage:
 
     size = __len__ = nbytes
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def data_ptr(self) -> int:
         """Address of the first byte."""
         return self._storage.data_ptr()

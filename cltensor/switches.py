@@ -10,12 +10,19 @@ import warnings
 from typing import Any
 
 __all__ = [
+    "are_deterministic_algorithms_enabled",
     "compile",
     "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "is_deterministic_algorithms_warn_only_enabled",
+    "is_warn_always_enabled",
     "set_deterministic_debug_mode",
     "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_warn_always",
+    "use_deterministic_algorithms",
 ]
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -25,6 +32,8 @@ _MODES = ("default", "warn", "error")
 class _State:
     precision = "highest"
     mode = 0
+    warn_always = False
+    interop = 1
 
 
 def get_float32_matmul_precision() -> str:
@@ -65,6 +74,47 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
         )
     _State.mode = debug_mode
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Accepted: every kernel is deterministic."""
+    _State.mode = (1 if warn_only else 2) if mode else 0
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Return what `use_deterministic_algorithms` was told."""
+    return _State.mode > 0
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Accepted: Python's filters decide how often a warning is shown."""
+    if not isinstance(b, bool):
+        raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _State.warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """Return what `set_warn_always` was told."""
+    return _State.warn_always
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Return False: kernels keep denormal numbers."""
+    return False
+
+
+def set_num_interop_threads(n: int) -> None:
+    """Accepted: calls are made one after the other. RuntimeError for what is no positive int."""
+    if not isinstance(n, int):
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(n).__name__}")
+    if n <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    _State.interop = n
+
+
+def get_num_interop_threads() -> int:
+    """Return what `set_num_interop_threads` was told."""
+    return _State.interop
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:

@@ -17,9 +17,9 @@ from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
 from .dtypes import dtype
 from .host import host_array, shared_array, widen
+from .memory_format import contiguous_format, strided
 from .memory_format import layout as _layout
-from .memory_format import strided
-from .ops import compare, convert, core, unary
+from .ops import compare, convert, core, formats, unary
 from .ops import row as rows
 from .ops import shape as view_ops
 from .ops.core import NUMBERS
@@ -182,9 +182,9 @@ class Tensor(AutogradMixin, Methods):
         return self.numel() * self.dtype.itemsize
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Tell whether elements lie in row-major order without gaps."""
-        if memory_format is not None and "channels_last" in str(memory_format):
-            return layouts.is_channels_last(tuple(self.shape), self._strides)
+        """Tell whether elements lie without gaps in the order of the format, row-major by default."""
+        if memory_format is not None and memory_format is not contiguous_format:
+            return formats.is_in(self, memory_format)
         contig = self._contig
         if contig is None:
             contig = self._contig = layouts.is_contiguous(tuple(self.shape), self._strides)
@@ -304,6 +304,10 @@ class Tensor(AutogradMixin, Methods):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self._requires and value.dtype.category < 2:
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex dtype"
+            )
         self._storage, self.dtype, self.device, self._acc = (
             value._storage,
             value.dtype,
@@ -311,25 +315,6 @@ class Tensor(AutogradMixin, Methods):
             None,
         )
         self._set_layout(value.shape, value._strides, value._offset)
-
-    def set_(
-        self, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
-    ) -> Tensor:
-        """Share another tensor's memory."""
-        if source is None:
-            self._storage = Storage.empty(get_backend(self.device), 0)
-            self._set_layout((0,), (1,), 0)
-            return self
-        self._storage = source._storage
-        if isinstance(source, Tensor):
-            self._set_layout(source.shape, source._strides, source._offset)
-        if size is not None:
-            self._set_layout(
-                tuple(size),
-                layouts.contiguous_strides(tuple(size)) if stride is None else tuple(stride),
-                storage_offset,
-            )
-        return self
 
     # ------------------------------------------------------------------------------------- to Python
 
@@ -362,7 +347,7 @@ class Tensor(AutogradMixin, Methods):
             raise TypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
             )
-        if self.requires_grad:
+        if GRAD.enabled and self.requires_grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
@@ -475,10 +460,6 @@ class Tensor(AutogradMixin, Methods):
         return t
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) can be pickled"
-            )
         extent = (
             layouts.storage_extent(tuple(self.shape), self._strides, self._offset)
             if self.numel()
@@ -493,19 +474,20 @@ class Tensor(AutogradMixin, Methods):
             self._offset,
             self.dtype,
             str(self.device),
-            self._requires,
+            self.requires_grad,
         )
 
     def cpu(self, memory_format: Any = None) -> Tensor:
         """Copy to the host's device; the tensor itself if it is there."""
-        return self.to("cpu")
+        return self.to("cpu", memory_format=memory_format)
 
     def cuda(
         self, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Tensor:
         """Copy to a GPU."""
         return self.to(
-            "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+            "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device,
+            memory_format=memory_format,
         )
 
     # ------------------------------------------------------------------------------------- operators
@@ -515,6 +497,12 @@ class Tensor(AutogradMixin, Methods):
 
         return getitem(self, index)
 
+    def __reversed__(self) -> Tensor:
+        return self.flip(0) if self.ndim else self
+
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
     def __setitem__(self, index: Any, value: Any) -> None:
         from .ops.index import setitem
 
@@ -523,8 +511,8 @@ class Tensor(AutogradMixin, Methods):
     T = property(view_ops.numpy_T)
     mT = property(view_ops.matrix_T)
     mH = property(view_ops.matrix_H)
-    real = property(convert.real)
-    imag = property(convert.imag)
+    real = property(convert.real, convert.set_real)
+    imag = property(convert.imag, convert.set_imag)
 
     @property
     def H(self) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..reexport import expose
 from . import anomaly as anomaly_mode
 from . import engine, forward_ad, function, functional, graph
 from . import mode as grad_mode
@@ -69,6 +70,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.profiler")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
+
+expose(globals(), {"anomaly_mode": anomaly_mode, "grad_mode": grad_mode, "variable": "Variable"})
 
 __all__ = [
     "AccumulateGrad",

@@ -56,9 +56,7 @@ def _shape_text(t: Any) -> str:
     return f"torch.Size({list(t.shape)})"
 
 
-def _make_grads(
-    outputs: tuple[Any, ...], grads: tuple[Any, ...], batched: bool = False
-) -> list[Any]:
+def _make_grads(outputs: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Any]:
     """Check the given output gradients and fill in 1 where a scalar has none."""
     made: list[Any] = []
     for i, (out, g) in enumerate(zip(outputs, grads)):
@@ -91,7 +89,7 @@ def _make_grads(
         if edge:
             made.append(fit(g, out.node._meta[out.output_nr], out.node, i))
             continue
-        if not batched and g.shape != out.shape:
+        if g.shape != out.shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{i}] has a shape of {_shape_text(g)} and "
                 f"output[{i}] has a shape of "
@@ -253,7 +251,11 @@ def grad(
             continue
         if materialize_grads:
             t = ins[i]
-            results[i] = t.new_zeros(t.shape)
+            if isinstance(t, GradientEdge):
+                raise RuntimeError(
+                    "materialize_grads cannot be used when the given input is a GradientEdge"
+                )
+            results[i] = t.new_zeros(t.shape, requires_grad=create_graph)
         elif not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the "
@@ -278,6 +280,16 @@ def _grad_batched(
         raise RuntimeError(
             "is_grads_batched=True expects grad_outputs with one common leading dimension"
         )
+    for i, (out, w) in enumerate(zip(outs, weights)):
+        if w is not None and not isinstance(out, GradientEdge) and w.shape[1:] != out.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                "as the batch dimension. The sizes of the remaining dimensions are expected to "
+                "match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{i}] has a shape of {_shape_text(w[0])} and output[{i}] has a shape "
+                f"of {_shape_text(out)}. If you only want some tensors in `grad_output` to be "
+                "considered batched, consider using vmap."
+            )
     count = counts.pop()
     rows = []
     for k in range(count):

@@ -347,9 +347,10 @@ def _wrap_outputs(
             t._node, t._nr, t._requires = ctx, nr, False
         else:
             if t._view is not None:
-                t._view.kind = MULTI_OUTPUT if several else CUSTOM_FUNCTION
                 t._view.version = t._vc.value
             set_node(t, ctx, nr)
+        if t._view is not None and not (is_input and modified):
+            t._view.kind = MULTI_OUTPUT if several else CUSTOM_FUNCTION
         wrapped.append(t)
     ctx._meta = tuple(metas)
     if executable and ctx.to_save:

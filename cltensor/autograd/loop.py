@@ -81,7 +81,8 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
     hooks = variable._post_hooks
     if hooks:
         for hook in list(hooks.values()):
-            hook(variable)
+            if hook(variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def _clone_like(g: Any, variable: Any) -> Any:
@@ -287,10 +288,9 @@ def execute(
                 if extra is not None and extra.pre:
                     box = run_pre_hooks(extra.pre, box)
                 if box[0] is not None:
-                    given = tuple(box) if extra is not None and extra.post else None
                     accumulate(leaf, box, create_graph)
-                    if given is not None:
-                        run_post_hooks(extra.post, (), given)
+                    if extra is not None and extra.post:
+                        run_post_hooks(extra.post, (), tuple(box))
                 continue
             if run is None or node in run:
                 # A gradient asked for is taken before the hooks where backward goes on below.

@@ -151,6 +151,11 @@ class Node:
 
     def __call__(self, *grads: Any) -> Any:
         """Run this node's formula alone on gradients of its outputs."""
+        for i, g in enumerate(grads):
+            if g is not None and not isinstance(g, TensorBase):
+                raise TypeError(f"argument {i} is not a Variable")
+        if len(grads) != len(self._meta):
+            raise TypeError(f"expected {len(self._meta)} arguments, got {len(grads)} instead")
         outs = self._fn(self, *grads) if self._fn is not None else self._apply(list(grads))
         if type(outs) is tuple:
             return outs if len(outs) != 1 else outs[0]
@@ -175,19 +180,25 @@ def read_saved(node: Node, name: str) -> Any:
     return value
 
 
+_OPERANDS = {"self": "x", "other": "y"}
+
+
 class OpNode(Node):
     """A node made by `record`: one subclass for each of torch's node names, its formula in `_fn`.
 
     A saved value called `x` reads as `node.x` (what formulas use) and `node._saved_x` (torch's
-    public name).
+    public name). The operands of a row, `x` and `y` there, are torch's `self` and `other`.
     """
 
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_raw_saved_"):
-            return self._saved[name[11:]]
-        key = name[7:] if name.startswith("_saved_") else name
+        _, public, key = name.rpartition("_saved_")
+        saved = self._saved or ()
+        if public and key not in saved:
+            key = _OPERANDS.get(key, key)
+        if name.startswith("_raw_saved_") and key in saved:
+            return self._saved[key]
         value = read_saved(self, key)
         # The next reading of this name, on any node of this class, finds a property and skips the
         # failed lookup.
@@ -196,11 +207,9 @@ class OpNode(Node):
 
     def __dir__(self) -> list[str]:
         names = [n for n in super().__dir__() if not n.startswith("_saved_")]
-        return (
-            names
-            + [f"_saved_{n}" for n in self._saved or ()]
-            + [f"_raw_saved_{n}" for n in self._saved or ()]
-        )
+        public = {key: name for name, key in _OPERANDS.items()}
+        saved = [public.get(key, key) for key in self._saved or ()]
+        return [*names, *(f"_saved_{n}" for n in saved), *(f"_raw_saved_{n}" for n in saved)]
 
 
 class _Namespaced(OpNode):

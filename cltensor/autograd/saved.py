@@ -95,11 +95,13 @@ class SavedTensor:
                 "Calling register_hooks on a saved tensor whose hooks have already been set. "
                 "Hint: only one pair of hooks is allowed at a time."
             )
-        plain = t.detach()
+        self._pack(t, t.detach(), pack, unpack)
+
+    def _pack(self, t: Any, shown: Any, pack: Callable, unpack: Callable) -> None:
         before = t._vc.value
         prev, GRAD.enabled = GRAD.enabled, False
         try:
-            value = pack(plain)
+            value = pack(shown)
         finally:
             GRAD.enabled = prev
         if t._vc.value != before:
@@ -160,8 +162,10 @@ class SavedTensor:
             )
         if not GRAD.enabled:
             return value
-        fresh = value.detach()
         node = self.node if self.output is False else owner
+        if node is None and not value._requires and value._node is None:
+            return value
+        fresh = value.detach()
         if node is None:
             return fresh
         if hasattr(node, "variable"):  # a leaf's AccumulateGrad
@@ -208,7 +212,8 @@ def save(t: Any, output: bool = False) -> SavedTensor:
         saved.data = t
     pack = GRAD.pack
     if pack is not None:
-        saved.register_hooks(*pack)
+        # The hooks in force are shown the tensor itself: they may ask whether it is a Parameter.
+        saved._pack(t, t, *pack)
     return saved
 
 

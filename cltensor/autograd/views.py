@@ -209,14 +209,20 @@ def _check_kind(t: Any, meta: ViewMeta, indirect: bool) -> None:
             if kind == INFERENCE
             else ("no_grad mode", "with grad mode enabled", "no_grad")
         )
+        why = (
+            " Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+            "clarify your code by moving both the view and the inplace either both inside the "
+            f"{block} block (if you don't want the inplace to be tracked) or both outside (if you "
+            "want the inplace to be tracked)."
+        )
+        made = "A view was created in"
+        if node is not None:
+            made = (
+                f"Output {t._nr} of {short_name(node.name())} is a view of a view which was "
+                "created in"
+            )
         raise RuntimeError(
-            f"A view was created in {where} and {what} modified inplace {other}. Given that this "
-            "use case is ambiguous "
-            "and error-prone, it is forbidden. You can clarify your code by moving both the view "
-            "and the inplace "
-            f"either both inside the {block} block (if you don't want the inplace to be tracked) "
-            "or both outside (if "
-            "you want the inplace to be tracked)."
+            f"{made} {where} and {what} modified inplace {other}.{_WHY.get(kind, why)}"
         )
     verb = f"and {what}" if indirect else "and is being"
     raise RuntimeError(

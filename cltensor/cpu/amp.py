@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtypes
 from ..amp import autocast_mode, grad_scaler
 from ..dtypes import dtype
+from ..reexport import expose
 
 __all__ = ["GradScaler", "autocast"]
 
@@ -39,3 +40,6 @@ class GradScaler(grad_scaler.GradScaler):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _deprecated("GradScaler")
         super().__init__("cpu", *args, **kwargs)
+
+
+expose(globals(), {"autocast_mode": "autocast", "grad_scaler": "GradScaler"})

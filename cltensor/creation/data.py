@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import layouts
+from .. import dtypes, layouts
 from ..dtypes import dtype as DType
 from ..ops import convert, core
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
 from ..tensor import Tensor
-from .factory import asked, finish, place
+from .factory import finish, place
 from .parse import encode, parse
 
 
@@ -37,7 +37,7 @@ def tensor(
     pin_memory: bool = False,
 ) -> Tensor:
     """Copy numbers, nested sequences, arrays or tensors into a new tensor; the dtype is inferred unless given."""
-    dt = asked(dtype, "tensor")
+    dt = dtypes.asked(dtype, "tensor")
     if isinstance(data, Tensor):
         dev = data.device if device is None else device
         return finish(copied(data, dt or data.dtype, dev, "torch.tensor"), requires_grad)
@@ -76,13 +76,45 @@ def asarray(
     dtype: Any = None,
     device: Any = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
-    """Make a tensor of any array-like object, sharing memory unless `copy` asks otherwise."""
-    t = as_tensor(obj, dtype, device)
-    if copy and isinstance(obj, Tensor | np.ndarray):
-        t = t.clone()
-    return finish(t.detach() if isinstance(obj, Tensor) and requires_grad else t, requires_grad)
+    """Make a tensor of a tensor, array, buffer, number or sequence, on its memory unless `copy` or a conversion asks otherwise.
+
+    A buffer's bytes are read as `dtype`, the default one if None. ValueError where `copy=False` cannot be kept.
+    """
+    dt = dtypes.asked(dtype, "asarray")
+    t = _on_memory_of(obj, dt)
+    if t is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return finish(tensor(obj, dtype=dt, device=device), bool(requires_grad))
+    dev = t.device if t is obj and device is None else place(device)
+    dt = dt or t.dtype
+    if copy is False and dev != t.device:
+        raise ValueError(f"can't alias tensor from device '{t.device}' to '{dev}'.")
+    if copy is False and dt is not t.dtype:
+        raise ValueError(
+            f"can't alias tensor with dtype '{t.dtype.scalar_name}' into dtype '{dt.scalar_name}'."
+        )
+    made = t.to(dev, dt, copy=bool(copy))
+    if requires_grad is None or requires_grad is made.requires_grad:
+        return made
+    return finish(made, True) if requires_grad else made.detach()
+
+
+def _on_memory_of(obj: Any, dt: DType | None) -> Tensor | None:
+    """The object itself, or a tensor on its memory; None for what has no memory that a tensor can be on."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, np.ndarray):
+        return from_numpy(obj) if obj.flags.writeable and obj.dtype.isnative else None
+    if isinstance(obj, np.generic):
+        return None
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return None
+    return frombuffer(obj, dtype=dt or dtypes.get_default_dtype())
 
 
 class _Memory:
@@ -144,5 +176,33 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
-    """Make a 1-D tensor on the memory of an object with Python's buffer protocol."""
-    return finish(from_numpy(np.frombuffer(buffer, dtype.np, count, offset)), requires_grad)
+    """Make a 1-D tensor on the memory of an object with Python's buffer protocol; ValueError where `count` elements do not fit."""
+    dt = dtypes.required(dtype, "frombuffer")
+    try:
+        with memoryview(buffer) as view:
+            length = view.nbytes
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    each, left = dt.itemsize, length - offset
+    if not length or not count:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if count < 0 and left % each:
+        raise ValueError(
+            f"buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size ({each})"
+        )
+    if count * each > left:
+        raise ValueError(
+            f"requested buffer length ({count} * {each} bytes) after offset ({offset} bytes) must not be greater than actual buffer "
+            f"length ({length} bytes)"
+        )
+    count = left // each if count < 0 else count
+    if dt.np is None:
+        return finish(
+            from_numpy(np.frombuffer(buffer, np.uint8, count * each, offset)).view(dt),
+            requires_grad,
+        )
+    return finish(from_numpy(np.frombuffer(buffer, dt.np, count, offset)), requires_grad)

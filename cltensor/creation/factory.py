@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, layouts
-from ..dtypes import dtype as DType
 from ..ops import convert, core
 from ..ops.shape import sizes
 from ..runtime import default_device, device
@@ -17,12 +16,6 @@ from ..tensor import Tensor
 
 Maker = Callable[..., Tensor]
 
-_PYTHON_TYPES: dict[Any, DType] = {
-    float: dtypes.float64,
-    int: dtypes.int64,
-    bool: dtypes.bool,
-    complex: dtypes.complex128,
-}
 _SHARED = {
     "dtype": None,
     "layout": None,
@@ -39,19 +32,12 @@ def place(dev: Any) -> device:
     )
 
 
-def asked(dt: Any, function: str) -> DType | None:
-    """Return the dtype that a `dtype=` argument names, a Python type included."""
-    if dt is None or isinstance(dt, DType):
-        return dt
-    if dt in _PYTHON_TYPES:
-        return _PYTHON_TYPES[dt]
-    raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dt).__name__}")
-
-
 def finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: str = "") -> Tensor:
     """Hand over what was made: written into `out`, or asking for a gradient."""
     if out is not None:
-        if out.shape != t.shape:
+        if out.shape != t.shape and out.numel() == t.numel() and t.ndim == 1:
+            t = t.view(out.shape)  # a ramp fills an output of its size, whatever the shape
+        elif out.shape != t.shape:
             if function == "arange" and out.numel():
                 warnings.warn(
                     f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not match the computed number of "
@@ -112,7 +98,7 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
         pin_memory: bool = False,
         **named: Any,
     ) -> Tensor:
-        dt = None if dtype is None else asked(dtype, name)
+        dt = None if dtype is None else dtypes.asked(dtype, name)
         dev, out = None if device is None else place(device), None
         if prototype:
             like = _prototype(args, named)

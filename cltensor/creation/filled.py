@@ -10,7 +10,7 @@ from .. import dtypes, layouts
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
 from ..lazy import Expr, Scalar
-from ..ops import core
+from ..ops import core, formats
 from ..ops.values import check_value
 from ..runtime import device, get_backend
 from ..size import Size
@@ -36,6 +36,11 @@ def filled(shape: Size, value: Any, dt: DType | None, dev: device) -> Tensor:
     return core.pending(Expr(IDENTITY, dt, dt, shape, (Scalar(value),)), dev)
 
 
+def ordered(t: Tensor, strides: tuple[int, ...] | None) -> Tensor:
+    """Give a tensor of equal or undefined elements another dense order; None is the one it has."""
+    return t if strides is None else core.make(t._storage, t.shape, t.dtype, t.device, strides)
+
+
 @factory
 def empty(
     *args: Any,
@@ -47,7 +52,9 @@ def empty(
 ) -> Tensor:
     """Make a tensor of undefined content."""
     shape = shape_of("empty", args, size)
-    return blank(shape, dt, dev) if out is None else out.resize_(shape)
+    if out is not None:
+        return out.resize_(shape, memory_format=memory_format)
+    return ordered(blank(shape, dt, dev), formats.strides("empty", memory_format, shape))
 
 
 @factory_into
@@ -84,6 +91,15 @@ def empty_strided(
 ) -> Tensor:
     """Make a tensor of undefined content with given strides."""
     size, stride, dt = tuple(size), tuple(stride), dt or dtypes.get_default_dtype()
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
+        )
+    layouts.check_shape(size)
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
+        )
     extent = layouts.storage_extent(size, stride, 0) if math.prod(size) else 0
     storage = Storage.empty(get_backend(dev), extent * dt.itemsize)
     return core.make(storage, Size(size), dt, dev, stride)
@@ -115,13 +131,9 @@ def eye(n: int, m: int | None = None, *, dt: DType | None, dev: device) -> Tenso
 
 
 def _alike(input: Tensor, value: Any, dt: DType, dev: device, memory_format: Any) -> Tensor:
-    """A filled tensor of the input's shape, in its order of dims unless the contiguous format is asked for."""
-    shape = input.shape
-    if input.is_contiguous() or "contiguous_format" in str(memory_format):
-        return filled(shape, value, dt, dev)
-    strides = layouts.preserve_strides(tuple(shape), input._strides)
-    flat = filled(Size((layouts.numel(shape),)), value, dt, dev)
-    return core.make(flat._storage, shape, dt, dev, strides)
+    """A filled tensor of the input's shape, in its order of dims unless a format is asked for."""
+    strides = formats.strides_like("empty_like", input, memory_format)
+    return ordered(filled(input.shape, value, dt, dev), strides)
 
 
 def _like(function: str, value: Any) -> Maker:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
 from ..dtypes import dtype as DType
+from ..ops import core
 from ..ops.values import check_value
 from ..tensor import Tensor
+
+_PLAIN = (float, int, bool)
 
 
 def encode(array: np.ndarray, dt: DType) -> np.ndarray:
@@ -48,9 +52,7 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
     kind = data.__class__
     if kind is float or kind is int or kind is bool or kind is complex:
         found = dt or dtypes.scalar_dtype(data)
-        if kind is int and not -(1 << 63) <= data < 1 << 64:
-            raise RuntimeError("Overflow when unpacking long long")
-        array = np.array(data)
+        array = _numbers(np.array(data), found)
         if dt is not None and kind is not bool:
             _check_fits(array, found)
         return array, found
@@ -62,7 +64,8 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         if hasattr(data, "__float__"):
             return parse(float(data), dt)
         raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
-    plain = _plain(data)
+    kinds: list[DType] = []  # of leaves that are tensors or numpy's
+    plain = _plain(data, dt, kinds)
     _check_even(plain)
     try:
         array = np.array(plain)
@@ -70,9 +73,8 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         raise ValueError(str(error)) from None
     if not array.size:
         return array.astype(np.float32), dt or dtypes.get_default_dtype()
+    array = _numbers(array, dt)
     if array.dtype == object:
-        if isinstance(array.reshape(-1)[0], int):
-            raise RuntimeError("Overflow when unpacking long long")
         bad = next((v for v in array.reshape(-1) if not isinstance(v, int | float | complex)), None)
         raise (
             TypeError(f"new(): invalid data type '{type(bad).__name__}'")
@@ -91,16 +93,20 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
             "f": dtypes.get_default_dtype(),
             "c": dtypes.get_default_complex_dtype(),
         }[array.dtype.kind]
-        first = _first(data)
-        if isinstance(first, Tensor | np.generic | np.ndarray):
-            dt = (
-                first.dtype
-                if isinstance(first, Tensor)
-                else dtypes.from_numpy(first.dtype)
-                if array.dtype.kind == np.dtype(first.dtype).kind
-                else dt
-            )
+        if kinds:
+            dt = functools.reduce(dtypes.promote_types, [*kinds, *_number_kinds(data)])
     return array, dt
+
+
+def _numbers(array: np.ndarray, dt: DType | None) -> np.ndarray:
+    """Integers beyond int64, which numpy keeps as objects or uint64, as what the dtype takes; ValueError if it takes none."""
+    if array.dtype == object and any(v.__class__ is not int for v in array.flat):
+        return array
+    if array.dtype.kind not in "Ou" or dt is dtypes.uint64:
+        return array
+    if dt is None or dt.category == 1:
+        raise ValueError("Overflow when unpacking long long")
+    return array != 0 if dt is dtypes.bool else array.astype(np.float64)
 
 
 def _check_fits(array: np.ndarray, dt: DType) -> None:
@@ -116,23 +122,38 @@ def _check_fits(array: np.ndarray, dt: DType) -> None:
             check_value(value.item(), dt, dt.name)
 
 
-def _first(data: Any) -> Any:
-    while isinstance(data, list | tuple) and data:
-        data = data[0]
-    return data
-
-
-def _plain(data: Any) -> Any:
-    """Nested sequences with tensors inside turned into lists."""
+def _number_kinds(data: Any) -> Iterator[DType]:
+    """The dtypes of the Python numbers in nested sequences."""
     if isinstance(data, list | tuple):
-        if any(x.__class__ not in (float, int, bool) for x in data):
-            return [_plain(x) for x in data]
-        return data
+        for x in data:
+            yield from _number_kinds(x)
+    elif data.__class__ in core.NUMBERS:
+        yield dtypes.scalar_dtype(data)
+
+
+def _plain(data: Any, dt: DType | None, kinds: list[DType]) -> Any:
+    """Turn tensors of one element and arrays inside nested sequences into numbers and lists; notes their dtypes."""
+    if isinstance(data, list | tuple):
+        if all(x.__class__ in _PLAIN for x in data):
+            return data
+        if any(x is data for x in data):
+            raise TypeError("new(): self-referential lists are incompatible")
+        return [_plain(x, dt, kinds) for x in data]
     if isinstance(data, Tensor):
+        kinds.append(data.dtype)
+        return _element(data, dt or data.dtype)
+    if isinstance(data, np.generic | np.ndarray):
+        kinds.append(dtypes.from_numpy(data.dtype))
         return data.tolist()
-    if isinstance(data, range):
-        return list(data)
-    return data.tolist() if isinstance(data, np.ndarray) else data
+    return list(data) if isinstance(data, range) else data
+
+
+def _element(t: Tensor, dt: DType) -> Any:
+    if t.numel() == 1:
+        return t.item()
+    if dt.category == 1 and t.dtype.category == 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    raise ValueError("only one element tensors can be converted to Python scalars")
 
 
 def _check_even(data: Any, depth: int = 0) -> None:
@@ -144,7 +165,7 @@ def _check_even(data: Any, depth: int = 0) -> None:
     n = len(data[0])
     for x in data:
         if not isinstance(x, list | tuple):
-            raise ValueError(f"expected sequence of length {n} at dim {depth + 1} (got 0)")
+            raise TypeError("not a sequence")
         if len(x) != n:
             raise ValueError(f"expected sequence of length {n} at dim {depth + 1} (got {len(x)})")
         _check_even(x, depth + 1)

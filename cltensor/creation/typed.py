@@ -16,22 +16,35 @@ from .data import copied, from_data
 from .factory import place, prototyped, shape_of
 from .filled import blank
 
+_CONSTRUCTOR_FORM = (
+    "constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
+    "Use torch.tensor(...) or torch.as_tensor(...)"
+)
+_NEW_FORM = (
+    "new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...)"
+)
 
-def legacy_new(args: tuple, dt: DType | None, dev: Any) -> Tensor:
-    """What `Tensor(…)`, `FloatTensor(…)` and `t.new(…)` make: sizes as ints or a Size, else data."""
+
+def legacy_new(args: tuple, dt: DType | None, dev: Any, home: Any = None) -> Tensor:
+    """What `Tensor(…)`, `FloatTensor(…)` and `t.new(…)` make: sizes as ints or a Size, else data.
+
+    `dev` is the device asked for, `home` that of the tensor whose `new` it is.
+    """
     dt = dt or dtypes.get_default_dtype()
-    home = place(dev)
+    at = place(home if dev is None else dev)
     if not args:
-        return blank(Size((0,)), dt, home)
+        return blank(Size((0,)), dt, at)
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
-        return first.detach().to(home, dt) if first.dtype is not dt else first.alias()
+        if dev is not None:
+            raise RuntimeError(f"Legacy tensor {_NEW_FORM if home else _CONSTRUCTOR_FORM} instead.")
+        return first.detach().to(at, dt) if first.dtype is not dt else first.alias()
     if (isinstance(first, Size) and len(args) == 1) or all(
         isinstance(a, int) and not isinstance(a, bool) for a in args
     ):
-        return blank(shape_of("new", args), dt, home)
+        return blank(shape_of("new", args), dt, at)
     if len(args) == 1 and isinstance(first, list | tuple | np.ndarray | Sequence):
-        return from_data(first, dt, home)
+        return from_data(first, dt, at)
     got = ", ".join(type(a).__name__ for a in args)
     raise TypeError(
         f"new() received an invalid combination of arguments - got ({got}), but expected one of: (*sizes) (Tensor other) (Sequence data)"
@@ -46,9 +59,11 @@ def new_tensor(self: Tensor, data: Any, *, dt: DType, dev: device) -> Tensor:
     return from_data(data, dt, dev)
 
 
-def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
     """Construct as this tensor's type does."""
-    return legacy_new(args, self.dtype, self.device if device is None else device)
+    if size is not None:
+        args = (Size(size),)
+    return legacy_new(args, self.dtype, device, self.device)
 
 
 for _method in (new_tensor, new):

@@ -17,7 +17,7 @@ from .basics import (
     wrap_dim,
     wrap_dims,
 )
-from .broadcast import broadcast_shapes, expand, expand_shape, expand_strides
+from .broadcast import broadcast_shapes, expand, expand_shape, expand_strides, joint_shape
 from .joint import (
     FULL_OVERLAP,
     NO_OVERLAP,
@@ -34,6 +34,7 @@ from .order import (
     elementwise_strides,
     is_channels_last,
     is_non_overlapping_and_dense,
+    like_channels_last,
     preserve_strides,
 )
 from .parts import chunk_sizes, split_sizes, tensor_split_bounds
@@ -57,7 +58,7 @@ from .views import (
 __all__ = [
     "FULL_OVERLAP", "Layout", "NO_OVERLAP", "PARTIAL_OVERLAP", "Shape", "TOO_HARD", "as_strided", "broadcast_shapes", "channels_last_strides", "check_shape",
     "chunk_sizes", "collapse", "contiguous_strides", "dense_strides", "diagonal", "elementwise_strides", "expand", "expand_shape", "expand_strides",
-    "flatten_shape", "infer_shape", "internal_overlap", "is_channels_last", "is_contiguous", "is_non_overlapping_and_dense", "may_share", "movedim_order",
+    "flatten_shape", "infer_shape", "internal_overlap", "is_channels_last", "is_contiguous", "is_non_overlapping_and_dense", "joint_shape", "like_channels_last", "may_share", "movedim_order",
     "narrow", "numel", "overlap", "permutation", "permute", "permute_inverse", "preserve_strides", "reduced_shape", "select", "slice_", "split_sizes", "squeeze",
     "storage_extent", "tensor_split_bounds", "transpose", "unflatten_shape", "unfold", "unsqueeze", "view", "view_strides", "wrap_dim", "wrap_dims",
 ]  # fmt: skip

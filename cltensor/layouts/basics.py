@@ -59,8 +59,10 @@ def storage_extent(shape: Shape, strides: Shape, offset: int = 0) -> int:
 def wrap_dim(dim: int, ndim: int) -> int:
     """Return `dim` counted from the front.
 
-    IndexError when it is out of range. A 0-dim tensor takes -1 and 0.
+    IndexError when it is out of range, TypeError for a bool. A 0-dim tensor takes -1 and 0.
     """
+    if dim.__class__ is bool:
+        raise TypeError("argument 'dim' must be int, not bool")
     if 0 <= dim < ndim:
         return dim
     if -ndim <= dim < 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from .basics import Layout, Shape
 
@@ -40,6 +41,30 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
         if shape != result:
             result = _broadcast_two(result, tuple(shape))
     return result
+
+
+def joint_shape(shapes: Sequence[Any]) -> Shape:
+    """Return what shapes and lone sizes broadcast to, in the words of torch.broadcast_shapes."""
+    whole = []
+    for s in shapes:
+        if not isinstance(s, int | tuple | list):
+            raise RuntimeError(
+                f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}"
+            )
+        whole.append((s,) if isinstance(s, int) else tuple(s))
+    result = [1] * max(map(len, whole), default=0)
+    for place, shape in enumerate(whole):
+        for d in range(-1, -1 - len(shape), -1):
+            size = shape[d]
+            if size < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if size != 1 and result[d] not in (1, size):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {size} at {d}! Mismatching argument at index {place} had "
+                    f"{shape}; but expected shape should be broadcastable to {result}"
+                )
+            result[d] = result[d] if size == 1 else size
+    return tuple(result)
 
 
 def expand_shape(shape: Shape, sizes: Sequence[int], type_name: str = "torch.FloatTensor") -> Shape:

@@ -31,6 +31,17 @@ def is_channels_last(shape: Shape, strides: Shape) -> bool:
     return True
 
 
+def like_channels_last(shape: Shape, strides: Shape) -> bool:
+    """Tell whether strides rise in the order of channels last; sizes of 1 count, an open order does not."""
+    least = 0
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        step = strides[dim]
+        if not step or not shape[dim] or step < least or (dim == 0 and least == strides[1]):
+            return False
+        least = step * max(shape[dim], 1)
+    return True
+
+
 def dense_strides(shape: Shape, order: Sequence[int]) -> Shape:
     """Return gapless strides.
 

@@ -12,7 +12,7 @@ from . import functional, parameter
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 if TYPE_CHECKING:
-    from . import attention, common_types, init, modules, parallel, utils
+    from . import attention, common_types, grad, init, modules, parallel, utils
     from .modules import *
     from .parallel import DataParallel
 
@@ -23,6 +23,7 @@ _HERE = [
     "UninitializedParameter",
     "attention",
     "functional",
+    "grad",
     "init",
     "modules",
     "parallel",
@@ -32,7 +33,7 @@ _HERE = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("attention", "common_types", "init", "modules", "parallel", "utils"):
+    if name in ("attention", "common_types", "grad", "init", "modules", "parallel", "utils"):
         return importlib.import_module(f"{__name__}.{name}")
     if name == "DataParallel":
         return importlib.import_module(f"{__name__}.parallel").DataParallel

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ..dtypes import promote_types
 from ..ops import activation, normalization, norms
 from ..ops import dropout as dropping
 from ..ops import embedding as table
@@ -288,8 +289,7 @@ def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Zero whole channels of (N, C, H, W)."""
-    dropping.check_probability(p)
-    return dropping.apply(input, p, training, inplace, True)
+    return dropping.by_channel(input, p, training, inplace, 2)
 
 
 def dropout3d(
@@ -339,6 +339,8 @@ def group_norm(
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
         )
+    n, c, *rest = input.shape
+    normalization.check_several([n * c // num_groups, num_groups, *rest])
     return normalization.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -372,7 +374,12 @@ def normalize(
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) -> Tensor:
     """Cosine of the angle between vectors along `dim`; their norms are taken to be at least eps."""
-    x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
+    common = promote_types(x1.dtype, x2.dtype)
+    if not common.is_floating_point:
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {common.scalar_name}"
+        )
+    x1, x2 = FUNCTIONS["broadcast_tensors"](x1.to(common), x2.to(common))
     units = []
     for x in (x1, x2):
         size = FUNCTIONS["norm"](x, 2, dim, True)

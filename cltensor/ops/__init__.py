@@ -52,7 +52,13 @@ from . import (  # isort: skip
     max_pooling,
     average_pooling,
     recurrent,
+    memory,
+    numpy_names,
+    old_forms,
 )
+
+numpy_names.install()
+old_forms.install()
 
 __all__ = [
     "activation",
@@ -82,8 +88,11 @@ __all__ = [
     "lowrank",
     "matmul",
     "max_pooling",
+    "memory",
     "moments",
     "normalization",
+    "numpy_names",
+    "old_forms",
     "padding",
     "parts",
     "pixel",

@@ -178,7 +178,7 @@ FUNCTIONS["relu_"] = METHODS["relu_"]
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Gated linear unit: the first half along `dim` times the sigmoid of the second (Dauphin et al., arXiv 1612.08083)."""
     if input.ndim == 0:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
+        raise RuntimeError("glu does not support scalars because halving size must be even")
     dim = layouts.wrap_dim(dim, input.ndim)
     if input.shape[dim] % 2:
         raise RuntimeError(

@@ -10,6 +10,7 @@ import numpy as np
 from .. import dtypes
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
+from .old_forms import scaled
 from .row import FLOAT, FUNCTIONS, METHODS, Row, invalid_combination, normal, public
 from .values import conj
 
@@ -46,13 +47,17 @@ def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
         other.__class__ is not tensor and other.__class__ not in NUMBERS
     ):
         input, other = normal(name, BINARY, (input, other))
-    if alpha.__class__ is not int and alpha != 1:
+    if alpha.__class__ is not int:
         dt = core.result_type((input, other))
         if isinstance(alpha, bool) and dt.category != 0:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
-        if dt.category < 2 and isinstance(alpha, float):
+        if dt.category < 2 and isinstance(alpha, float | complex):
             raise RuntimeError(
                 "For integral input tensors, argument alpha must not be a floating point number."
+            )
+        if dt.category == 2 and isinstance(alpha, complex):
+            raise RuntimeError(
+                "For non-complex input tensors, argument alpha must not be a complex number."
             )
     return input, other
 
@@ -72,16 +77,24 @@ def _no_bools(a: Any, b: Any) -> None:
 
 
 @public()
-def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def add(
+    input: Tensor, other: Any, *later: Any, alpha: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """Add `alpha * other` to `input`, broadcasting; dtypes promote."""
+    if later:
+        other, alpha = scaled("add", other, later)
     input, other = _operands("add", input, other, alpha)
     value = add_row(input, other) if alpha == 1 else add_scaled_row(input, other, alpha)
     return value if out is None else core.deliver(value, out, "add", (input, other))
 
 
 @public(aliases=("subtract",))
-def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def sub(
+    input: Tensor, other: Any, *later: Any, alpha: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """Subtract `alpha * other` from `input`, broadcasting; two bool tensors are refused."""
+    if later:
+        other, alpha = scaled("sub", other, later)
     input, other = _operands("sub", input, other, alpha)
     _no_bools(input, other)
     value = sub_row(input, other) if alpha == 1 else sub_scaled_row(input, other, alpha)
@@ -98,14 +111,18 @@ def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     return rsub_row(input, other, alpha)
 
 
-def add_(t: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def add_(t: Tensor, other: Any, *later: Any, alpha: Any = 1) -> Tensor:
     """In-place form of `add`."""
+    if later:
+        other, alpha = scaled("add_", other, later)
     _, other = _operands("add_", t, other, alpha)
     return add_row.inplace(t, other) if alpha == 1 else add_scaled_row.inplace(t, other, alpha)
 
 
-def sub_(t: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub_(t: Tensor, other: Any, *later: Any, alpha: Any = 1) -> Tensor:
     """In-place form of `sub`."""
+    if later:
+        other, alpha = scaled("sub_", other, later)
     _, other = _operands("sub_", t, other, alpha)
     _no_bools(t, other)
     return sub_row.inplace(t, other) if alpha == 1 else sub_scaled_row.inplace(t, other, alpha)
@@ -296,11 +313,11 @@ def _lerp_call(input: Tensor, end: Tensor, weight: Any) -> tuple[Row, tuple]:
     input, end, weight = normal("lerp", ("input", "end", "weight"), (input, end, weight))
     if end.dtype is not input.dtype:
         raise RuntimeError(
-            f"expected dtype {input.dtype.name} for `end` but got dtype {end.dtype.name}"
+            f"expected dtype {dtypes.C_NAMES[input.dtype.name]} for `end` but got dtype {dtypes.C_NAMES[end.dtype.name]}"
         )
     if is_tensor(weight) and weight.dtype is not input.dtype:
         raise RuntimeError(
-            f"expected dtype {input.dtype.name} for `weight` but got dtype {weight.dtype.name}"
+            f"expected dtype {dtypes.C_NAMES[input.dtype.name]} for `weight` but got dtype {dtypes.C_NAMES[weight.dtype.name]}"
         )
     return (lerp_row if is_tensor(weight) else lerp_number), (input, end, weight)
 

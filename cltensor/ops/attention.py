@@ -46,6 +46,10 @@ def scaled_dot_product_attention(
     RuntimeError in torch's words for dtypes, devices, ranks and sizes that do not fit.
     """
     _check(query, key, value, attn_mask, dropout_p)
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+        )
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
     if enable_gqa:

@@ -40,7 +40,7 @@ def cross_entropy(
     elif reduction == "sum":
         value = sum(value)
     else:
-        value = value.reshape(target.shape)
+        value = value.reshape(target.shape if input.ndim > 1 else ())
     value = value.to(input.dtype)
     if graph.needs_grad(input):
         saved = {"hit": hit, "factor": factor, "total_weight": total, "dim": dim}

@@ -144,7 +144,9 @@ _left: dict[int, Row] = {
 _right: dict[int, Row] = {
     size: Row(
         f"rshift{bits}",
-        {"i": f"x >> where(y < 0 or y >= {bits}, {bits - 1}, y)"},
+        {
+            "i": f"where(y < 0 or y >= {bits}, where(x < 0, -1, 0), x >> where(y < 0 or y >= {bits}, 0, y))"
+        },
         args=BINARY,
         public=False,
     )

@@ -12,10 +12,11 @@ from ..autograd import views
 from ..codegen.pointwise import IDENTITY
 from ..dtypes import dtype
 from ..lazy import Expr, Scalar
+from ..memory_format import contiguous_format, preserve_format
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
-from . import core
+from . import core, formats
 from .core import NUMBERS, Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers, titled
 from .values import check_value
@@ -57,7 +58,7 @@ def cast(x: Tensor, dt: dtype) -> Tensor:
 
 def transfer(x: Tensor, dev: device) -> Tensor:
     """Copy to another device, without history; keeps the dense layout."""
-    source = x if x.is_contiguous() else x.detach().clone(memory_format="contiguous")
+    source = x if x.is_contiguous() else x.detach().clone(memory_format=contiguous_format)
     nbytes = source.numel() * x.dtype.itemsize
     storage = Storage.empty(get_backend(dev), nbytes)
     if nbytes:
@@ -90,7 +91,7 @@ def to(
     """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (other)."""
     flags = []
     for a in args:
-        if isinstance(a, dtypes.dtype):
+        if isinstance(a, dtypes.dtype | type):
             dtype = a
         elif isinstance(a, bool):
             flags.append(a)
@@ -108,12 +109,17 @@ def to(
         if dev != self.device:
             out = to_device(out, dev)
     if dtype is not None and dtype is not out.dtype:
-        out = cast(out, dtype)
+        dtype = dtypes.asked(dtype, "to")
+        out = out if dtype is out.dtype else cast(out, dtype)
     if copy and out is self:
-        out = clone(self)
-    if memory_format is not None and str(memory_format).endswith("contiguous_format"):
-        out = contiguous(out)
-    return out
+        return clone(self, memory_format=memory_format)
+    if memory_format is None or memory_format is preserve_format:
+        return out
+    if out is self:
+        done = formats.suggested(out) is memory_format
+    else:
+        done = formats.is_in(out, memory_format)
+    return out if done else clone(out, memory_format=memory_format)
 
 
 @public(function=False)
@@ -126,6 +132,8 @@ def to_dense(
 
 def _caster(name: str, dt: dtype) -> None:
     def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        if memory_format is not None:
+            return to(self, dtype=dt, memory_format=memory_format)
         return self if self.dtype is dt else cast(self, dt)
 
     titled(method, name, f"Convert to {dt!r}.")
@@ -147,24 +155,30 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 @public()
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Copy; dense layouts are kept unless the contiguous format is asked for."""
-    if memory_format is not None and "contiguous" in str(memory_format):
+    """Copy; the order of dims in memory is kept unless a format is asked for."""
+    strides = formats.strides_like("clone", input, memory_format)
+    if strides is not None:
+        out = formats.arranged(input, strides)
+    else:
         out = core.pending(
             core.expression(IDENTITY, input.dtype, input.dtype, (input,), input.shape),
             input.device,
             input.shape,
         )
-    else:
-        out = core.compute(IDENTITY, input.dtype, input.dtype, (input,), input.shape, input.device)
     if graph.needs_grad(input):
         graph.record("CloneBackward0", (input,), out, _same_gradient)
     return out
 
 
 @public(function=False)
-def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
-    """Return the tensor itself if it is row-major, else a copy that is."""
-    return self if self.is_contiguous() else clone(self, memory_format="contiguous")
+def contiguous(self: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
+    """Return the tensor itself if it is dense in the order of the format, row-major by default, else a copy that is."""
+    formats.strides("contiguous", memory_format, self.shape)
+    if formats.is_in(self, memory_format):
+        return self
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    return clone(self, memory_format=memory_format)
 
 
 # ------------------------------------------------------------------------------------------- writing
@@ -292,31 +306,6 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------- storage size
-
-
-@public(function=False)
-def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
-    """Change the shape in place; grows the storage when it is too small, keeping what it held."""
-    from .shape import sizes
-
-    shape = Size(layouts.check_shape(sizes("resize_", size, "size")))
-    if graph.needs_grad(self):
-        raise RuntimeError("cannot resize variables that require grad")
-    if shape == self.shape:
-        return self
-    needed = (self._offset + layouts.numel(shape)) * self.dtype.itemsize
-    if needed > self._storage.nbytes:
-        if self._storage.shared:
-            raise RuntimeError("Trying to resize storage that is not resizable")
-        self._storage.resize(needed)
-    self._set_layout(shape, layouts.contiguous_strides(shape), self._offset)
-    return self
-
-
-@public(function=False)
-def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Change the shape to the other tensor's."""
-    return resize_(self, tuple(the_template.shape))
 
 
 # ------------------------------------------------------------------------------------------- complex numbers
@@ -470,7 +459,9 @@ def view_as_complex(input: Tensor) -> Tensor:
         raise RuntimeError(
             f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {input.dtype.scalar_name}"
         )
-    if not input.ndim or input.shape[-1] != 2:
+    if not input.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if input.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if input._strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
@@ -507,6 +498,20 @@ def imag(self: Tensor) -> Tensor:
     if not self.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return view_as_real(self).select(-1, 1)
+
+
+def _fill_part(part: Tensor, value: Any) -> None:
+    part.copy_(value) if is_tensor(value) else part.fill_(value)
+
+
+def set_real(self: Tensor, value: Any) -> None:
+    """Write the real part."""
+    _fill_part(real(self), value)
+
+
+def set_imag(self: Tensor, value: Any) -> None:
+    """Write the imaginary part; RuntimeError for real numbers."""
+    _fill_part(imag(self), value)
 
 
 FUNCTIONS["real"], FUNCTIONS["imag"] = real, imag

@@ -91,6 +91,20 @@ def _check_moves(spec: Spec, output_padding: tuple[int, ...]) -> None:
             raise RuntimeError(f"{text} is not supported")
 
 
+def _fitted(spec: Spec, dims: int, output_padding: tuple[int, ...] = ()) -> Spec:
+    """Return the spec with a number per spatial dim; RuntimeError for numbers out of range."""
+    if spec.groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    spec = Spec(
+        _fit("stride", spec.stride, dims),
+        _fit("padding", spec.padding, dims),
+        _fit("dilation", spec.dilation, dims),
+        spec.groups,
+    )
+    _check_moves(spec, output_padding)
+    return spec
+
+
 def _by(sizes: Sequence[int]) -> str:
     return " x ".join(map(str, sizes))
 
@@ -169,6 +183,12 @@ def _check_output_padding(extra: tuple[int, ...], spec: Spec) -> None:
 # ------------------------------------------------------------------------------------------- any number of dims
 
 
+def _sizes(wide: Sequence[int], w: Tensor, spec: Spec) -> tuple[int, ...]:
+    """Return the spatial sizes of a convolution over padded sizes `wide`."""
+    moves = zip(wide, w.shape[2:], spec.stride, spec.dilation, strict=True)
+    return tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in moves)
+
+
 def _convolve(
     x: Tensor,
     w: Tensor,
@@ -182,16 +202,8 @@ def _convolve(
     if w.ndim < 3:
         raise RuntimeError("weight should have at least three dimensions")
     dims = w.ndim - 2
-    if spec.groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
-    spec = Spec(
-        _fit("stride", spec.stride, dims),
-        _fit("padding", spec.padding, dims),
-        _fit("dilation", spec.dilation, dims),
-        spec.groups,
-    )
     extra = _fit("output_padding", output_padding, dims)
-    _check_moves(spec, extra)
+    spec = _fitted(spec, dims, extra)
     padded = zip(spec.padding, right or spec.padding, strict=True)
     wide = [n + a + b for n, (a, b) in zip(x.shape[2:], padded, strict=x.ndim == w.ndim)]
     _check_shapes(x, w, bias, spec, transposed, wide)
@@ -211,8 +223,7 @@ def _convolve(
         "bias_sym_sizes_opt": None if bias is None else tuple(bias.shape),
     }
     if not transposed:
-        size = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(wide, w.shape[2:], spec.stride, spec.dilation, strict=True))  # fmt: skip
-        return piece("y", x, w, spec, size, _NODE, bias, shown)
+        return piece("y", x, w, spec, _sizes(wide, w, spec), _NODE, bias, shown)
     _check_output_padding(extra, spec)
     size = tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in zip(x.shape[2:], *spec[:3], w.shape[2:], extra, strict=True))  # fmt: skip
     if any(n < 0 for n in size):
@@ -220,6 +231,29 @@ def _convolve(
             f"Given input size per channel: ({_by(x.shape[2:])}). Calculated output size per channel: ({_by(size)}). Output size is too small"
         )
     return piece("x", x, w, spec, size, _NODE, bias, shown)
+
+
+def gradient(kind: str, x: Tensor, w: Tensor, g: Tensor, spec: Spec) -> Tensor:
+    """Return the gradient of conv(x, w) by the one that `kind` names, "x" or "w", given that by the result.
+
+    Of the tensor named only the shape is read. RuntimeError for shapes that do not fit together.
+    """
+    dims = w.ndim - 2
+    spec = _fitted(spec, dims)
+    wide = [n + 2 * p for n, p in zip(x.shape[2:], spec.padding, strict=False)]
+    _check_shapes(x, w, None, spec, False, wide)
+    expected = (x.shape[0], w.shape[0], *_sizes(wide, w, spec))
+    sizes = (*g.shape, *(None for _ in range(x.ndim - g.ndim)))
+    for i, (want, got) in enumerate(zip(expected, sizes, strict=False)):
+        if want != got:
+            raise RuntimeError(
+                f"Expected a tensor of dimension {x.ndim} and tensor.size[{i}] == {want} but got: dimension {g.ndim} and tensor.size[{i}] = {got}"
+            )
+    _check_dtypes(g, w if kind == "x" else x, _bool_kernel(dims, False))
+    same_device(x, w, g)
+    if kind == "x":
+        return piece("x", g, w, spec, tuple(x.shape[2:]))
+    return piece("w", g, x, spec, tuple(w.shape[2:]))
 
 
 def _bool_kernel(dims: int, transposed: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..autograd.mode import no_grad
 from ..autograd.node import op_class
+from ..memory_format import contiguous_format
 from . import convert, core, parts, shape
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS
@@ -17,7 +18,7 @@ from .row import FUNCTIONS, METHODS
 
 def _clone(value: Tensor) -> Tensor:
     with no_grad():
-        return convert.clone(value.detach(), memory_format="contiguous")
+        return convert.clone(value.detach(), memory_format=contiguous_format)
 
 
 def _copying(name: str, view: Callable, node_name: str = "") -> Callable:

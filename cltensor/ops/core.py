@@ -380,7 +380,9 @@ def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
             UserWarning,
             stacklevel=4,
         )
+    version = out._vc.value
     out.resize_(shape)
+    out._vc.value = version  # the write to come counts, the new size does not
 
 
 def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequence[Any]) -> None:

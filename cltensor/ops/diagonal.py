@@ -108,7 +108,7 @@ def _triangle_indices(name: str, op: PointOp) -> None:
             raise RuntimeError(f"row must be non-negative, got{row}")
         if col < 0:
             raise RuntimeError(f"col must be non-negative, got{col}")
-        dt = dtypes.int64 if dtype is None else dtype
+        dt = dtypes.asked(dtype, name) or dtypes.int64
         if dt.category != 1:
             raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
         dev = FUNCTIONS["empty"]((), device=device).device

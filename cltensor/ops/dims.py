@@ -25,14 +25,14 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     if dim is None or dim == () or dim == []:
         return tuple(range(ndim))
     if dim.__class__ is not int and not isinstance(dim, tuple | list):
-        if not hasattr(dim, "__index__"):
+        if dim.__class__ is bool or not hasattr(dim, "__index__"):
             raise TypeError(
                 f"{name}(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
             )
         dim = dim.__index__()
     if isinstance(dim, tuple | list):
         for position, d in enumerate(dim):
-            if not hasattr(d, "__index__"):
+            if d.__class__ is bool or not hasattr(d, "__index__"):
                 raise TypeError(
                     f"{name}(): argument 'dim' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {type(d).__name__}\""
                 )
@@ -40,11 +40,16 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     return layouts.wrap_dims(dim, ndim)
 
 
+def whole(name: str, argument: str, value: Any) -> int:
+    """Take an argument that has to be one int; a bool is none."""
+    if value.__class__ is bool or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}")
+    return value.__index__()
+
+
 def one_dim(name: str, dim: Any, ndim: int) -> int:
     """Wrap a `dim=` argument that has to be one dim."""
-    if not hasattr(dim, "__index__"):
-        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-    return layouts.wrap_dim(dim.__index__(), ndim)
+    return layouts.wrap_dim(whole(name, "dim", dim), ndim)
 
 
 def nonempty(name: str, input: Tensor, dims: Sequence[int]) -> None:

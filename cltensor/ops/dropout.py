@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
 
 from ..autograd.mode import no_grad
-from .core import Tensor
+from ..layouts import preserve_strides
+from .core import Tensor, make
 from .random import keep_mask
 from .row import public
 
@@ -21,13 +22,23 @@ def check_probability(p: float) -> None:
 
 def noise(input: Tensor, p: float, features: bool) -> Tensor:
     """What an input is multiplied by: 0 with probability p, else 1 / (1 - p); one number per channel for `features`."""
-    shape = tuple(input.shape)
-    if features:
-        shape = (*shape[:2], *[1] * (len(shape) - 2))
+    shape = _channels(input) if features else tuple(input.shape)
     with no_grad():
         if p == 1:
             return input.new_zeros(shape)
-        return keep_mask(shape, 1 - p, input.device).to(input.dtype) / (1 - p)
+        keep = keep_mask(shape, 1 - p, input.device)
+        if not features and not input.is_contiguous():
+            # the mask in the input's order in memory, so that the product keeps it
+            strides = preserve_strides(shape, input._strides)
+            keep = make(keep._storage, input.shape, keep.dtype, keep.device, strides)
+        return keep.to(input.dtype) / (1 - p)
+
+
+def _channels(input: Tensor) -> tuple[int, ...]:
+    """Shape of one number per channel of (N, C, …)."""
+    if input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return (*input.shape[:2], *[1] * (input.ndim - 2))
 
 
 def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:
@@ -47,7 +58,7 @@ def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool
     if p == 1:
         by = input.new_zeros(())
         return input.mul_(by) if inplace else input * by
-    shape = (*input.shape[:2], *[1] * (input.ndim - 2)) if features else tuple(input.shape)
+    shape = _channels(input) if features else tuple(input.shape)
     scale = ((_SATURATION**2 * p + 1) * (1 - p)) ** -0.5
     with no_grad():
         keep = keep_mask(shape, 1 - p, input.device).to(input.dtype)
@@ -86,10 +97,43 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     return alpha(input, p, train, False, True)
 
 
-def by_channel(input: Tensor, p: float, training: bool, inplace: bool, spatial: int) -> Any:
-    """Drop channels of inputs (C, …) or (N, C, …) with `spatial` trailing dimensions."""
+def by_channel(input: Tensor, p: float, training: bool, inplace: bool, spatial: int) -> Tensor:
+    """Drop channels of inputs (N, C, …) or (C, …) with `spatial` trailing dimensions.
+
+    Three dimensions are a batch to two spatial ones (torch's way, which it warns of). Other ranks are an error of one
+    spatial dimension and a warning of the others.
+    """
     check_probability(p)
-    if input.ndim == spatial + 1:
-        out = apply(input.unsqueeze(0), p, training, inplace, True)
-        return out.squeeze(0)
+    name, ndim = f"dropout{spatial}d", input.ndim
+    if ndim not in (spatial + 1, spatial + 2):
+        _refuse_rank(name, ndim, spatial)
+    if spatial == 2 and ndim == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is interpreted "
+            "as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to interpret the input as one "
+            "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using "
+            "dropout1d instead.",
+            stacklevel=3,
+        )
+    if spatial != 2 and ndim != spatial + 2:
+        return apply(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
     return apply(input, p, training, inplace, True)
+
+
+def _refuse_rank(name: str, ndim: int, spatial: int) -> None:
+    """Raise for a rank that one spatial dimension does not take; warn of it for more of them."""
+    ranks = f"{spatial + 1}D or {spatial + 2}D inputs"
+    exists = (
+        f"{name} exists to provide channel-wise dropout on inputs with {spatial} spatial dimension"
+    )
+    if spatial == 1:
+        raise RuntimeError(
+            f"{name}: Expected 2D or 3D input, but received a {ndim}D input. Note that {exists}, a channel dimension, "
+            f"and an optional batch dimension (i.e. {ranks})."
+        )
+    warnings.warn(
+        f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in an error in a future release. "
+        "To retain the behavior and silence this warning, please use dropout instead. "
+        f"Note that {exists}s, a channel dimension, and an optional batch dimension (i.e. {ranks}).",
+        stacklevel=4,
+    )

@@ -9,12 +9,12 @@ from ..autograd import record as graph
 from . import core, return_types
 from .core import Tensor
 from .dims import NO_DIM, dims_of, no_complex, nonempty, one_dim, one_or_all, refuse
+from .numpy_names import numpy_names
 from .reduce import sum
 from .reducing import (
     Dims,
     comparable,
     needs,
-    numpy_names,
     pick_back,
     positioned,
     run,
@@ -36,6 +36,21 @@ def index_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     return pick_back(g, ctx.indices, ctx.shapes[0], ctx.dim, ctx.keepdim)
 
 
+def deliver_pair(name: str, found: tuple[Tensor, Tensor], out: Any, input: Tensor) -> Any:
+    """Return two results, or write them into a pair of `out=` tensors of their very dtypes."""
+    if out is None:
+        return found
+    if core.is_tensor(out):
+        raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not Tensor")
+    for value, o in zip(found, out, strict=True):
+        if o.dtype is not value.dtype:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {dtypes.C_NAMES[value.dtype.name]}, but got "
+                f"{dtypes.C_NAMES[o.dtype.name]} instead"
+            )
+    return tuple([core.deliver(v, o, name, (input,)) for v, o in zip(found, out, strict=True)])
+
+
 def _extreme(
     name: str, input: Tensor, args: tuple, dim: Any, keepdim: bool, other: Any, out: Any
 ) -> Any:
@@ -50,6 +65,8 @@ def _extreme(
         if args:
             raise TypeError(f"{name}() received an invalid combination of arguments")
     if other is not None:
+        if dim is not None:
+            raise TypeError(f"{name}() received an invalid combination of arguments")
         value = (maximum if name == "max" else minimum)(input, other)
         return value if out is None else core.deliver(value, out, name, (input, other))
     dt = input.dtype
@@ -92,12 +109,7 @@ def _extreme(
             index_back,
             {"indices": indices, "dim": at, "keepdim": keepdim},
         )
-    if out is not None:
-        values, indices = (
-            core.deliver(values, out[0], name, (input,)),
-            core.deliver(indices, out[1], name, (input,)),
-        )
-    return getattr(return_types, name)((values, indices))
+    return getattr(return_types, name)(deliver_pair(name, (values, indices), out, input))
 
 
 def _max_or_min(name: str, which: str) -> Any:
@@ -209,17 +221,7 @@ def aminmax(
             _aminmax_back,
             {"self": input, "min": low, "max": high, "dim": dims, "keepdim": keepdim},
         )
-    if out is not None:
-        for o in out:
-            if o.dtype is not dt:
-                raise RuntimeError(
-                    f"Expected out tensor to have dtype {dtypes.C_NAMES[dt.name]}, but got {dtypes.C_NAMES[o.dtype.name]} instead"
-                )
-        low, high = (
-            core.deliver(low, out[0], "aminmax", (input,)),
-            core.deliver(high, out[1], "aminmax", (input,)),
-        )
-    return return_types.aminmax((low, high))
+    return return_types.aminmax(deliver_pair("aminmax", (low, high), out, input))
 
 
 def _arg(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Tensor | None) -> Tensor:

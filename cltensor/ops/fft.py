@@ -23,6 +23,7 @@ from ..runtime import Backend, get_backend
 from . import core
 from .convert import cast
 from .core import Tensor, is_tensor
+from .dims import whole
 from .join import cat, flip, pad, roll
 from .parts import slice_dim
 from .reducing import positions
@@ -202,14 +203,6 @@ def _tensor(name: str, x: Any) -> Tensor:
     return x
 
 
-def _integer(name: str, argument: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(
-            f"fft_{name}(): argument '{argument}' must be int, not {type(value).__name__}"
-        )
-    return value.__index__()
-
-
 def _promoted(x: Tensor, complex_too: bool = False) -> Tensor:
     """Convert integers to the default dtype, and real numbers to complex ones if asked for."""
     if x.dtype.name in ("float16", "bfloat16"):
@@ -269,7 +262,7 @@ def _numbers(name: str, argument: str, values: Any) -> Dims:
         raise TypeError(
             f"fft_{name}(): argument '{argument}' must be tuple of ints, not {type(values).__name__}"
         )
-    return tuple(_integer(name, argument, v) for v in values)
+    return tuple(whole(f"fft_{name}", argument, v) for v in values)
 
 
 def _shape(name: str, x: Tensor, s: Any, dim: Any) -> Shape:
@@ -328,9 +321,9 @@ def _export(name: str, help: str, fn: Callable, forward: bool) -> None:
         *,
         out: Tensor | None = None,
     ) -> Tensor:
-        n = None if n is None else _integer(name, "n", n)
+        n = None if n is None else whole(f"fft_{name}", "n", n)
         x = _tensor(name, input)
-        y = fn(name, x, n, _integer(name, "dim", dim), norm, forward)
+        y = fn(name, x, n, whole(f"fft_{name}", "dim", dim), norm, forward)
         return _deliver(name, y, out, x)
 
     titled(function, f"fft_{name}", help)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
+from ..memory_format import contiguous_format
 from .core import Tensor
 from .join import pad
 from .parts import as_strided
@@ -115,7 +116,9 @@ def _columns(x: Tensor, blocks: Blocks, counts: Pair) -> Tensor:
         image = pad(image, (pw, pw, ph, ph))
     rows = x.shape[-3] * blocks.kernel[0] * blocks.kernel[1]
     cells = counts[0] * counts[1]
-    return _view(image, blocks, counts).clone(memory_format="contiguous").view(*lead, rows, cells)
+    return (
+        _view(image, blocks, counts).clone(memory_format=contiguous_format).view(*lead, rows, cells)
+    )
 
 
 def fold(
@@ -161,10 +164,14 @@ def _check_columns(x: Tensor, size: Pair, blocks: Blocks) -> Pair:
             f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)={rows} and kernel_size={kernel}."
         )
     counts = blocks.counts(size)
-    if counts[0] * counts[1] != cells or min(counts) < 1:
+    given = f"Given output_size={size}, kernel_size={kernel}, dilation={blocks.dilation}, padding={blocks.padding}, stride={blocks.stride}"
+    if min(counts) < 1:
         raise RuntimeError(
-            f"Given output_size={size}, kernel_size={kernel}, dilation={blocks.dilation}, padding={blocks.padding}, stride={blocks.stride}, expected "
-            f"size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got "
+            f"{given}, calculated shape of the array of sliding blocks as {counts}, which is too small (non-positive)"
+        )
+    if counts[0] * counts[1] != cells:
+        raise RuntimeError(
+            f"{given}, expected size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got "
             f"input.size(2)={cells}."
         )
     return counts

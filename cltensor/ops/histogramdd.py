@@ -1,10 +1,11 @@
-"""Histograms over several dims: points counted, or their weights summed, in boxes."""
+"""Histograms over one or several dims: points counted, or their weights summed, in boxes."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from .. import dtypes
 from . import core, return_types
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, public
@@ -28,6 +29,7 @@ def _edges(x: Tensor, bins: Any, limits: Any) -> list[Tensor]:
     found = []
     for d, own in enumerate(per_dim):
         if is_tensor(own):
+            _check_edges(x, own, d)
             found.append(own.detach())
             continue
         if own <= 0:
@@ -41,9 +43,32 @@ def _edges(x: Tensor, bins: Any, limits: Any) -> list[Tensor]:
             )
         if limits is None and not x.shape[0]:
             high = 1.0
-        low, high = _range("torch.histogramdd", x[:, d], low, high, widen=0.5)
+        what = f"torch.histogramdd: dimension {d}'s range"
+        low, high = _range(what, x[:, d], low, high, widen=0.5)
         found.append(FUNCTIONS["linspace"](low, high, own + 1, dtype=x.dtype, device=x.device))
     return found
+
+
+def _name(t: Tensor) -> str:
+    return dtypes.C_NAMES[t.dtype.name]
+
+
+def _check_edges(x: Tensor, edges: Tensor, d: int) -> None:
+    if edges.dtype is not x.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
+            f"input with dtype {_name(x)} and bins for dimension {d} with dtype {_name(edges)}"
+        )
+    if edges.ndim != 1:
+        raise RuntimeError(
+            f"torch.histogramdd: bins tensor should have one dimension, but got {edges.ndim} dimensions "
+            f"in the bins tensor for dimension {d}"
+        )
+    if not edges.numel():
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
+            f"bins tensor for dimension {d}"
+        )
 
 
 def _laid(v: Tensor, dim: int, rank: int) -> Tensor:
@@ -68,6 +93,15 @@ def histogramdd(
         if not input.ndim:
             raise IndexError("Dimension specified as -1 but tensor has no dimensions")
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if input.dtype.category != 2:
+        raise NotImplementedError(
+            f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'"
+        )
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
+            f"have the same dtype, but got input({_name(input)}), and weight({_name(weight)})"
+        )
     if weight is not None and weight.shape != input.shape[:-1]:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost "
@@ -92,3 +126,36 @@ def histogramdd(
         hist = core.deliver(hist, out[0], "histogramdd", (input,))
         edges = [core.deliver(v, o, "histogramdd", ()) for v, o in zip(edges, out[1], strict=True)]
     return return_types.histogramdd((hist, tuple(edges)))  # type: ignore[attr-defined]
+
+
+@public()
+def histogram(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Any = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+    out: Any = None,
+) -> Any:
+    """Sum weights (1 by default) in bins: a number of equal ones within `range`, or between given edges. Returns it and the edges."""
+    if is_tensor(bins) and range is not None:
+        raise TypeError("histogram() received an invalid combination of arguments")
+    if out is not None:
+        for what, o, where in (("hist", out[0], ""), ("bin_edges", out[1], " for dimension 0")):
+            if o.dtype is not input.dtype:
+                raise RuntimeError(
+                    f"torch.histogram: input tensor and {what} tensor should have the same dtype, but "
+                    f"got input {_name(input)} and {what} {_name(o)}{where}"
+                )
+    hist, (edges,) = histogramdd(
+        input.detach().reshape(-1, 1),
+        [bins],
+        range=range,
+        weight=None if weight is None else weight.reshape(-1),
+        density=density,
+    )
+    if out is not None:
+        hist = core.deliver(hist, out[0], "histogram", (input,))
+        edges = core.deliver(edges, out[1], "histogram", (input,))
+    return return_types.histogram((hist, edges))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,13 @@ def _check(name: str, x: Tensor) -> None:
 
 def _put(x: Tensor, values: list[Any]) -> Tensor:
     kind = (bool, int, float, complex)[x.dtype.category]
+    bad = next((v for v in values if isinstance(v, str | bytes)), None)
+    if bad is not None:
+        raise TypeError(
+            f"must be real number, not {type(bad).__name__}"
+            if kind is float
+            else f"'{type(bad).__name__}' object cannot be interpreted as an integer"
+        )
     with no_grad():
         return x.copy_(x.new_tensor([kind(v) for v in values]).view(x.shape))
 
@@ -38,6 +46,8 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace every element by what a Python function returns for it and the other tensor's. Slow: a call for each element."""
     _check("map_", self)
+    if not builtins.callable(callable):
+        raise TypeError(f"'{type(callable).__name__}' object is not callable")
     if tensor.dtype is not self.dtype:
         wanted, got = (f"torch.{t.dtype.scalar_name}Tensor" for t in (self, tensor))
         raise TypeError(f"map_: expected {wanted} for 'other' (got {got})")

@@ -583,6 +583,10 @@ def _index_put(
         raise TypeError(
             f"{name}(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}"
         )
+    if not indices:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {list(input.shape)}"
+        )
     found, dim = [], 0
     for i in indices:
         found.append((dim, i))

@@ -17,6 +17,7 @@ from ..autograd.mode import no_grad
 from ..codegen import join as kernels
 from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr
+from ..memory_format import contiguous_format
 from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
@@ -81,14 +82,11 @@ def _joined(
 
 
 @public(aliases=("concat", "concatenate"), method=False)
-def cat(
-    tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None
-) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Join tensors along a dimension; dtypes promote, other sizes must agree, empty 1-D tensors are passed over."""
     xs = tensor_list("cat", tensors)
     if not xs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    dim = dim if axis is None else axis
     for place, x in enumerate(xs):
         if not x.ndim:
             raise RuntimeError(
@@ -96,7 +94,7 @@ def cat(
             )
     real = [x for x in xs if tuple(x.shape) != (0,)]
     first = real[0] if real else xs[0]
-    dim = layouts.wrap_dim(dim, first.ndim)
+    dim = layouts.wrap_dim(dim, first.ndim) if real else 0
     for place, x in enumerate(xs):
         if tuple(x.shape) == (0,):
             continue
@@ -324,7 +322,7 @@ def repeat_interleave(
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     wide = (*x.shape[: at + 1], int(repeats), *x.shape[at + 1 :])
-    out = x.unsqueeze(at + 1).expand(wide).clone(memory_format="contiguous")
+    out = x.unsqueeze(at + 1).expand(wide).clone(memory_format=contiguous_format)
     return out.view((*x.shape[:at], x.shape[at] * int(repeats), *x.shape[at + 1 :]))
 
 
@@ -398,11 +396,11 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if input.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
-    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == input.ndim:
+    a, b = (layouts.wrap_dim(d, input.ndim) for d in dims)
+    if a == b:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    a, b = (layouts.wrap_dim(d, input.ndim) for d in dims)
     with no_grad():
         x, turns = input.detach(), k % 4
         if turns == 0:
@@ -427,7 +425,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     """Shift along dimensions (of the flattened tensor without `dims`); what leaves at the end comes in at the start."""
     moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    along = (dims,) if isinstance(dims, int) else tuple(dims)
+    along = (dims,) if isinstance(dims, int) else tuple(dims or ())
     if not moves:
         raise RuntimeError("`shifts` required")
     if not along and len(moves) == 1:

@@ -16,8 +16,9 @@ _WAYS = ("none", "mean", "sum")
 _NEEDED = inspect.Parameter.empty
 
 
-def _numbered(fn: Callable, **parameters: Any) -> None:
+def _numbered(fn: Callable, name: str = "", /, **parameters: Any) -> None:
     """Export a loss with these parameters, in torch's order, and `reduction` last unless it is among them."""
+    name = name or fn.__name__
     order = {**parameters, "reduction": 1} if "reduction" not in parameters else parameters
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(n, kind, default=v) for n, v in order.items()])
@@ -30,18 +31,16 @@ def _numbered(fn: Callable, **parameters: Any) -> None:
             raise ValueError(f"{way} is not a valid value for reduction")
         return fn(**{**bound.arguments, "reduction": _WAYS[way]})
 
-    loss.__name__ = loss.__qualname__ = fn.__name__
-    loss.__doc__ = (
-        f"`nn.functional.{fn.__name__}` with a number as the reduction: 0 none, 1 mean, 2 sum."
-    )
+    loss.__name__ = loss.__qualname__ = name
+    loss.__doc__ = f"`nn.functional.{name}` with a number as the reduction: 0 none, 1 mean, 2 sum."
     loss.__signature__ = signature  # type: ignore[attr-defined]
-    public(fn.__name__, method=False)(loss)
+    public(name, method=False)(loss)
 
 
 _PAIR = {"input": _NEEDED, "target": _NEEDED}
 _TWO = {"input1": _NEEDED, "input2": _NEEDED, "target": _NEEDED}
 _numbered(losses.binary_cross_entropy_with_logits, **_PAIR, weight=None, pos_weight=None)
-_numbered(losses.kl_div, **_PAIR, reduction=1, log_target=False)
+_numbered(losses.kl_divergence, "kl_div", **_PAIR, reduction=0, log_target=False)
 _numbered(ranking.hinge_embedding_loss, **_PAIR, margin=1.0)
 _numbered(ranking.cosine_embedding_loss, **_TWO, margin=0.0)
 _numbered(ranking.margin_ranking_loss, **_TWO, margin=0.0)

@@ -185,12 +185,23 @@ def kl_div(
     """target * (log target - input), where `input` holds log-probabilities."""
     batch = reduction == "batchmean"
     reduction = "sum" if batch else reduction_of(size_average, reduce, reduction)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch size, "
+            "and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    out = kl_divergence(input, target, reduction, log_target)
+    return out / input.shape[0] if batch and input.ndim else out
+
+
+def kl_divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
+    """`kl_div` without the forms of its reduction."""
     if log_target:
         value = target.exp() * (target - input)
     else:
         value = target.xlogy(target) - target * input
-    out = _reduced(value, reduction)
-    return out / input.shape[0] if batch and input.ndim else out
+    return _reduced(value, reduction)
 
 
 # ------------------------------------------------------------------------------------------- binary
@@ -299,26 +310,42 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:
     """Return the dim of the classes. Errors in torch's words."""
     if input.ndim == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
+    if input.ndim == 1 and target.ndim == 1 and target.shape[0] != 1:
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}"
+        )
     if input.ndim != 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0})."
         )
+    _check_target_shape(tuple(input.shape), tuple(target.shape))
     if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}"
         )
     dim = 0 if input.ndim == 1 else 1
-    if input.ndim == 1 and target.ndim > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    wanted = (*input.shape[:1], *input.shape[2:])
-    if input.ndim > 1 and tuple(target.shape) != wanted:
-        raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target.shape)}")
     classes = input.shape[dim]
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
         )
     return dim
+
+
+def _check_target_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
+    """Raise for targets that are not the input's shape without its class dim; torch words it by rank."""
+    if len(shape) <= 2 and len(target) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    wanted = (*shape[:1], *shape[2:])
+    if len(shape) == 1 or target == wanted:
+        return
+    if len(shape) != 4:
+        raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target)}")
+    if len(target) != 3:
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target)}"
+        )
+    raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
 
 
 def _nll_back(ctx: Any, g: Tensor) -> tuple:
@@ -362,7 +389,7 @@ def nll_loss(
     value = where(valid, -picked if weights is None else -picked * weights, 0.0)
     total: Any = None
     if reduction == "none":
-        out = value.reshape(target.shape) if value.shape != target.shape else value
+        out = value
     else:
         out = sum(value)
         if reduction == "mean":
@@ -404,7 +431,8 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     dim = 0 if input.ndim == 1 else 1
-    if input.shape == target.shape and target.dtype.category == 2:
+    if input.shape == target.shape:
+        _check_soft(input, target, weight, ignore_index, dim)
         return _soft_targets(input, target, weight, reduction, label_smoothing, dim)
     if label_smoothing == 0.0 and input.ndim and input.dtype.category == 2:
         _check_classes(input, target, weight)
@@ -433,6 +461,24 @@ def cross_entropy(
     return (1 - label_smoothing) * plain + smooth * (label_smoothing / classes)
 
 
+def _check_soft(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, dim: int
+) -> None:
+    """Raise for what cannot be a target of probabilities."""
+    if target.dtype.category != 2:
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_name}"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    classes = input.shape[dim]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
+            f"{list(weight.shape)}"
+        )
+
+
 def _along(weight: Tensor, dim: int, ndim: int) -> Tensor:
     return weight.reshape([-1 if d == dim else 1 for d in range(ndim)])
 
@@ -443,10 +489,10 @@ def _soft_targets(
     classes = input.shape[dim]
     logs = log_softmax(input, dim)
     if smoothing > 0.0:
-        target = target * (1 - smoothing) + smoothing / classes
+        target = target * (1 - smoothing) + smoothing / max(classes, 1)
     value = logs * target if weight is None else logs * target * _along(weight, dim, logs.ndim)
     if reduction == "none":
         return -sum(value, dim)
     if reduction == "sum":
         return -sum(value)
-    return div_number(-sum(value), input.numel() / classes)
+    return div_number(-sum(value), input.numel() / classes if classes else 0)

@@ -26,7 +26,13 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     """Return the coordinates of elements that are not zero, (count, ndim), or a tuple of one tensor per dimension."""
     need_tensor("nonzero", input=input)
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return nonzero(input.reshape(1) if not input.ndim else input).unbind(1)
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"nonzero: Expected out tensor to have scalar type Long but got scalar type{out.dtype.scalar_name}"
+        )
     x = input.detach()
     if x.dtype.category > 1:
         x = x != 0
@@ -178,11 +184,21 @@ def searchsorted(
             )
         if sorter.numel() and bool(((sorter < 0) | (sorter >= rows.shape[-1])).any()):
             raise RuntimeError(f"{what}sorter index out of range")
+    dt = dtypes.int32 if out_int32 else dtypes.int64
+    if out is not None and out.dtype is not dt:
+        raise RuntimeError(
+            f"{what}output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+            "depending on whether out_int32 flag is True, but we got output tensor's dtype "
+            f"{out.dtype.scalar_name} and out_int32 flag is {out_int32}"
+        )
     rows, given = rows.detach(), given.detach()
+    if given.dtype.is_complex:
+        raise NotImplementedError(
+            f"\"searchsorted_out_cpu\" not implemented for '{given.dtype.scalar_name}'"
+        )
     if rows.dtype is not given.dtype:
         joint = core.result_type((rows, given))
         rows, given = rows.to(joint), given.to(joint)
-    dt = dtypes.int32 if out_int32 else dtypes.int64
     order = None if sorter is None else core.kernel_operand(like(sorter, rows))
     value = core.result(
         sort_kernels.searchsorted(

@@ -12,6 +12,7 @@ from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from . import core
 from .core import Tensor
+from .dims import whole
 from .products import addmm, bmm, check_bmm, check_tensor, dot, into, mm, mv, record_bmm, run
 from .row import FUNCTIONS, public
 from .shape import _view_back, expand, reshape
@@ -242,7 +243,7 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"linalg.matrix_power: A must be batches of square matrices, but they are {input.shape[-2]} by {input.shape[-1]} matrices"
         )
-    value = _power(input, int(n))
+    value = _power(input, whole("linalg_matrix_power", "n", n))
     return value if out is None else into(value, out, "matrix_power", (input,))
 
 

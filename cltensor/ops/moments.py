@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ..autograd import record as graph
 from . import core
 from .core import Tensor
 from .dims import dims_of, refuse
+from .numpy_names import numpy_names
 from .reduce import mean
-from .reducing import Dims, accumulator, count, needs, numpy_names, run, spread
+from .reducing import Dims, accumulator, count, needs, run, spread
 from .row import public, titled
 from .selection import where
 
@@ -91,6 +93,13 @@ def _moments(
     dt = input.dtype.to_real()
     n = count(input.shape, dims)
     dof = max(n - correction, 0)
+    if not dof or not input.numel():
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+            "reduction factor (input numel divided by output numel).",
+            UserWarning,
+            stacklevel=5,
+        )
     if dt is not input.dtype:
         z = input.detach()
         parts = [

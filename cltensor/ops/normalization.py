@@ -161,7 +161,9 @@ def _normal_shape(
     normalized_shape: Sequence[int],
     weight: Tensor | None,
     bias: Tensor | None = None,
+    rms: bool = False,
 ) -> tuple[int, ...]:
+    """Check what is normalised over, in the words torch has for layer_norm or for rms_norm; return it as a tuple."""
     shape = tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
@@ -172,9 +174,14 @@ def _normal_shape(
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(v.shape)} and normalized_shape = {list(shape)}"
             )
+    if rms and input.ndim < len(shape):
+        raise ValueError(
+            f"Input tensor must have at least {len(shape)} dimensions, but got {input.ndim}"
+        )
     if input.ndim < len(shape) or tuple(input.shape[input.ndim - len(shape) :]) != shape:
+        leading = "*" if rms else "*, "
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
+            f"Given normalized_shape={list(shape)}, expected input with shape [{leading}{', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
         )
     return shape
 
@@ -187,7 +194,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions (Zhang and Sennrich, arXiv 1910.07467)."""
-    shape = _normal_shape(input, normalized_shape, weight)
+    shape = _normal_shape(input, normalized_shape, weight, rms=True)
     x = _wide(input)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     small = dtypes.finfo(x.dtype).eps if eps is None else eps
@@ -280,7 +287,7 @@ def batch_norm(
 ) -> Tensor:
     """Normalise each channel over the batch (Ioffe and Szegedy, arXiv 1502.03167); in training, update the running statistics."""
     if training:
-        _check_several(input)
+        check_several(input.shape)
     elif running_mean is None or running_var is None:
         missing = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
@@ -313,10 +320,11 @@ def batch_norm(
     return out
 
 
-def _check_several(x: Tensor) -> None:
-    if x.shape[0] * prod(x.shape[2:]) == 1:
+def check_several(shape: Sequence[int]) -> None:
+    """Raise torch's ValueError where a channel of (N, C, …) has one value, whose variance says nothing."""
+    if shape[0] * prod(shape[2:]) == 1:
         raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {x.shape}"
+            f"Expected more than 1 value per channel when training, got input size {shape}"
         )
 
 

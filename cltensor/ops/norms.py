@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..dtypes import dtype
+from ..dtypes import asked, dtype
 from . import core
 from .core import Tensor
 from .dims import dims_of, refuse
@@ -84,7 +84,11 @@ def vector_norm(
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
         )
-    p = float(ord)
+    p, dtype = float(ord), asked(dtype, "linalg_vector_norm")
+    if dtype is not None and dtype.category < 2:
+        raise RuntimeError(
+            f"linalg.vector_norm: dtype should be floating point or complex, but got {dtype.scalar_name}"
+        )
     dims = dims_of("linalg_vector_norm", dim, x.ndim)
     if p < 0 or p == math.inf:
         if any(x.shape[d] == 0 for d in dims):
@@ -94,6 +98,11 @@ def vector_norm(
             )
     source = x.detach()
     if dtype is not None:
+        if dtype.is_complex is not x.dtype.is_complex:
+            kind = "complex" if x.dtype.is_complex else "real"
+            raise RuntimeError(
+                f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype.scalar_name}"
+            )
         source = source.to(dtype)
     value = _value(source, p, dims, keepdim)
     target = (dtype or x.dtype).to_real()

@@ -15,6 +15,11 @@ from .shape import sizes
 
 _NODES = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
 
+_SUPPORTED = """Supported combinations for non-constant padding:
+  - 2D or 3D input: padding size = 2 (pads last dimension)
+  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)
+  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"""
+
 
 def _positions(n: int, before: int, after: int, mode: str, x: Tensor) -> Tensor:
     """Which position of a dimension of size n each position of the padded one shows."""
@@ -31,9 +36,9 @@ def _positions(n: int, before: int, after: int, mode: str, x: Tensor) -> Tensor:
 
 def _check(input: Tensor, amounts: tuple[int, ...], mode: str) -> int:
     spatial = len(amounts) // 2
-    if not 1 <= spatial <= 3 or len(amounts) % 2 or input.ndim not in (spatial + 1, spatial + 2):
+    if not 1 <= spatial <= 3 or input.ndim not in (spatial + 1, spatial + 2):
         raise NotImplementedError(
-            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
+            f"Padding size {len(amounts)} is not supported for {input.ndim}D input tensor.\n{_SUPPORTED}"
         )
     for k in range(spatial):
         before, after = amounts[2 * k : 2 * k + 2]
@@ -60,13 +65,20 @@ def pad(
 
     mode: "constant" (`value`, 0), "reflect" (the edge is not repeated), "replicate" (the edge), "circular".
     """
-    if mode == "constant":
-        return constant_pad(input, pad, value)
     amounts = sizes("pad", (tuple(pad),), "pad")
+    if len(amounts) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(amounts) > 2 * input.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(amounts)} and input of dimension {input.ndim}"
+        )
+    if mode == "constant":
+        return constant_pad(input, amounts, value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     spatial = _check(input, amounts, mode)
     with no_grad():
         out, reads = input.detach(), []

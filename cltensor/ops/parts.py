@@ -261,7 +261,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
         )
     if is_tensor(indices_or_sections):
-        indices_or_sections = indices_or_sections.tolist()
+        indices_or_sections = _whole_indices(indices_or_sections).tolist()
     dim = layouts.wrap_dim(dim, input.ndim)
     how = (
         indices_or_sections if isinstance(indices_or_sections, int) else tuple(indices_or_sections)
@@ -269,6 +269,17 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return tuple(
         slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], how)
     )
+
+
+def _whole_indices(t: Tensor) -> Tensor:
+    what = "tensor_split expected tensor_indices_or_sections to"
+    if t.dtype is not dtypes.int64:
+        raise RuntimeError(f"{what} have dtype of long, but got {t.dtype.scalar_name}")
+    if t.ndim > 1:
+        raise RuntimeError(
+            f"{what} be a zero-dimensional or one-dimensional tensor, but got a tensor with {t.ndim} dims"
+        )
+    return t
 
 
 inplace_view("as_strided_", as_strided)

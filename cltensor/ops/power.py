@@ -40,7 +40,7 @@ def _pow_exponent_grad(g: Tensor, x: Any, y: Any, result: Tensor) -> Tensor:
         return where(
             (x == 0) & (y.real >= 0 if y.dtype.is_complex else y >= 0),
             0.0,
-            g * conj(result * x.log()),
+            g * conj(result * x.to(result.dtype).log()),  # a negative real has a complex logarithm
         )
     return where((x == 0) & (y >= 0), 0.0, g * (result * x.log()))
 
@@ -173,8 +173,24 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
         (v.dtype.is_complex if is_tensor(v) else isinstance(v, complex)) for v in (input, exponent)
     )
     wide = dtypes.complex128 if cplx else dtypes.float64
+    _check_wide("output", "float_power", out, wide)
     value = pow(*[v.to(wide) if is_tensor(v) else v for v in (input, exponent)])
     return value if out is None else core.deliver(value, out, "float_power", (input, exponent))
 
 
-METHODS["float_power_"] = lambda t, exponent: core.assign(t, lambda x: float_power(x, exponent))
+def _check_wide(what: str, function: str, t: Tensor | None, wide: dtypes.dtype) -> None:
+    if t is not None and t.dtype is not wide:
+        raise RuntimeError(
+            f"the {what} given to {function} has dtype {t.dtype.scalar_name} but the operation's "
+            f"result requires dtype {wide.scalar_name}"
+        )
+
+
+def float_power_(t: Tensor, exponent: Any) -> Tensor:
+    """In-place form of `float_power`, for doubles."""
+    value = float_power(t.detach(), exponent)
+    _check_wide("base", "float_power_", t, value.dtype)
+    return core.assign(t, lambda x: float_power(x, exponent))
+
+
+METHODS["float_power_"] = float_power_

@@ -17,11 +17,11 @@ from .. import dtypes
 from ..codegen import sort as sorting
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
-from ..layouts import check_shape, numel, preserve_strides
+from ..layouts import check_shape, numel
 from ..lazy import Expr, Scalar
 from ..runtime import default_device, device, get_backend
 from ..size import Size
-from . import convert, core
+from . import convert, core, formats
 from .core import Tensor
 from .generator import Generator, choose
 from .row import FUNCTIONS, public, titled
@@ -255,8 +255,11 @@ def hand_over(t: Tensor, out: Tensor | None, dt: Any, requires_grad: bool) -> Te
     return t
 
 
-def dtype_for(dt: DType | None, out: Tensor | None) -> DType:
-    return dt if dt is not None else out.dtype if out is not None else dtypes.get_default_dtype()
+def dtype_for(dt: Any, out: Tensor | None, function: str, usual: DType | None = None) -> DType:
+    """Return the dtype of a draw: the one asked for, that of `out`, or the usual one."""
+    if dt is None and out is not None:
+        return out.dtype
+    return dtypes.asked(dt, function) or usual or dtypes.get_default_dtype()
 
 
 def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
@@ -276,9 +279,10 @@ def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
             raise TypeError(
                 f"{function}() got an unexpected keyword argument '{next(iter(named))}'"
             )
-        dt, dev = dtype_for(dtype, out), out.device if out is not None else place(device)
+        dt = dtype_for(dtype, out, function)
+        dev = out.device if out is not None else place(device)
         expr = floating(kind, kernel, shape, dt, choose(generator, dev))
-        return hand_over(finish(expr, dt, shape, dev), out, dtype, requires_grad)
+        return hand_over(finish(expr, dt, shape, dev), out, dtype and dt, requires_grad)
 
     def like(
         input: Tensor,
@@ -325,14 +329,13 @@ def _alike(
             f"{function}(): argument 'input' (position 1) must be Tensor, not "
             f"{type(input).__name__}"
         )
-    dt = input.dtype if dt is None else dt
+    dt = dtypes.asked(dt, function) or input.dtype
     where = input.device if dev is None else place(dev)
     shape = Size(input.shape)
     t = finish(expr(shape, dt, choose(generator, where)), dt, shape, where)
-    if not input.is_contiguous() and "contiguous_format" not in str(memory_format):
-        t = core.make(
-            t._storage, shape, dt, where, preserve_strides(tuple(input.shape), input._strides), 0
-        )
+    strides = formats.strides_like(function, input, memory_format)
+    if strides is not None:
+        t = core.make(t._storage, shape, dt, where, strides, 0)
     return hand_over(t, None, None, requires_grad)
 
 
@@ -423,11 +426,11 @@ def randint(
     low = 0 if low is None else _whole("randint", "low", low, 1)
     high = _whole("randint", "high", high, len(given) or 1)
     shape = parse_size("randint", (), size)
-    dt = dtype if dtype is not None else out.dtype if out is not None else dtypes.int64
+    dt = dtype_for(dtype, out, "randint", dtypes.int64)
     dev = out.device if out is not None else place(device)
     check_range(dt, low, high)
     expr = integers(shape, dt, choose(generator, dev).take(numel(shape)), low, high)
-    return hand_over(finish(expr, dt, shape, dev), out, dtype, requires_grad)
+    return hand_over(finish(expr, dt, shape, dev), out, dtype and dt, requires_grad)
 
 
 @public(method=False)
@@ -466,6 +469,18 @@ def randint_like(
     )
 
 
+# The largest permutation whose numbers a floating type tells apart.
+_EXACT = {
+    d: 2**bits + 1
+    for d, bits in (
+        (dtypes.bfloat16, 8),
+        (dtypes.float16, 11),
+        (dtypes.float32, 24),
+        (dtypes.float64, 53),
+    )
+}
+
+
 @public(method=False)
 def randperm(
     n: int,
@@ -482,16 +497,19 @@ def randperm(
     keys."""
     n = _whole("randperm", "n", n, 1)
     shape = Size(check_shape((n,)))
-    dt = dtype if dtype is not None else out.dtype if out is not None else dtypes.int64
+    dt = dtype_for(dtype, out, "randperm", dtypes.int64)
     dev = out.device if out is not None else place(device)
     if dt is dtypes.bool:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
     if dt.category == 1 and n - 1 > dtypes.iinfo(dt).max:
         raise RuntimeError(f"value cannot be converted to type {dt.name}_t without overflow")
+    if dt in _EXACT and n > _EXACT[dt]:
+        raise RuntimeError(f"n cannot be greater than {_EXACT[dt]} for {dt.scalar_name} type.")
     keys = core.pending(_bits(shape, choose(generator, dev).take(n)), dev)
     backend = get_backend(dev)
     t = core.result(sorting.argsort(backend, core.kernel_operand(keys), 0, False, True), dev)
-    return hand_over(t if dt is dtypes.int64 else convert.cast(t, dt), out, dtype, requires_grad)
+    t = t if dt is dtypes.int64 else convert.cast(t, dt)
+    return hand_over(t, out, dtype and dt, requires_grad)
 
 
 def keep_mask(

@@ -88,7 +88,11 @@ def bernoulli(
     if out is None:
         graph.record("BernoulliBackward0", (input,), t, no_gradient)
         return t
-    return core.deliver(t, out, "bernoulli", (input,))
+    core.check_out(out, out.dtype, dev, "bernoulli", (input,))
+    if out.shape != shape:
+        out.resize_(shape)
+    core.overwrite(out, t, fresh=True)
+    return out
 
 
 def check_p(p: float) -> None:
@@ -135,7 +139,8 @@ def normal_(
                 "normal() received an invalid combination of arguments: two numbers need a size"
             )
         shape = parse_size("normal", (), size)
-        dt, dev = dtype_for(dtype, out), out.device if out is not None else place(device)
+        dt = dtype_for(dtype, out, "normal")
+        dev = out.device if out is not None else place(device)
         expr = floating(
             "normal",
             "normal_kernel_cpu",
@@ -145,7 +150,7 @@ def normal_(
             float(mean),
             float(std),
         )
-        return hand_over(finish(expr, dt, shape, dev), out, dtype, requires_grad)
+        return hand_over(finish(expr, dt, shape, dev), out, dtype and dt, requires_grad)
     dev = core.common_device(parameters, "normal")
     dt = parameters[0].dtype
     shape = Size(broadcast_shapes(*[x.shape for x in parameters]))

@@ -7,6 +7,7 @@ gradient is zero.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -72,9 +73,18 @@ def uniform_(
 ) -> Tensor:
     """Fill with numbers uniform in [from, to)."""
     low, high = _number("uniform_", "from", named.pop("from", from_)), _number("uniform_", "to", to)
+    limit = dtypes.finfo(self.dtype).max if self.dtype.category == 2 else math.inf
+    for name, value in (("from", low), ("to", high)):
+        if abs(value) > limit:
+            raise RuntimeError(f"{name} is out of bounds for {dtypes.C_NAMES[self.dtype.name]}")
     if low > high and self.dtype.category >= 2:
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    if high - low > limit:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{self.dtype.scalar_name}>::max(), but found to={high:g} and "
+            f"from={low:g} which result in to-from to exceed the limit"
         )
     return _fill(
         self,

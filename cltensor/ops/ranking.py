@@ -57,7 +57,7 @@ def soft_margin_loss(
     """log(1 + exp(-target * input)), target 1 or -1."""
     reduction = reduction_of(size_average, reduce, reduction)
     # log1p(exp(.)) overflows for large margins, and its second derivative cancels.
-    return _reduced(-log_sigmoid(target * input), reduction)
+    return _reduced(-log_sigmoid(input * target), reduction)
 
 
 def cosine_embedding_loss(
@@ -71,9 +71,12 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1; the last dim is that of vectors."""
     reduction = reduction_of(size_average, reduce, reduction)
-    if not ((target.ndim == 1 and input1.ndim == 2) or (target.ndim == 0 and input1.ndim == 1)):
+    ndim = target.ndim
+    if ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if not input1.ndim == input2.ndim == ndim + 1:
         raise RuntimeError(
-            f"{'0D' if target.ndim == 0 else '1D'} target tensor expects {'1D' if target.ndim == 0 else '2D'} input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+            f"{ndim}D target tensor expects {ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
         )
     eps = 1e-12
     cos = (input1 * input2).sum(-1) / (

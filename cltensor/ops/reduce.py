@@ -7,16 +7,16 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..dtypes import dtype
+from ..dtypes import asked, dtype
 from . import core
 from .core import Tensor
 from .dims import dims_of, one_or_all, refuse
+from .numpy_names import numpy_names
 from .reducing import (
     Dims,
     accumulator,
     count,
     needs,
-    numpy_names,
     positions,
     run,
     spread,
@@ -48,7 +48,7 @@ def sum(
     """Add up the elements over `dim` (all by default); integers and bool add up to int64."""
     refuse(input, "sum")
     dims = dims_of("sum", dim, input.ndim)
-    dt = dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+    dt = asked(dtype, "sum") or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
     (value,) = run("sum", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
         name = "SumBackward0" if dim is None else "SumBackward1"
@@ -73,7 +73,7 @@ def mean(
 ) -> Tensor:
     """Average over `dim` (all by default). RuntimeError for integers without `dtype=`."""
     refuse(input, "mean")
-    dt = dtype or input.dtype
+    dt = asked(dtype, "mean") or input.dtype
     if dt.category < 2:
         raise RuntimeError(
             _REAL_ONLY.format("Input" if dtype is None else "Optional", dt.scalar_name)
@@ -211,7 +211,7 @@ def prod(
     """Multiply the elements over one `dim` (all by default); integers and bool give int64."""
     refuse(input, "prod")
     dims = one_or_all("prod", dim, input.ndim)
-    dt = dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+    dt = asked(dtype, "prod") or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
     (value,) = run("prod", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
         name = "ProdBackward0" if dim is None else "ProdBackward1"
@@ -231,6 +231,10 @@ def _truth(name: str, kind: str, doc: str) -> Any:
         input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None
     ) -> Tensor:
         refuse(input, name)
+        if out is not None and out.dtype not in (dtypes.bool, dtypes.uint8):
+            raise RuntimeError(
+                f"{name} only supports bool tensor for result, got: {out.dtype.scalar_name}"
+            )
         dt = dtypes.uint8 if input.dtype is dtypes.uint8 else dtypes.bool
         dims = () if dim == () or dim == [] else dims_of(name, dim, input.ndim)
         (value,) = run(kind, input, dims, dtypes.bool, (("value", dt),), keepdim=keepdim)

@@ -6,14 +6,14 @@ Owns the choice between fusing a pending operand and running it first, and the h
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..codegen import reduce as family
+from ..codegen.pointwise import IDENTITY
 from ..codegen.prologue import Source
 from ..dtypes import dtype
 from ..lazy import INDEXED, Expr, Fusion, Leaf, View
@@ -123,6 +123,8 @@ def run(
 ) -> list[Tensor]:
     """Reduce a tensor over wrapped dims, without gradient: one tensor per output."""
     backend = get_backend(x.device)
+    if compute.is_complex and not x.dtype.is_complex:  # kernels combine what they read
+        x = core.compute(IDENTITY, compute, compute, (x,), x.shape, x.device)
     with backend.lock:
         found = family.reduce(backend, kind, source(x), dims, compute, outputs, scale=scale)
     shape = Size(layouts.reduced_shape(x.shape, tuple(dims), keepdim))
@@ -167,21 +169,6 @@ def count(shape: Sequence[int], dims: Sequence[int]) -> int:
     for d in dims:
         n *= shape[d]
     return n
-
-
-def numpy_names(fn: Callable) -> Callable:
-    """Accept numpy's `axis` and `keepdims` for `dim` and `keepdim`."""
-
-    @functools.wraps(fn)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            if "axis" in kwargs:
-                kwargs["dim"] = kwargs.pop("axis")
-            if "keepdims" in kwargs:
-                kwargs["keepdim"] = kwargs.pop("keepdims")
-        return fn(*args, **kwargs)
-
-    return wrapper
 
 
 def needs(x: Tensor) -> bool:

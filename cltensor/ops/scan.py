@@ -9,7 +9,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..codegen import scan as family
 from ..codegen.operand import Operand
-from ..dtypes import dtype
+from ..dtypes import asked, dtype
 from ..runtime import get_backend
 from . import core, return_types
 from .core import Tensor
@@ -48,7 +48,10 @@ def cumsum(
     refuse(input, "cumsum")
     at = one_dim("cumsum", dim, input.ndim)
     value = _run(
-        input, at, "cumsum", dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+        input,
+        at,
+        "cumsum",
+        asked(dtype, "cumsum") or (dtypes.int64 if input.dtype.category < 2 else input.dtype),
     )
     if needs(input):
         graph.record("CumsumBackward0", (input,), value, _cumsum_back, {"dim": at})
@@ -96,7 +99,10 @@ def cumprod(
     refuse(input, "cumprod")
     at = one_dim("cumprod", dim, input.ndim)
     value = _run(
-        input, at, "cumprod", dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+        input,
+        at,
+        "cumprod",
+        asked(dtype, "cumprod") or (dtypes.int64 if input.dtype.category < 2 else input.dtype),
     )
     if needs(input):
         graph.record(
@@ -127,6 +133,11 @@ def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:
             {"indices": indices, "dim": at},
         )
     if out is not None:
+        for given, made in zip(out, (values, indices), strict=True):
+            if given.dtype is not made.dtype:
+                raise RuntimeError(
+                    f"expected scalar_type {made.dtype.scalar_name} but found {given.dtype.scalar_name}"
+                )
         values, indices = (
             core.deliver(values, out[0], name, (input,)),
             core.deliver(indices, out[1], name, (input,)),

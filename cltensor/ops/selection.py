@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -51,10 +50,13 @@ fmin = Row(
 
 
 _CLAMP = "where(x != x, x, where({0} > z, z, {0}))".format("where(x < y, y, x)")
+# Tensors may hold NaN where a bound should be, and that is the result.
+_LOW, _HIGH = "where(x < y or y != y, y, x)", "where(x > y or y != y, y, x)"
+_BOTH = f"where(x != x, x, where({_LOW} > z or z != z, z, {_LOW}))"
 
 
 clamp_both = Row(
-    "clamp", {"if": _CLAMP}, args=("input", "min", "max"), public=False, node="ClampBackward1",
+    "clamp", {"i": _CLAMP, "f": _BOTH}, args=("input", "min", "max"), public=False, node="ClampBackward1",
     grad={
         "x": lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0),
         "y": lambda g, x, y, z: where((x < y) & (y <= z), g, 0.0),
@@ -64,13 +66,13 @@ clamp_both = Row(
 
 
 clamp_low = Row(
-    "clamp_min", {"b": "x or y", "if": "where(x < y, y, x)"}, args=("input", "min"), public=False, node="ClampMinBackward0",
+    "clamp_min", {"b": "x or y", "i": "where(x < y, y, x)", "f": _LOW}, args=("input", "min"), public=False, node="ClampMinBackward0",
     grad={"x": lambda g, x, y: where(x >= y, g, 0.0), "y": lambda g, x, y: where(x < y, g, 0.0)},
 )  # fmt: skip
 
 
 clamp_high = Row(
-    "clamp_max", {"b": "x and y", "if": "where(x > y, y, x)"}, args=("input", "max"), public=False, node="ClampMaxBackward0",
+    "clamp_max", {"b": "x and y", "i": "where(x > y, y, x)", "f": _HIGH}, args=("input", "max"), public=False, node="ClampMaxBackward0",
     grad={"x": lambda g, x, y: where(x <= y, g, 0.0), "y": lambda g, x, y: where(x > y, g, 0.0)},
 )  # fmt: skip
 
@@ -124,12 +126,11 @@ def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
         raise NotImplementedError(
             f"\"clamp{'_min' if max is None else '_max' if min is None else ''}_scalar_cpu\" not implemented for 'Bool'"
         )
+    tensors = tensors or min != min or max != max  # rows of numbers do not look for NaN
     if max is None:
         return (clamp_low if tensors else clamp_number_low), (input, min)
     if min is None:
         return (clamp_high if tensors else clamp_number_high), (input, max)
-    if not tensors and (min != min or max != max):
-        min = max = math.nan
     return (clamp_both if tensors else clamp_numbers), (input, min, max)
 
 
@@ -222,7 +223,8 @@ masked_fill_row = Row(
 def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
     if mask.dtype is not dtypes.bool:
         raise RuntimeError(
-            "masked_fill_ only supports boolean masks, but got mask with dtype " + repr(mask.dtype)
+            "masked_fill_ only supports boolean masks, but got mask with dtype "
+            + dtypes.C_NAMES[mask.dtype.name]
         )
     if is_tensor(value):
         if value.ndim:

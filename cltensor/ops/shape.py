@@ -10,6 +10,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import views
 from ..autograd.node import op_class
+from ..memory_format import contiguous_format
 from . import core
 from .core import Tensor, is_tensor
 from .row import METHODS, public, titled
@@ -76,8 +77,8 @@ def _view_back(ctx: Any, g: Tensor) -> Tensor:
 @variadic("size", "dtype")
 def view(self: Tensor, *shape: Any) -> Tensor:
     """Look at the same elements as another shape (one size may be -1) or, given a dtype, as other bits."""
-    if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
-        return view_dtype(self, shape[0])
+    if len(shape) == 1 and isinstance(shape[0], dtypes.dtype | type):
+        return view_dtype(self, dtypes.required(shape[0], "view"))
     wanted = sizes("view", shape)
     return view_of(
         self,
@@ -95,7 +96,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     strides = layouts.view_strides(input.shape, input._strides, wanted)
     if strides is not None:
         return view_of(input, (wanted, strides, input._offset), "ViewBackward0", _view_back)
-    copy = input.clone(memory_format="contiguous")
+    copy = input.clone(memory_format=contiguous_format)
     out = view_of(
         copy, (wanted, layouts.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back
     )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import GRAD
 from ..codegen import row_kinds as family
-from ..dtypes import dtype
+from ..dtypes import asked, dtype
 from . import core, rowwise
 from .core import Tensor
-from .dims import refuse
+from .dims import one_dim, refuse
 from .reduce import sum
 from .reducing import accumulator, needs
 from .row import public
@@ -39,8 +38,8 @@ def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
 
 def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, node: str) -> Tensor:
     refuse(input, kind)
-    at = layouts.wrap_dim(dim.__index__(), input.ndim)
-    out = dt or input.dtype
+    at = one_dim(kind, dim, input.ndim)
+    out = asked(dt, kind) or input.dtype
     if out.category != 2:
         raise NotImplementedError(
             f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at == input.ndim - 1 and kind != 'softmax' else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"

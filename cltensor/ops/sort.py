@@ -12,8 +12,8 @@ from ..codegen import sort as family
 from ..runtime import get_backend
 from . import core, return_types
 from .core import Tensor
-from .dims import nonempty, one_dim, refuse
-from .extremes import even_back, index_back
+from .dims import nonempty, one_dim, refuse, whole
+from .extremes import deliver_pair, even_back, index_back
 from .reducing import needs
 from .row import public
 
@@ -31,7 +31,11 @@ def _scatter_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 
 def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple) -> Any:
-    if out is not None:
+    if name in ("sort", "topk"):
+        values, indices = deliver_pair(name, (values, indices), out, inputs[0])
+    elif out is not None:
+        if core.is_tensor(out):
+            raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not Tensor")
         apart = name == "kthvalue"
         values, indices = (
             core.deliver(values, out[0], name, inputs, apart=apart),
@@ -90,7 +94,9 @@ def topk(
             f"topk does not support {'complex' if input.dtype.is_complex else 'bool'} dtypes on CPU"
         )
     at = one_dim("topk", dim, input.ndim)
-    values, indices = _run(family.topk, input, int(k), at, bool(largest), bool(sorted))
+    values, indices = _run(
+        family.topk, input, whole("topk", "k", k), at, bool(largest), bool(sorted)
+    )
     if needs(input):
         graph.record(
             "TopkBackward0",
@@ -180,9 +186,10 @@ def kthvalue(
 ) -> Any:
     """The `k`-th smallest value along `dim`, counted from 1, and its position."""
     refuse(input, "kthvalue")
-    at = one_dim("kthvalue", dim, input.ndim)
+    at, k = one_dim("kthvalue", dim, input.ndim), whole("kthvalue", "k", k)
+    nonempty("kthvalue()", input, (at,) if input.ndim else ())
     if not 1 <= k <= (input.shape[at] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
     return _select(
-        "kthvalue", input, at, keepdim, out, family.kthvalue, int(k), at, node="KthvalueBackward0"
+        "kthvalue", input, at, keepdim, out, family.kthvalue, k, at, node="KthvalueBackward0"
     )

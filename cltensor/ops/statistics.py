@@ -129,6 +129,8 @@ def _quantile(
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
         q = input.new_full((), q)
+    if out is not None and out.dtype is not input.dtype:
+        raise RuntimeError(f"{name}() out tensor must be same dtype as the input tensor")
     at = 0 if dim is None else layouts.wrap_dim(dim, input.ndim)
     flat = (
         input.reshape(-1)
@@ -226,12 +228,13 @@ def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor) -> Tensor:
 
 
 def _range(
-    name: str, x: Tensor, low: float, high: float, widen: float = 1.0
+    what: str, x: Tensor, low: float, high: float, widen: float = 1.0
 ) -> tuple[float, float]:
+    """The given range, else that of the data, which must be finite; made wider where it is a point."""
     if low == high and x.numel():
         low, high = x.min().item(), x.max().item()
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"{name}: range of [{low:g}, {high:g}] is not finite")
+        raise RuntimeError(f"{what} [{low:g}, {high:g}] is not finite")
     return (low - widen, high + widen) if low == high else (low, high)
 
 
@@ -249,52 +252,12 @@ def histc(
     if max < min:
         raise RuntimeError("torch.histc: max must be larger than min")
     x = input.detach()
-    low, high = _range("torch.histc", x, min, max)
+    low, high = _range("torch.histc: range of", x, min, max)
     places = ((x - low) * bins / (high - low)).long().clamp(0, bins - 1)
     counts = _counted(places, (x >= low) & (x <= high), bins, places.new_ones(places.shape)).to(
         x.dtype
     )
     return core.deliver(counts, out, "histc", (input,))
-
-
-@public()
-def histogram(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Any = None,
-    weight: Tensor | None = None,
-    density: bool = False,
-    out: Any = None,
-) -> Any:
-    """Sum weights (1 by default) in bins: a number of equal ones within `range`, or between given edges. Returns it and the edges."""
-    from . import return_types
-
-    if input.dtype.category != 2:
-        raise NotImplementedError(
-            f"\"histogram_cpu\" not implemented for '{input.dtype.scalar_name}'"
-        )
-    x = input.detach()
-    if is_tensor(bins):
-        edges = bins
-    else:
-        low, high = _range("torch.histogram", x, *(range or (0.0, 0.0)), 0.5)  # type: ignore[call-arg]
-        edges = FUNCTIONS["linspace"](low, high, bins + 1, dtype=x.dtype, device=x.device)
-    n = edges.numel() - 1
-    inside = (x >= edges[0]) & (x <= edges[-1])
-    places = (FUNCTIONS["searchsorted"](edges.contiguous(), x.contiguous(), right=True) - 1).clamp(
-        0, n - 1
-    )
-    what = FUNCTIONS["ones_like"](x) if weight is None else weight.detach()
-    counts = _counted(places, inside, n, what)
-    if density:
-        counts = counts / counts.sum() / (edges[1:] - edges[:-1])
-    if out is not None:
-        counts, edges = (
-            core.deliver(v, o, "histogram", (input,))
-            for v, o in zip((counts, edges), out, strict=True)
-        )
-    return return_types.histogram((counts, edges))
 
 
 # ------------------------------------------------------------------------------------------- differences and integrals

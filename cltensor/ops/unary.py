@@ -12,6 +12,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from . import core, return_types
 from .core import Tensor
+from .dims import whole
 from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
 from .selection import where
 from .values import conj
@@ -416,6 +417,7 @@ METHODS["logit_"] = lambda t, eps=None: core.assign(t, lambda x: logit(x, eps))
 @public(method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The n-th derivative of digamma."""
+    n = whole("polygamma", "n", n)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:

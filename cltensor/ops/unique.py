@@ -75,9 +75,8 @@ def unique(
             return_inverse,
             return_counts,
         )
-    dim = layouts.wrap_dim(dim, input.ndim)
-    _not_empty(input, dim)
-    keys = _slice_ranks(_sortable(input).movedim(dim, 0).reshape(input.shape[dim], -1))
+    dim = _slice_dim(input, dim)
+    keys = _slice_ranks(_slices(input, dim))
     _, inverse, counts = _run(family.unique, keys)
     # The first slice of each kind, by the smallest position that has its rank.
     n = keys.numel()
@@ -97,11 +96,21 @@ def unique(
     )
 
 
-def _not_empty(x: Tensor, dim: int) -> None:
+def _slice_dim(x: Tensor, dim: int) -> int:
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = layouts.wrap_dim(dim, x.ndim)
     if x.numel() == 0 and x.shape[dim]:
         raise RuntimeError(
             "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
         )
+    return dim
+
+
+def _slices(x: Tensor, dim: int) -> Tensor:
+    """The slices along `dim`, a row each."""
+    n = x.shape[dim]
+    return _sortable(x).movedim(dim, 0).reshape(n, x.numel() // max(n, 1))
 
 
 def _slice_ranks(rows: Tensor) -> Tensor:
@@ -129,9 +138,8 @@ def unique_consecutive(
         values, inverse, counts = _run(family.unique_consecutive, _sortable(input).reshape(-1))
         inverse = inverse.reshape(input.shape)
     else:
-        dim = layouts.wrap_dim(dim, input.ndim)
-        _not_empty(input, dim)
-        rows = _sortable(input).movedim(dim, 0).reshape(input.shape[dim], -1)
+        dim = _slice_dim(input, dim)
+        rows = _slices(input, dim)
         starts = FUNCTIONS["cat"](
             (
                 rows.new_ones(min(1, rows.shape[0]), dtype=dtypes.bool),

@@ -7,10 +7,12 @@ function again, under the random numbers it had, and collects what it saves.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..autograd import Function, backward, enable_grad, is_grad_enabled, no_grad
+from ..autograd.mode import GRAD
 from ..autograd.saved import saved_tensors_hooks
 from ..ops.generator import default_for
 from ..runtime import device
@@ -43,6 +45,13 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         yield
     finally:
         _EARLY_STOP = previous
+
+
+_IMPLICIT = (
+    "{}: the use_reentrant parameter should be passed explicitly. {} use_reentrant=False is "
+    "recommended, but if you need to preserve the current default behavior, you can pass "
+    "use_reentrant=True. Refer to docs for more details on the differences between the two variants."
+)
 
 
 def _nothing() -> tuple[Any, Any]:
@@ -95,7 +104,7 @@ class _Frame:
         found: list[Tensor] = []
 
         def keep(t: Tensor) -> Tensor:
-            found.append(t)
+            found.append(t.detach() if t.requires_grad else t)
             if self.early_stop and len(found) == len(self.facts):
                 raise _Enough
             return t
@@ -133,6 +142,10 @@ class _Reentrant(Function):
 
     @staticmethod
     def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
+        if not any(a.requires_grad for a in args if isinstance(a, Tensor)):
+            warnings.warn(
+                "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=4
+            )
         ctx.function, ctx.args = function, args
         ctx.state = _RandomState(args) if preserve else None
         ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
@@ -141,6 +154,12 @@ class _Reentrant(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        if GRAD.task.wanted is not None:
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
+                "passing an `inputs` parameter to .backward(). To resolve this error, you can either "
+                "set use_reentrant=False, or call .backward() without passing the `inputs` argument."
+            )
         saved = iter(ctx.saved_tensors)
         args = []
         for a in ctx.args:
@@ -177,9 +196,13 @@ def checkpoint(
     """Call a function without keeping what it saves for backward; backward runs it again, on the same random numbers.
 
     `preserve_rng_state=False` leaves the random numbers as they come. `context_fn` gives the contexts of the first and of the
-    second run. `determinism_check="none"` does not compare what both runs saved. With `use_reentrant=True` the second run is a
-    backward pass of its own, and the function takes no keyword arguments.
+    second run. `determinism_check="none"` does not compare what both runs saved. With `use_reentrant=True`, the default with a
+    warning, the second run is a backward pass of its own, and the function takes no keyword arguments.
     """
+    if use_reentrant is None:
+        starting = "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception."
+        warnings.warn(_IMPLICIT.format("torch.utils.checkpoint", starting), stacklevel=2)
+        use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:
         if kwargs:
@@ -213,6 +236,11 @@ def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Call functions (or the modules of a Sequential) one after the other, all but the last of `segments` parts under `checkpoint`."""
+    if use_reentrant is None:
+        starting = "In version 2.9 we will raise an exception if use_reentrant is not passed."
+        where = "torch.utils.checkpoint.checkpoint_sequential"
+        warnings.warn(_IMPLICIT.format(where, starting), stacklevel=2)
+        use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
@@ -232,7 +260,7 @@ def checkpoint_sequential(
         input = checkpoint(
             chain(parts[start : start + size]),
             input,
-            use_reentrant=bool(use_reentrant),
+            use_reentrant=use_reentrant,
             preserve_rng_state=preserve,
         )
     return chain(parts[at:])(input)

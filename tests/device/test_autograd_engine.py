@@ -240,11 +240,58 @@ def test_integer_outputs_have_no_gradient() -> None:
             RuntimeError,
             r"`inputs` argument to `backward\(\)` cannot be empty.",
         ),
+        (
+            lambda x: torch.autograd.grad(x * 1, x, torch.ones(1, 3), is_grads_batched=True),
+            RuntimeError,
+            r"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as",
+        ),
+        (
+            lambda x: torch.autograd.grad(
+                x.sum(),
+                torch.autograd.graph.get_gradient_edge(leaf(1.0)),
+                allow_unused=True,
+                materialize_grads=True,
+            ),
+            RuntimeError,
+            "materialize_grads cannot be used when the given input is a GradientEdge",
+        ),
+        (lambda x: (x * 1).grad_fn(x, x), TypeError, "expected 1 arguments, got 2 instead"),
+        (lambda x: (x * 1).grad_fn(1), TypeError, "argument 0 is not a Variable"),
     ],
 )
 def test_errors(act: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         act(leaf(1.0, 2.0))
+
+
+def test_complex_power_of_a_negative_number() -> None:
+    y = torch.tensor([0.5 + 1j], requires_grad=True)
+    grads = []
+    for base in (torch.tensor([-2.0]), torch.tensor([-2.0 + 0j]), -2):
+        (base**y).real.sum().backward()
+        grads.append(y.grad)
+        y.grad = None
+    assert grads[0].isfinite().all()
+    close(grads[0], grads[1].tolist(), 1e-6)
+    close(grads[2], grads[1].tolist(), 1e-6)
+
+
+def test_made_up_zeros_are_differentiable() -> None:
+    x, a = leaf(0.5), leaf(1.0)
+    (g,) = torch.autograd.grad(x * a, x, create_graph=True)
+    for _ in range(2):
+        (g,) = torch.autograd.grad(g, x, create_graph=True, materialize_grads=True)
+        close(g, [0])
+
+
+def test_saved_operands_have_torchs_names() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    node = (x * y).grad_fn
+    assert node._saved_self is x
+    assert node._saved_other is y
+    assert {"_saved_self", "_raw_saved_other"} <= set(dir(node))
+    with pytest.raises(AttributeError):
+        _ = node._raw_saved_result
 
 
 def test_a_batch_of_gradients() -> None:

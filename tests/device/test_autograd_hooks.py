@@ -146,6 +146,26 @@ def test_multi_grad_hook() -> None:
     assert len(seen) == 2
 
 
+def test_hooks_of_a_leaf_run_in_torchs_order() -> None:
+    x = leaf(1.0, 2.0)
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    x.register_hook(lambda g: g - 2)
+    node.register_prehook(lambda grads: (grads[0] / 5,))
+    x.register_post_accumulate_grad_hook(lambda t: [t.grad.add_(0.5)].clear())
+    node.register_hook(lambda _, grads: setattr(x, "grad", grads[0] * 10))
+    x.sum().backward()
+    close(x.grad, [3, 3])
+
+
+def test_post_accumulate_hooks_return_none() -> None:
+    x = leaf(1.0, 2.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.grad)
+    with pytest.raises(
+        RuntimeError, match=r"Tensor post accumulate grad hooks should return None\."
+    ):
+        x.sum().backward()
+
+
 def test_saved_tensor_hooks() -> None:
     x = leaf(1.0, 2.0)
     log = []
@@ -174,6 +194,33 @@ def test_saved_tensor_hooks_keep_the_graph() -> None:
         (g,) = torch.autograd.grad(y, x, create_graph=True)
         (h,) = torch.autograd.grad(g.sum(), x)
     close(h, [6, 12])
+
+
+def test_saved_tensor_hooks_see_the_tensor_itself() -> None:
+    w, x = torch.nn.Parameter(torch.ones(2)), torch.ones(2)
+    seen: list[Any] = []
+
+    def pack(t: Any) -> Any:
+        seen.append(t)
+        return t
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            seen.extend(ctx.saved_tensors)
+            return g, None
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y = Product.apply(w, x)
+    y.sum().backward()
+    assert seen[0] is w
+    assert seen[1] is x is seen[3]
+    assert seen[2].requires_grad
 
 
 def test_saved_tensor_hooks_may_not_write() -> None:

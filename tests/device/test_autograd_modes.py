@@ -153,3 +153,19 @@ def test_anomaly_without_nan_check() -> None:
         torch.sqrt(x).sum().backward()
     assert x.grad.isnan().all()
     assert not torch.is_anomaly_enabled() if hasattr(torch, "is_anomaly_enabled") else True
+
+
+def test_numpy_of_a_leaf_needs_no_grad() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Can't call numpy"):
+        x.numpy()
+    with torch.no_grad():
+        x.numpy()[0] = 5
+    assert x.tolist() == [5, 1]
+
+
+def test_data_of_a_leaf_stays_differentiable() -> None:
+    x = torch.ones(2, requires_grad=True)
+    x.data = torch.zeros(2)
+    with pytest.raises(RuntimeError, match="must be floating point or complex dtype"):
+        x.data = torch.zeros(2, dtype=torch.int64)

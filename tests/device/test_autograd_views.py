@@ -24,6 +24,12 @@ def test_views_know_their_base() -> None:
     assert not (x + 1)._is_view()
 
 
+def test_a_new_size_is_a_new_version() -> None:
+    x = torch.zeros(1)
+    for size, version in (((1, 2), 1), ((1, 2), 1), ((3,), 2)):
+        assert x.resize_(size)._version == version
+
+
 def test_versions_are_shared() -> None:
     x = torch.ones(3)
     v, d, own = x[1:], x.detach(), x.data
@@ -175,6 +181,25 @@ def test_view_made_without_grad() -> None:
         "been modified inplace with grad mode enabled",
     ):
         _ = v.grad_fn
+    assert repr(v).endswith("grad_fn=<Invalid>)")
+    with torch.no_grad():
+        v = torch.zeros(2).view(2)
+    v.requires_grad_()
+    with pytest.raises(
+        RuntimeError, match="Output 0 of View is a view of a view which was created in no_grad mode"
+    ):
+        v.view(2).mul_(2)
+
+
+def test_view_made_by_a_function_that_was_not_recorded() -> None:
+    class Alias(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.view_as(x)
+
+    v = Alias.apply(torch.zeros(2))
+    with pytest.raises(RuntimeError, match="This view was created inside a custom Function"):
+        v += leaf(1.0, 2.0)
 
 
 def test_multi_output_view_after_its_base_changed() -> None:

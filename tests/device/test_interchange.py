@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -167,7 +169,10 @@ def test_checkpoint(reentrant: bool | None) -> None:
     w.grad = x.grad = None
     torch.set_rng_state(state)
     counted = Counted(w)
-    out = ckpt.checkpoint(counted, x, use_reentrant=reentrant)
+    with (
+        pytest.warns(UserWarning, match="passed explicitly") if reentrant is None else nullcontext()
+    ):
+        out = ckpt.checkpoint(counted, x, use_reentrant=reentrant)
     after = torch.rand(1).item()
     out.sum().backward()
     assert counted.calls == 2
@@ -187,8 +192,9 @@ def test_checkpoint_is_differentiable_twice_and_nests() -> None:
         (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
         return torch.autograd.grad(g.sum(), x)[0]
 
-    assert_close(twice(ckpt.checkpoint(f, x)), twice(f(x)))
-    nested = ckpt.checkpoint(lambda a: ckpt.checkpoint(f, a).sin(), x)
+    again = functools.partial(ckpt.checkpoint, use_reentrant=False)
+    assert_close(twice(again(f, x)), twice(f(x)))
+    nested = again(lambda a: again(f, a).sin(), x)
     assert_close(
         torch.autograd.grad(nested.sum(), x)[0], torch.autograd.grad(f(x).sin().sum(), x)[0]
     )
@@ -197,20 +203,33 @@ def test_checkpoint_is_differentiable_twice_and_nests() -> None:
 def test_checkpoint_sequential() -> None:
     x = torch.linspace(-1, 1, 5).requires_grad_()
     parts = [torch.sin, torch.exp, torch.tanh, torch.cos, torch.sin]
-    out = ckpt.checkpoint_sequential(parts, 2, x)
+    out = ckpt.checkpoint_sequential(parts, 2, x, use_reentrant=False)
     plain = x.sin().exp().tanh().cos().sin()
     assert_close(out, plain)
     assert_close(torch.autograd.grad(out.sum(), x)[0], torch.autograd.grad(plain.sum(), x)[0])
 
 
+def test_reentrant_checkpoint_refuses_partial_passes() -> None:
+    x = torch.ones(3, requires_grad=True)
+    out = ckpt.checkpoint(torch.exp, x, use_reentrant=True).sum()
+    with pytest.raises(RuntimeError, match=r"incompatible with \.grad"):
+        torch.autograd.grad(out, x)
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        ckpt.checkpoint(torch.exp, x.detach(), use_reentrant=True)
+    with pytest.warns(UserWarning, match="checkpoint_sequential: the use_reentrant parameter"):
+        ckpt.checkpoint_sequential([torch.sin, torch.cos], 1, x)
+
+
 def test_checkpoint_notices_another_run() -> None:
     x = torch.ones(3, requires_grad=True)
     shapes = iter((3, 2))
-    out = ckpt.checkpoint(lambda a: a[: next(shapes)].exp(), x)
+    out = ckpt.checkpoint(lambda a: a[: next(shapes)].exp(), x, use_reentrant=False)
     with pytest.raises(ckpt.CheckpointError, match="different metadata"):
         out.sum().backward()
     deeper = iter((2, 1))
-    out = ckpt.checkpoint(lambda a: a.exp() if next(deeper) == 1 else a.exp().exp(), x)
+    out = ckpt.checkpoint(
+        lambda a: a.exp() if next(deeper) == 1 else a.exp().exp(), x, use_reentrant=False
+    )
     with pytest.raises(ckpt.CheckpointError, match="A different number of tensors"):
         out.sum().backward()
     with pytest.raises(ValueError, match="Unexpected keyword arguments: scale"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -248,3 +249,13 @@ def test_gradients(fn: Any) -> None:
     )
     assert ct.autograd.gradcheck(fn, (x,))
     assert ct.autograd.gradgradcheck(fn, (x,))
+
+
+@pytest.mark.parametrize("call", ["std", "var", "std_mean", "var_mean"])
+def test_too_few_elements_for_the_correction_warn(dev: Any, call: str) -> None:
+    x = ct.ones(1, 3, device=dev)
+    with pytest.warns(UserWarning, match=rf"{call}\(\): degrees of freedom is <= 0"):
+        getattr(ct, call)(x, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(ct, call)(x, 0, correction=0)

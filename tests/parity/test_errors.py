@@ -238,6 +238,41 @@ torch.stft(v, 2)                                ## stft requires the return_comp
 torch.stft(v, 9, center=False, return_complex=True)  ## expected 0 < n_fft < 4, but got n_fft=9
 torch.istft(a, 4)                               ## istft requires a complex-valued input tensor
 torch.signal.windows.hann(-1)                   ## general_cosine requires non-negative window length, got M=-1
+a.unsqueeze(True)                               ## argument 'dim'
+a.sum(1.5)                                      ## sum()
+torch.sort(a, True)                             ## sort()
+a.topk(2, True)                                 ## topk(): argument 'dim'
+torch.kthvalue(a, True)                         ## kthvalue(): argument 'k'
+torch.histogram(v[0], v[0].double())            ## input tensor and bins tensors should have the same dtype
+torch.histogram(a, a)                           ## bins tensor should have one dimension, but got 2 dimensions
+torch.histogram(v[:0], v[:0])                   ## bins tensor should have at least 1 element
+torch.histogram(v, -1)                          ## bins must be > 0, but got -1
+torch.histogram(a, 1, weight=v)                 ## weight tensor is provided it should have the same shape as the input tensor
+torch.histogram(v, 1, weight=v.double())        ## input tensor and weight tensor should have the same dtype
+torch.histogram(v, v, range=(0, 1))             ## received an invalid combination of arguments
+torch.histogram(v, 2, range=(1.0, 0.0))         ## min should not exceed max, but got min 1 max 0
+torch.histogram(v, 2, out=(v.double(), v))      ## input tensor and hist tensor should have the same dtype
+torch.histogram(v, 2, out=(v, v.double()))      ## input tensor and bin_edges tensor should have the same dtype
+torch.histogram(v + float('nan'), 2)            ## dimension 0's range [nan, nan] is not finite
+torch.searchsorted(v, a, out=a)                 ## output tensor's dtype is wrong
+torch.searchsorted(v + 0j, a + 0j)              ## not implemented for 'ComplexFloat'
+torch.kthvalue(a[:, :0], 1, 1)                  ## Expected reduction dim 1 to have non-zero size.
+torch.min(a, 0, out=(v, v))                     ## Expected out tensor to have dtype long int, but got float instead
+torch.sort(a, out=(a, a))                       ## Expected out tensor to have dtype long int, but got float instead
+torch.mode(a, out=v)                            ## argument 'out' must be tuple of Tensors, not Tensor
+torch.max(a, dim=1, other=a)                    ## received an invalid combination of arguments
+torch.quantile(a, 0.5, out=v[0].double())       ## out tensor must be same dtype as the input tensor
+torch.all(a, 0, out=v.clone())                  ## all only supports bool tensor for result, got: Float
+torch.unique(v[0], dim=0)                       ## Dimension specified as 0 but tensor has no dimensions
+torch.add(k, k, alpha=1j)                       ## For integral input tensors, argument alpha must not be a floating
+torch.add(a, a, alpha=1j)                       ## argument alpha must not be a complex number
+torch.float_power(a, 2, out=a)                  ## the output given to float_power has dtype Float but
+a.float_power_(2)                               ## the base given to float_power_ has dtype Float but
+torch.lerp(a, a.double(), 0.5)                  ## expected dtype float for `end` but got dtype double
+a @ 2                                           ## unsupported operand type(s) for @
+torch.linalg.matrix_power(a[:, :3], 2.5)        ## argument 'n'
+torch.polygamma(1.5, v)                         ## argument 'n'
+torch.linalg.vector_norm(a, dtype=torch.int32)  ## dtype should be floating point or complex, but got Int
 torch.cat(a)                                    ## cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor
 """
 

@@ -445,8 +445,13 @@ def test_the_length_of_a_stream_is_watched() -> None:
         def __len__(self) -> int:
             return 1
 
+    loader = DataLoader(Wrong(2), None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(loader)  # nobody had asked when this pass began
+    assert len(loader) == 1
     with pytest.warns(UserWarning, match="was reported to be 1"):
-        list(DataLoader(Wrong(2), None))
+        list(loader)
 
 
 def test_more_workers_than_cores_is_a_warning() -> None:

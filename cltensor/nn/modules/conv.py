@@ -68,7 +68,7 @@ class _ConvNd(Module):
     def _sides(self) -> list[int]:
         """Return the padding as `F.pad` takes it: before and after, last dimension first."""
         sides: list[int] = []
-        for i in reversed(range(len(self.kernel_size))):
+        for i in reversed(range(min(len(self.dilation), len(self.kernel_size)))):
             if not isinstance(self.padding, str):
                 before = after = self.padding[i]
             else:

@@ -13,10 +13,8 @@ from typing import Any, TypeVar
 
 from ... import creation
 from ...autograd import no_grad
-from ...dtypes import dtype as dtype_class
-from ...runtime import device as device_class
 from ...tensor import Tensor
-from ..parameter import Buffer, Parameter
+from ..parameter import Buffer, Parameter, is_lazy
 from . import hooks
 from .hooks import (
     GLOBAL,
@@ -30,6 +28,7 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from .moving import parse_to
 from .state import Stateful
 
 __all__ = [
@@ -466,7 +465,7 @@ class Module(Hooked, Stateful):
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
         """Move and convert parameters and buffers: `(device, dtype)`, `(dtype)`, `(tensor)`; dtypes only of floating ones. Returns self."""
-        device, dtype, format = _parse_to(*args, **kwargs)
+        device, dtype, format = parse_to(*args, **kwargs)
         if dtype is not None:
             if not (dtype.is_floating_point or dtype.is_complex):
                 raise TypeError(
@@ -509,7 +508,10 @@ class Module(Hooked, Stateful):
     bfloat16 = _float_cast("bfloat16", "bfloat16")
 
     def share_memory(self: T) -> T:
-        """Return self: memory is shared among the threads of a process."""
+        """Return self: memory is shared among the threads of a process. RuntimeError where there is no memory yet."""
+        for t in (*self.parameters(), *self.buffers()):
+            if is_lazy(t):
+                t.share_memory_()  # type: ignore[attr-defined]
         return self
 
     # ------------------------------------------------------------------------------------- pickle, print
@@ -562,32 +564,3 @@ def _member(module: Any, name: str) -> Any:
     if value is _ABSENT:
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
     return value
-
-
-def _parse_to(
-    *args: Any,
-    device: Any = None,
-    dtype: Any = None,
-    non_blocking: bool = False,
-    tensor: Any = None,
-    memory_format: Any = None,
-) -> tuple[Any, Any, Any]:
-    """Return device, dtype and memory format from the arguments of `Module.to`."""
-    for a in args:
-        if isinstance(a, dtype_class):
-            dtype = a
-        elif isinstance(a, Tensor):
-            tensor = a
-        elif isinstance(a, (str, device_class)) or type(a) is int:
-            device = a
-        elif a is not None and not isinstance(a, bool):
-            raise TypeError(
-                f"to() received an invalid combination of arguments - got ({type(a).__name__}), but expected one of:\n"
-                " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
-                "torch.memory_format memory_format = None)\n"
-                " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
-                " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
-            )
-    if tensor is not None:
-        device, dtype = tensor.device, tensor.dtype
-    return device, dtype, memory_format

@@ -228,6 +228,8 @@ class Stateful:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
                 f"received {type(value)}"
             )
+        if is_lazy(param) and is_lazy(value) and not assign:
+            return None  # neither has a shape yet
         if not is_lazy(param):
             if len(param.shape) == 0 and len(value.shape) == 1 and value.shape[0] == 1:
                 value = value[0]  # scalars were once saved as vectors of one

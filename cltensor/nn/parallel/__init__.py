@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from ...reexport import expose
 from ..modules.module import Module
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
@@ -50,3 +51,9 @@ class DistributedDataParallel(Module):
         raise RuntimeError(
             "DistributedDataParallel: cltensor works on the devices of one process (distributed.is_available() is False)"
         )
+
+
+expose(
+    globals(),
+    {"data_parallel": "DataParallel data_parallel", "distributed": "DistributedDataParallel"},
+)

@@ -99,6 +99,7 @@ class DataLoader(Generic[T_co]):
         )
         self.persistent_workers = persistent_workers
         self._iterator: _Parallel | None = None
+        self._said_length: int | None = None  # of a stream, as told to whoever asked last
         self._ready = True
         _warn_of_many(num_workers)
 
@@ -159,7 +160,7 @@ class DataLoader(Generic[T_co]):
     def __len__(self) -> int:
         if not self._iterable:
             return len(self._index_sampler)
-        count = len(self.dataset)
+        count = self._said_length = len(self.dataset)
         if self.batch_size is None:
             return count
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
@@ -234,7 +235,7 @@ class _Iteration:
         self.base_seed = draw_seed(loader.generator)
         self.indices = iter(loader._index_sampler)
         self.yielded = 0
-        self.expected: int | None = None
+        self.expected = loader._said_length  # what is asked later does not bind this pass
 
     def __iter__(self) -> _Iteration:
         return self
@@ -253,12 +254,7 @@ class _Iteration:
         raise NotImplementedError
 
     def _check_length(self) -> None:
-        if self.expected is None:
-            try:
-                self.expected = len(self.loader)
-            except TypeError:
-                self.expected = 2**63
-        if self.yielded > self.expected:
+        if self.expected is not None and self.yielded > self.expected:
             warnings.warn(
                 f"Length of IterableDataset {self.loader.dataset} was reported to be {self.expected}(when accessing "
                 f"len(dataloader)), but {self.yielded} samples have been fetched. "
@@ -318,7 +314,7 @@ class _Parallel(_Iteration):
     def restart(self) -> None:
         """Begin another pass with the same workers."""
         self.indices = iter(self.loader._index_sampler)
-        self.yielded, self.expected = 0, None
+        self.yielded, self.expected = 0, self.loader._said_length
         self.epoch += 1
         self._begin()
 

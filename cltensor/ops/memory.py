@@ -1,0 +1,100 @@
+"""Which memory a tensor is on, and how much of it: resize_, resize_as_ and set_. Nothing is computed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes, layouts
+from ..autograd import record as graph
+from ..dtypes import dtype
+from ..memory_format import preserve_format
+from ..runtime import get_backend
+from ..size import Size
+from ..storage import Storage
+from . import formats
+from .core import Tensor, is_tensor
+from .row import public
+from .shape import sizes
+
+
+@public(function=False)
+def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+    """Change the shape in place; grows the storage when it is too small, keeping what it held."""
+    shape = Size(layouts.check_shape(sizes("resize_", size, "size")))
+    if graph.needs_grad(self):
+        raise RuntimeError("cannot resize variables that require grad")
+    strides = formats.strides("resize_", memory_format, shape)
+    if shape == self.shape and strides is None:
+        return self
+    _grow(self._storage, (self._offset + layouts.numel(shape)) * self.dtype.itemsize)
+    self._set_layout(shape, strides or layouts.contiguous_strides(shape), self._offset)
+    self._vc.value += 1
+    return self
+
+
+def _grow(storage: Storage, needed: int) -> None:
+    if needed > storage.nbytes:
+        if storage.shared:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        storage.resize(needed)
+
+
+def _hold(
+    storage: Storage,
+    dt: dtype,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    offset: int,
+) -> None:
+    """Let a storage hold a layout, growing it where strides are given; RuntimeError for a layout out of it."""
+    layouts.check_shape(shape)
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if strides is not None and (len(strides) != len(shape) or any(s < 0 for s in strides)):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}"
+        )
+    steps = layouts.contiguous_strides(shape) if strides is None else strides
+    needed = layouts.storage_extent(shape, steps, offset) * dt.itemsize
+    if strides is not None:
+        _grow(storage, needed)
+    elif needed > storage.nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides [], storage offset {offset}, and itemsize {dt.itemsize} requiring a storage size "
+            f"of {needed} are out of bounds for storage of size {storage.nbytes}"
+        )
+
+
+@public(function=False)
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Change the shape to the other tensor's, and with `torch.preserve_format` the format."""
+    if memory_format is preserve_format:
+        memory_format = formats.suggested(the_template)
+    return resize_(self, tuple(the_template.shape), memory_format=memory_format)
+
+
+@public(function=False)
+def set_(
+    self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+) -> Tensor:
+    """Share another tensor's memory, or a storage's in the layout given. RuntimeError for another dtype or a layout out of it."""
+    if is_tensor(source) and source.dtype is not self.dtype:
+        wanted, got = (dtypes.C_NAMES[t.dtype.name] for t in (self, source))
+        raise RuntimeError(f"Could not set tensor of type {got} to a tensor of type {wanted}")
+    self._acc = None
+    if source is None:
+        self._storage = Storage.empty(get_backend(self.device), 0)
+        self._set_layout((0,), (1,), 0)
+        return self
+    storage = source._storage
+    if size is not None:
+        shape, steps = tuple(size), None if stride is None else tuple(stride)
+        _hold(storage, self.dtype, shape, steps, storage_offset)
+        layout = (shape, steps or layouts.contiguous_strides(shape), storage_offset)
+    elif is_tensor(source):
+        layout = (source.shape, source._strides, source._offset)
+    else:
+        layout = ((storage.nbytes // self.itemsize,), (1,), 0)
+    self._storage = storage
+    self._set_layout(*layout)
+    return self

@@ -1,0 +1,66 @@
+"""torch's deprecated places of the numbers of fused sums: `add_(alpha, x)`, `addcmul(input, value, a, b)`, `addmm(beta, input, alpha, a, b)`.
+
+Arguments are put in order here, with torch's warning; what is computed is the functions' own matter.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .core import Tensor, is_tensor
+from .row import FUNCTIONS, METHODS
+
+_warned: list[str] = []
+
+
+def _warn(name: str, numbers: Sequence[str]) -> None:
+    if not _warned:  # once in a program, as torch does
+        _warned.append(name)
+        warnings.warn(
+            f"This overload of {name} is deprecated: pass {' and '.join(numbers)} by name",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def scaled(name: str, alpha: Any, later: Sequence[Any]) -> tuple[Tensor, Any]:
+    """Read what follows the first operand of `name(input, alpha, other)`: return `other` and `alpha`, or raise TypeError."""
+    if len(later) != 1 or is_tensor(alpha) or not is_tensor(later[0]):
+        raise TypeError(f"{name}() takes 2 positional arguments but {len(later) + 2} were given")
+    _warn(name, ("alpha",))
+    return later[0], alpha
+
+
+def _accepting(fn: Callable, name: str, numbers: Sequence[str]) -> Callable:
+    """Let a function of three tensors take its numbers between them."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) < 4 or not is_tensor(args[-1]):
+            return fn(*args, **kwargs)
+        tensors = [a for a in args if is_tensor(a)]
+        given = [a for a in args if not is_tensor(a)]
+        if len(tensors) != 3 or len(given) > len(numbers):
+            return fn(*args, **kwargs)
+        _warn(name, numbers)
+        return fn(*tensors, **dict(zip(numbers, given, strict=False)), **kwargs)
+
+    return call
+
+
+def _accept(names: str, numbers: Sequence[str]) -> None:
+    for name in names.split():
+        for table in (FUNCTIONS, METHODS):
+            if name in table:
+                table[name] = _accepting(table[name], name, numbers)
+
+
+def install() -> None:
+    """Let the exported functions and methods take the old forms."""
+    _accept("addcmul addcdiv addcmul_ addcdiv_", ("value",))
+    _accept(
+        "addmm addmv addr addbmm baddbmm addmm_ addmv_ addr_ addbmm_ baddbmm_", ("beta", "alpha")
+    )
