@@ -13,6 +13,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import index as kernels
+from ..memory_format import contiguous_format
 from . import core, parts
 from .core import Tensor, is_tensor
 from .row import public
@@ -354,7 +355,7 @@ def _embedded(node: str, input: Tensor, src: Tensor, place: Callable[[Tensor], T
     """A contiguous copy of `input` with `src` in the part that `place` views."""
     need_tensor(node, src=src)
     with no_grad():
-        out = input.detach().clone(memory_format="contiguous")
+        out = input.detach().clone(memory_format=contiguous_format)
         part = place(out)
         if part.shape != src.shape:
             raise RuntimeError(

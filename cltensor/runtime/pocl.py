@@ -44,6 +44,9 @@ def prepare() -> None:
     given = os.environ.get("POCL_CACHE_DIR")
     if given is None or given == os.environ.get(_SCRATCH_VARIABLE):  # a parent's, gone when it ends
         _make_scratch()
+    # One version of each kernel, for any place in the grid: others are no faster, and to give a binary out PoCL
+    # would compile that one too, which takes as long as the kernel did.
+    os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     _ask_for_twins()
     _link_files()
 
