@@ -67,11 +67,11 @@ class ProcessContext:
 
         alive = {p.sentinel: i for i, p in enumerate(self.processes) if p.exitcode is None}
         ended = [alive[s] for s in wait(list(alive), timeout)] if alive else []
-        for i in (*ended, *range(len(self.processes))):
-            process = self.processes[i]
-            if process.exitcode:
-                self._fail(i, process)
-        return all(p.exitcode is not None for p in self.processes)
+        codes = [p.exitcode for p in self.processes]  # asked once: one may end at any time
+        for i in (*ended, *range(len(codes))):
+            if codes[i]:
+                self._fail(i, self.processes[i])
+        return None not in codes
 
     def _fail(self, index: int, failed: Any) -> None:
         for process in self.processes:
