@@ -70,7 +70,10 @@ def test_products_promote(x: Any) -> None:
 def test_transforms_take_axes(x: Any) -> None:
     expected = np.fft.fft(np.array(x.tolist()), axis=0)
     np.testing.assert_allclose(xp.fft.fft(x, axis=0).tolist(), expected, atol=1e-6)
-    assert xp.fft.fftshift(x, axes=1).tolist() == np.fft.fftshift(np.array(x.tolist()), axes=1).tolist()
+    assert (
+        xp.fft.fftshift(x, axes=1).tolist()
+        == np.fft.fftshift(np.array(x.tolist()), axes=1).tolist()
+    )
 
 
 @pytest.mark.lapack
