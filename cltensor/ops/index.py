@@ -1,7 +1,7 @@
 """Subscripts: `x[index]` and `x[index] = value`, and index_put.
 
 A subscript is taken apart into views (ints, slices, None, Ellipsis) and at most one step through index tensors and masks.
-Masks by themselves are in mask.py, ops along a dimension in scatter.py and along.py.
+What the items of a subscript are is subscripts.py's; masks by themselves are in mask.py, ops along a dimension in scatter.py and along.py.
 """
 
 from __future__ import annotations
@@ -22,27 +22,29 @@ from ..codegen import mask as masks
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr, Scalar
-from ..runtime import get_backend
-from ..storage import Storage
 from . import along, core, parts, shape
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
 from .scatter import backend_of, both, change, like, reading, target, zeros
 from .selection import masked_fill_row, where
+from .subscripts import (
+    MASKS,
+    as_integer,
+    as_tuple,
+    count_dims,
+    from_host,
+    from_sequence,
+    is_sequence,
+    type_name,
+)
 from .values import check_value, refuse_complex
 
 __all__ = ["along", "getitem", "setitem"]
 
-MASKS = (dtypes.bool, dtypes.uint8)
 INDICES = (dtypes.int64, dtypes.int32, *MASKS)
 Indices = list[tuple[int, Tensor]]  # dimension of the sliced tensor, index tensor or mask
 
 _SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
-_SEQUENCE = (
-    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use x[tuple(seq)] "
-    "instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which will result either in an "
-    "error or a different result"
-)
 
 # ------------------------------------------------------------------------------------------- one step of a subscript
 
@@ -99,96 +101,20 @@ def _alias(x: Tensor) -> Tensor:
     return core.view(x, x.shape, x._strides, x._offset, "AliasBackward0", lambda ctx, g: g, None)
 
 
-def _from_host(x: Tensor, array: np.ndarray) -> Tensor:
-    dt = dtypes.from_numpy(array.dtype)
-    return core.make(
-        Storage.from_host(get_backend(x.device), np.ascontiguousarray(array)),
-        array.shape,
-        dt,
-        x.device,
-    )
-
-
-def _from_sequence(x: Tensor, data: Any) -> Tensor:
-    """Make an index tensor of a list, range or array: bool and uint8 stay masks, the rest becomes int64."""
-    if isinstance(data, str):
-        raise TypeError("new(): invalid data type 'str'")
-    if not isinstance(data, np.ndarray):
-        data = [int(v) if is_tensor(v) else v for v in data]
-    try:
-        array = np.asarray(data)
-    except ValueError as error:
-        raise ValueError(f"expected sequences of equal lengths in an index ({error})") from None
-    if array.dtype.kind in "OUS":
-        raise TypeError(f"new(): invalid data type '{type(array.reshape(-1)[0]).__name__}'")
-    if array.dtype != np.bool_ and array.dtype != np.uint8:
-        array = array.astype(np.int64)
-    return _from_host(x, array)
-
-
-def _is_sequence(item: Any) -> bool:
-    return isinstance(item, list | tuple | range | str | np.ndarray) or (
-        isinstance(item, Sequence) and not is_tensor(item)
-    )
-
-
-def _as_tuple(index: Any) -> tuple | None:
-    """Tell whether a list stands for a tuple of indices, as torch (still) decides it; warns if so."""
-    if isinstance(index, np.ndarray) or not _is_sequence(index) or len(index) >= 32:
-        return None
-    if any(
-        e is None or e is Ellipsis or isinstance(e, slice) or is_tensor(e) or _is_sequence(e)
-        for e in index
-    ):
-        warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
-        return tuple(index)
-    return None
-
-
-def _type_name(item: Any) -> str:
-    kind = type(item)
-    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
-
-
-def _integer(item: Any) -> int | None:
-    if item.__class__ is int:
-        return item
-    if isinstance(
-        item, bool | np.bool_ | float | complex | str | list | tuple | range | slice
-    ) or is_tensor(item):
-        return None
-    if isinstance(item, np.ndarray) and (item.ndim or item.dtype.kind not in "iu"):
-        return None
-    return operator.index(item) if hasattr(item, "__index__") else None
-
-
-def _count(items: Sequence[Any]) -> int:
-    """How many dimensions of the tensor a subscript names."""
-    n = 0
-    for item in items:
-        if is_tensor(item):
-            n += item.ndim if item.dtype in MASKS else 1
-        elif isinstance(item, np.ndarray) and item.dtype in (np.bool_, np.uint8):
-            n += item.ndim
-        elif item is not None and item is not Ellipsis and item is not True and item is not False:
-            n += 1
-    return n
-
-
 def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
     """Apply the views of a subscript; returns the view and the index tensors that are left, by dimension."""
-    items = [_from_sequence(x, i) if _is_sequence(i) and _integer(i) is None else i for i in items]
-    named = _count(items)
+    items = [from_sequence(x, i) if is_sequence(i) and as_integer(i) is None else i for i in items]
+    named = count_dims(items)
     if named > x.ndim:
         raise IndexError(
             _SCALAR
-            if not x.ndim and _integer(items[0]) is not None and len(items) == 1
+            if not x.ndim and as_integer(items[0]) is not None and len(items) == 1
             else f"too many indices for tensor of dimension {x.ndim}"
         )
     dim, out = 0, x
     found: Indices = []
     for place, item in enumerate(items):
-        number = _integer(item)
+        number = as_integer(item)
         if number is not None:
             out = _select(out, dim, number, place)
         elif isinstance(item, slice):
@@ -216,13 +142,13 @@ def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
                 dim += item.ndim if item.dtype in MASKS else 1
         else:
             raise IndexError(
-                f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {_type_name(item)})"
+                f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {type_name(item)})"
             )
     return out, found
 
 
 def _truth(x: Tensor, value: bool) -> Tensor:
-    return _from_host(x, np.zeros(1 if value else 0, np.int64))
+    return from_host(x, np.zeros(1 if value else 0, np.int64))
 
 
 # ------------------------------------------------------------------------------------------- index tensors
@@ -343,7 +269,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     elif index is Ellipsis:
         return _alias(x)
     else:
-        index = _as_tuple(index) or (index,)
+        index = as_tuple(index) or (index,)
     out, found = _steps(x, index)
     if found:
         return _take(out, found)
@@ -402,7 +328,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         out, found = shape.unsqueeze(x, 0), None
     else:
         if kind is not tuple:
-            index = _as_tuple(index) or (index,)
+            index = as_tuple(index) or (index,)
         plain = _plain(x, index) if not graph.needs_grad(x, value) else None
         out, found = (plain, None) if plain is not None else _steps(x, index)
     if found:
@@ -419,7 +345,7 @@ def _value(x: Tensor, value: Any) -> Any:
     if is_tensor(value):
         return value
     if value.__class__ not in NUMBERS and not isinstance(value, NUMBERS):
-        raise TypeError(f"can't assign a {_type_name(value)} to a {type_string(x)}")
+        raise TypeError(f"can't assign a {type_name(value)} to a {type_string(x)}")
     if isinstance(value, int) and not isinstance(value, bool):
         if not -(1 << 63) <= value < 1 << 63:
             raise ValueError("Overflow when unpacking long long")

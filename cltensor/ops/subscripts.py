@@ -1,0 +1,106 @@
+"""What the items of a subscript are: integers, sequences that become index tensors, tuples in a list's clothes.
+
+Only tells and converts; what a subscript does is index.py's.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..runtime import get_backend
+from ..storage import Storage
+from . import core
+from .core import Tensor, is_tensor
+
+MASKS = (dtypes.bool, dtypes.uint8)
+_SEQUENCE = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use x[tuple(seq)] "
+    "instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which will result either in an "
+    "error or a different result"
+)
+
+
+def from_host(x: Tensor, array: np.ndarray) -> Tensor:
+    """Copy an array to the device of `x`."""
+    dt = dtypes.from_numpy(array.dtype)
+    return core.make(
+        Storage.from_host(get_backend(x.device), np.ascontiguousarray(array)),
+        array.shape,
+        dt,
+        x.device,
+    )
+
+
+def from_sequence(x: Tensor, data: Any) -> Tensor:
+    """Make an index tensor of a list, range or array: bool and uint8 stay masks, the rest becomes int64."""
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not isinstance(data, np.ndarray):
+        data = [int(v) if is_tensor(v) else v for v in data]
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise ValueError(f"expected sequences of equal lengths in an index ({error})") from None
+    if array.dtype.kind in "OUS":
+        raise TypeError(f"new(): invalid data type '{type(array.reshape(-1)[0]).__name__}'")
+    if array.dtype != np.bool_ and array.dtype != np.uint8:
+        array = array.astype(np.int64)
+    return from_host(x, array)
+
+
+def is_sequence(item: Any) -> bool:
+    """Tell whether an item is a sequence or an array, not a tensor."""
+    return isinstance(item, list | tuple | range | str | np.ndarray) or (
+        isinstance(item, Sequence) and not is_tensor(item)
+    )
+
+
+def as_tuple(index: Any) -> tuple | None:
+    """Tell whether a list stands for a tuple of indices, as torch (still) decides it; warns if so."""
+    if isinstance(index, np.ndarray) or not is_sequence(index) or len(index) >= 32:
+        return None
+    if any(
+        e is None or e is Ellipsis or isinstance(e, slice) or is_tensor(e) or is_sequence(e)
+        for e in index
+    ):
+        warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
+        return tuple(index)
+    return None
+
+
+def type_name(item: Any) -> str:
+    """Name a type as torch's messages do."""
+    kind = type(item)
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+
+
+def as_integer(item: Any) -> int | None:
+    """Return an item that is one integer, of Python or numpy; None for any other."""
+    if item.__class__ is int:
+        return item
+    if isinstance(
+        item, bool | np.bool_ | float | complex | str | list | tuple | range | slice
+    ) or is_tensor(item):
+        return None
+    if isinstance(item, np.ndarray) and (item.ndim or item.dtype.kind not in "iu"):
+        return None
+    return operator.index(item) if hasattr(item, "__index__") else None
+
+
+def count_dims(items: Sequence[Any]) -> int:
+    """How many dimensions of the tensor a subscript names."""
+    n = 0
+    for item in items:
+        if is_tensor(item):
+            n += item.ndim if item.dtype in MASKS else 1
+        elif isinstance(item, np.ndarray) and item.dtype in (np.bool_, np.uint8):
+            n += item.ndim
+        elif item is not None and item is not Ellipsis and item is not True and item is not False:
+            n += 1
+    return n
