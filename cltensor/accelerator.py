@@ -6,7 +6,7 @@ from typing import Any
 
 from . import opencl
 from .cuda import (
-    GPU_COUNTERS,
+    FORWARDED,
     device_count,  # noqa: F401 - its name here
     forwarded,
     is_available,
@@ -30,7 +30,7 @@ def _named(device: Any) -> _device:
     return _device("cuda", device) if isinstance(device, int) else _device(device)
 
 
-for _fn in GPU_COUNTERS:
+for _fn in FORWARDED:
     globals()[_fn] = forwarded(_fn, _named)
 
 

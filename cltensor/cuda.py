@@ -81,15 +81,13 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     return (0, 0)
 
 
-GPU_COUNTERS = (
-    "synchronize",
+_BYTES = (
     "memory_allocated",
     "max_memory_allocated",
     "memory_reserved",
     "max_memory_reserved",
-    "reset_peak_memory_stats",
-    "memory_stats",
 )
+FORWARDED = ("synchronize", *_BYTES, "reset_peak_memory_stats", "memory_stats")
 
 
 def forwarded(name: str, named: Callable[[Any], _device | None]) -> Any:
@@ -98,7 +96,7 @@ def forwarded(name: str, named: Callable[[Any], _device | None]) -> Any:
     Where that is None there is no GPU: bytes are then 0, and nothing else happens.
     """
     fn = getattr(opencl, name)
-    nothing = 0 if name in GPU_COUNTERS[1:5] else None
+    nothing = 0 if name in _BYTES else None
 
     def call(device: Any = None) -> Any:
         found = named(device)
@@ -109,7 +107,7 @@ def forwarded(name: str, named: Callable[[Any], _device | None]) -> Any:
     return call
 
 
-for _fn in (*GPU_COUNTERS, "empty_cache"):
+for _fn in (*FORWARDED, "empty_cache"):
     globals()[_fn] = forwarded(_fn, lambda device: _name(device) if is_available() else None)
 
 

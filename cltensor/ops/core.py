@@ -167,32 +167,46 @@ def compute(
     shape: tuple[int, ...],
     dev: device,
 ) -> Tensor:
-    """Apply one op lazily, without gradient; keeps a dense stride order that all tensor operands share."""
-    strides = backend = None
+    """Apply one op lazily, without gradient; the result's dims lie in memory in the order torch gives them."""
+    backend = None
     for a in args:
         if a.__class__ not in NUMBERS:
             backend = a._storage.backend
-            if a._contig:  # most calls end here
-                expr = expression(op, compute_dtype, out, args, shape)
-                return pending(expr, dev, shape, backend)
-            if a.is_contiguous() or a.shape != shape:
-                strides = None
+            if not a._contig:
+                strides = _result_strides(args, shape)
+                if not layouts.is_contiguous(tuple(shape), strides):
+                    return laid_out(op, compute_dtype, out, args, shape, dev, strides)
                 break
-            if strides is None:
-                strides = a._strides
-            elif strides != a._strides:
-                strides = None
-                break
-    if strides is None or not layouts.is_non_overlapping_and_dense(shape, strides):
-        return pending(expression(op, compute_dtype, out, args, shape), dev, shape, backend)
+    return pending(expression(op, compute_dtype, out, args, shape), dev, shape, backend)
+
+
+def _result_strides(args: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
+    tensors = [a for a in args if a.__class__ not in NUMBERS]
+    operands = tuple([(tuple(t.shape), t._strides) for t in tensors])
+    return layouts.elementwise_strides(tuple(shape), operands)
+
+
+def laid_out(
+    op: PointOp,
+    compute_dtype: dtype,
+    out: dtype,
+    args: Sequence[Any],
+    shape: tuple[int, ...],
+    dev: device,
+    strides: tuple[int, ...],
+) -> Tensor:
+    """Apply one op lazily, without gradient, into dense strides: an expression over the dims in the order they lie in."""
     order = sorted(range(len(shape)), key=lambda d: -strides[d])
     inner = Size([shape[d] for d in order])
-    steps = tuple([strides[d] for d in order])
-    straight = [
-        a if a.__class__ in NUMBERS else make(a._storage, inner, a.dtype, dev, steps, a._offset)
-        for a in args
-    ]
-    t = pending(expression(op, compute_dtype, out, straight, inner), dev)
+
+    def turned(t: Tensor) -> Tensor:
+        steps = layouts.expand_strides(t.shape, t._strides, shape)
+        return make(
+            t._storage, inner, t.dtype, t.device, tuple([steps[d] for d in order]), t._offset
+        )
+
+    operands = [a if a.__class__ in NUMBERS else turned(a) for a in args]
+    t = pending(expression(op, compute_dtype, out, operands, inner), dev)
     return make(t._storage, shape, out, dev, strides)
 
 

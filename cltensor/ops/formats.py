@@ -1,10 +1,12 @@
-"""Memory formats: the strides that a `memory_format=` argument asks for, and a lazy copy laid out that way.
+"""Memory formats: the strides that a `memory_format=` argument asks for, and results laid out that way.
 
-Only the order in memory changes; which op keeps an order is the op's own matter.
+Only the order in memory changes; which op keeps an order is the op's own matter. Where the dims of an op are alike, it works on
+operands turned into the order they lie in (`order`, `turned`, `turned_back`); other results are copied (`settled`), lazily.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .. import layouts
@@ -50,6 +52,13 @@ def suggested(x: Tensor) -> MemoryFormat:
     return contiguous_format
 
 
+def images(x: Tensor, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the strides of a result of `shape` that is channels last where `x` suggests it; None is row-major."""
+    if suggested(x) is contiguous_format:
+        return None
+    return layouts.channels_last_strides(tuple(shape))
+
+
 def is_in(x: Tensor, wanted: MemoryFormat) -> bool:
     """Tell whether a tensor is dense in the order of the format."""
     if wanted not in _RANK:
@@ -59,9 +68,33 @@ def is_in(x: Tensor, wanted: MemoryFormat) -> bool:
 
 def arranged(x: Tensor, to: tuple[int, ...]) -> Tensor:
     """Copy lazily into dense strides, without history."""
-    order = sorted(range(x.ndim), key=lambda d: -to[d])
-    inner = Size([x.shape[d] for d in order])
-    walk = tuple([x._strides[d] for d in order])
-    straight = core.make(x._storage, inner, x.dtype, x.device, walk, x._offset)
-    t = core.pending(core.expression(IDENTITY, x.dtype, x.dtype, (straight,), inner), x.device)
-    return core.make(t._storage, x.shape, x.dtype, x.device, to)
+    return core.laid_out(IDENTITY, x.dtype, x.dtype, (x,), x.shape, x.device, to)
+
+
+def settled(x: Tensor, to: tuple[int, ...] | None) -> Tensor:
+    """Bring a tensor without history into dense strides, None being row-major: itself where it has them, else a lazy copy."""
+    to = layouts.contiguous_strides(tuple(x.shape)) if to is None else to
+    if x._strides == to:
+        return x
+    return arranged(x, to)
+
+
+def like_images(x: Tensor, found: Tensor) -> Tensor:
+    """Bring a result without history into channels last where `x` suggests it."""
+    return settled(found, images(x, found.shape))
+
+
+def order(to: tuple[int, ...]) -> list[int]:
+    """List dims from the one with the largest stride to that with the smallest."""
+    return sorted(range(len(to)), key=lambda d: -to[d])
+
+
+def turned(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """View a tensor with its dims in an order, without history."""
+    shape, strides, offset = layouts.permute(tuple(x.shape), x._strides, x._offset, dims)
+    return core.make(x._storage, Size(shape), x.dtype, x.device, strides, offset)
+
+
+def turned_back(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """Undo `turned`."""
+    return turned(x, sorted(range(len(dims)), key=lambda d: dims[d]))

@@ -162,16 +162,14 @@ class Row:
     def _unify(self, xs: Sequence[Any]) -> tuple:
         if len(xs) == 2 and not self.masks:  # most calls: two alike, or a tensor and a number
             first, second = xs
-            kind = second.__class__
-            if first.__class__ in NUMBERS:
-                pass
-            elif kind not in NUMBERS:
-                dt = first.dtype
-                shape = first.shape
-                if second.dtype is dt and second.shape == shape and second.device is first.device:
-                    return shape, dt, first.device
-            elif kind is not complex and first.dtype.category > (kind is float):
-                return first.shape, first.dtype, first.device
+            if first.__class__ not in NUMBERS:
+                kind, shape, dt, dev = second.__class__, first.shape, first.dtype, first.device
+                if kind in NUMBERS:
+                    alike = kind is not complex and dt.category > (kind is float)
+                else:
+                    alike = second.dtype is dt and second.shape == shape and second.device is dev
+                if alike:
+                    return shape, dt, dev
         shape = dt = dev = None
         simple = True
         for i, x in enumerate(xs):
