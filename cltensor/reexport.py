@@ -9,6 +9,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+EXPOSED: list[ModuleType] = []  # whose names have to follow when a function is wrapped
+
 
 def expose(package: dict[str, Any], paths: dict[str, str | ModuleType]) -> None:
     """Make `package.path` importable for each path: a module of the names listed, or the one given.
@@ -23,5 +25,6 @@ def expose(package: dict[str, Any], paths: dict[str, str | ModuleType]) -> None:
             names = content.split()
             module = ModuleType(full, f"Names of `{package['__name__']}` under torch's path.")
             module.__dict__.update({name: package[name] for name in names}, __all__=names)
+            EXPOSED.append(module)
         sys.modules[full] = module
         package.setdefault(path, module)

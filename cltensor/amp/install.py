@@ -14,6 +14,7 @@ from typing import Any
 from .. import dtypes
 from ..dtypes import dtype
 from ..ops.row import FUNCTIONS, METHODS
+from ..reexport import EXPOSED
 from ..tensor import Tensor
 from .lists import BANNED, DTYPE, LOWER, WIDEST, policies
 from .state import STATE
@@ -59,7 +60,7 @@ def _holders() -> list[tuple[str, Any]]:
         module = sys.modules.get(f"{root.__name__}.{path}")
         if module is not None:
             found.append((path, module))
-    return found
+    return found + [("", module) for module in EXPOSED]
 
 
 def _wrapper(fn: Callable, by_device: Mapping[str, str]) -> Callable:

@@ -47,8 +47,26 @@ def prepare() -> None:
     # One version of each kernel, for any place in the grid: others are no faster, and to give a binary out PoCL
     # would compile that one too, which takes as long as the kernel did.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
+    if _a_thread_per_processor():
+        os.environ.setdefault("POCL_AFFINITY", "1")
     _ask_for_twins()
     _link_files()
+
+
+def _a_thread_per_processor() -> bool:
+    """Whether PoCL's threads may be bound to a processor each, 0 and up, as POCL_AFFINITY does.
+
+    Threads that wake together often land on one processor: there one of them does all the work of a kernel of less than a
+    millisecond. Where a processor is not ours PoCL aborts; and with fewer threads, those of several processes would meet.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return False
+    ours = os.sched_getaffinity(0)
+    try:
+        threads = int(os.environ.get("POCL_MAX_PTHREAD_COUNT", len(ours)))
+    except ValueError:
+        return False
+    return ours == set(range(os.cpu_count() or 0)) and threads >= len(ours)
 
 
 def build_options() -> tuple[str, ...]:

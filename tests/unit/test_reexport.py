@@ -52,3 +52,10 @@ def test_seeding_gpus_leaves_cpu_alone() -> None:
     torch.cuda.manual_seed(6)
     torch.cuda.manual_seed_all(7)
     assert torch.initial_seed() == 5
+
+
+def test_names_follow_when_autocast_wraps_a_function() -> None:
+    with torch.autocast("cpu"):
+        pass
+    module = importlib.import_module("cltensor.functional")
+    assert module.einsum is torch.einsum
