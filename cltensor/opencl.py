@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import lazy
+from .codegen import checks
 from .runtime import Backend, DeviceInfo, default_device, device, device_list, get_backend
 from .runtime.backend import _backends
 
@@ -47,8 +48,6 @@ def current_device() -> int:
 
 def synchronize(device: Any = None) -> None:
     """Run everything pending and wait for it; on every device in use when none is named."""
-    from .codegen import checks
-
     backends = set(_backends.values()) if device is None else {_backend(device)}
     for backend in backends:
         lazy.flush(backend)

@@ -10,13 +10,8 @@ from __future__ import annotations
 class VersionCounter:
     """Count the in-place writes to a storage."""
 
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value = 0
+    value = 0  # of the class until the first write: every tensor has a counter, few are written
 
 
 class InferenceVersion(VersionCounter):
     """The counter of a tensor born in inference mode: its type is what marks such a tensor."""
-
-    __slots__ = ()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .moves import Meeting, Through
 
 _LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading ahead
-SLICE = 512  # bytes of a row that are worth a work-item of their own
+SLICE = 1024  # bytes of a row that are worth a work-item of their own
 _memory = functools.cache(Memory)  # part of a kernel's key
 
 

@@ -26,6 +26,11 @@ _new: Any = tuple.__new__  # makes a named tuple in half the time
 class Fusion:
     """Collects expressions over one iteration shape into a program and its arguments."""
 
+    __slots__ = (
+        "exprs", "keep_live", "leaves", "nodes", "outputs", "product", "product_leaf", "refs",
+        "scalar_types", "scalars", "shape", "strided",
+    )  # fmt: skip
+
     def __init__(
         self, shape: tuple[int, ...], *, keep_live: bool = True, product: Expr | None = None
     ) -> None:
@@ -35,6 +40,7 @@ class Fusion:
         self.product_leaf: Leaf | None = None
         self.refs: dict[Any, tuple[str, int]] = {}
         self.leaves: list[Leaf] = []
+        self.strided = False  # whether one of them has strides
         self.scalars: list[Any] = []
         self.scalar_types: list[dtype] = []
         self.nodes: list[Node] = []
@@ -119,6 +125,8 @@ class Fusion:
         if ref is None:
             ref = self.refs[key] = _LEAF_REFS[len(self.leaves)]
             self.leaves.append(leaf)
+            if leaf.strides is not None:
+                self.strided = True
         return ref
 
     def internal_users(self) -> dict[int, int]:

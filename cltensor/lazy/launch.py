@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import repeat
+from math import prod
 from typing import Any
 
 from .. import layouts
@@ -44,10 +45,14 @@ def wrap_int(value: int, dt: dtype) -> int:
 
 
 _kernels: dict[tuple, tuple] = {}
+_ONE = (1,)
 
 
 def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: int) -> None:
-    """Launch a program over n elements; builds its kernel when this is the first of its pattern."""
+    """Launch a program over n elements; builds its kernel when this is the first of its pattern.
+
+    args: n, the length of a work-item's chunk, which is put in here, and what the program takes.
+    """
     key = (backend, program)
     entry = _kernels.get(key)
     if entry is None:
@@ -70,12 +75,16 @@ def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: 
     kernel, group, grain, most = entry
     if group:
         groups = min((n + group - 1) // group, most)
-        backend.launch(kernel, (groups * group,), (group,), [n, 0, *args], nbytes)
+        backend.launch(kernel, (groups * group,), (group,), args, nbytes)
+        return
+    if n <= grain:
+        args[1] = n
+        backend.launch(kernel, _ONE, _ONE, args, nbytes)
         return
     items = min(most, (n + grain - 1) // grain)
     chunk = -(-n // items)
-    chunk = -(-chunk // 16) * 16
-    backend.launch(kernel, (-(-n // chunk),), (1,), [n, chunk, *args], nbytes)
+    args[1] = chunk = -(-chunk // 16) * 16
+    backend.launch(kernel, (-(-n // chunk),), _ONE, args, nbytes)
 
 
 def runs_across(leaf: Leaf, shape: tuple[int, ...]) -> bool:
@@ -116,8 +125,8 @@ def launch(
 ) -> None:
     """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
     shape, leaves = fusion.shape, fusion.leaves
-    n = layouts.numel(shape)
-    if n >= TURN and any(runs_across(leaf, shape) for leaf in leaves):
+    n = prod(shape)
+    if fusion.strided and n >= TURN and any(runs_across(leaf, shape) for leaf in leaves):
         if _is_copy(fusion, outputs):
             _, dt, buffer, strides, offset = outputs[0]
             dense = layouts.contiguous_strides(shape) if strides is None else strides
@@ -128,13 +137,13 @@ def launch(
         leaves = [
             _turned(backend, leaf, shape) if runs_across(leaf, shape) else leaf for leaf in leaves
         ]
-    layouts_in = tuple([leaf.strides for leaf in leaves])
-    layouts_out = tuple([o[3] for o in outputs])
-    if any(layouts_in) or any(layouts_out):
+    if fusion.strided or outputs[0][3] is not None:
+        layouts_in = tuple([leaf.strides for leaf in leaves])
+        layouts_out = tuple([o[3] for o in outputs])
         rank, sizes, leaf_classes, out_classes = classify(shape, layouts_in, layouts_out)
-    else:
+    else:  # most launches
         rank, sizes, leaf_classes, out_classes = 0, (), repeat(_DENSE), repeat(_DENSE)
-    args: list = list(sizes)
+    args: list = [n, 0, *sizes]
     operands, results = [], []
     nbytes = 0
     for leaf, (kind, strides) in zip(leaves, leaf_classes, strict=False):

@@ -36,6 +36,9 @@ def realise(storage: Storage) -> None:
         expr = storage.value
         if expr.__class__ is not Expr:
             return
+        if expr.value is not None:  # the storage that this result was moved into has run it
+            storage.value, storage.reads = expr.value, UNKNOWN_READS
+            return
         if expr.op is PRODUCT:
             run(expr)
             return
@@ -179,12 +182,17 @@ def _run_outputs(backend: Backend, fusion: Fusion) -> None:
 
 def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
     """Give the outputs of a fusion their buffers."""
-    inside = fusion.internal_users() if any(expr.users for _, expr, _ in fusion.outputs) else {}
+    inside: dict[int, int] | None = None
     for (_, expr, storage), buffer in zip(fusion.outputs, buffers, strict=False):
         storage.value = expr.value = buffer
         storage.home = None
         # Expressions outside that hold on to this one will read the buffer without making a Leaf: never write over it.
-        storage.reads = UNKNOWN_READS if expr.users > inside.get(id(expr), 0) else 0
+        users = expr.users
+        if users:
+            if inside is None:
+                inside = fusion.internal_users()
+            users -= inside.get(id(expr), 0)
+        storage.reads = UNKNOWN_READS if users else 0
     for _, expr, _ in fusion.outputs:
         expr.args = ()
     pending = backend.pending
