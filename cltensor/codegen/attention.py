@@ -17,6 +17,7 @@ from .. import dtypes
 from ..layouts import contiguous_strides, numel
 from .operand import Operand
 from .product import (
+    ALONE_WORK,
     LONG,
     SCALARS,
     WIDE,
@@ -246,6 +247,8 @@ def _scratch(
     """Allocate a slice of scratch for each work-item; return it, the slice's length and the work-items."""
     slot = _up(numbers, 16)
     items = min(tasks, backend.info.compute_units * 4, ceil_div(work, GRAIN))
+    if work < ALONE_WORK // 2:  # twice a product's time for a multiplication
+        items = 1
     return backend.alloc(items * slot * itemsize), slot, items
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer, Kernel
     from .epilogue import Epilogue
 
+ALONE_WORK = 1 << 22  # multiply-adds that one thread is done with before a second would be awake
 LONG = np.int64
 SIDE = [None, LONG, LONG, LONG]  # argument types of `Side.args`
 SIDES = SIDE * 4

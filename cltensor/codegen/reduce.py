@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
 
 GRAIN = 16384  # elements that are worth a CPU work-item
+ALONE = (
+    1 << 18
+)  # elements, times their weight, that one thread is done with before a second would be awake
 GROUP = 128
 COL_BYTES = (
     16384  # of running states that a work-item goes along before it takes the next reduced rows
@@ -85,7 +88,9 @@ def reduce(
         items, ochunk, parts, pchunk = _plan_gpu(backend, cut, row, parts)
     else:
         vectors = unroll if row else _col_vectors(state, reader.lanes)
-        items, ochunk, parts, pchunk = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts)
+        alone = cut.nout * cut.nred * _weight(reader, state) < ALONE
+        plan = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone)
+        items, ochunk, parts, pchunk = plan
     if parts > 1:
         targets: list[Buffer] = [
             backend.alloc(cut.nout * parts * np.dtype(_NUMPY[t]).itemsize) for t in _stored(state)
@@ -122,10 +127,15 @@ def _stored(state: State) -> list[str]:
     return [kind for _, kind in state.partial("", 1, "0")]
 
 
+def _weight(reader: Reader, state: State) -> int:
+    """Estimate the work of an element: 1 for a plain sum."""
+    weight = 1 + sum(8 if node.op.heavy else 1 for node in reader.program.nodes)
+    return weight + (0 if state.light else 8) + 2 * len(state.block)
+
+
 def _unroll(reader: Reader, state: State, row: bool) -> int:
     """How many vectors a CPU work-item reads in one step: neighbours of a row, or rows at the same place."""
-    weight = sum(8 if node.op.heavy else 1 for node in reader.program.nodes)
-    weight += (0 if state.light else 8) + 2 * len(state.block)
+    weight = _weight(reader, state) - 1
     if weight > 8:
         return 2 if weight <= 16 else 1
     if not row:
@@ -141,12 +151,22 @@ def _col_vectors(state: State, lanes: int) -> int:
 
 
 def _plan_cpu(
-    backend: Backend, cut: Split, row: bool, lanes: int, vectors: int, parts: int | None
+    backend: Backend,
+    cut: Split,
+    row: bool,
+    lanes: int,
+    vectors: int,
+    parts: int | None,
+    alone: bool,
 ) -> tuple[int, int, int, int]:
-    """Work-items, outputs per item, parts per output, elements per part; `vectors` are read together."""
+    """Work-items, outputs per item, parts per output, elements per part; `vectors` are read together.
+
+    alone: one work-item, if `parts` does not ask for more.
+    """
     total = cut.nout * max(cut.nred, 1)
     # Enough items that threads which finish early find more; columns are dear to merge.
-    items = max(1, min(backend.info.compute_units * (16 if row else 8), total // GRAIN))
+    most = 1 if alone else backend.info.compute_units * (16 if row else 8)
+    items = max(1, min(most, total // GRAIN))
     width = vectors * lanes
     if row:
         ochunk = max(1, -(-cut.nout // items))

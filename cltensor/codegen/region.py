@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 STORAGE = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "clt_b16"}
 # A CPU work-item below this many elements costs more to start than it computes.
 GRAIN = 8192
+ALONE = 1 << 17  # elements that one thread is done with before a second would be awake
 GPU_GROUP = 64
 _GPU_LANES = 1 << 18
 _NUMPY = {"long": np.int64, "int": np.int32}
@@ -160,6 +161,8 @@ def index_type(backend: Backend, *operands: Operand) -> str:
 
 def workers(backend: Backend, work: int, grain: int = GRAIN) -> int:
     """Return how many CPU work-items to give `work` elements: few, each with enough to do."""
+    if work < ALONE:
+        return 1
     return max(1, min(backend.info.compute_units * 4, work // grain))
 
 

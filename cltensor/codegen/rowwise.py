@@ -24,7 +24,8 @@ from .source import include, render
 if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
 
-GRAIN = 8192
+GRAIN = 8192  # elements that are worth a CPU work-item
+ALONE = 1 << 16  # elements that one thread is done with before a second would be awake
 GROUP = 128
 WIDE_VECTORS = 64
 BLOCK = 128  # steps between flushes of a sum
@@ -133,7 +134,7 @@ def _require(backend: Backend, source: Source, compute: dtype, out: dtype) -> No
 
 def _chunk(backend: Backend, nout: int, n: int, lanes: int) -> int:
     """Rows for one CPU work-item."""
-    items = max(1, min(backend.info.compute_units * 4, n // GRAIN, nout))
+    items = 1 if n < ALONE else min(backend.info.compute_units * 4, n // GRAIN, nout)
     chunk = -(-nout // items)
     return -(-chunk // lanes) * lanes
 

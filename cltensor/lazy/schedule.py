@@ -175,7 +175,7 @@ def _run_outputs(backend: Backend, fusion: Fusion) -> None:
         if buffer is None:
             buffer = backend.alloc(storage.nbytes)
         outputs.append((ref, expr.dtype, buffer, None, 0))
-    if n:
+    if n and outputs:  # none when it has run meanwhile, as a sibling of its operands
         launch(backend, fusion, outputs)
     _settle(backend, fusion, [out[2] for out in outputs])
 

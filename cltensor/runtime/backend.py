@@ -29,7 +29,7 @@ from .stats import STATS
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
 _SMALL = 64 << 10  # host data up to here is copied aside rather than waited for
 _MAX_STAGED = 256
-_ONE = (1,)
+_SINGLE = {(1,), (1, 1), (1, 1, 1)}  # sizes of one work-item
 _WRAPPED = -1  # size of a block that is not the pool's
 
 _PROBE = """
@@ -146,10 +146,10 @@ class Backend:
             if Recording.active is not None:
                 Recording.active.launch(self, kernel, global_size, local_size, args, nbytes, flops)
             if (
-                global_size == _ONE
+                global_size in _SINGLE
                 and self.seq == self.finished
                 and self.inline is not None
-                and self._launch_inline(self.inline, kernel, args)
+                and self._launch_inline(self.inline, kernel, global_size, args)
             ):
                 return
             self.seq = seq = self.seq + 1
@@ -165,7 +165,9 @@ class Backend:
             elif not seq % _FLUSH_EVERY:
                 self.queue.flush()
 
-    def _launch_inline(self, lane: InlineLane, kernel: Kernel, args: Sequence[Any]) -> bool:
+    def _launch_inline(
+        self, lane: InlineLane, kernel: Kernel, one: tuple[int, ...], args: Sequence[Any]
+    ) -> bool:
         """Run a launch of one group at once, if the kernel has a twin (Note [Inline lane])."""
         twin = kernel.inline
         if twin is None:
@@ -180,7 +182,7 @@ class Backend:
                 return False
         seq = self.seq + 1
         try:
-            kernel.run(twin, lane.queue, _ONE, _ONE, args, seq)
+            kernel.run(twin, lane.queue, one, one, args, seq)
         except Exception:  # bad arguments and full memory are dealt with on the queue
             return False
         lane.queue.finish()

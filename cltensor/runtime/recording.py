@@ -161,7 +161,7 @@ class Recording:
         lane = self.backend.inline
         if lane is None or len(launches) < len(self.steps):
             return None
-        if any(s.global_size != (1,) for s in launches):
+        if any(set(s.global_size) != {1} for s in launches):
             return None
         twins = [lane.program(s.kernel) for s in launches if s.kernel is not None]
         return None if any(t is None for t in twins) else twins
