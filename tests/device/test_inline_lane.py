@@ -60,3 +60,27 @@ def test_order_with_the_queue(backend: Backend) -> None:
     found = backend.read(buffer, 0, 4 * n).view(np.float32)
     assert found[:8].tolist() == [WORTH + 1 + 10 + 2] * 8
     assert (found[8:] == 5).all()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x, w: x @ w,
+        lambda x, w: x.softmax(1),
+        lambda x, w: x.sum(0),
+        lambda x, w: torch.nn.functional.layer_norm(x, (128,)),
+        lambda x, w: x[torch.arange(16)],
+    ],
+    ids=["matmul", "softmax", "sum", "layer_norm", "index"],
+)
+def test_small_work_of_every_family_is_one_launch_in_this_thread(work, backend: Backend) -> None:
+    x, w = torch.rand(16, 128), torch.rand(128, 128)
+    for _ in range(WORTH + 1):
+        work(x, w)
+        torch.opencl.synchronize()
+    launches = STATS.launches
+    found = work(x, w)
+    torch.opencl.flush()
+    assert STATS.launches > launches
+    assert backend.finished == backend.seq  # though nobody waited
+    assert found.isfinite().all()
