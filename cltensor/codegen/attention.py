@@ -17,8 +17,8 @@ from .. import dtypes
 from ..layouts import contiguous_strides, numel
 from .operand import Operand
 from .product import (
-    ALONE_WORK,
     LONG,
+    PACE,
     SCALARS,
     WIDE,
     Access,
@@ -247,7 +247,7 @@ def _scratch(
     """Allocate a slice of scratch for each work-item; return it, the slice's length and the work-items."""
     slot = _up(numbers, 16)
     items = min(tasks, backend.info.compute_units * 4, ceil_div(work, GRAIN))
-    if work < ALONE_WORK // 2:  # twice a product's time for a multiplication
+    if work < PACE // 2 * backend.info.wake_us:  # it takes twice a product's time
         items = 1
     return backend.alloc(items * slot * itemsize), slot, items
 

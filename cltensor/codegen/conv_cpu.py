@@ -17,7 +17,7 @@ import numpy as np
 from ..layouts import contiguous_strides, numel
 from .conv_window import LONGS, numbers
 from .operand import Operand
-from .product import ALONE_WORK, LONG, WIDE, access_variables, accumulator, built, ceil_div, tile
+from .product import LONG, PACE, WIDE, access_variables, accumulator, built, ceil_div, tile
 from .source import render
 
 if TYPE_CHECKING:
@@ -155,7 +155,8 @@ def _room(backend: Backend, acc: str) -> int:
 
 def _wanted(backend: Backend, work: int) -> int:
     """Return how many work-items keep every core busy without being too small to be worth their start."""
-    return 1 if work < ALONE_WORK else min(work // TASK_WORK, 4 * backend.info.compute_units)
+    alone = work < PACE * backend.info.wake_us
+    return 1 if alone else min(max(work // TASK_WORK, 1), 4 * backend.info.compute_units)
 
 
 # ---- y from x and f

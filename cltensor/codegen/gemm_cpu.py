@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import epilogue as epilogues
 from .product import (
-    ALONE_WORK,
     LONG,
+    PACE,
     SIDES,
     Product,
     access_variables,
@@ -155,7 +155,8 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
     # Enough work-items to keep every core busy, none too small to be worth its start.
     units = backend.info.compute_units
     work = p.m * p.n * length * batches
-    wanted = 1 if work < ALONE_WORK else min(work // TASK_WORK, 4 * units)
+    alone = work < PACE * backend.info.wake_us
+    wanted = 1 if alone else min(max(work // TASK_WORK, 1), 4 * units)
     again = _again(p, pack_a, pack_b)
     count = _cut(rows, cols, ceil_div(wanted, batches), least, again, batches, units)
     bm, bn = ceil_div(rows, count[0]), ceil_div(cols, count[1])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 X_ROOM = 2048  # elements of the vector staged at a time
 M_ROOM = 1024  # sums kept in local memory
 TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
-ALONE_BYTES = 1 << 20  # memory that one thread has read before a second would be awake
+PACE_BYTES = 20_000  # memory that a CPU's thread reads in a microsecond
 PIECE = 1 << 15  # the shortest piece of K worth a second pass
 
 
@@ -77,7 +77,8 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
     units = backend.info.compute_units
     length = p.kstep or p.k
     nbytes = p.m * length * batches * dt.itemsize
-    wanted = 1 if cpu and nbytes < ALONE_BYTES else min(max(nbytes // TASK_BYTES, 1), 4 * units)
+    alone = cpu and nbytes < PACE_BYTES * backend.info.wake_us
+    wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * units)
     if cpu:
         along_k = p.a.col == 1 or p.k <= 1
         step = 4 if along_k else 8 * tile(backend, acc)[1]

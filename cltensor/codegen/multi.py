@@ -28,7 +28,7 @@ FLAG = "found"  # the name a chain assigns a mask to, to say whether it holds fo
 CLASSES = (1, 8)  # numbers of slots worth a kernel of their own, below the device's limit
 MAX_SLOTS = 48
 _GRAIN = 4096  # elements worth a work-item, or a work-group on a GPU
-_ALONE = 1 << 15  # elements that one thread of a CPU is done with before a second would be awake
+_PACE = 650  # elements that a CPU's thread is done with in a microsecond
 _MAX_PLANS = 128
 _CONSTANTS = ("pi", "inf", "nan")
 
@@ -134,7 +134,7 @@ def _launch(
     total = sum(p.size for p in parts)
     units = backend.info.compute_units * (16 if built.by_lane else 8)
     chunk = max(backend.tuned.get("multi.grain", _GRAIN), -(-total // units))
-    if total < _ALONE and not built.by_lane:
+    if total < _PACE * backend.info.wake_us and not built.by_lane:
         chunk = max(chunk, total)
     chunk = -(-chunk // 64) * 64
     args: list[Any] = [chunk, _plan(backend, parts, slots)]

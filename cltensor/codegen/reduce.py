@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
 
 GRAIN = 16384  # elements that are worth a CPU work-item
-ALONE = (
-    1 << 18
-)  # elements, times their weight, that one thread is done with before a second would be awake
+PACE = 20_000  # elements times their weight that a CPU's thread is done with in a microsecond
 GROUP = 128
 COL_BYTES = (
     16384  # of running states that a work-item goes along before it takes the next reduced rows
@@ -88,7 +86,8 @@ def reduce(
         items, ochunk, parts, pchunk = _plan_gpu(backend, cut, row, parts)
     else:
         vectors = unroll if row else _col_vectors(state, reader.lanes)
-        alone = cut.nout * cut.nred * _weight(reader, state) < ALONE
+        work = cut.nout * cut.nred * _weight(reader, state)
+        alone = work < PACE * backend.info.wake_us
         plan = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone)
         items, ochunk, parts, pchunk = plan
     if parts > 1:

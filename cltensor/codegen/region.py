@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STORAGE = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "clt_b16"}
 # A CPU work-item below this many elements costs more to start than it computes.
 GRAIN = 8192
-ALONE = 1 << 17  # elements that one thread is done with before a second would be awake
+PACE = 3500  # elements that a CPU's thread moves in a microsecond
 GPU_GROUP = 64
 _GPU_LANES = 1 << 18
 _NUMPY = {"long": np.int64, "int": np.int32}
@@ -161,7 +161,7 @@ def index_type(backend: Backend, *operands: Operand) -> str:
 
 def workers(backend: Backend, work: int, grain: int = GRAIN) -> int:
     """Return how many CPU work-items to give `work` elements: few, each with enough to do."""
-    if work < ALONE:
+    if work < PACE * backend.info.wake_us:
         return 1
     return max(1, min(backend.info.compute_units * 4, work // grain))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
 
 GRAIN = 8192  # elements that are worth a CPU work-item
-ALONE = 1 << 16  # elements that one thread is done with before a second would be awake
+PACE = 2000  # elements that a CPU's thread is done with in a microsecond
 GROUP = 128
 WIDE_VECTORS = 64
 BLOCK = 128  # steps between flushes of a sum
@@ -134,7 +134,8 @@ def _require(backend: Backend, source: Source, compute: dtype, out: dtype) -> No
 
 def _chunk(backend: Backend, nout: int, n: int, lanes: int) -> int:
     """Rows for one CPU work-item."""
-    items = 1 if n < ALONE else min(backend.info.compute_units * 4, n // GRAIN, nout)
+    alone = n < PACE * backend.info.wake_us
+    items = 1 if alone else max(1, min(backend.info.compute_units * 4, n // GRAIN, nout))
     chunk = -(-nout // items)
     return -(-chunk // lanes) * lanes
 

@@ -37,3 +37,11 @@ def _short_header_has_every_builtin() -> Iterator[None]:
     assert not pocl.lacking[before:], (
         "cltensor/runtime/pocl.py leaves out builtins that a kernel calls"
     )
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small work, too, is divided among the threads of a CPU."""
+    from cltensor.runtime import DeviceInfo
+
+    monkeypatch.setattr(DeviceInfo, "wake_us", 0)

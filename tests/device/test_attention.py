@@ -16,6 +16,8 @@ from cltensor.runtime import STATS
 from tests.kernel_tools import backend_for
 from tests.support import close, data
 
+pytestmark = pytest.mark.usefixtures("divided")
+
 attend = F.scaled_dot_product_attention
 
 

@@ -15,6 +15,8 @@ from cltensor.ops.correlation import _phases
 from cltensor.runtime import STATS
 from tests.support import close, data
 
+pytestmark = pytest.mark.usefixtures("divided")
+
 F = ct.nn.functional
 
 

@@ -12,6 +12,8 @@ from cltensor.codegen import gemm
 from cltensor.codegen.operand import Operand
 from cltensor.runtime import STATS, get_backend
 
+pytestmark = pytest.mark.usefixtures("divided")
+
 SIZES = [
     (1, 1, 1),
     (3, 5, 2),

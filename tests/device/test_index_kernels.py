@@ -12,6 +12,8 @@ from cltensor.codegen import index as ix
 from cltensor.codegen import join, mask
 from cltensor.codegen.checks import flush_checks
 
+pytestmark = pytest.mark.usefixtures("divided")
+
 torch = pytest.importorskip("torch")
 MOVED = ["bool", "int16", "float32", "float64", "complex128"]
 

@@ -16,6 +16,8 @@ from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 
+pytestmark = pytest.mark.usefixtures("divided")
+
 F = ct.nn.functional
 
 # Input shape, kernel, stride, padding, dilation. Rows are wide enough for vectors, and not multiples of them.
@@ -130,6 +132,9 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
             y, at = pool.largest(backend, core.kernel_operand(x), window, positions=True)
             mean = pool.average(backend, core.kernel_operand(x), window)
             results += [y, at, mean]
+            turned = core.kernel_operand(x.permute(0, 2, 3, 1).contiguous())
+            results += pool.largest(backend, turned, window, positions=True, last=True)
+            results.append(pool.average(backend, turned, window, last=True))
             if dtype != "int64":
                 results.append(pool.largest_back(backend, y, at, window))
                 results.append(pool.average_back(backend, y, window))

@@ -16,6 +16,8 @@ from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 
+pytestmark = pytest.mark.usefixtures("divided")
+
 SHAPES = [
     (),
     (1,),

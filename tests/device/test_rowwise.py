@@ -20,6 +20,8 @@ from cltensor.ops import rowwise as rows
 from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 
+pytestmark = pytest.mark.usefixtures("divided")
+
 few = settings(max_examples=5, deadline=None)
 sizes = st.integers(2, 70)
 
@@ -93,7 +95,7 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
 
 
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "worth", lambda x, dims: False)
+    monkeypatch.setattr(rows, "worth", lambda x, dims, most=0: False)
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
 
 

@@ -11,6 +11,8 @@ import pytest
 from cltensor.codegen import scan as sc
 from cltensor.codegen import sort as so
 
+pytestmark = pytest.mark.usefixtures("divided")
+
 torch = pytest.importorskip("torch")
 
 
