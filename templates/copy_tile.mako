@@ -19,6 +19,7 @@ def turn(n):
     return lines, names
 %>\
 <%namespace name="w" file="walk.mako"/>\
+${headers}
 ${w.prelude()}
 typedef ${I} I;
 typedef ${T} T;
@@ -35,7 +36,7 @@ static inline void turn(__global T *restrict to, __global const T *restrict from
     ${text}
 % endfor
 % for i, name in enumerate(columns):
-    *(__global U *)(to + ${i} * db) = ${name};
+    ${f"CLT_STREAM({name}, (__global V *)(to + {i} * db));" if streamed else f"*(__global U *)(to + {i} * db) = {name};"}
 % endfor
 }
 % endif

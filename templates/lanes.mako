@@ -31,6 +31,12 @@ static inline void store_${code}(__global ${mem.cl} *p, const ${mem.reg} v, cons
   for (int k = 0; k < m; k++) ${mem.scalar_store('p + k', 't[k]')};
 }
 % endif
+% if needed is not None and (code, 'stream') in needed:
+static inline void stream_${code}(__global ${mem.cl} *p, const ${mem.reg} v, const int m) {
+  if (m == ${L}) CLT_STREAM(v, (__global ${mem.reg} *)p);
+  else store_${code}(p, v, m);
+}
+% endif
 % if needed is None or (code, 'scatter') in needed:
 static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, const ${mem.reg} v, const int m) {
   ${mem.dt.reg} t[${L}];

@@ -8,8 +8,10 @@ Access order is the row-major order of the result, which for dense operands is t
 <%
 strided = program.rank > 0
 L = lanes
+def streams(dt, cls): return program.streamed and L > 1 and cls == 'd' and dt.code not in ('f16', 'bf16')
 needed = {(dt.code, 'gather' if cls == 'g' else 'load') for dt, cls in program.leaves if cls in 'dvg'}
 needed |= {(dt.code, 'scatter' if cls == 'g' else 'store') for _, dt, cls in program.outputs}
+needed |= {(dt.code, 'stream') for _, dt, cls in program.outputs if streams(dt, cls)}
 def reg(dt): return dt.reg if L == 1 else f"{dt.reg}{L}"
 %>\
 #pragma OPENCL FP_CONTRACT OFF
@@ -38,7 +40,7 @@ def store(k, dt, cls, value, pos):
     if L == 1:
         at = {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{r}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[cls]
         return mem.scalar_store(at, value)
-    if cls == 'd': return f'store_{dt.code}(q{k} + f{k} + {pos[0]}, {value}, m)'
+    if cls == 'd': return f'{"stream" if streams(dt, cls) else "store"}_{dt.code}(q{k} + f{k} + {pos[0]}, {value}, m)'
     if cls == 'v': return f'store_{dt.code}(c{k} + {pos[1]}, {value}, m)'
     if cls == 'g': return f'scatter_{dt.code}(c{k} + {pos[1]} * z{k}_{r}, z{k}_{r}, {value}, m)'
     return f'store_{dt.code}(q{k} + f{k}, {value}, 1)' if cls == 'c' else f'store_{dt.code}(c{k}, {value}, 1)'

@@ -23,7 +23,8 @@ from .. import dtypes
 from . import rows
 from .checks import Describe, checking
 from .operand import Operand
-from .region import GRAIN, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
+from .region import GRAIN, STREAM, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
+from .source import include
 
 if TYPE_CHECKING:
     from ..runtime import Backend
@@ -373,10 +374,14 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     work = (min(tiles, 1 << 16) * lanes, lanes) if gpu else min(tiles, workers(backend, dims.n))
     d, s = dims.strides
     scalars = [outer.n, dst.offset, src.offset, na, nb, d[a], d[b], s[a], s[b], *outer.args()]
+    steps = [k for count, k in zip(outer.sizes, outer.strides[0], strict=True) if count > 1]
+    places = [dst.buffer.address, *(size * k for k in (dst.offset, d[b], *steps))]
+    large = vector > 0 and dims.n * size >= STREAM
+    streamed = large and not any(place % (vector * size) for place in places)
     run(
         backend,
         "copy_tile",
-        f"copy_tile_b{size}_r{outer.rank}_v{vector}",
+        f"copy_tile_b{size}_r{outer.rank}_v{vector}{'_streamed' if streamed else ''}",
         [dst.buffer, src.buffer],
         scalars,
         work,
@@ -389,6 +394,8 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
         lanes=lanes,
         vector=vector,
         size=size,
+        headers=include("stream") if streamed else "",
+        streamed=streamed,
     )
     return True
 

@@ -70,6 +70,8 @@ class Program(NamedTuple):
     nodes: tuple[Node, ...]
     outputs: tuple[tuple[tuple[str, int], dtype, str], ...]
     rank: int
+    streamed: bool = False
+    """Dense outputs go past the cache; they are aligned to vectors, and so are their rows."""
 
 
 def choose_lanes(program: Program, preferred: int) -> int:
@@ -89,15 +91,21 @@ def choose_lanes(program: Program, preferred: int) -> int:
 
 
 class Body:
-    """Statements that compute a program's nodes, given register variables for its leaves and scalars."""
+    """Statements that compute a program's nodes, given register variables for its leaves and scalars.
 
-    def __init__(self, program: Program, lanes: int, index: str = "i") -> None:
+    With `stored`, what nothing but a store of its own dtype reads is left to be rounded there.
+    """
+
+    def __init__(
+        self, program: Program, lanes: int, index: str = "i", *, stored: bool = False
+    ) -> None:
         self.program, self.lanes = program, lanes
+        self._unrounded = _only_stored(program) if stored else frozenset()
         self.lines: list[str] = []
         self._converted: dict[tuple[str, int, dtype], str] = {}
         for number, node in enumerate(program.nodes):
             self.lines.append(
-                f"const {lanes_of(node.result.reg, lanes)} t{number} = {self._node(node, index)};"
+                f"const {lanes_of(node.result.reg, lanes)} t{number} = {self._node(number, node, index)};"
             )
 
     def value(self, ref: tuple[str, int]) -> tuple[str, dtype]:
@@ -124,7 +132,7 @@ class Body:
             self._converted[key] = fresh
         return self._converted[key]
 
-    def _node(self, node: Node, index: str) -> str:
+    def _node(self, number: int, node: Node, index: str) -> str:
         lanes, op = self.lanes, node.op
         if op is INDEX:
             if lanes == 1:
@@ -146,6 +154,8 @@ class Body:
                     else f"(convert_uchar{lanes}({text}) & (uchar{lanes})(1))"
                 )
             text = emitter.from_mask(text)
+        if number in self._unrounded and node.compute.reg == node.result.reg:
+            return text
         text = convert(text, node.compute, node.result, lanes)
         return round_to(text, node.result, lanes) if node.result is node.compute else text
 
@@ -158,6 +168,13 @@ class Body:
         ]
         wide = f"{signed}{self.lanes}"
         return f"(convert_{wide}({name}) != ({wide})(0))"
+
+
+def _only_stored(program: Program) -> frozenset[int]:
+    """Number the nodes that are read by nothing but stores of their own dtype."""
+    read = {ref for node in program.nodes for ref in node.args}
+    stored = {ref: dt for ref, dt, _ in program.outputs if ref[0] == "t" and ref not in read}
+    return frozenset(n for (_, n), dt in stored.items() if dt is program.nodes[n].result)
 
 
 def headers(program: Program, lanes: int) -> str:
@@ -173,6 +190,8 @@ def headers(program: Program, lanes: int) -> str:
     double = any(d.reg in ("double", "double2") for d in used) or any(
         "double" in node.op.formula.text for node in program.nodes
     )
+    if program.streamed:
+        names.insert(0, "stream")
     text = "#define CLT_DOUBLE 1\n" if double else ""
     return text + f"#define CLT_LANES {lanes}\n" + "".join(include(name) for name in names)
 
@@ -186,7 +205,7 @@ def kernel_name(program: Program) -> str:
         )
     )
     classes = "".join(c for _, c in program.leaves) + "_" + "".join(o[2] for o in program.outputs)
-    return f"{ops[:64]}__{types}__{classes}{program.rank}"
+    return f"{ops[:64]}__{types}__{classes}{program.rank}{'_streamed' if program.streamed else ''}"
 
 
 class Memory:
@@ -219,22 +238,22 @@ class Memory:
         if self.code == "f16":
             return f"vload_half{n}(0, {pointer})"
         if self.code == "bf16":
-            return f"as_float{n}(convert_uint{n}(vload{n}(0, {pointer})) << 16)"
+            return f"clt_load_bf16_float{n}({pointer})"
         return f"*(__global const u_{self.code} *)({pointer})"
 
     def vector_store(self, pointer: str, value: str) -> str:
         n = self.lanes
         if self.code == "f16":
-            return f"vstore_half{n}_rte({value}, 0, {pointer})"
+            return f"clt_store_f16_float{n}({value}, {pointer})"
         if self.code == "bf16":
-            return f"vstore{n}(clt_to_bf16_float{n}({value}), 0, {pointer})"
+            return f"clt_store_bf16_float{n}({value}, {pointer})"
         return f"*(__global u_{self.code} *)({pointer}) = {value}"
 
 
 def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str, list]:
     """Render a program: (kernel name, text, argument types)."""
     name = kernel_name(program)
-    body = Body(program, lanes)
+    body = Body(program, lanes, stored=True)
     stores = []
     for number, (ref, dt, cls) in enumerate(program.outputs):
         stores.append((number, dt, cls, body._as(ref, dt)))

@@ -10,6 +10,7 @@ from .. import layouts
 from ..codegen import moves, pointwise
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, Program
+from ..codegen.region import STREAM, STREAM_ALIGN
 from ..dtypes import dtype
 from ..runtime import Backend, Buffer, Counter
 from .expression import Leaf
@@ -115,6 +116,20 @@ def _is_copy(fusion: Fusion, outputs: list) -> bool:
     return len(fusion.leaves) == 1 and outputs[0][1] is fusion.leaves[0].dtype is nodes[0].compute
 
 
+def _streams(
+    backend: Backend, leaves: list[Leaf], outputs: list, n: int, sizes: tuple[int, ...]
+) -> bool:
+    """Whether results are so large that they are stored past the cache: not where their lines are read, nor unaligned."""
+    if backend.info.kind != "cpu" or (sizes and sizes[-1] % 16):
+        return False
+    read = {id(leaf.buffer) for leaf in leaves}
+    for _, dt, buffer, _, offset in outputs:
+        place = buffer.address + offset * dt.itemsize
+        if place % STREAM_ALIGN or id(buffer) in read:
+            return False
+    return n * sum(dt.itemsize for _, dt, _, _, _ in outputs) >= STREAM
+
+
 _DENSE = ("d", ())  # the class of an operand that needs no strides
 
 
@@ -159,6 +174,11 @@ def launch(
         args += (buffer, offset, *strides)
         nbytes += n * dt.itemsize
     program = Program(
-        tuple(operands), tuple(fusion.scalar_types), tuple(fusion.nodes), tuple(results), rank
+        tuple(operands),
+        tuple(fusion.scalar_types),
+        tuple(fusion.nodes),
+        tuple(results),
+        rank,
+        nbytes >= STREAM and _streams(backend, leaves, outputs, n, sizes),
     )
     run_program(backend, program, n, args, nbytes)

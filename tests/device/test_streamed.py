@@ -1,0 +1,88 @@
+"""Large results stored past the cache have the bits of those that are not, whatever their shape, dtype and neighbours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cltensor as torch
+from cltensor.codegen import moves
+from cltensor.profiler import profile
+
+MODULES = (moves, sys.modules["cltensor.lazy.launch"])  # the package has a function of that name
+SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cpu_schedule() -> None:
+    if torch.opencl.get_device_properties().kind != "cpu":
+        pytest.skip("a GPU has no such stores")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set from how many bytes on results are stored past the cache; from the first, at first."""
+
+    def set_to(nbytes: int) -> None:
+        for module in MODULES:
+            monkeypatch.setattr(module, "STREAM", nbytes)
+
+    set_to(1)
+    return set_to
+
+
+def kernels(fn: Callable[[], Any]) -> list[str]:
+    """The names of the kernels that a call runs."""
+    with profile() as prof:
+        kept = fn()
+        torch.opencl.synchronize()
+    del kept
+    return [e.name for e in prof.events() if not e.name.startswith("aten::")]
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "chain": lambda x: (x * 2 + 1).sigmoid(),
+    "row": lambda x: x + x[:1, :1],
+    "mask": lambda x: x > 0,
+    "number of elements": lambda x: (x * 100).to(torch.int64),
+    "double": lambda x: x.double() / 3,
+    "half": lambda x: x.half() * 2,
+    "turned": lambda x: x.transpose(1, 2).contiguous(),
+    "turned bytes": lambda x: (x > 0).transpose(1, 2).contiguous(),
+    "beside": lambda x: torch.cat([x, x * 2], 1),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(shape=SIZES, seed=st.integers(0, 9))
+@settings(max_examples=12, deadline=None, derandomize=True)
+def test_bits(way: str, shape: tuple[int, ...], seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    x = torch.tensor(values)
+    plain = WAYS[way](x).cpu().numpy()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in MODULES:
+            patch.setattr(module, "STREAM", 1)
+        streamed = WAYS[way](x).cpu().numpy()
+    np.testing.assert_array_equal(streamed, plain)
+
+
+def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
+    x, odd, fresh = torch.rand(64, 64), torch.rand(64, 65), torch.rand(64, 64)
+
+    def streamed(fn: Callable[[], Any]) -> bool:
+        (name,) = kernels(fn)
+        return name.endswith("_streamed")
+
+    assert streamed(lambda: x + 1)
+    assert streamed(lambda: x.t().contiguous())
+    assert not streamed(lambda: fresh.add_(1))  # its lines are read
+    assert not streamed(lambda: odd + odd[:1])  # its rows are not aligned
+    small(4 * 64 * 64 + 1)
+    assert not streamed(lambda: x + 1)
