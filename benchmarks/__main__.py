@@ -1,8 +1,9 @@
 """Measure this machine's OpenCL device and the libraries installed beside cltensor.
 
-python -m benchmarks                      every case; results in benchmarks/results/<device>.json
-python -m benchmarks --quick              the main cases, under 3 minutes
+python -m benchmarks                      every case, some 20 minutes; results in benchmarks/results/<device>.json
+python -m benchmarks --quick              the main cases beside torch and NumPy, under 3 minutes
 python -m benchmarks gemm "rows: softmax" start     families, or cases by the beginning of their label
+python -m benchmarks --list               what there is
 python -m benchmarks --compare a.json b.json     what moved beyond the spread
 python -m benchmarks --table a.json       the Markdown table of the README
 """
@@ -10,14 +11,15 @@ python -m benchmarks --table a.json       the Markdown table of the README
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
+
+from benchmarks.environment import PEERS, limit_threads
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
-def options() -> argparse.Namespace:
+def options(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__,
@@ -27,38 +29,48 @@ def options() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2, help="for every library alike")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--seconds", type=float, default=None, help="for each case")
+    parser.add_argument("--seconds", type=float, default=None, help="for each case and library")
+    parser.add_argument("--peers", default=None, help=f"of {','.join(PEERS)}; those installed")
     parser.add_argument("--compile", action="store_true", help="torch.compile as a peer, too")
     parser.add_argument("--out", type=Path, default=None, help="where the JSON goes")
     parser.add_argument("--no-write", action="store_true")
+    parser.add_argument("--list", action="store_true")
     parser.add_argument("--compare", nargs=2, type=Path, metavar="JSON")
     parser.add_argument("--table", type=Path, metavar="JSON")
-    return parser.parse_args()
+    args = parser.parse_args(words)
+    args.peers = args.peers.split(",") if args.peers else _usual(args.quick)
+    if unknown := set(args.peers) - set(PEERS):
+        parser.error(f"no peer is called {', '.join(sorted(unknown))}")
+    if args.compile:
+        args.peers.append("torch.compile")
+    return args
+
+
+def _usual(quick: bool) -> list[str]:
+    """The others compile for seconds, torch.compile for half a minute a case."""
+    return ["torch", "numpy"] if quick else ["torch", "numpy", "jax", "tinygrad"]
 
 
 def main() -> int:
     args = options()
-    from benchmarks import report
+    limit_threads(args.threads)
+    from benchmarks import cases, report, start, suite
 
     if args.compare:
         return report.compare(*args.compare)
     if args.table:
         print(report.readme_table(report.read(args.table)))
         return 0
-    # Before any library is imported: PoCL, OpenMP and Intel's runtime read these once.
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "POCL_MAX_PTHREAD_COUNT"):
-        os.environ[name] = str(args.threads)
-    os.environ.setdefault("CL_CONFIG_CPU_TBB_NUM_WORKERS", str(args.threads))
-
-    from benchmarks import cases, start, suite
-
     chosen = [c for c in cases.load(args.families) if c.quick or not args.quick]
+    if args.list:
+        print("\n".join(f"{c.label}{' (quick)' if c.quick else ''}" for c in chosen))
+        return 0
     begin = not args.families or "start" in args.families
     if not chosen and not begin:
         print(f"no case begins with {' or '.join(args.families)}", file=sys.stderr)
         return 2
-    seconds = args.seconds or (0.7 if args.quick else 3.0)
-    found = suite.run(chosen, args.device, args.threads, seconds, args.compile)
+    seconds = args.seconds or (0.6 if args.quick else 3.0)
+    found = suite.run(chosen, args.device, args.threads, seconds, args.peers)
     if begin:
         found["start"] = start.measure(2 if args.quick else 5)
         print("\n".join(start.lines(found["start"])))

@@ -1,30 +1,43 @@
 """What a benchmark is: a program in torch's API that knows what it moves and computes.
 
-A case is written once and runs on every library that has torch's names; other libraries join a case through a function of
-their own. Nothing here measures.
+A case is written once and runs on every library that has torch's names. What uses nothing but operators, NumPy's methods and
+the few names of kits.py runs on other libraries, too. Nothing here measures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Run = Callable[[], Any]
+Make = Callable[["Kit"], Run]
+EVERY = ("numpy", "jax", "tinygrad")
 
 
 class Kit:
     """A library with torch's names, and where its tensors live; inputs are the same in every library."""
 
-    def __init__(self, name: str, torch: Any, device: str, wait: Callable[[], None]) -> None:
-        self.name, self.torch, self.device, self.wait = name, torch, device, wait
+    like_torch = True
+
+    def __init__(
+        self,
+        name: str,
+        torch: Any,
+        device: str = "cpu",
+        wait: Callable[[], Any] = lambda: None,
+        version: str = "",
+    ) -> None:
+        self.name, self.torch, self.device, self.wait, self.version = name, torch, device, wait, version  # fmt: skip
 
     def rand(self, *shape: int, seed: int = 0, dtype: str = "float32", grad: bool = False) -> Any:
-        """Uniform numbers in [-1, 1), the same in every library."""
+        """Uniform numbers in [-1, 1), or integers in (-1000, 1000), the same in every library."""
         values = np.random.default_rng(seed).random(shape, dtype=np.float32) * 2 - 1
-        t = self.put(values).to(getattr(self.torch, dtype))
+        t = self.put(values * 1000 if "int" in dtype else values)
+        if dtype != "float32":
+            t = t.to(getattr(self.torch, dtype))
         return t.requires_grad_() if grad else t
 
     def randint(self, high: int, *shape: int, seed: int = 0) -> Any:
@@ -35,30 +48,75 @@ class Kit:
         """Copy an array to the device."""
         return self.torch.tensor(values, device=self.device)
 
+    def program(self, fn: Callable[..., Any], *inputs: Any) -> Run:
+        """Return what is timed: fn on the library's names and the inputs, in the library's fastest way."""
+        return lambda: fn(self.torch, *inputs)
+
+    def recorded(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a step as the library plays it without its Python, where it can."""
+        return getattr(self.torch, "capture", lambda fn: fn)(step)
+
+    def host(self, value: Any) -> np.ndarray:
+        """The numbers of a result."""
+        if not hasattr(value, "detach"):
+            return np.asarray(value)
+        value = value.detach().cpu()
+        return np.asarray(value.double() if value.is_floating_point() else value)
+
 
 @dataclass(frozen=True)
 class Case:
     """One thing to time.
 
     make: given a Kit, prepares inputs and returns what is timed. bytes, flops: what one run has to move and compute at least.
-    bar: the ratio to torch eager that the project wants to reach. others: the same program for libraries with other names:
-    a function of the case's numpy seed that returns what is timed. check: compare the first result with torch's.
+    bound: which of the device's memory speeds it is held against: "copy"; "read" when next to nothing is written; "update"
+    when it writes over what it read. bar: the ratio to torch eager that the project wants to reach. check: compare the first
+    result with the peers'. also: libraries without torch's names whose kits can run `make`.
     """
 
     family: str
     name: str
-    make: Callable[[Kit], Run]
+    make: Make
     bytes: float = 0.0
     flops: float = 0.0
     bar: float | None = None
     quick: bool = False
     check: bool = True
     tolerance: float = 1e-3
-    others: dict[str, Callable[[], Run]] = field(default_factory=dict)
+    bound: str = "copy"
+    also: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         return f"{self.family}: {self.name}"
+
+
+@dataclass(frozen=True)
+class Index:
+    """An input of integers in [0, high)."""
+
+    high: int
+    shape: tuple[int, ...]
+
+
+def on(
+    fn: Callable[..., Any],
+    *inputs: tuple[int, ...] | Index,
+    dtype: str = "float32",
+    grad: bool = False,
+) -> Make:
+    """Make fn(torch, *inputs), inputs being random and given by their shapes; with grad, its backward to every float."""
+
+    def make(kit: Kit) -> Run:
+        made = [
+            kit.randint(i.high, *i.shape, seed=k)
+            if isinstance(i, Index)
+            else kit.rand(*i, seed=k, dtype=dtype, grad=grad)
+            for k, i in enumerate(inputs)
+        ]
+        return backward(kit, fn, *made) if grad else kit.program(fn, *made)
+
+    return make
 
 
 def backward(kit: Kit, fn: Callable[..., Any], *inputs: Any) -> Run:
@@ -66,7 +124,7 @@ def backward(kit: Kit, fn: Callable[..., Any], *inputs: Any) -> Run:
     wanted = [x for x in inputs if x.requires_grad]
 
     def run() -> Any:
-        out = fn(*inputs)
+        out = fn(kit.torch, *inputs)
         return kit.torch.autograd.grad(out if out.ndim == 0 else out.sum(), wanted)
 
     return run

@@ -7,7 +7,26 @@ import math
 from pathlib import Path
 from typing import Any
 
-from benchmarks.suite import line, rate, unit
+from benchmarks.suite import line, peak_words, percent, rate, unit
+
+# The panels of the picture: a title and its families.
+GROUPS = {
+    "launches, pointwise": ("launch", "pointwise", "broadcast"),
+    "copies, indexing": ("copy", "index"),
+    "reductions, scans, sorting": ("reduction", "scan", "sort"),
+    "rows and losses": ("rows", "loss"),
+    "products": ("gemm", "gemv", "linear"),
+    "images": ("conv", "pool", "norm", "image"),
+    "attention, random numbers, training": ("attention", "random", "optimiser", "training"),
+}
+COLUMNS = 4
+PEER_MARKS = {
+    "torch.compile": ("D", "tab:purple"),
+    "numpy": ("v", "tab:olive"),
+    "jax": ("s", "tab:orange"),
+    "tinygrad": ("^", "tab:green"),
+}
+WIDEST = 8  # bars are drawn from 2**-WIDEST to 2**WIDEST
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -25,7 +44,7 @@ def label(result: dict[str, Any]) -> str:
 
 def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
     """Put new cases in the place of old ones of the same name; cases not run now stay."""
-    if not path.exists() or "cases" not in (old := read(path)):
+    if not path.exists() or "of_peak" not in (old := read(path)).get("cases", [{}])[0]:
         return fresh
     again = {label(c): c for c in fresh["cases"]}
     kept = [again.pop(label(c), c) for c in old["cases"]]
@@ -33,30 +52,53 @@ def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(results: dict[str, Any]) -> str:
-    """How many bars hold, and the missed ones from the worst on."""
+    """How many bars hold, the missed ones from the worst on, and figures that want an explanation."""
     barred = [c for c in results["cases"] if c["bar"] and "torch" in c["peers"]]
     missed = [c for c in barred if c["peers"]["torch"]["ratio"] < c["bar"]]
     missed.sort(key=lambda c: c["peers"]["torch"]["ratio"] / c["bar"])
-    head = f"\n{len(barred) - len(missed)} of {len(barred)} aims reached"
-    return "\n".join([head, *(line(c, results["peak"]) for c in missed)])
+    lines = [f"\n{len(barred) - len(missed)} of {len(barred)} aims reached"]
+    lines += [line(c, results["peak"]) for c in missed]
+    for c in results["cases"]:
+        if (c["of_peak"] or 0) > 1.05:
+            lines.append(
+                f"faster than memory, {percent(c['of_peak'])} (does it fit the cache?): {label(c)}"
+            )
+    return "\n".join(lines)
 
 
 def compare(old_path: Path, new_path: Path) -> int:
-    """Print what moved by more than both runs' spread of ratios to torch; 1 when something got slower."""
-    old, new = ({label(c): c for c in read(p)["cases"]} for p in (old_path, new_path))
-    slower = 0
-    for name in old.keys() & new.keys():
-        a, b = (x[name]["peers"].get("torch") for x in (old, new))
-        if a is None or b is None:
-            continue
-        if b["low"] > a["high"]:
-            print(f"faster  {name}: {a['ratio']:.2f} -> {b['ratio']:.2f}")
-        elif b["high"] < a["low"]:
-            print(f"SLOWER  {name}: {a['ratio']:.2f} -> {b['ratio']:.2f}")
+    """Print what moved beyond the spread of both runs; 1 when something got slower.
+
+    Held against each other are ratios to torch, which do not depend on how busy the machine was; times where there is no torch.
+    """
+    first, second = read(old_path), read(new_path)
+    for key in ("device_name", "driver", "threads", "versions"):
+        if first.get(key) != second.get(key):
+            print(f"{key}: {first.get(key)} -> {second.get(key)}")
+    old, new = ({label(c): c for c in x["cases"]} for x in (first, second))
+    slower = same = 0
+    for name in (n for n in old if n in new):
+        (low, value, high), (new_low, new_value, new_high), what = _speeds(old[name], new[name])
+        if new_low > high:
+            print(f"faster  {name}: {what} {value:.3g} -> {new_value:.3g}")
+        elif new_high < low:
+            print(f"SLOWER  {name}: {what} {value:.3g} -> {new_value:.3g}")
             slower += 1
-    for name in old.keys() ^ new.keys():
-        print(f"only in {'the first' if name in old else 'the second'}: {name}")
+        else:
+            same += 1
+    print(f"{same} cases within the spread")
+    for path, here, there in ((old_path, old, new), (new_path, new, old)):
+        if alone := [name for name in here if name not in there]:
+            print(f"{len(alone)} only in {path.name}: {'; '.join(alone)}")
     return 1 if slower else 0
+
+
+def _speeds(*results: dict[str, Any]) -> tuple[Any, ...]:
+    """For each result its low quartile, median and high quartile of what grows as it gets faster; and that thing's name."""
+    torch = [r["peers"].get("torch") for r in results]
+    if all(torch):
+        return *((t["low"], t["ratio"], t["high"]) for t in torch), "times as fast as torch,"
+    return *((1 / r["high_s"], 1 / r["median_s"], 1 / r["low_s"]) for r in results), "runs a second,"  # fmt: skip
 
 
 def readme_table(results: dict[str, Any]) -> str:
@@ -67,7 +109,7 @@ def readme_table(results: dict[str, Any]) -> str:
     ]
     for c in results["cases"]:
         if c["bar"] and "torch" in c["peers"]:
-            speed, share = rate(c, results["peak"])
+            speed, share = rate(c, results["peak"])[0], percent(c["of_peak"])
             rows.append(
                 f"| {label(c)} | {unit(c['median_s'])} | {speed} | {share} | {c['peers']['torch']['ratio']:.2f} |"
             )
@@ -75,34 +117,94 @@ def readme_table(results: dict[str, Any]) -> str:
 
 
 def draw(path: Path, results: dict[str, Any]) -> None:
-    """Draw a roofline and a bar chart of ratios; says so and draws nothing without matplotlib."""
+    """Draw a roofline and bar charts of the ratios, a panel for each group; says so and draws nothing without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         print("matplotlib is not installed: no picture")
         return
-    cases = [c for c in results["cases"] if "torch" in c["peers"]]
-    figure = Figure(figsize=(13, max(5, 0.22 * len(cases))), layout="constrained")
+    groups = {
+        title: cases
+        for title, families in GROUPS.items()
+        if (cases := [c for c in results["cases"] if c["family"] in families and c["peers"]])
+    }
+    columns = _columns({title: len(cases) + 4 for title, cases in groups.items()}, COLUMNS)
+    tall = max((sum(len(groups[t]) + 4 for t in column) for column in columns), default=1)
+    figure = Figure(figsize=(28, 5 + 0.17 * tall), layout="constrained")
     canvas = FigureCanvasAgg(figure)
-    roof, bars = figure.subplots(1, 2, width_ratios=(1, 1.3))
-    peak = results["peak"]
-
-    both = [c for c in cases if c["flops"] and c["bytes"]]
-    intensities = [2.0**k for k in range(-4, 11)]
-    roof.loglog(intensities, [min(peak["flops"], i * peak["copy"]) for i in intensities], "k-")
-    roof.loglog(
-        [c["flops"] / c["bytes"] for c in both], [c["flops"] / c["median_s"] for c in both], "o"
-    )
-    roof.set(xlabel="operations per byte", ylabel="operations per second", title=results["device_name"])  # fmt: skip
-
-    cases.sort(key=lambda c: c["peers"]["torch"]["ratio"])
-    values = [c["peers"]["torch"]["ratio"] for c in cases]
-    colours = ["tab:red" if c["bar"] and v < c["bar"] else "tab:blue" for c, v in zip(cases, values, strict=True)]  # fmt: skip
-    bars.barh([label(c) for c in cases], [math.log2(v) for v in values], color=colours)
-    bars.axvline(0, color="black", linewidth=0.8)
-    bars.tick_params(axis="y", labelsize=6)
-    ticks = range(-6, 7, 2)
-    bars.set_xticks(list(ticks), [f"{2.0**t:g}" for t in ticks])
-    bars.set(xlabel="times faster than torch eager (red: below the aim)")
+    top, below = figure.subfigures(2, 1, height_ratios=(5, 0.17 * tall))
+    words, roof = top.subplots(1, 2, width_ratios=(1, 2))
+    _facts(words, results)
+    _roofline(roof, results, groups)
+    for part, column in zip(below.subfigures(1, COLUMNS, squeeze=False)[0], columns):
+        heights = [len(groups[t]) + 2 for t in column]
+        left_over = tall - sum(heights) - 2 * len(column)
+        panels = part.subplots(len(column) + 1, 1, height_ratios=(*heights, max(left_over, 0.01)), squeeze=False)[:, 0]  # fmt: skip
+        panels[-1].axis("off")
+        for panel, title in zip(panels, column):
+            _bars(panel, title, groups[title])
     canvas.print_png(path)
+
+
+def _columns(heights: dict[str, int], count: int) -> list[list[str]]:
+    """Deal the panels out, tallest first, each to the column that is shortest by then."""
+    columns: list[list[str]] = [[] for _ in range(count)]
+    for title in sorted(heights, key=lambda t: -heights[t]):
+        min(columns, key=lambda c: sum(heights[t] for t in c)).append(title)
+    return [c for c in columns if c]
+
+
+def _facts(axes: Any, results: dict[str, Any]) -> None:
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    facts = [
+        results["device_name"],
+        results["driver"],
+        f"{results['host']}; {results['threads']} threads each; {results['when']}",
+        versions,
+        peak_words(results["peak"]),
+        "Bars: times as fast as torch eager; red where an aim is missed; a whisker from quartile to quartile.",
+        "Marks: times as fast as the other libraries.",
+    ]
+    axes.axis("off")
+    axes.text(0, 0.95, "\n\n".join(facts), va="top", wrap=True, fontsize=11)
+
+
+def _roofline(axes: Any, results: dict[str, Any], groups: dict[str, list[dict[str, Any]]]) -> None:
+    peak = results["peak"]
+    intensities = [2.0**k for k in range(-4, 11)]
+    for name in (n for n in peak if n != "flops"):
+        roof = [min(peak["flops"], i * peak[name]) for i in intensities]
+        axes.loglog(intensities, roof, "k-" if name == "copy" else "k:", linewidth=1)
+    for title, cases in groups.items():
+        both = [c for c in cases if c["flops"] and c["bytes"]]
+        if both:
+            xs = [c["flops"] / c["bytes"] for c in both]
+            axes.loglog(xs, [c["flops"] / c["median_s"] for c in both], "o", label=title)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="lower right")
+    axes.set(xlabel="operations per byte", ylabel="operations per second")
+    axes.set_title("roofline: copies (line), reads and updates (dotted), multiply-adds")
+
+
+def _bars(axes: Any, title: str, cases: list[dict[str, Any]]) -> None:
+    places = range(len(cases))
+    for place, c in zip(places, cases):
+        if (t := c["peers"].get("torch")) is not None:
+            low, value, high = (math.log2(t[k]) for k in ("low", "ratio", "high"))
+            axes.barh(place, value, color="tab:red" if c["bar"] and t["ratio"] < c["bar"] else "tab:blue")  # fmt: skip
+            axes.plot((low, high), (place, place), "k-", linewidth=0.8)
+    for name, (mark, colour) in PEER_MARKS.items():
+        found = [(k, c["peers"][name]["ratio"]) for k, c in zip(places, cases) if name in c["peers"]]  # fmt: skip
+        if found:
+            xs = [min(math.log2(ratio), WIDEST) for _, ratio in found]
+            axes.plot(xs, [k for k, _ in found], mark, color=colour, label=name, markersize=5)
+            axes.legend(loc="lower right", fontsize=8)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(list(places), [label(c) for c in cases], fontsize=8)
+    axes.set_ylim(len(cases) - 0.4, -0.6)
+    axes.set_xlim(-WIDEST / 2, WIDEST)
+    ticks = range(-WIDEST // 2, WIDEST + 1, 2)
+    axes.set_xticks(list(ticks), [f"{2.0**t:g}" for t in ticks])
+    axes.grid(axis="x", linewidth=0.3)
+    axes.set_title(title, fontsize=10)

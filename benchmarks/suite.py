@@ -3,138 +3,165 @@
 from __future__ import annotations
 
 import gc
+import os
 import platform
 import shutil
+import statistics
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks import measure
+from benchmarks import kits, measure
 from benchmarks.case import Case, Kit
 
-
-def kits(device: str, threads: int) -> tuple[Kit, list[Kit]]:
-    """Return cltensor and the peers with torch's names that are installed."""
-    import cltensor
-
-    ours = Kit("cltensor", cltensor, device, lambda: cltensor.opencl.synchronize())
-    peers = []
-    try:
-        import torch
-    except ImportError:
-        print("torch is not installed: cltensor alone")
-    else:
-        torch.set_num_threads(threads)
-        info = cltensor.runtime.get_backend(cltensor.device(device)).info
-        on_gpu = info.kind == "gpu" and torch.cuda.is_available()
-        wait = torch.cuda.synchronize if on_gpu else (lambda: None)
-        if on_gpu:
-            torch.backends.cuda.matmul.allow_tf32 = False
-        peers.append(Kit("torch", torch, "cuda" if on_gpu else "cpu", wait))
-    return ours, peers
+HEAD = f"{'':56} {'time':>9} {'rate':>14} {'of peak':>7} {'launches':>8}  ratio to peers"
 
 
-def compiled(timed: measure.Timed) -> measure.Timed | None:
-    """Return torch.compile's version of a program, None where it cannot be had."""
+def compiled(timed: measure.Timed) -> measure.Timed:
+    """Return torch.compile's version of a program; raises where it cannot be had."""
     if not any(map(shutil.which, ("g++", "clang++", "c++"))):
-        return None
+        raise OSError("it needs a C++ compiler")
     import torch
 
-    try:
-        made = measure.Timed("torch.compile", torch.compile(timed.run, dynamic=False), timed.wait)
-        made.first()
-    except Exception as error:
-        print(f"  torch.compile is left out: {type(error).__name__}")
-        return None
+    torch._dynamo.reset()  # it gives up on a function after a few versions; ours differ in what they enclose
+    made = measure.Timed("torch.compile", torch.compile(timed.run, dynamic=False), timed.wait)
+    made.first()
     return made
 
 
-def host(value: Any) -> list[np.ndarray]:
-    """The numbers of a result, whichever library it is of."""
-    items = value if isinstance(value, tuple | list) else [value]
-    return [np.asarray(i.detach().cpu().double() if hasattr(i, "detach") else i) for i in items]
-
-
-def disagreement(mine: Any, theirs: Any) -> float:
-    """The largest difference relative to the largest number."""
+def disagreement(mine: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
+    """The largest difference relative to the largest number; infinite when shapes differ or either has a NaN."""
     worst = 0.0
-    for a, b in zip(host(mine), host(theirs), strict=True):
+    for a, b in zip(mine, theirs, strict=True):
+        if a.shape != b.shape:
+            return float("inf")
         if a.size:
-            worst = max(worst, float(np.abs(a - b).max() / (np.abs(b).max() + 1e-9)))
+            a, b = (x if x.dtype.kind in "fc" else x.astype(np.float64) for x in (a, b))
+            off = float(np.abs(a - b).max() / (np.abs(b).max() + 1e-9))
+            worst = max(worst, float("inf") if np.isnan(off) else off)
     return worst
 
 
-def one(case: Case, ours: Kit, peers: list[Kit], seconds: float, compile: bool) -> dict[str, Any]:
+def numbers(kit: Kit, value: Any) -> list[np.ndarray]:
+    return [kit.host(v) for v in (value if isinstance(value, tuple | list) else [value])]
+
+
+def beside(
+    case: Case, mine: list[np.ndarray], peers: Sequence[Kit], compile: bool
+) -> tuple[list[measure.Timed], dict[str, str]]:
+    """The peers' programs, their first results held against `mine`; and why the others are left out."""
+    timed: list[measure.Timed] = []
+    left_out: dict[str, str] = {}
+    for kit in peers:
+        if not (kit.like_torch or kit.name in case.also):
+            continue
+        try:
+            peer = measure.Timed(kit.name, case.make(kit), kit.wait)
+            _, theirs = peer.first()
+        except Exception as error:
+            left_out[kit.name] = kits.reason(error)
+            continue
+        if case.check and (off := disagreement(mine, numbers(kit, theirs))) > case.tolerance:
+            raise ArithmeticError(f"{case.label}: {kit.name} differs by {off:.1e}")
+        timed.append(peer)
+        if compile and kit.name == "torch":
+            try:
+                timed.append(compiled(peer))
+            except Exception as error:
+                left_out["torch.compile"] = kits.reason(error)
+    return timed, left_out
+
+
+def one(
+    case: Case, ours: Kit, peers: Sequence[Kit], seconds: float, compile: bool
+) -> dict[str, Any]:
     """Measure a case: times, rates, launches, ratios."""
     import cltensor
 
     mine = measure.Timed(ours.name, case.make(ours), ours.wait)
     first_s, value = mine.first()
-    timed = []
-    for kit in peers:
-        peer = measure.Timed(kit.name, case.make(kit), kit.wait)
-        _, theirs = peer.first()
-        if case.check and (off := disagreement(value, theirs)) > case.tolerance:
-            raise ArithmeticError(f"{case.label}: {kit.name} differs by {off:.1e}")
-        timed.append(peer)
-        if compile and kit.name == "torch" and (fast := compiled(peer)) is not None:
-            timed.append(fast)
-    for name, make in case.others.items():
-        timed.append(measure.Timed(name, make(), lambda: None))
+    value = numbers(ours, value) if case.check else []
+    timed, left_out = beside(case, value, peers, compile)
     del value
     measure.alternate([mine, *timed], seconds * (1 + len(timed)))
     before = cltensor.stats().launches
     mine.first()
+    launches = cltensor.stats().launches - before
+    low, _, high = statistics.quantiles(mine.times, n=4)
     return {
-        "family": case.family, "name": case.name, "bytes": case.bytes, "flops": case.flops, "bar": case.bar,
-        "first_s": first_s, "launches": cltensor.stats().launches - before, **measure.summary(mine),
-        "peers": {p.name: {**measure.ratios(mine, p), **measure.summary(p)} for p in timed},
+        "family": case.family, "name": case.name, "bytes": case.bytes, "flops": case.flops, "bound": case.bound, "bar": case.bar,
+        "first_s": first_s, "launches": launches, **measure.summary(mine), "low_s": low, "high_s": high,
+        "peers": {p.name: {**measure.ratios(mine, p), **measure.summary(p)} for p in timed}, "left_out": left_out,
     }  # fmt: skip
 
 
 def run(
-    chosen: list[Case], device: str, threads: int, seconds: float, compile: bool
+    chosen: list[Case], device: str, threads: int, seconds: float, wanted: Sequence[str]
 ) -> dict[str, Any]:
     """Measure every case and print a line for each; a case that fails says why and is left out."""
     import cltensor
-    from cltensor.tune.peaks import peaks
 
-    ours, peers = kits(device, threads)
-    peak = peaks(device)
+    ours = kits.ours(device)
+    peers = list(kits.peers(device, threads, wanted))
     info = cltensor.runtime.get_backend(cltensor.device(device)).info
-    print(
-        f"{info.name}: copy {peak['copy'] / 1e9:.1f} GB/s, multiply-add {peak['flops'] / 1e9:.0f} GFLOP/s"
-    )
-    print(f"{'':52} {'time':>9} {'rate':>14} {'of peak':>7} {'launches':>8}  ratio to peers")
-    found = []
+    versions = {kit.name: kit.version for kit in (ours, *peers)}
+    print(f"{info.name} by {info.platform} {info.platform_version}; {threads} threads each")
+    print(", ".join(f"{kit.name} {kit.version} on {kit.device}" for kit in (ours, *peers)))
+    peak = best(device, {})
+    print(f"{peak_words(peak)}\n{HEAD}")
+    found: list[dict[str, Any]] = []
+    family = ""
     for case in chosen:
+        if case.family != family:
+            family, peak = case.family, best(device, peak)
         try:
-            result = one(case, ours, peers, seconds, compile)
+            result = one(case, ours, peers, seconds, "torch.compile" in wanted)
         except Exception as error:
-            print(f"{case.label:52} {type(error).__name__}: {str(error).splitlines()[0][:90]}")
+            print(f"{case.label:56} {kits.reason(error)}")
             continue
         found.append(result)
-        print(line(result, peak))
+        print(line(result, peak), flush=True)
         gc.collect()
-    versions = {"python": platform.python_version(), "cltensor": cltensor.__version__}
-    versions |= {kit.name: str(kit.torch.__version__) for kit in peers}
+    peak = best(device, peak)
+    print(peak_words(peak))
+    for result in found:
+        result["of_peak"] = rate(result, peak)[1]
     return {
         "device": device, "device_name": info.name, "driver": f"{info.platform} {info.platform_version}", "threads": threads,
-        "when": time.strftime("%Y-%m-%d"), "versions": versions, "peak": peak, "cases": found,
+        "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs", "when": time.strftime("%Y-%m-%d"),
+        "versions": {"python": platform.python_version(), **versions}, "devices": {kit.name: kit.device for kit in peers},
+        "peak": peak, "cases": found,
     }  # fmt: skip
 
 
-def rate(result: dict[str, Any], peak: dict[str, float]) -> tuple[str, str]:
-    """The rate that the case is about, and its share of the device's peak."""
-    seconds = result["median_s"]
-    if result["flops"] and result["flops"] / peak["flops"] > result["bytes"] / peak["copy"]:
+def best(device: str, peak: dict[str, float]) -> dict[str, float]:
+    """Measure the peaks once more, the highest count: a shared machine is not always at its best."""
+    from cltensor.tune.peaks import peaks
+
+    return {name: max(value, peak.get(name, 0.0)) for name, value in peaks(device).items()}
+
+
+def peak_words(peak: dict[str, float]) -> str:
+    memory = ", ".join(f"{k} {peak[k] / 1e9:.1f}" for k in peak if k != "flops")
+    return f"peaks: {memory} GB/s, multiply-add {peak['flops'] / 1e9:.0f} GFLOP/s"
+
+
+def rate(result: dict[str, Any], peak: dict[str, float]) -> tuple[str, float | None]:
+    """The rate that the case is about, in words, and its share of the device's peak."""
+    seconds, memory = result["median_s"], peak[result["bound"]]
+    if result["flops"] and result["flops"] / peak["flops"] > result["bytes"] / memory:
         value = result["flops"] / seconds
-        return f"{value / 1e9:.1f} GFLOP/s", f"{100 * value / peak['flops']:.0f} %"
+        return f"{value / 1e9:.1f} GFLOP/s", value / peak["flops"]
     if result["bytes"]:
         value = result["bytes"] / seconds
-        return f"{value / 1e9:.1f} GB/s", f"{100 * value / peak['copy']:.0f} %"
-    return "", ""
+        return f"{value / 1e9:.1f} GB/s", value / memory
+    return "", None
+
+
+def percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def unit(seconds: float) -> str:
@@ -145,7 +172,7 @@ def unit(seconds: float) -> str:
 
 
 def line(result: dict[str, Any], peak: dict[str, float]) -> str:
-    """One line of the printed table; a missed bar is marked."""
+    """One line of the printed table; a missed bar is marked, a peer that failed is named."""
     speed, share = rate(result, peak)
     parts = []
     for name, p in result["peers"].items():
@@ -153,8 +180,9 @@ def line(result: dict[str, Any], peak: dict[str, float]) -> str:
         if name == "torch" and result["bar"] is not None:
             text += f" {'≥' if p['ratio'] >= result['bar'] else '< bar'} {result['bar']:g}"
         parts.append(text)
+    parts += [f"{name} left out: {why}" for name, why in result["left_out"].items()]
     label = f"{result['family']}: {result['name']}"
     return (
-        f"{label:52} {unit(result['median_s']):>9} {speed:>14} {share:>7} {result['launches']:>8}  "
+        f"{label:56} {unit(result['median_s']):>9} {speed:>14} {percent(share):>7} {result['launches']:>8}  "
         + "; ".join(parts)
     )

@@ -1,23 +1,21 @@
-"""Pointwise chains, broadcasting and copies: where memory is the limit."""
+"""Pointwise chains and broadcasting: where memory is the limit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from benchmarks.case import Case, Kit, Run
+from benchmarks.case import EVERY, Case, Kit, Make, Run, on
 
 Mi, Ki = 1 << 20, 1 << 10
 
 
-def _two(fn: Callable[[Any, Any, Any], Any], *shape: int, dtype: str = "float32") -> Callable:
-    def make(kit: Kit) -> Run:
-        a, b = (kit.rand(*shape, seed=s, dtype=dtype) for s in (0, 1))
-        return lambda: fn(kit.torch, a, b)
+def _two(fn: Callable[[Any, Any, Any], Any], n: int, dtype: str = "float32") -> Make:
+    return on(fn, (n,), (n,), dtype=dtype)
 
-    return make
+
+def _one(fn: Callable[[Any, Any], Any], n: int, dtype: str = "float32") -> Make:
+    return on(fn, (n,), dtype=dtype)
 
 
 def chain8(torch: Any, x: Any, y: Any) -> Any:
@@ -31,64 +29,52 @@ def chain5(torch: Any, x: Any, y: Any) -> Any:
     return torch.sigmoid(z * z - x)
 
 
-def _captured(n: int) -> Callable[[Kit], Run]:
+def _captured(n: int) -> Make:
     def make(kit: Kit) -> Run:
         a, b = kit.rand(n), kit.rand(n, seed=1)
-
-        def chain(x: Any, y: Any) -> Any:
-            return chain8(kit.torch, x, y)
-
-        fast = getattr(kit.torch, "capture", lambda fn: fn)(chain)
+        fast = kit.recorded(lambda x, y: chain8(kit.torch, x, y))
         return lambda: fast(a, b)
 
     return make
 
 
-def _numpy_add(n: int) -> Callable[[], Run]:
-    def make() -> Run:
-        a, b = (np.random.default_rng(s).random(n, dtype=np.float32) for s in (0, 1))
-        return lambda: a + b
-
-    return make
+def add(torch: Any, a: Any, b: Any) -> Any:
+    return a + b
 
 
-def _broadcast(row: bool) -> Callable[[Kit], Run]:
-    def make(kit: Kit) -> Run:
-        a, b = kit.rand(4096, 4096), kit.rand(*((1, 4096) if row else (4096, 1)), seed=1)
-        return lambda: a + b
-
-    return make
-
-
-def _transposed(n: int) -> Callable[[Kit], Run]:
-    def make(kit: Kit) -> Run:
-        a = kit.rand(n, n)
-        return lambda: a.t().contiguous()
-
-    return make
-
-
-def _strided(kit: Kit) -> Run:
-    a = kit.rand(8192, 4096)[::2]
-    return lambda: a * 2 + 1
+def multiply_add(torch: Any, a: Any, b: Any) -> Any:
+    return a * b + a
 
 
 CASES = [
-    Case("pointwise", "chain of 8, 16 Mi", _two(chain8, 16 * Mi), 12 * 16 * Mi, 16 * Mi * 12, bar=8, quick=True),
+    Case("pointwise", "chain of 8, 16 Mi", _two(chain8, 16 * Mi), 12 * 16 * Mi, 16 * Mi * 12, bar=8, quick=True, also=EVERY),
+    Case("pointwise", "chain of 8, forward and backward, 4 Mi", on(chain8, (4 * Mi,), (4 * Mi,), grad=True), 28 * 4 * Mi),
     Case("pointwise", "chain of 5, 16", _two(chain5, 16), bar=0.125, quick=True),
     Case("pointwise", "chain of 8, 16", _two(chain8, 16), bar=0.25, quick=True),
     Case("pointwise", "chain of 8, 16, captured", _captured(16), bar=1.0, quick=True),
-    Case("pointwise", "a + b, 16 Mi", _two(lambda t, a, b: a + b, 16 * Mi), 12 * 16 * Mi, bar=2, quick=True, others={"numpy": _numpy_add(16 * Mi)}),
-    Case("pointwise", "a + b, 16 Mi - 1", _two(lambda t, a, b: a + b, 16 * Mi - 1), 12 * 16 * Mi),
-    Case("pointwise", "a + b, 64 Ki", _two(lambda t, a, b: a + b, 64 * Ki), 12 * 64 * Ki, bar=0.5, quick=True, others={"numpy": _numpy_add(64 * Ki)}),
-    Case("pointwise", "a + b, float64, 8 Mi", _two(lambda t, a, b: a + b, 8 * Mi, dtype="float64"), 24 * 8 * Mi),
-    Case("pointwise", "a * b + a, float16, 16 Mi", _two(lambda t, a, b: a * b + a, 16 * Mi, dtype="float16"), 6 * 16 * Mi, tolerance=1e-2),
-    Case("pointwise", "a * b + a, bfloat16, 16 Mi", _two(lambda t, a, b: a * b + a, 16 * Mi, dtype="bfloat16"), 6 * 16 * Mi, tolerance=1e-1),
-    Case("pointwise", "gelu, 4 Mi", _two(lambda t, a, b: t.nn.functional.gelu(a), 4 * Mi), 8 * 4 * Mi),
-    Case("broadcast", "matrix + row, 4096²", _broadcast(True), 8 * 16 * Mi, bar=2, quick=True),
-    Case("broadcast", "matrix + column, 4096²", _broadcast(False), 8 * 16 * Mi, bar=2, quick=True),
-    Case("copy", "clone, 16 Mi", _two(lambda t, a, b: a.clone(), 16 * Mi), 8 * 16 * Mi),
-    Case("copy", "transposed, 4096²", _transposed(4096), 8 * 16 * Mi, bar=4, quick=True),
-    Case("copy", "transposed, 4095²", _transposed(4095), 8 * 4095**2),
-    Case("copy", "every second row times 2 plus 1, 4096²", _strided, 8 * 16 * Mi),
+    Case("pointwise", "a + b, 16 Mi", _two(add, 16 * Mi), 12 * 16 * Mi, bar=2, quick=True, also=EVERY),
+    Case("pointwise", "a + b, 16 Mi - 1", _two(add, 16 * Mi - 1), 12 * (16 * Mi - 1)),
+    Case("pointwise", "a + b, 64 Ki", _two(add, 64 * Ki), 12 * 64 * Ki, bar=0.5, quick=True, also=EVERY),
+    Case("pointwise", "a += b, 16 Mi", _two(lambda t, a, b: a.add_(b), 16 * Mi), 12 * 16 * Mi, bound="update"),
+    Case("pointwise", "a + b, float64, 8 Mi", _two(add, 8 * Mi, "float64"), 24 * 8 * Mi),
+    Case("pointwise", "a * b + a, float16, 16 Mi", _two(multiply_add, 16 * Mi, "float16"), 6 * 16 * Mi, tolerance=1e-2),
+    Case("pointwise", "a * b + a, bfloat16, 16 Mi", _two(multiply_add, 16 * Mi, "bfloat16"), 6 * 16 * Mi, tolerance=1e-1),
+    Case("pointwise", "a * b + a, int32, 16 Mi", _two(multiply_add, 16 * Mi, "int32"), 12 * 16 * Mi),
+    Case("pointwise", "a * b + a, int64, 8 Mi", _two(multiply_add, 8 * Mi, "int64"), 24 * 8 * Mi),
+    Case("pointwise", "a // 7, int64, 4 Mi", _one(lambda t, a: a // 7, 4 * Mi, "int64"), 16 * 4 * Mi),
+    Case("pointwise", "a * b, complex64, 4 Mi", _two(lambda t, a, b: a * b, 4 * Mi, "complex64"), 24 * 4 * Mi),
+    Case("pointwise", "to bfloat16, 16 Mi", _one(lambda t, a: a.to(t.bfloat16), 16 * Mi), 6 * 16 * Mi, tolerance=1e-2),
+    Case("pointwise", "where(a > b, a, b), 16 Mi", _two(lambda t, a, b: t.where(a > b, a, b), 16 * Mi), 12 * 16 * Mi),
+    Case("pointwise", "clamp, 16 Mi", _one(lambda t, a: a.clamp(-0.5, 0.5), 16 * Mi), 8 * 16 * Mi),
+    Case("pointwise", "a > b, 16 Mi", _two(lambda t, a, b: a > b, 16 * Mi), 9 * 16 * Mi),
+    Case("pointwise", "(a > 0) & (b > 0), 16 Mi", _two(lambda t, a, b: (a > 0) & (b > 0), 16 * Mi), 9 * 16 * Mi),
+    Case("pointwise", "gelu, 4 Mi", _one(lambda t, a: t.nn.functional.gelu(a), 4 * Mi), 8 * 4 * Mi),
+    Case("pointwise", "tanh, 4 Mi", _one(lambda t, a: t.tanh(a), 4 * Mi), 8 * 4 * Mi),
+    Case("pointwise", "sin, 4 Mi", _one(lambda t, a: t.sin(a), 4 * Mi), 8 * 4 * Mi),
+    Case("pointwise", "exp, float64, 4 Mi", _one(lambda t, a: t.exp(a), 4 * Mi, "float64"), 16 * 4 * Mi),
+    Case("broadcast", "matrix + row, 4096²", on(add, (4096, 4096), (1, 4096)), 8 * 16 * Mi, bar=2, quick=True, also=EVERY),
+    Case("broadcast", "matrix + column, 4096²", on(add, (4096, 4096), (4096, 1)), 8 * 16 * Mi, bar=2, quick=True, also=EVERY),
+    Case("broadcast", "matrix + row, 4095 x 4097", on(add, (4095, 4097), (1, 4097)), 8 * 4095 * 4097),
+    Case("broadcast", "column * row, 4096²", on(lambda t, a, b: a * b, (4096, 1), (1, 4096)), 4 * 16 * Mi),
+    Case("broadcast", "image * channel, 16 x 64 x 112²", on(lambda t, a, b: a * b, (16, 64, 112, 112), (64, 1, 1)), 8 * 16 * 64 * 112**2),
 ]  # fmt: skip

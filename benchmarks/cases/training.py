@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
-from benchmarks.case import Case, Kit, Run
+from benchmarks.case import Case, Kit, Make, Run
 
 
-def _adam(kit: Kit) -> Run:
-    params = [kit.rand(100_000, seed=s).requires_grad_() for s in range(100)]
-    for p in params:
-        p.grad = kit.rand(100_000, seed=1000)
-    step = kit.torch.optim.Adam(params, lr=1e-3)
+def _optimiser(name: str, count: int, size: int, **how: Any) -> Make:
+    def make(kit: Kit) -> Run:
+        params = [kit.rand(size, seed=k).requires_grad_() for k in range(count)]
+        for p in params:
+            p.grad = kit.rand(size, seed=1000)
+        step = getattr(kit.torch.optim, name)(params, lr=1e-3, **how)
 
-    def run() -> Any:
-        step.step()
-        return params[0].detach()
+        def run() -> Any:
+            step.step()
+            return params[0].detach()
 
-    return run
+        return run
+
+    return make
 
 
-def _fit(kit: Kit, model: Any, loss: Any, lr: float = 1e-2) -> Run:
+def _step(name: str, arrays: int, count: int, size: int, quick: bool = False, **how: Any) -> Case:
+    """arrays: how many a step reads and writes, each as large as the parameters."""
+    words = "".join(f", {k}" for k in how)
+    label = f"{name}{words}, {count} tensors, {count * size / 1e6:g} M parameters"
+    make = _optimiser(name, count, size, **how)
+    return Case("optimiser", label, make, 4.0 * arrays * count * size, bar=2 if quick else None, quick=quick, bound="update")  # fmt: skip
+
+
+def _fit(kit: Kit, model: Any, loss: Any, lr: float = 1e-2, recorded: bool = True) -> Run:
     """A step of SGD, recorded where the library can."""
     model.to(kit.device)
     seed = 100
@@ -37,16 +49,47 @@ def _fit(kit: Kit, model: Any, loss: Any, lr: float = 1e-2) -> Run:
         step.step()
         return value.detach()
 
-    return getattr(kit.torch, "capture", lambda fn: fn)(run)
+    return kit.recorded(run) if recorded else run
 
 
-def _mlp(kit: Kit) -> Run:
-    nn = kit.torch.nn
-    x, y = kit.rand(128, 784), kit.randint(10, 128)
-    model = nn.Sequential(
-        nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
-    )
-    return _fit(kit, model, lambda m: nn.functional.cross_entropy(m(x), y))
+def _mlp(recorded: bool) -> Make:
+    def make(kit: Kit) -> Run:
+        x, y = kit.rand(128, 784), kit.randint(10, 128)
+        if kit.name == "jax":
+            return _mlp_in_jax(kit, x, y)
+        nn = kit.torch.nn
+        model = nn.Sequential(
+            nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
+        )
+        return _fit(kit, model, lambda m: nn.functional.cross_entropy(m(x), y), recorded=recorded)
+
+    return make
+
+
+def _mlp_in_jax(kit: Kit, x: Any, y: Any) -> Run:
+    """The same step as a function from weights to weights."""
+    import jax
+
+    sizes = (784, 512, 256, 10)
+    weights = [(kit.rand(n, m) / m**0.5, kit.rand(n)) for m, n in itertools.pairwise(sizes)]
+
+    def loss(weights: Any) -> Any:
+        h = x
+        for k, (w, b) in enumerate(weights):
+            h = (jax.nn.relu(h) if k else h) @ w.T + b
+        return -jax.nn.log_softmax(h)[jax.numpy.arange(len(y)), y].mean()
+
+    @jax.jit
+    def step(weights: Any) -> Any:
+        value, grads = jax.value_and_grad(loss)(weights)
+        return value, jax.tree.map(lambda w, g: w - 1e-2 * g, weights, grads)
+
+    def run() -> Any:
+        nonlocal weights
+        value, weights = jax.block_until_ready(step(weights))
+        return value
+
+    return run
 
 
 def _cnn(kit: Kit) -> Run:
@@ -101,26 +144,36 @@ def _gpt(kit: Kit) -> Run:
     )
 
 
+def _products(*shapes: tuple[int, int, int]) -> float:
+    """Operations of a training step's products: forward, and backward to weights and to all inputs but the network's."""
+    each = [2.0 * m * k * n for m, k, n in shapes]
+    return 3 * sum(each) - each[0]
+
+
+MLP = _products((128, 784, 512), (128, 512, 256), (128, 256, 10))
+CNN = _products((64 * 784, 25, 6), (64 * 100, 150, 16), (64, 400, 120), (64, 120, 84), (64, 84, 10))
+LSTM = _products((64 * 32, 64, 512), (64 * 32, 128, 512))
+TOKENS = 8 * 128
+BLOCK = [
+    (TOKENS, 128, 12 * 128),
+    (TOKENS, 128, 128),
+]  # four layers' weights; causal scores and values
+GPT = _products((0, 0, 0), *BLOCK * 4, (TOKENS, 128, 64))
+
+
+def _training(name: str, make: Make, flops: float, bar: float | None, also: tuple[str, ...] = ()) -> Case:  # fmt: skip
+    return Case("training", name, make, flops=flops, bar=bar, quick=bar is not None, check=False, also=also)  # fmt: skip
+
+
 CASES = [
-    Case("optimiser", "Adam, 100 tensors, 10 M parameters", _adam, 4.0 * 7e7, bar=2, quick=True),
-    Case(
-        "training",
-        "MLP 784-512-256-10, batch 128, captured",
-        _mlp,
-        bar=1.2,
-        quick=True,
-        check=False,
-    ),
-    Case("training", "LeNet-like CNN, batch 64, captured", _cnn, bar=0.7, quick=True, check=False),
-    Case(
-        "training", "LSTM 64-128, T64, batch 32, captured", _lstm, bar=1.0, quick=True, check=False
-    ),
-    Case(
-        "training",
-        "GPT 4 layers d128 T128, batch 8, captured",
-        _gpt,
-        bar=1.0,
-        quick=True,
-        check=False,
-    ),
+    _step("Adam", 7, 100, 100_000, quick=True),
+    _step("AdamW", 7, 100, 100_000),
+    _step("SGD", 3, 100, 100_000),
+    _step("SGD", 5, 100, 100_000, momentum=0.9),
+    _step("Adam", 7, 1000, 1000),
+    _training("MLP 784-512-256-10, batch 128, captured", _mlp(True), MLP, 1.2, ("jax",)),
+    _training("MLP 784-512-256-10, batch 128, as written", _mlp(False), MLP, None),
+    _training("LeNet-like CNN, batch 64, captured", _cnn, CNN, 0.7),
+    _training("LSTM 64-128, T64, batch 32, captured", _lstm, LSTM, 1.0),
+    _training("GPT 4 layers d128 T128, batch 8, captured", _gpt, GPT, 1.0),
 ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer, Kernel
     from .epilogue import Epilogue
 
-PACE = 80_000  # multiply-adds that a CPU's thread is done with in a microsecond, at most
+PACE = 50_000  # multiply-adds that a CPU's thread is done with in a microsecond, at most
 LONG = np.int64
 SIDE = [None, LONG, LONG, LONG]  # argument types of `Side.args`
 SIDES = SIDE * 4

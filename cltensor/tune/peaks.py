@@ -1,21 +1,45 @@
-"""What the device can do at most, measured by kernels of a few lines: its copy speed and its multiply-add rate. Knows no tensors."""
+"""What the device can do at most, measured by kernels of a few lines: memory speeds and its multiply-add rate. Knows no tensors.
+
+Memory has three speeds: copying, writing over what was read, reading alone. A CPU's cache fetches the lines that a plain copy
+writes; a copy past the cache does not pay that.
+"""
 
 from __future__ import annotations
 
 import functools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-COPY = """
-typedef float16 __attribute__((aligned(4))) u16;
-__kernel void bench_copy(__global const float *a, __global float *b, long chunk) {
-  const long begin = get_global_id(0) * chunk;
-  for (long i = begin; i < begin + chunk; i += 16) *(__global u16 *)(b + i) = *(__global const u16 *)(a + i);
+# Statements about b[i] and a[i], the fastest counts; s is the sum that `read` has to leave somewhere.
+MOVES = {
+    "copy": ("b[i] = a[i];", "PAST_CACHE(a[i], b + i);"),
+    "update": ("b[i] = b[i] + 1.0f;",),
+    "read": ("s += a[i];",),
 }
-__kernel void bench_copy_lanes(__global const float4 *a, __global float4 *b, long n) {
-  for (long i = get_global_id(0); i < n; i += get_global_size(0)) b[i] = a[i];
+ON_CPU = """
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define PAST_CACHE(value, place) __builtin_nontemporal_store(value, place)
+#endif
+#endif
+#ifndef PAST_CACHE
+#define PAST_CACHE(value, place) *(place) = value
+#endif
+__kernel void bench_NAME(__global const float16 *a, __global float16 *b, long n) {
+  const long begin = get_global_id(0) * n, end = begin + n;
+  float16 s = 0.0f;
+  for (long i = begin; i < end; i++) { MOVE }
+  if (s.s0 != 0.0f) b[begin] = s;
+}
+"""
+ON_GPU = """
+#define PAST_CACHE(value, place) *(place) = value
+__kernel void bench_NAME(__global const float4 *a, __global float4 *b, long n) {
+  float4 s = 0.0f;
+  for (long i = get_global_id(0); i < n; i += get_global_size(0)) { MOVE }
+  if (s.x != 0.0f) b[get_global_id(0)] = s;
 }
 """
 MULTIPLY = """
@@ -43,50 +67,65 @@ def _multiply(lanes: int, chains: int) -> str:
     )
 
 
-def _best(run: Callable[[], None], wait: Callable[[], None]) -> float:
-    times = []
+def _best(launches: Sequence[Callable[[], None]], wait: Callable[[], None]) -> list[float]:
+    """Seconds of each, taken in turns, so that none finds in the cache what it left there."""
+    times: list[list[float]] = [[] for _ in launches]
     for _ in range(12):
-        begin = time.perf_counter()
-        run()
-        wait()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(sorted(times)[:6])
+        for launch, taken in zip(launches, times):
+            begin = time.perf_counter()
+            launch()
+            wait()
+            taken.append(time.perf_counter() - begin)
+    return [statistics.median(sorted(taken)[:6]) for taken in times]
+
+
+def _memory(backend: Any, cpu: bool) -> dict[str, float]:
+    """Bytes a second of each of MOVES."""
+    import numpy as np
+
+    n, units = (1 << 24) if cpu else (1 << 27), backend.info.compute_units
+    a, b = backend.alloc(4 * n), backend.alloc(4 * n)
+    for buffer in (a, b):  # memory never written may be one page of zeros, read from the cache
+        backend.write(buffer, 0, np.ones(n, np.float32))
+    sizes, count = ((units,), (1,)), n // units // 16
+    if not cpu:
+        sizes, count = ((units * 2048,), (256,)), n // 4
+    names, launches = [], []
+    for name, move in ((name, move) for name, moves in MOVES.items() for move in moves):
+        text = (ON_CPU if cpu else ON_GPU).replace("NAME", name).replace("MOVE", move)
+        kernel = backend.kernel(f"bench_{name}", text, (None, None, np.int64))
+        names.append(name)
+        launches.append(functools.partial(backend.launch, kernel, *sizes, [a, b, count]))
+    speeds = dict.fromkeys(MOVES, 0.0)
+    for name, took in zip(names, _best(launches, backend.finish)):
+        speeds[name] = max(speeds[name], (4 if name == "read" else 8) * n / took)
+    return speeds
+
+
+def _arithmetic(backend: Any, cpu: bool) -> float:
+    """Operations a second."""
+    import numpy as np
+
+    units = backend.info.compute_units
+    out = backend.alloc(4 * units * 2048)
+    rounds = 500_000 if cpu else 20_000  # long beside the waking of threads
+    sizes = ((units,), (1,)) if cpu else ((units * 2048,), (256,))
+    shapes, launches = SHAPES["cpu" if cpu else "gpu"], []
+    for lanes, chains in shapes:
+        types = (None, np.int64, np.float32, np.float32)
+        text = _multiply(lanes, chains)
+        kernel = backend.kernel("bench_multiply", text, types, ("-cl-mad-enable",))
+        args = [out, rounds, 0.999, 0.001]
+        launches.append(functools.partial(backend.launch, kernel, *sizes, args))
+    taken = _best(launches, backend.finish)
+    return max(2.0 * lanes * chains * rounds * sizes[0][0] / t for (lanes, chains), t in zip(shapes, taken))  # fmt: skip
 
 
 def peaks(device: str) -> dict[str, float]:
-    """Return the device's copy speed in bytes read and written a second, and its float32 operations a second."""
-    import numpy as np
-
+    """Return bytes a second copied, updated in place and read, and float32 operations a second ("flops")."""
     from cltensor.runtime import device as named
     from cltensor.runtime import get_backend
 
     backend = get_backend(named(device))
-    info = backend.info
-    cpu = info.kind == "cpu"
-    n = (1 << 24) if cpu else (1 << 27)
-    a, b = backend.alloc(4 * n), backend.alloc(4 * n)
-    for buffer in (a, b):  # memory never written may be one page of zeros, read from the cache
-        backend.write(buffer, 0, np.ones(n, np.float32))
-    args: list[Any]
-    if cpu:
-        items = info.compute_units
-        kernel = backend.kernel("bench_copy", COPY, (None, None, np.int64))
-        sizes, args = ((items,), (1,)), [a, b, n // items]
-    else:
-        kernel = backend.kernel("bench_copy_lanes", COPY, (None, None, np.int64))
-        sizes, args = ((info.compute_units * 2048,), (256,)), [a, b, n // 4]
-    copy = 8 * n / _best(lambda: backend.launch(kernel, *sizes, args), backend.finish)
-
-    rate = 0.0
-    for lanes, chains in SHAPES["cpu" if cpu else "gpu"]:
-        types = (None, np.int64, np.float32, np.float32)
-        text = _multiply(lanes, chains)
-        multiply = backend.kernel("bench_multiply", text, types, ("-cl-mad-enable",))
-        rounds = 2_000_000 if cpu else 20_000  # long beside the waking of threads
-        sizes = ((info.compute_units,), (1,)) if cpu else ((info.compute_units * 2048,), (256,))
-        took = _best(
-            functools.partial(backend.launch, multiply, *sizes, [a, rounds, 0.999, 0.001]),
-            backend.finish,
-        )
-        rate = max(rate, 2.0 * chains * lanes * rounds * sizes[0][0] / took)
-    return {"copy": copy, "flops": rate}
+    cpu = backend.info.kind == "cpu"
+    return {**_memory(backend, cpu), "flops": _arithmetic(backend, cpu)}

@@ -1,0 +1,38 @@
+"""Attention that keeps no matrix of scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.case import Case, Make, on
+
+
+def _attend(b: int, h: int, t: int, d: int, causal: bool, **how: Any) -> Make:
+    def fn(torch: Any, q: Any, k: Any, v: Any) -> Any:
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(q, k, v, is_causal=True) if causal else attend(q, k, v)
+
+    return on(fn, *[(b, h, t, d)] * 3, **how)
+
+
+def _flops(b: int, h: int, t: int, d: int, causal: bool) -> float:
+    return (
+        4.0 * b * h * t * t * d / (2 if causal else 1)
+    )  # two products; the half above the diagonal is not needed
+
+
+def _bytes(b: int, h: int, t: int, d: int) -> float:
+    return 16.0 * b * h * t * d  # q, k, v and the result
+
+
+PLAIN, ODD, LONG = (8, 8, 256, 64), (8, 8, 255, 63), (1, 4, 2048, 64)
+# Backwards: five products beside the forward's two, and as much again read and written as three gradients need.
+CASES = [
+    Case("attention", "B8 H8 T256 D64 causal, forward", _attend(*PLAIN, True), _bytes(*PLAIN), _flops(*PLAIN, True), bar=0.9, quick=True, also=("jax", "tinygrad")),
+    Case("attention", "B8 H8 T256 D64 causal, forward and backward", _attend(*PLAIN, True, grad=True), 3 * _bytes(*PLAIN), 3.5 * _flops(*PLAIN, True), bar=0.9, quick=True),
+    Case("attention", "B8 H8 T256 D64, forward", _attend(*PLAIN, False), _bytes(*PLAIN), _flops(*PLAIN, False)),
+    Case("attention", "B8 H8 T255 D63 causal, forward", _attend(*ODD, True), _bytes(*ODD), _flops(*ODD, True)),
+    Case("attention", "B1 H4 T2048 D64 causal, forward", _attend(*LONG, True), _bytes(*LONG), _flops(*LONG, True)),
+    Case("attention", "B1 H4 T2048 D64 causal, forward and backward", _attend(*LONG, True, grad=True), 3 * _bytes(*LONG), 3.5 * _flops(*LONG, True)),
+    Case("attention", "B8 H8 T256 D64 causal, bfloat16, forward", _attend(*PLAIN, True, dtype="bfloat16"), _bytes(*PLAIN) / 2, _flops(*PLAIN, True), tolerance=3e-2),
+]  # fmt: skip

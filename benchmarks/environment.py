@@ -1,0 +1,23 @@
+"""What is said before any library is imported: which may take part, and how many threads each has."""
+
+from __future__ import annotations
+
+import os
+
+PEERS = ("torch", "torch.compile", "numpy", "jax", "tinygrad")
+
+# OpenMP, MKL and OpenBLAS (torch, NumPy), PoCL and Intel's runtime (cltensor, and tinygrad on the same device), XLA's CPU
+# client (jax). What NumPy does besides products has one thread always.
+VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "POCL_MAX_PTHREAD_COUNT",
+    "CL_CONFIG_CPU_TBB_NUM_WORKERS",
+    "NPROC",
+)
+
+
+def limit_threads(threads: int) -> None:
+    """Give every library alike this many threads; each reads its variable once, when it is imported."""
+    os.environ.update(dict.fromkeys(VARIABLES, str(threads)))

@@ -1,0 +1,121 @@
+"""The benchmark suite's machinery, on cases of a few numbers."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import kits, report, suite
+from benchmarks.case import Case, Index, on
+
+PEAK = {"copy": 1e9, "update": 1e9, "read": 1e9, "flops": 1e10}
+
+
+@pytest.fixture
+def ours(dev: Any) -> Any:
+    return kits.ours(str(dev))
+
+
+@pytest.fixture
+def peer(dev: Any) -> Any:
+    (kit,) = kits.peers(str(dev), 1, ["numpy"])
+    return kit
+
+
+def _add(torch: Any, a: Any, b: Any) -> Any:
+    return a + b
+
+
+TINY = Case("pointwise", "a + b, 64", on(_add, (64,), (64,)), bytes=768, also=("numpy",))
+
+
+def test_inputs_are_the_same_everywhere(ours: Any, peer: Any) -> None:
+    assert np.array_equal(ours.host(ours.rand(5, seed=1)), peer.rand(5, seed=1))
+    assert ours.rand(50, dtype="int32").abs().max() > 100
+    assert ours.randint(7, 50).max() < 7
+
+
+def test_a_program_may_have_indices_and_a_backward(ours: Any) -> None:
+    taken = on(lambda t, x, i: x[i], (8,), Index(8, (5,)))(ours)()
+    assert taken.shape == (5,)
+    (gradient,) = on(lambda t, x: x * x, (8,), grad=True)(ours)()
+    assert np.allclose(ours.host(gradient), 2 * ours.host(ours.rand(8)))
+
+
+PORTABLE = {
+    "sigmoid": lambda t, x: t.sigmoid(x),
+    "softmax": lambda t, x: t.softmax(x, 1),
+    "layer_norm": lambda t, x: t.nn.functional.layer_norm(x, (8,)),
+    "cumsum": lambda t, x: t.cumsum(x, 0),
+    "sort": lambda t, x: t.sort(x)[0],
+    "transposed": lambda t, x: x.T.reshape(-1),
+}
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax", "tinygrad"])
+def test_other_libraries_names_mean_the_same(name: str, ours: Any, dev: Any) -> None:
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    (kit,) = kits.peers(str(dev), 1, [name])
+    for word, program in PORTABLE.items():
+        if word in ("sigmoid", "transposed") or hasattr(kit.torch, word):
+            mine, theirs = (k.host(on(program, (4, 8))(k)()) for k in (ours, kit))
+            assert np.allclose(mine, theirs, atol=1e-5), word
+
+
+def test_a_case_is_measured_beside_its_peers(ours: Any, peer: Any) -> None:
+    found = suite.one(TINY, ours, [peer], 0.0, compile=False)
+    assert found["launches"] == 1
+    assert found["peers"].keys() == {"numpy"} and found["left_out"] == {}
+    assert found["low_s"] <= found["median_s"] <= found["high_s"]
+    alone = Case("pointwise", "a", on(lambda t, a: a * 2, (64,)))
+    assert suite.one(alone, ours, [peer], 0.0, compile=False)["peers"] == {}
+
+
+def test_a_peer_that_fails_is_named_and_left_out(ours: Any, peer: Any) -> None:
+    case = Case("pointwise", "tanh", on(lambda t, a: t.tanh(a), (64,)), 512, also=("numpy",))
+    found = suite.one(case, ours, [peer], 0.0, compile=False)
+    assert found["peers"] == {} and "AttributeError" in found["left_out"]["numpy"]
+    assert "numpy left out: AttributeError" in suite.line(found, PEAK)
+
+
+def test_a_library_that_is_not_there_is_named(dev: Any, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(kits, "_Jax", lambda gpu: __import__("not_installed"))
+    assert list(kits.peers(str(dev), 1, ["jax"])) == []
+    assert "jax does not take part: ModuleNotFoundError" in capsys.readouterr().out
+
+
+def test_results_that_differ_are_an_error(ours: Any, peer: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(peer, "put", lambda values: values + 1)
+    with pytest.raises(ArithmeticError, match="numpy differs by"):
+        suite.one(TINY, ours, [peer], 0.0, compile=False)
+
+
+def test_disagreement_is_relative_to_the_largest_number() -> None:
+    a = np.array([1.0, 100.0])
+    assert suite.disagreement([a, a], [a, a + 1]) == pytest.approx(1 / 101)
+    assert suite.disagreement([a > 2], [a > 1]) == 0
+    assert suite.disagreement([a], [a * np.nan]) == float("inf")
+    assert suite.disagreement([a], [a[:1]]) == float("inf")
+
+
+def test_a_run_is_written_and_drawn(
+    dev: Any, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr(suite, "best", lambda device, peak: PEAK)
+    broken = Case("gemm", "broken", on(lambda t, a: a.no_such_name, (4,)))
+    found = suite.run([TINY, broken], str(dev), 1, 0.0, ["numpy"])
+    out = capsys.readouterr().out
+    assert "gemm: broken" in out and "AttributeError" in out
+    assert [report.label(c) for c in found["cases"]] == ["pointwise: a + b, 64"]
+    assert {"python", "cltensor", "numpy"} == found["versions"].keys()
+    path = tmp_path / "found.json"
+    report.write(path, found)
+    assert report.read(path) == found
+    pytest.importorskip("matplotlib")
+    report.draw(tmp_path / "found.png", report.read(path))
+    assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
