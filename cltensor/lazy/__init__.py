@@ -27,7 +27,7 @@ from .expression import (
     view_dims,
 )
 from .fusion import Fusion
-from .launch import scalar_args
+from .launch import TURN, scalar_args, turned
 from .product import Factors, pending_product
 from .schedule import (
     flush,
@@ -46,6 +46,7 @@ __all__ = [
     "INDEXED",
     "MAX_RECOMPUTE",
     "NON_DENSE",
+    "TURN",
     "UNKNOWN_READS",
     "Expr",
     "Factors",
@@ -64,6 +65,7 @@ __all__ = [
     "scalar_args",
     "split",
     "too_big",
+    "turned",
     "view_dims",
     "write_region",
 ]

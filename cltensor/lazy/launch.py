@@ -104,8 +104,13 @@ def _operand(leaf: Leaf, shape: tuple[int, ...]) -> Operand:
     return Operand(leaf.buffer, leaf.dtype, shape, strides, leaf.offset)
 
 
-def _turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
-    """A dense copy, made by tiles: cheaper than a kernel that takes one element of every cache line."""
+def turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
+    """Return an operand, in a large iteration that runs across its memory as a dense copy.
+
+    A copy is made by tiles: cheaper than a kernel that takes one element of every cache line.
+    """
+    if leaf.strides is None or prod(shape) < TURN or not runs_across(leaf, shape):
+        return leaf
     return Leaf(moves.dense(backend, _operand(leaf, shape)).buffer, leaf.dtype, None, 0)
 
 
@@ -149,9 +154,7 @@ def launch(
                 backend, _operand(leaves[0], shape), Operand(buffer, dt, shape, dense, offset)
             )
             return
-        leaves = [
-            _turned(backend, leaf, shape) if runs_across(leaf, shape) else leaf for leaf in leaves
-        ]
+        leaves = [turned(backend, leaf, shape) for leaf in leaves]
     if fusion.strided or outputs[0][3] is not None:
         layouts_in = tuple([leaf.strides for leaf in leaves])
         layouts_out = tuple([o[3] for o in outputs])

@@ -38,3 +38,15 @@ def test_launches() -> None:
     turned = a.cpu().numpy().T
     np.testing.assert_array_equal(copied.cpu().numpy(), turned)
     np.testing.assert_allclose(both.cpu().numpy(), (turned * 2 + b.cpu().numpy()) * turned, 1e-6)
+
+
+def test_rows_across_memory_are_laid_out_first() -> None:
+    values = np.random.default_rng(0).standard_normal((300, 512)).astype(np.float32)
+    x = torch.tensor(values).t()
+    torch.opencl.synchronize()
+    before = torch.stats().launches
+    found = x.softmax(1)
+    torch.opencl.synchronize()
+    assert torch.stats().launches - before == 2  # by tiles, then the rows
+    wide = np.exp(values.T.astype(np.float64))
+    np.testing.assert_allclose(found.cpu().numpy(), wide / wide.sum(1, keepdims=True), rtol=1e-5)
