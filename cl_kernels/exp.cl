@@ -2,34 +2,38 @@
    |r| < 0.35; a polynomial of degree 6 for exp(r), the best in relative error; then the power of two in two factors, so that
    denormal results are rounded once. Contraction is on in here, as it doubles the speed; the result is the same in every
    kernel. clt_exp_neg is for x up to 40 (and NaN), what softmax and its kin need, whose arguments are not positive: there
-   the factors are 2^(n + 64) and 2^-64, and clt_exp_raised leaves out the last. */
+   the factors are 2^(n + 64) and 2^-64, and clt_exp_raised leaves out the last. Wrong by less than 0.86 ulp. */
 #ifndef CLT_EXP
-#define CLT_EXP(F, I)                                                                            \
-  /* exp(r) and, in the low bits of z, n. */                                                     \
-  static inline F clt_exp_part_##F(F x, F *z) {                                                  \
-    _Pragma("OPENCL FP_CONTRACT ON")                                                             \
-    *z = x * (F)(1.44269504f) + (F)(12582912.0f);                                                \
-    const F n = *z - (F)(12582912.0f);                                                           \
-    const F r = (x - n * (F)(0.693359375f)) - n * (F)(-2.12194440e-4f);                          \
-    F y = (F)(1.381419133e-3f) * r + (F)(8.368914016e-3f);                                       \
-    y = y * r + (F)(4.166840762e-2f);                                                            \
-    y = y * r + (F)(1.666651964e-1f);                                                            \
-    y = y * r + (F)(4.999999404e-1f);                                                            \
-    y = y * r + (F)(1.0f);                                                                       \
-    return y * r + (F)(1.0f);                                                                    \
-  }                                                                                              \
-  static inline F clt_exp_raised_##F(F x) {                                                      \
-    F z;                                                                                         \
-    const F y = clt_exp_part_##F(x < (F)(-104.0f) ? (F)(-104.0f) : x, &z);                       \
-    return y * as_##F((as_##I(z) << 23) + (I)(0x5f800000));                                      \
-  }                                                                                              \
-  static inline F clt_exp_neg_##F(F x) { return clt_exp_raised_##F(x) * (F)(5.42101086e-20f); }  \
-  static inline F exp_##F(F x) {                                                                 \
-    F z;                                                                                         \
-    x = x < (F)(-104.0f) ? (F)(-104.0f) : x;                                                     \
-    const F y = clt_exp_part_##F(x > (F)(89.0f) ? (F)(89.0f) : x, &z);                           \
-    const I n = as_##I(z) - (I)(0x4b400000), half_n = n >> 1;                                    \
-    return y * as_##F((half_n + 127) << 23) * as_##F((n - half_n + 127) << 23);                  \
+#define CLT_EXP(F, I)                                                                               \
+  static inline F clt_exp_near_##F(F r) {                                                           \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                \
+    F y = (F)(1.381419133e-3f) * r + (F)(8.368914016e-3f);                                          \
+    y = y * r + (F)(4.166840762e-2f);                                                               \
+    y = y * r + (F)(1.666651964e-1f);                                                               \
+    y = y * r + (F)(4.999999404e-1f);                                                               \
+    y = y * r + (F)(1.0f);                                                                          \
+    return y * r + (F)(1.0f);                                                                       \
+  }                                                                                                 \
+  /* r and, in the low bits of z, n. */                                                             \
+  static inline F clt_exp_split_##F(F x, F *z) {                                                    \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                \
+    *z = x * (F)(1.44269504f) + (F)(12582912.0f);                                                   \
+    const F n = *z - (F)(12582912.0f);                                                              \
+    return (x - n * (F)(0.693359375f)) - n * (F)(-2.12194440e-4f);                                  \
+  }                                                                                                 \
+  static inline F clt_exp_part_##F(F x, F *z) { return clt_exp_near_##F(clt_exp_split_##F(x, z)); } \
+  static inline F clt_exp_raised_##F(F x) {                                                         \
+    F z;                                                                                            \
+    const F y = clt_exp_part_##F(x < (F)(-104.0f) ? (F)(-104.0f) : x, &z);                          \
+    return y * as_##F((as_##I(z) << 23) + (I)(0x5f800000));                                         \
+  }                                                                                                 \
+  static inline F clt_exp_neg_##F(F x) { return clt_exp_raised_##F(x) * (F)(5.42101086e-20f); }     \
+  static inline F exp_##F(F x) {                                                                    \
+    F z;                                                                                            \
+    x = x < (F)(-104.0f) ? (F)(-104.0f) : x;                                                        \
+    const F y = clt_exp_part_##F(x > (F)(89.0f) ? (F)(89.0f) : x, &z);                              \
+    const I n = as_##I(z) - (I)(0x4b400000), half_n = n >> 1;                                       \
+    return y * as_##F((half_n + 127) << 23) * as_##F((n - half_n + 127) << 23);                     \
   }
 CLT_EXP(float, int)
 #if CLT_LANES > 1
@@ -38,9 +42,4 @@ CLT_EXP(float4, int4)
 CLT_EXP(float8, int8)
 CLT_EXP(float16, int16)
 #endif
-#define exp_double exp
-#define exp_double2 exp
-#define exp_double4 exp
-#define exp_double8 exp
-#define exp_double16 exp
 #endif

@@ -1,8 +1,10 @@
-"""Exceptions users may catch, and the debug line printer. Must not know devices, tensors or ops."""
+"""Exceptions users may catch, warnings given once, and the debug line printer. Must not know devices, tensors or ops."""
 
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import ClassVar
 
 from .config import CONFIG
 
@@ -19,6 +21,20 @@ def debug_line(level: int, text: str, *args: object) -> None:
     """Print `text % args` to stderr when CLTENSOR_DEBUG is `level` or more."""
     if CONFIG.debug >= level:
         print("cltensor:", text % args if args else text, file=sys.stderr, flush=True)
+
+
+class Warned:
+    """What `warn_once` has shown, and whether it shows that again."""
+
+    texts: ClassVar[set[str]] = set()
+    always = False
+
+
+def warn_once(text: str, stacklevel: int = 4) -> None:
+    """Show a UserWarning that a program sees once, however often its cause returns."""
+    if Warned.always or text not in Warned.texts:
+        Warned.texts.add(text)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel)
 
 
 def format_bytes(count: int) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import dtypes
 from .creation import from_numpy
+from .creation.data import lenders
 from .layouts import contiguous_strides
 from .ops.row import FUNCTIONS
 from .tensor import Tensor
@@ -143,7 +144,12 @@ def dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return a DLPack capsule on this tensor's memory. BufferError if it requires grad or is not host memory."""
+    """Return a DLPack capsule on this tensor's memory. BufferError if it requires grad or is not host memory.
+
+    AssertionError for a stream: the host has none.
+    """
+    if self.device.type == "cpu" and stream not in (None, -1):
+        raise AssertionError("stream should be None on cpu.")
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     t, copied = self, bool(copy)
@@ -257,6 +263,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return placed.clone() if copy and placed is made else placed
 
 
+lenders.append(from_dlpack)
+
 # ------------------------------------------------------------------------------------- the array API, einops
 
 
@@ -272,6 +280,24 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     if stream is not None:
         raise ValueError("to_device: a device has one stream, so none can be named")
     return self.to(device)
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the memory of this tensor and of its views to where other processes can see it; returns the tensor.
+
+    Memory that is not the host's stays where it is, as torch leaves a GPU's.
+    """
+    from .multiprocessing import share  # not before it is needed
+
+    share(self)
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Tell whether other processes can see this tensor's memory."""
+    from .multiprocessing import shares
+
+    return shares(self)
 
 
 def register_einops() -> None:
@@ -345,6 +371,8 @@ for _name, _method in {
     "__dlpack_device__": dlpack_device,
     "__array_namespace__": array_namespace,
     "to_device": to_device,
+    "share_memory_": share_memory_,
+    "is_shared": is_shared,
 }.items():
     setattr(Tensor, _name, _method)
 if "einops" in sys.modules:

@@ -1,22 +1,44 @@
 """`cltensor.multiprocessing`: Python's, starting processes afresh, because an OpenCL driver does not survive a fork.
 
-Tensors travel by value: a process that receives one has a copy.
+Tensors travel by value: a process that receives one has a copy, unless `share_memory_` was called on it. Shared memory is
+a file that each process maps; its name is what travels. Only memory that the host sees can be shared.
 """
 
 from __future__ import annotations
 
 import multiprocessing as _python
+import os
+import pickle
 import signal
 import sys
+import tempfile
 import traceback
+import weakref
 from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
+
+import numpy as np
+
+from .nn.parameter import Parameter
+from .runtime import device, get_backend
+from .storage import Storage
+from .tensor import Tensor
 
 _context = _python.get_context("spawn")
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_context, name)  # Process, Queue, Pool, Lock, ...
+    found = getattr(_context, name, None)  # Process, Queue, Pool, Lock, ...
+    return getattr(_python, name) if found is None else found
+
+
+def set_start_method(method: str, force: bool = False) -> None:
+    """Choose how processes start: by "spawn" or "forkserver". ValueError for "fork"."""
+    global _context
+    if method == "fork":
+        raise ValueError("an OpenCL driver does not survive a fork: use 'spawn' or 'forkserver'")
+    _context = _python.get_context(method)  # type: ignore[assignment]
 
 
 class ProcessException(Exception):
@@ -120,13 +142,72 @@ def spawn(
     return None
 
 
+start_processes = spawn
+SpawnContext = ProcessContext
+
+# ------------------------------------------------------------------------------------- shared memory
+
+_shared: weakref.WeakKeyDictionary[Storage, tuple[str, Any]] = weakref.WeakKeyDictionary()
+_mapped: weakref.WeakValueDictionary[str, Storage] = weakref.WeakValueDictionary()
+
+
+def share(t: Tensor) -> None:
+    """Move a tensor's memory to where other processes can see it."""
+    storage = t._storage
+    if storage in _shared or not storage.nbytes or not storage.backend.info.host_shared:
+        return
+    folder = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    handle, path = tempfile.mkstemp(prefix="cltensor-", dir=folder)
+    os.close(handle)
+    storage.host().tofile(path)
+    weakref.finalize(storage, os.unlink, path)
+    _map(storage, path)
+
+
+def shares(t: Tensor) -> bool:
+    """Tell whether other processes can see a tensor's memory."""
+    return t._storage in _shared
+
+
+def _map(storage: Storage, path: str) -> None:
+    """Let a storage lie in a file; numpy's view of it, kept, has every write happen there and at once."""
+    storage.value, storage.home = storage.backend.wrap(np.memmap(path, np.uint8, "r+")), None
+    storage.pinned = storage.backend.exports = True
+    _shared[storage] = path, storage.host()
+    _mapped[path] = storage
+
+
+def _send(t: Tensor) -> tuple:
+    """How a tensor travels to another process."""
+    if t._storage not in _shared:
+        return t.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    layout = t.dtype, tuple(t.shape), t._strides, t._offset
+    return _receive, (type(t), _shared[t._storage][0], t._storage.nbytes, layout, t.requires_grad)
+
+
+def _receive(kind: type, path: str, nbytes: int, layout: tuple, requires_grad: bool) -> Tensor:
+    dev = device("cpu")
+    storage = _mapped.get(path)
+    if storage is None:
+        storage = Storage.empty(get_backend(dev), nbytes)
+        _map(storage, path)
+    dt, shape, strides, offset = layout
+    made = Tensor._make(storage, shape, dt, get_backend(dev).device, strides, offset)
+    made.__class__ = kind
+    return made.requires_grad_(requires_grad)
+
+
+for _kind in (Tensor, Parameter):
+    ForkingPickler.register(_kind, _send)
+
+
 def get_sharing_strategy() -> str:
-    """Return "file_system": tensors travel by value."""
+    """Return "file_system": what is shared is a file in memory."""
     return "file_system"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted: tensors travel by value."""
+    """Accepted: there is one."""
 
 
 def get_all_sharing_strategies() -> set[str]:

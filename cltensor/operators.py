@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .creation import as_tensor
 from .ops import arithmetic, compare, power
 from .ops import row as rows
 from .ops.core import NUMBERS
@@ -57,10 +58,26 @@ for _name, _fn in {
     "__add__": arithmetic.add, "__sub__": arithmetic.sub, "__mul__": rows.FUNCTIONS["mul"], "__truediv__": arithmetic.div, "__floordiv__": arithmetic.floor_divide,
     "__mod__": arithmetic.remainder, "__pow__": power.pow, "__and__": rows.FUNCTIONS["bitwise_and"], "__or__": rows.FUNCTIONS["bitwise_or"],
     "__xor__": rows.FUNCTIONS["bitwise_xor"], "__lshift__": compare.bitwise_left_shift, "__rshift__": compare.bitwise_right_shift,
-    "__eq__": rows.FUNCTIONS["eq"], "__ne__": rows.FUNCTIONS["ne"], "__lt__": rows.FUNCTIONS["lt"], "__le__": rows.FUNCTIONS["le"],
+    "__lt__": rows.FUNCTIONS["lt"], "__le__": rows.FUNCTIONS["le"],
     "__gt__": rows.FUNCTIONS["gt"], "__ge__": rows.FUNCTIONS["ge"],
 }.items():  # fmt: skip
     _operator(_name, _fn, row=_DIRECT.get(_name))
+
+
+def _equality(name: str, fn: Any) -> None:
+    """Attach == or !=, which take an array, too; the other operators let numpy call `__array__`."""
+
+    def compare(self: Tensor, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            other = as_tensor(other, device=self.device)
+        return fn(self, other)
+
+    _operator(name, compare, row=_DIRECT[name], accepts=(*_accepts, np.ndarray))
+
+
+for _name in ("eq", "ne"):
+    _equality(f"__{_name}__", rows.FUNCTIONS[_name])
+
 for _name, _fn in {
     "__radd__": lambda a, b: arithmetic.add(b, a), "__rsub__": lambda a, b: arithmetic.rsub(b, a), "__rmul__": lambda a, b: rows.FUNCTIONS["mul"](b, a),
     "__rfloordiv__": arithmetic.floor_divide, "__rmod__": arithmetic.remainder, "__rpow__": power.pow,
@@ -69,17 +86,33 @@ for _name, _fn in {
 }.items():  # fmt: skip
     _operator(_name, _fn, reflected=True)
 
+
+def _in_place(name: str, method: Any) -> None:
+    """Attach an augmented assignment; for foreign operands Python tries the plain operator."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        try:
+            return method(self, other)
+        except TypeError:
+            if isinstance(other, _accepts):
+                raise
+            return NotImplemented
+
+    operator.__name__ = operator.__qualname__ = name
+    setattr(Tensor, name, operator)
+
+
 for _name, _fn in {
     "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_", "__ifloordiv__": "floor_divide_", "__imod__": "remainder_",
     "__ipow__": "pow_", "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
 }.items():  # fmt: skip
-    setattr(Tensor, _name, rows.METHODS[_fn])
+    _in_place(_name, rows.METHODS[_fn])
 
 
 def _reciprocal_times(self: Tensor, other: Any) -> Any:
     """Compute other / self; what is no tensor has no reciprocal."""
     inverse = self.reciprocal()
-    return inverse * other if isinstance(other, _accepts) else NotImplemented
+    return inverse * other if isinstance(other, (*_accepts, np.ndarray)) else NotImplemented
 
 
 for _name in ("__rtruediv__", "__rdiv__"):  # the second is a name of Python 2 that torch kept

@@ -9,6 +9,8 @@ import functools
 import warnings
 from typing import Any
 
+from .errors import Warned
+
 __all__ = [
     "are_deterministic_algorithms_enabled",
     "compile",
@@ -32,7 +34,6 @@ _MODES = ("default", "warn", "error")
 class _State:
     precision = "highest"
     mode = 0
-    warn_always = False
     interop = 1
 
 
@@ -87,15 +88,15 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Accepted: Python's filters decide how often a warning is shown."""
+    """Let warnings that a program sees once come each time."""
     if not isinstance(b, bool):
         raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    _State.warn_always = b
+    Warned.always = b
 
 
 def is_warn_always_enabled() -> bool:
     """Return what `set_warn_always` was told."""
-    return _State.warn_always
+    return Warned.always
 
 
 def set_flush_denormal(mode: bool) -> bool:

@@ -249,10 +249,6 @@ class Tensor(AutogradMixin, Methods):
         """Return the tensor: transfers need no page-locked memory."""
         return self
 
-    def is_shared(self) -> bool:
-        """Tell whether other processes see the memory: never."""
-        return False
-
     def dim_order(self) -> tuple[int, ...]:
         """Return the dimensions from the outermost to the innermost in memory."""
         strides = self._strides
@@ -520,6 +516,7 @@ class Tensor(AutogradMixin, Methods):
         if self.ndim not in (0, 2):
             raise RuntimeError(
                 f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
+                + (" For batches of matrices, consider using tensor.mH" if self.ndim > 2 else "")
             )
         return view_ops.matrix_H(self)
 

@@ -302,7 +302,7 @@ def _bounds(
     dt: dtypes.dtype, low: Any, high: Any, limits: tuple[Any, Any], default: tuple[Any, Any]
 ) -> tuple[Any, Any]:
     low, high = default[0] if low is None else low, default[1] if high is None else high
-    if math.isnan(low) or math.isnan(high):
+    if low != low or high != high:  # integers here may be too large for a float
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low == high and dt.category >= 2:
         warnings.warn(

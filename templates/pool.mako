@@ -4,6 +4,7 @@ Windows over up to three dims of planes: largest element, average, and what they
 
 geometry   regular: window o starts at o * s - p and has k positions, w apart; adaptive: the dim in o equal parts;
            fractional: steps from a number drawn per plane (Graham, arXiv 1412.6071).
+last       channels last: the planes of an image lie element by element side by side, and vectors run over the channels. Forward only.
 CPU        forward: a work-item per run of output rows. Columns [lo, hi) have whole windows and go lanes at a time, the last vector
            moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory.
 GPU        a lane per element; backward, it walks the windows that can hold it. No atomics: results never vary.
@@ -15,6 +16,7 @@ IV = f"int{L}"
 ids = f"({IV})({', '.join(map(str, range(L)))})"
 back = action.endswith('back')
 best = action.startswith('max')
+def element(here): return f'(long)({here}) * channels + ch' if last else here
 %>\
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
@@ -71,7 +73,7 @@ ${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)(
           I at = (b0 * i1 + b1) * i2 + b2;
           for (I j0 = b0; j0 < e0; ${step(0)}) for (I j1 = b1; j1 < e1; ${step(1)}) for (I j2 = b2; j2 < e2; ${step(2)}) {
             const I here = (j0 * i1 + j1) * i2 + j2;
-            const T v = ${memory.scalar_load('x + here')};
+            const T v = ${memory.scalar_load(f'x + {element("here")}')};
             if (v > top || v != v) { top = v; at = here; }
           }
           ${memory.scalar_store(f'y + {target}', 'top')};
@@ -81,7 +83,7 @@ ${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)(
 % else:
           T total = 0;
           for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) for (I j2 = b2; j2 < e2; ++j2)
-            total += ${memory.scalar_load('x + (j0 * i1 + j1) * i2 + j2')};
+            total += ${memory.scalar_load(f'x + {element("(j0 * i1 + j1) * i2 + j2")}')};
           const T by = ${divisor()};
           ${memory.scalar_store(f'y + {target}', 'b0 < e0 && b1 < e1 && b2 < e2 ? total / by : (T)0')};
 % endif
@@ -131,6 +133,43 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
 % endif
         }
 </%def>\
+## Channels ch and on of the output element at ${target}, whose window b0, e0, b1, e1, b2, e2 describe.
+<%def name="across(target)">\
+<%
+load, store = (memory.vector_load, memory.vector_store) if L > 1 else (memory.scalar_load, memory.scalar_store)
+at_type = IV if L > 1 else 'I'
+%>\
+% if best:
+          ${V} top = (${V})(${lowest});
+          ${at_type} at = (${at_type})((b0 * i1 + b1) * i2 + b2);
+% else:
+          ${V} total = (${V})(0);
+% endif
+          for (I j0 = b0; j0 < e0; ${step(0)}) for (I j1 = b1; j1 < e1; ${step(1)}) for (I j2 = b2; j2 < e2; ${step(2)}) {
+            const I here = (j0 * i1 + j1) * i2 + j2;
+            const ${V} v = ${load(f'x + {element("here")}')};
+% if best:
+            const ${f'{M}{L}' if L > 1 else 'int'} better = (v > top) | (v != v);
+            top = better ? v : top;
+% if indices:
+            at = ${f'convert_int{L}(better)' if L > 1 and M != 'int' else 'better'} ? (${at_type})(here) : at;
+% endif
+% else:
+            total += v;
+% endif
+          }
+% if best:
+          ${store(f'y + {target} + ch', 'top')};
+% if indices and L > 1:
+          *(__global u_i64 *)(where + ${target} + ch) = convert_long${L}(at);
+% elif indices:
+          where[${target} + ch] = at;
+% endif
+% else:
+          const T by = ${divisor()};
+          ${store(f'y + {target} + ch', f'b0 < e0 && b1 < e1 && b2 < e2 ? total / ({V})(by) : ({V})(0)')};
+% endif
+</%def>\
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
@@ -156,7 +195,8 @@ __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
 % endif
 ) {
   x += x0;
-  const long isize = (long)i0 * i1 * i2, osize = (long)o0 * o1 * o2;
+<% each = ' * channels' if last else '' %>\
+  const long isize = (long)i0 * i1 * i2${each}, osize = (long)o0 * o1 * o2${each};
 % if geometry == 'fractional':
   samples += samples0;
 % endif
@@ -167,7 +207,13 @@ __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
   __global const ${dt.cl} *all = x;
   for (long o = get_global_id(0); o < work; o += get_global_size(0)) {
       const long plane = o / osize;
-      const I rest = (I)(o - plane * osize), a2 = rest % o2, a1 = rest / o2 % o1, a0 = rest / o2 / o1;
+% if last:
+      const long inside = o - plane * osize;
+      const I ch = (I)(inside % channels), rest = (I)(inside / channels);
+% else:
+      const I rest = (I)(o - plane * osize);
+% endif
+      const I a2 = rest % o2, a1 = rest / o2 % o1, a0 = rest / o2 / o1;
       x = all + plane * isize;
 ${drawn()}\
       ${span(0, 'a0')}
@@ -184,7 +230,15 @@ ${single('a2', 'o')}\
 ${drawn()}\
       ${span(0, 'a0')}
       ${span(1, 'a1')}
-% if L > 1:
+% if last:
+      for (I c = 0; c < o2; ++c) {
+        ${span(2, 'c')}
+        for (I ch = 0; ch < channels; ch += ${L}) {
+          ch = min(ch, channels - ${L});
+${across('(o + c) * channels')}\
+        }
+      }
+% elif L > 1:
       for (I c = 0; c < lo; ++c)
 ${single('c', 'o + c')}\
       for (I c = lo; c < hi; c += ${L}) {

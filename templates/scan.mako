@@ -51,7 +51,7 @@ static inline S clt_lift(const R v, const I i) {
 <% F = R[:-1] %>
 static inline R clt_cexp(const R z) {
     const ${F} e = exp(z.x);
-    return z.y == 0 ? (R)(e, 0) : (R)(e * cos(z.y), e * sin(z.y));
+    return z.y == 0 || e == 0 ? (R)(e, 0) : (R)(e * cos(z.y), e * sin(z.y)); /* of exp(-inf), the angle is not asked */
 }
 % endif
 /* a comes before b */

@@ -57,6 +57,7 @@ TEMPLATES = {
     "gemm chain": "epilogue",
     "gemv": "gemv",
     "conv2d": "conv_cpu conv_gpu conv_filters conv_patch conv_weight_cpu",
+    "conv2d winograd": "conv_winograd conv_winograd_filters conv_winograd_weight conv_winograd_taps",
     "max_pool2d": "pool",
     "interpolate": "resample resample_axis resample_turn",
     "interpolate bytes": "resample_bytes",
@@ -118,6 +119,15 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         dense.WAITS = 0  # tiny products wait for what follows them, too
         return F.linear(r(17, 9), r(35, 9), r(35)).relu() * r(17, 35), (r(5, 3) @ r(3, 2)).tanh()
 
+    def winograd() -> Any:
+        from cltensor.codegen import winograd
+
+        for name in ("CHANNELS", "WEIGHT_CHANNELS", "PAIRS", "TILES", "WORK", "LOCAL_BYTES"):
+            setattr(winograd, name, 0)
+        winograd.ASIDE, winograd.SUMMED = 1, 8  # the simulator has little local memory
+        leaves = r(1, 6, 5, 37), r(7, 6, 3, 3), r(7)
+        return grads(lambda x, w, b: F.conv2d(x, w, b, padding=1), *leaves)
+
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
     many = torch.arange(70) % 5
     return {
@@ -176,6 +186,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),
         "conv1d": lambda: grads(lambda x, w: F.conv1d(x, w, dilation=2), r(2, 3, 21), r(5, 3, 3)),
         "conv2d": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3)),
+        "conv2d winograd": winograd,
         "conv2d grouped": lambda: grads(
             lambda x, w: F.conv2d(x, w, stride=2, groups=2), r(1, 4, 5, 5), r(4, 2, 3, 3)
         ),
@@ -186,6 +197,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "fold": lambda: F.fold(F.unfold(r(1, 2, 5, 5), 3, padding=1), (5, 5), 3, padding=1),
         "overlap": lambda: grads(lambda x: x.unfold(1, 5, 2), r(2, 13)),
         "max_pool2d": lambda: grads(lambda x: F.max_pool2d(x, 3, 2, 1), r(1, 2, 7, 7)),
+        "max_pool2d channels last": lambda: F.max_pool2d(r(1, 7, 7, 5).permute(0, 3, 1, 2), 3, 2, 1),
         "max_pool3d": lambda: grads(lambda x: F.max_pool3d(x, 2), r(1, 2, 4, 5, 4)),
         "max_unpool1d": lambda: F.max_unpool1d(*F.max_pool1d(r(1, 2, 8), 2, return_indices=True), 2),
         "avg_pool2d": lambda: grads(lambda x: F.avg_pool2d(x, 2), r(1, 2, 7, 6)),

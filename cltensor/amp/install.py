@@ -56,7 +56,7 @@ def _holders() -> list[tuple[str, Any]]:
     """Where users find functions: modules, the Tensor class, and the tables of all ops."""
     root = sys.modules[__package__.partition(".")[0]]
     found: list[tuple[str, Any]] = [("", root), ("", Tensor), ("", FUNCTIONS), ("", METHODS)]
-    for path in ("nn.functional", "linalg", "fft", "special"):
+    for path in ("nn.functional", "linalg", "fft", "special", "ops.recurrent"):
         module = sys.modules.get(f"{root.__name__}.{path}")
         if module is not None:
             found.append((path, module))

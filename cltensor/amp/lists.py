@@ -12,7 +12,7 @@ LOWER, FLOAT32, DTYPE, WIDEST, BANNED = "lower", "float32", "dtype", "widest", "
 _BOTH_LOWER = """
     conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d prelu linear matmul __matmul__ __rmatmul__
     mm bmm addmm addbmm baddbmm linalg_vecdot linalg_multi_dot chain_matmul einsum scaled_dot_product_attention
-    multi_head_attention_forward
+    multi_head_attention_forward lstm rnn_tanh rnn_relu rnn_tanh_cell rnn_relu_cell
 """
 _BOTH_FLOAT32 = """
     cosine_embedding_loss cross_entropy hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss
@@ -33,10 +33,10 @@ LISTS = {
     linalg_eigvals linalg_eigvalsh linalg_inv linalg_inv_ex linalg_householder_product linalg_tensorinv linalg_tensorsolve
     linalg_eig linalg_eigh linalg_qr linalg_svd linalg_lstsq
 """,
-        WIDEST: "stack cat concat concatenate index_copy",
+        WIDEST: "stack cat concat concatenate index_copy gru gru_cell lstm_cell",
     },
     "cuda": {
-        LOWER: _BOTH_LOWER + "addmv addr mv lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell",
+        LOWER: _BOTH_LOWER + "addmv addr mv gru lstm_cell gru_cell",
         FLOAT32: _BOTH_FLOAT32
         + """
     acos arccos asin arcsin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow __pow__ __rpow__ softplus

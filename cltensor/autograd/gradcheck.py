@@ -215,14 +215,18 @@ def _check_slow(
                 if not np.allclose(a, n, rtol, atol):
                     raise _mismatch(a, n, i, places[k], t, bool(part) if is_complex else None)
         for first, second in zip(analytical, again):
-            if first.size and not (abs(first - second).max() <= nondet_tol):
-                raise GradcheckError(
-                    "Backward is not reentrant, i.e., running backward with same input and "
-                    "grad_output multiple times "
-                    "gives different values, although analytical gradient matches numerical "
-                    "gradient."
-                    f"The tolerance for nondeterminism was {nondet_tol}.{_NONDET}"
-                )
+            _check_reentrant(first, second, nondet_tol)
+
+
+def _check_reentrant(first: Array, second: Array, tolerance: float) -> None:
+    if first.size and not (abs(first - second).max() <= tolerance):
+        raise GradcheckError(
+            "Backward is not reentrant, i.e., running backward with same input and "
+            "grad_output multiple times "
+            "gives different values, although analytical gradient matches numerical "
+            "gradient."
+            f"The tolerance for nondeterminism was {tolerance}.{_NONDET}"
+        )
 
 
 def _random(rng: np.random.Generator, t: Any) -> Array:
@@ -238,24 +242,38 @@ def _check_fast(
     eps: float,
     atol: float,
     rtol: float,
+    nondet_tol: float,
+    check_grad_dtypes: bool,
 ) -> None:
     """Compare one random projection of every Jacobian."""
     rng = np.random.default_rng(0)
     steps = _Steps(func, inputs, _differentiable)
     places = [i for i, x in enumerate(inputs) if any(x is t for t in tested)]
     weights = [_random(rng, o) for o in outputs]
-    analytical = [
-        grad(
-            o, tested, o.new_tensor(w.astype(_host_dtype(o))), retain_graph=True, allow_unused=True
-        )
-        for o, w in zip(outputs, weights)
-    ]
+
+    def back() -> list[Any]:
+        return [
+            grad(
+                o,
+                tested,
+                o.new_tensor(w.astype(_host_dtype(o))),
+                retain_graph=True,
+                allow_unused=True,
+            )
+            for o, w in zip(outputs, weights)
+        ]
+
+    analytical, again = back(), back()
     for k, t in enumerate(tested):
         base, u = _host(t), _random(rng, t)
         slopes = steps.slope(t, base, eps * u, eps)
         for i, (slope, w) in enumerate(zip(slopes, weights)):
             numerical = float((np.conj(w) * slope).real.sum())
             g = analytical[i][k]
+            if g is not None:
+                if check_grad_dtypes and g.dtype is not t.dtype:
+                    raise GradcheckError("Gradient has dtype mismatch")
+                _check_reentrant(_host(g), _host(again[i][k]), nondet_tol)
             got = 0.0 if g is None else float((np.conj(_host(g)) * u).real.sum())
             scale = float(abs(w).sum() * abs(u).sum())
             if not abs(got - numerical) <= atol * max(scale, 1.0) + rtol * abs(numerical):
@@ -390,10 +408,18 @@ def gradcheck(
         if not outputs:
             _check_constant(func, ins, tested, eps)
             return True
+        limits = eps, atol, rtol, nondet_tol, check_grad_dtypes
         if fast_mode:
-            _check_fast(func, ins, outputs, tested, eps, atol, rtol)
+            try:
+                _check_fast(func, ins, outputs, tested, *limits)
+            except GradcheckError as error:
+                _check_slow(func, ins, outputs, tested, *limits)  # says which elements differ
+                raise GradcheckError(
+                    "Fast gradcheck failed but element-wise differences are small. This means "
+                    "that the test might've passed in slow_mode!"
+                ) from error
         else:
-            _check_slow(func, ins, outputs, tested, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+            _check_slow(func, ins, outputs, tested, *limits)
         if check_batched_grad:
             for i, out in enumerate(outputs):
                 _check_batched(out, tested, i)

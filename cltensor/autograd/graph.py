@@ -15,12 +15,19 @@ from .hooks import RemovableHandle
 from .mode import GRAD
 from .node import Node
 from .record import TensorBase
-from .saved import SavedTensor, disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from .saved import (
+    SavedTensor,
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 
 __all__ = [
     "GradientEdge",
     "Node",
     "SavedTensor",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .anomaly import STATE as ANOMALY
 from .hooks import type_string
@@ -60,12 +60,11 @@ def short_name(name: str) -> str:
 class _Packed:
     """What the pack hook made of a saved tensor, and how to undo it."""
 
-    __slots__ = ("original", "unhook", "value")
+    __slots__ = ("unhook", "value")
 
-    def __init__(self, value: Any, unhook: Callable[[Any], Any], original: Any) -> None:
+    def __init__(self, value: Any, unhook: Callable[[Any], Any]) -> None:
         self.value = value
         self.unhook = unhook
-        self.original = weakref.ref(original)
 
 
 class SavedTensor:
@@ -115,7 +114,7 @@ class SavedTensor:
             from .node import accumulator
 
             self.node = accumulator(t)
-        self.data = _Packed(value, unpack, t)
+        self.data = _Packed(value, unpack)
 
     def release(self) -> None:
         """Let go of the data: reading it from now on is an error."""
@@ -125,7 +124,7 @@ class SavedTensor:
     def unpack(self, owner: Any = None) -> Any:
         """Return the saved tensor; `owner` is the node that saved it.
 
-        RuntimeError if it was freed, or written to since.
+        RuntimeError if it was freed, or written to since; what hooks have packed is theirs to keep right.
         """
         t = self.data
         if t is None:
@@ -151,9 +150,6 @@ class SavedTensor:
         return fresh
 
     def _unpack_hooked(self, packed: _Packed, owner: Any) -> Any:
-        t = packed.original()
-        if t is not None and t._vc.value != self.version:
-            raise RuntimeError(self._overwritten(t, owner))
         value = packed.unhook(packed.value)
         if not hasattr(value, "_vc"):
             raise TypeError(
@@ -255,6 +251,39 @@ class saved_tensors_hooks:
 
     def __exit__(self, *exc: Any) -> None:
         GRAD.pack = self.prev
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Within the block, tensors saved for backward may be written in place: gradients see what was
+    saved.
+
+    A copy is pending until then, and costs nothing where no write comes. Backward has to run inside
+    the block, too: AssertionError. RuntimeError for a block in a block.
+    """
+
+    active: ClassVar[Any] = None
+
+    def __init__(self) -> None:
+        super().__init__(lambda t: t.clone(), self._kept)
+
+    def _kept(self, copy: Any) -> Any:
+        if allow_mutation_on_saved_tensors.active is not self:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin "
+                "which the graph was originally recorded."
+            )
+        return copy
+
+    def __enter__(self) -> Any:
+        if allow_mutation_on_saved_tensors.active is not None:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        super().__enter__()
+        allow_mutation_on_saved_tensors.active = self
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        allow_mutation_on_saved_tensors.active = None
+        super().__exit__(*exc)
 
 
 class disable_saved_tensors_hooks:

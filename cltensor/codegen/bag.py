@@ -47,6 +47,10 @@ def bags(
         return result
 
     def describe(value: int, what: int) -> Exception:
+        if what >= 0 and (kind == "max" or padding >= 0 or table.dtype is dtypes.float64):
+            return RuntimeError(
+                f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
+            )
         if what >= 0:
             return RuntimeError(
                 f"Index {what} of input takes value {value} which is not in the valid range [0, {rows})"

@@ -24,35 +24,17 @@ OPERANDS = "xyzwuvst"
 _FLOAT_BUILTINS = {
     name: name
     for name in [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
         "ceil",
         "copysign",
-        "cosh",
-        "erfc",
-        "exp2",
-        "expm1",
         "fabs",
         "floor",
         "fmax",
         "fmin",
         "fmod",
-        "hypot",
         "ldexp",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
         "nextafter",
-        "pow",
         "rint",
         "rsqrt",
-        "sinh",
         "sqrt",
         "trunc",
         "cbrt",
@@ -62,33 +44,63 @@ _MASK_BUILTINS = {"isnan", "isinf", "isfinite", "signbit"}
 
 
 class Library(NamedTuple):
-    """A device function of ours: its header in cl_kernels/ and whether it takes vectors."""
+    """A device function of ours: its headers in cl_kernels/, whether it takes vectors, what stands for it in double.
+
+    That is nothing where the function exists for double, too, its own name for OpenCL's builtin, or a formula.
+    """
 
     header: str
     vector: bool
+    double: str
 
 
 # name in formulas -> where it is defined; `<name>_<type>` is the C function's name, type being its register type.
 LIBRARY: dict[str, Library] = {}
 
 
-def library(header: str, names: str, *, vector: bool = False) -> None:
+def library(
+    header: str, names: str, *, vector: bool = False, single: bool = False, double: str = ""
+) -> None:
     """Declare the device functions of `cl_kernels/<header>.cl` to the language.
 
-    What the header uses is named before it; kernels paste headers in the order of the alphabet.
+    What the header uses is named before it; kernels paste headers in the order of the alphabet. Functions that are `single`
+    are of float vectors only, and the builtin, or the formula `double`, takes their place for double.
     """
     for name in names.split():
-        LIBRARY[name] = Library(header, vector)
+        LIBRARY[name] = Library(header, vector or single, double or (name if single else ""))
 
 
 library(
     "complex",
     "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
 )
-library("trig", "sin cos tan", vector=True)
-library("tanh", "tanh", vector=True)
-library("exp", "exp", vector=True)
-library("exp exp_erf", "erf", vector=True)
+library("exp", "exp", single=True)
+library("all_lanes exp2", "exp2", single=True)
+library("all_lanes expm1", "expm1", single=True)
+library("all_lanes exp exp_sinh", "sinh cosh", single=True)
+library("all_lanes exp exp_tanh", "tanh", single=True)
+library("all_lanes exp exp_erfc", "erf erfc", single=True)
+library(
+    "all_lanes exp exp_mish",
+    "mish",
+    single=True,
+    double="x * tanh(where(x > 20, x, log1p(exp(x))))",
+)
+library("all_lanes gelu", "gelu", single=True, double="x * 0.5 * (1 + erf(x * 0.7071067811865476))")
+library(
+    "all_lanes exp gelu gelu_slope",
+    "gelu_slope",
+    single=True,
+    double="0.5 * (1 + erf(x * 0.7071067811865476)) + x * exp(x * x * -0.5) * 0.3989422804014327",
+)
+library("all_lanes log", "log log2 log10", single=True)
+library("all_lanes log log1p", "log1p", single=True)
+library("all_lanes log log1p log_hyperbolic", "asinh acosh atanh", single=True)
+library("all_lanes pow", "pow", single=True)
+library("all_lanes hypot", "hypot", single=True)
+library("all_lanes sine", "sin cos tan", single=True)
+library("all_lanes asin", "asin acos", single=True)
+library("all_lanes atan", "atan atan2", single=True)
 library("lgamma", "lgamma", vector=True)
 library("gamma", "digamma trigamma polygamma zeta")
 library("igamma", "igamma igammac")
@@ -344,7 +356,7 @@ class Emitter:
         values = [self.number(a) for a in args]
         if name == "abs":
             if self.dt.category == 2:
-                return f"fabs({values[0]})", "num"
+                return self._absolute(values[0]), "num"
             if not self.dt.is_signed:
                 return values[0], "num"
             return (
@@ -367,9 +379,21 @@ class Emitter:
             return f"(({self.base})({values[0]}.x, -{values[0]}.y))", "num"
         if name == "cplx":
             return f"(({self.base})({values[0]}.x, {values[1]}.x))", "num"
-        if name in LIBRARY:
-            return f"{name}_{self.type}({', '.join(values)})", "num"
-        return f"{_FLOAT_BUILTINS[name]}({', '.join(values)})", "num"
+        if name not in LIBRARY:
+            return f"{_FLOAT_BUILTINS[name]}({', '.join(values)})", "num"
+        instead = LIBRARY[name].double if self.base == "double" else ""
+        if instead in ("", name):
+            return f"{instead or f'{name}_{self.type}'}({', '.join(values)})", "num"
+        operands = dict(zip(OPERANDS, values, strict=False))
+        return Emitter(self.dt, self.lanes, operands).emit(parse(instead).tree)
+
+    def _absolute(self, text: str) -> str:
+        """|x| of floats; of vectors by the bits, as fabs() is a call into some drivers' libraries."""
+        if self.lanes == 1:
+            return f"fabs({text})"
+        whole = lanes_of(_SIGNED[self.base], self.lanes)
+        most = "0x7fffffff" if self.base == "float" else "0x7fffffffffffffffL"
+        return f"as_{self.type}(as_{whole}({text}) & ({whole})({most}))"
 
 
 def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
@@ -397,15 +421,10 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
     if source.reg == target.reg:
         return text if target.category != 2 else round_to(text, target, lanes)
     if source.category == 2 and target.category == 1:
-        # By way of long, so that a value out of range wraps as on a CPU instead of being undefined.
-        wide = lanes_of("long", lanes)
-        if target.reg in ("long", "ulong") or target.itemsize <= 4:
-            middle = f"convert_{wide}_rtz({text})"
-            return (
-                middle
-                if target.reg == "long"
-                else f"convert_{lanes_of(target.reg, lanes)}({middle})"
-            )
+        # By way of a wider integer, so that a value out of range gives on an x86 CPU what torch gives there.
+        wide = "int" if target.reg in ("int", "short") else "long"
+        middle = f"convert_{lanes_of(wide, lanes)}_rtz({text})"
+        return middle if target.reg == wide else f"convert_{lanes_of(target.reg, lanes)}({middle})"
     return round_to(f"convert_{lanes_of(target.reg, lanes)}({text})", target, lanes)
 
 

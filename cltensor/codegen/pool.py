@@ -73,13 +73,13 @@ class Window(NamedTuple):
         return -(-p // s), min(self.out[2], last // s + 1 if last >= 0 else 0)
 
 
-def _lanes(backend: Backend, dt: dtype, window: Window) -> int:
+def _lanes(backend: Backend, dt: dtype, window: Window, side_by_side: int) -> int:
+    """Lanes of a vector, for so many elements that one can take together."""
     if dt.reg not in _MASKS or numel(window.size) >= 2**31:
         return 1
-    low, high = window.whole()
     lanes = backend.info.lanes if dt.itemsize <= 4 else backend.info.lanes // 2
     least = 8 if dt.itemsize == 2 else 4
-    while lanes > 1 and lanes > high - low:
+    while lanes > 1 and lanes > side_by_side:
         lanes //= 2
     return lanes if lanes >= least else 1
 
@@ -87,18 +87,18 @@ def _lanes(backend: Backend, dt: dtype, window: Window) -> int:
 @functools.cache
 def _kernel(
     backend: Backend, action: str, kind: str, rank: int, dt: dtype, lanes: int, stride: int, indices: bool, big: bool,
-    names: tuple[str, ...], longs: int,
+    last: bool, names: tuple[str, ...], longs: int,
 ) -> Any:  # fmt: skip
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_gpu' if gpu else ''}"
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_gpu' if gpu else ''}"
     head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
     head += f"#define CLT_LANES {lanes}\n" + (include("half") if dt.reg != dt.cl else "")
     memories = {dt.code: Memory(dt, lanes), "i64": Memory(dtypes.int64, lanes)}
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
-        I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
+        I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
         memory=memories[dt.code], memories=memories, headers=head,
     )  # fmt: skip
     buffers = 2 + (indices or action == "max_back") + (kind == "fractional")
@@ -114,18 +114,24 @@ def _launch(
     y: Operand,
     where: Operand | None = None,
     samples: Operand | None = None,
+    *,
+    last: bool = False,
 ) -> None:
     """Run one kernel over dense operands: from x to y, the positions of largest elements in or out."""
     if not numel(y.shape):
         return
     dt, gpu, back, best = x.dtype, is_gpu(backend), action.endswith("back"), action[:3] == "max"
-    planes = numel(x.shape[: -window.rank])
+    planes = numel(x.shape[: -window.rank - last])
+    channels = x.shape[-1] if last else 1
     if action == "max_back" and not gpu:
         window = window._replace(kind="adaptive")  # adds up by position: windows do not matter
-    lanes = 1 if gpu or back else _lanes(backend, dt, window)
+    low, high = window.whole()
+    lanes = 1 if gpu or back else _lanes(backend, dt, window, channels if last else high - low)
     sizes = window.sizes(best)
-    if lanes > 1:
-        sizes["lo"], sizes["hi"] = window.whole()
+    if last:
+        sizes["channels"] = channels
+    elif lanes > 1:
+        sizes["lo"], sizes["hi"] = low, high
     touched = numel(x.shape) + numel(y.shape)
     if gpu:
         work, chunk = numel(y.shape), 1
@@ -145,9 +151,10 @@ def _launch(
         window.rank if window.kind == "fractional" else 0,
         dt,
         lanes,
-        min(window.stride[2], 3) if lanes > 1 else 0,
+        min(window.stride[2], 3) if lanes > 1 and not last else 0,
         where is not None and not back,
         max(numel(window.size), numel(window.out), *sizes.values()) >= 2**31,
+        last,
         tuple(sizes),
         len(longs),
     )
@@ -161,26 +168,33 @@ def _launch(
     )
 
 
+def _pooled_shape(x: Operand, window: Window, last: bool) -> tuple[int, ...]:
+    lead, tail = (
+        (x.shape[: -window.rank - 1], x.shape[-1:]) if last else (x.shape[: -window.rank], ())
+    )
+    return (*lead, *window.out[-window.rank :], *tail)
+
+
 def largest(
-    backend: Backend, x: Operand, window: Window, *, positions: bool, samples: Operand | None = None
-) -> tuple[Operand, Operand | None]:
+    backend: Backend, x: Operand, window: Window, *, positions: bool, samples: Operand | None = None, last: bool = False
+) -> tuple[Operand, Operand | None]:  # fmt: skip
     """Return the largest element of every window of (planes…, sizes…), nan above all, and its position in its plane.
 
-    Positions are int64 and count elements of the last `rank` dims in row-major order. The first of equals is taken, the
+    `last`: of (images…, sizes…, channels) instead, as they lie; not for fractional windows. Positions are int64 and count elements of the last `rank` dims in row-major order. The first of equals is taken, the
     last nan. `samples` is (planes, rank) for fractional windows.
     """
-    shape = (*x.shape[: -window.rank], *window.out[-window.rank :])
+    shape = _pooled_shape(x, window, last)
     y = empty(backend, x.dtype, shape)
     where = empty(backend, dtypes.int64, shape) if positions else None
     drawn = None if samples is None else dense(backend, samples)
-    _launch(backend, "max", window, dense(backend, x), y, where, drawn)
+    _launch(backend, "max", window, dense(backend, x), y, where, drawn, last=last)
     return y, where
 
 
-def average(backend: Backend, x: Operand, window: Window) -> Operand:
-    """Return the mean of every window; integers round towards zero."""
-    y = empty(backend, x.dtype, (*x.shape[: -window.rank], *window.out[-window.rank :]))
-    _launch(backend, "avg", window, dense(backend, x), y)
+def average(backend: Backend, x: Operand, window: Window, *, last: bool = False) -> Operand:
+    """Return the mean of every window; integers round towards zero. `last` as for `largest`."""
+    y = empty(backend, x.dtype, _pooled_shape(x, window, last))
+    _launch(backend, "avg", window, dense(backend, x), y, last=last)
     return y
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,13 @@ from ..storage import Storage
 from ..tensor import Tensor
 from .factory import finish, place
 from .parse import encode, parse
+
+lenders: list[Callable[[Any], Tensor]] = []  # interchange.py's way to memory of other libraries
+
+
+def _lends(obj: Any) -> bool:
+    """Tell whether an object offers its memory by DLPack, or is a capsule of it."""
+    return hasattr(obj, "__dlpack__") or obj.__class__.__name__ == "PyCapsule"
 
 
 def copied(data: Tensor, dt: Any, dev: Any, call: str) -> Tensor:
@@ -41,6 +49,9 @@ def tensor(
     if isinstance(data, Tensor):
         dev = data.device if device is None else device
         return finish(copied(data, dt or data.dtype, dev, "torch.tensor"), requires_grad)
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        made = lenders[0](data)
+        return finish(made.to(place(device), dt or made.dtype, copy=True), requires_grad)
     return finish(from_data(data, dt, place(device)), requires_grad)
 
 
@@ -67,6 +78,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray) and data.flags.writeable and data.dtype.isnative:
         t = from_numpy(data)
         return t.to(device=place(device), dtype=dtype)
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        return lenders[0](data).to(device=place(device), dtype=dtype)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -110,6 +123,8 @@ def _on_memory_of(obj: Any, dt: DType | None) -> Tensor | None:
         return from_numpy(obj) if obj.flags.writeable and obj.dtype.isnative else None
     if isinstance(obj, np.generic):
         return None
+    if _lends(obj):
+        return lenders[0](obj)
     try:
         memoryview(obj).release()
     except TypeError:

@@ -11,7 +11,7 @@ from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
 from ..lazy import Expr, Scalar
 from ..ops import core, formats
-from ..ops.values import check_value
+from ..ops.values import check_value, number
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
@@ -73,8 +73,7 @@ def ones(*args: Any, size: Any = None, dt: DType | None, dev: device) -> Tensor:
 
 def _full(size: Any, fill_value: Any, dt: DType | None, dev: device) -> Tensor:
     shape = shape_of("full", (tuple(size),) if not isinstance(size, int) else (size,))
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
+    fill_value = number("full", "fill_value", fill_value, 2)
     dt = dt or dtypes.scalar_dtype(fill_value)
     return filled(shape, check_value(fill_value, dt), dt, dev)
 
@@ -155,8 +154,7 @@ def full_like(
     input: Tensor, fill_value: Any, *, memory_format: Any = None, dt: DType, dev: device
 ) -> Tensor:
     """Make a tensor of the input's shape filled with a number."""
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
+    fill_value = number("full_like", "fill_value", fill_value, 2)
     return _alike(input, check_value(fill_value, dt), dt, dev, memory_format)
 
 

@@ -66,13 +66,13 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
     kinds: list[DType] = []  # of leaves that are tensors or numpy's
     plain = _plain(data, dt, kinds)
-    _check_even(plain)
+    sizes = _sizes(plain)
+    if 0 in sizes:
+        return np.empty(sizes, np.float32), dt or dtypes.get_default_dtype()
     try:
         array = np.array(plain)
     except (ValueError, OverflowError) as error:
         raise ValueError(str(error)) from None
-    if not array.size:
-        return array.astype(np.float32), dt or dtypes.get_default_dtype()
     array = _numbers(array, dt)
     if array.dtype == object:
         bad = next((v for v in array.reshape(-1) if not isinstance(v, int | float | complex)), None)
@@ -156,16 +156,33 @@ def _element(t: Tensor, dt: DType) -> Any:
     raise ValueError("only one element tensors can be converted to Python scalars")
 
 
-def _check_even(data: Any, depth: int = 0) -> None:
-    if not isinstance(data, list | tuple) or not data or not isinstance(data[0], list | tuple):
-        if isinstance(data, list | tuple) and any(isinstance(x, list | tuple) for x in data):
-            bad = next(x for x in data if isinstance(x, list | tuple))
-            raise TypeError(f"must be real number, not {type(bad).__name__}")
-        return
-    n = len(data[0])
-    for x in data:
-        if not isinstance(x, list | tuple):
-            raise TypeError("not a sequence")
-        if len(x) != n:
-            raise ValueError(f"expected sequence of length {n} at dim {depth + 1} (got {len(x)})")
-        _check_even(x, depth + 1)
+def _sizes(data: Any) -> list[int]:
+    """The shape of nested sequences, whose first items tell it; torch's errors for items that do not have it."""
+    sizes: list[int] = []
+    first = data
+    while isinstance(first, list | tuple):
+        sizes.append(len(first))
+        if not first:
+            return sizes
+        first = first[0]
+    if isinstance(first, str):
+        raise ValueError("too many dimensions 'str'")
+    _check_even(data, sizes, 0)
+    return sizes
+
+
+def _check_even(data: Any, sizes: list[int], dim: int) -> None:
+    if not isinstance(data, list | tuple):
+        raise TypeError("not a sequence")
+    if len(data) != sizes[dim]:
+        raise ValueError(f"expected sequence of length {sizes[dim]} at dim {dim} (got {len(data)})")
+    if dim + 1 < len(sizes):
+        for x in data:
+            _check_even(x, sizes, dim + 1)
+    elif list in (kinds := set(map(type, data))) or tuple in kinds:
+        kind = "list" if list in kinds else "tuple"
+        raise TypeError(
+            f"'{kind}' object cannot be interpreted as an integer"
+            if isinstance(data[0], int)
+            else f"must be real number, not {kind}"
+        )

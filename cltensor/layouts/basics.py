@@ -78,8 +78,10 @@ def wrap_dim(dim: int, ndim: int) -> int:
 def wrap_dims(dims: int | Iterable[int] | None, ndim: int) -> Shape:
     """Return `dims` counted from the front, in the given order.
 
-    None means all. Repeats are a RuntimeError.
+    None means all. Repeats, and tensors of more than 64 dims, are a RuntimeError.
     """
+    if ndim > 64:
+        raise RuntimeError("only tensors with up to 64 dims are supported")
     if dims is None:
         return tuple(range(ndim))
     if isinstance(dims, int):

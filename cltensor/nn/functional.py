@@ -93,14 +93,17 @@ from ..ops.ranking import (
 from ..ops.row import FUNCTIONS
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
+from ..ops.values import number
 from ..tensor import Tensor
+from . import grad
 from .linear_cross_entropy import linear_cross_entropy
 
 pdist = FUNCTIONS["pdist"]
 
 
-def _choose(row: Any, inplace: bool, *xs: Any) -> Tensor:
-    return row.inplace(*xs) if inplace else row(*xs)
+def _choose(row: Any, inplace: bool, input: Tensor, *numbers: Any) -> Tensor:
+    xs = [number(row.name, row.args[i], v, i + 1) for i, v in enumerate(numbers, 1)]
+    return row.inplace(input, *xs) if inplace else row(input, *xs)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -222,8 +225,8 @@ def rrelu(
 
 
 def _inplace(fn: Any) -> Any:
-    def changed(input: Tensor, *args: Any) -> Tensor:
-        return fn(input, *args, inplace=True)
+    def changed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return fn(input, *args, **kwargs, inplace=True)
 
     changed.__name__ = changed.__qualname__ = fn.__name__ + "_"
     changed.__doc__ = f"In-place form of `{fn.__name__}`."
@@ -349,6 +352,9 @@ def batch_norm(
     training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
 ) -> Tensor:  # fmt: skip
     """Normalise each channel over the batch; in training, update the running statistics."""
+    if eps < 0 or (training and eps == 0):
+        wanted = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
     return normalization.batch_norm(
         input, running_mean, running_var, weight, bias, training, momentum, eps
     )

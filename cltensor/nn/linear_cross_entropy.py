@@ -119,4 +119,4 @@ def _pieces(
     counted = y != ignored
     if weight is None:
         return total / counted.sum()
-    return total / weight[y.clamp(min=0)].masked_fill(~counted, 0).sum()
+    return total / weight[y.masked_fill(~counted, 0)].masked_fill(~counted, 0).sum()

@@ -9,9 +9,10 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from . import core
 from .core import Tensor
+from .formats import RowMajor
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 from .selection import where
-from .values import conj
+from .values import conj, number
 
 relu = Row(
     "relu",
@@ -30,11 +31,15 @@ silu = Row(
 )  # fmt: skip
 _K = math.sqrt(2 / math.pi)
 gelu_erf = Row(
-    "gelu", {"f": "x * 0.5 * (1 + erf(x * 0.7071067811865476))"}, public=False, node="GeluBackward0",
-    grad={"x": lambda g, x: g * (0.5 * (1 + (x * math.sqrt(0.5)).erf()) + x * ((x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi))))},
+    "gelu", {"f": "gelu(x)"}, public=False, node="GeluBackward0",
+    grad={"x": lambda g, x: g * gelu_slope(x)},
+)  # fmt: skip
+gelu_slope = Row(
+    "gelu_slope", {"f": "gelu_slope(x)"}, public=False, node="GeluBackwardBackward0",
+    grad={"x": lambda g, x: g * (2 - x * x) * ((x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi)))},
 )  # fmt: skip
 gelu_tanh = Row(
-    "gelu_tanh", {"f": f"0.5 * x * (1 + tanh({_K!r} * (x + 0.044715 * x * x * x)))"}, public=False, node="GeluBackward0",
+    "gelu_tanh", {"f": f"x / (1 + exp({-2 * _K!r} * (x + 0.044715 * x * x * x)))"}, public=False, node="GeluBackward0",
     grad={"x": lambda g, x: _gelu_tanh_grad(g, x)},
 )  # fmt: skip
 
@@ -48,7 +53,7 @@ softplus_row = Row(
     "softplus", {"f": "where(x * y > z, x, log1p(exp(x * y)) / y)"}, args=("input", "beta", "threshold"), public=False, graph_inputs=1,
     grad={"x": lambda g, x, y, z: where(x * y > z, g, g * (x * y).sigmoid())},
 )  # fmt: skip
-log_sigmoid = Row(
+log_sigmoid = RowMajor(
     "log_sigmoid", {"f": "where(x < 0, x, 0) - log1p(exp(-abs(x)))"}, public=False, node="LogSigmoidBackward0",
     grad={"x": lambda g, x: g * (-x).sigmoid()},
 )  # fmt: skip
@@ -77,9 +82,19 @@ hardswish = Row(
     grad={"x": lambda g, x: where(x <= -3, 0.0, where(x >= 3, g, g * (x / 3 + 0.5)))},
 )  # fmt: skip
 mish = Row(
-    "mish", {"f": "x * tanh(where(x > 20, x, log1p(exp(x))))"}, public=False,
-    grad={"x": lambda g, x: (lambda t: g * (t + x * x.sigmoid() * (1 - t * t)))(softplus(x).tanh())},
+    "mish", {"f": "mish(x)"}, public=False,
+    grad={"x": lambda g, x: _mish_grad(g, x)},
 )  # fmt: skip
+
+
+def _mish_grad(g: Tensor, x: Tensor) -> Tensor:
+    below = x < 0
+    e = where(below, x, -x).exp()  # all by exp(-|x|), which cannot overflow
+    top = where(below, e * e, 1) + 2 * e
+    t = top / (top + where(below, 2, 2 * e * e))  # tanh(log(1 + exp(x)))
+    return g * (t + x * (where(below, e, 1) / (1 + e)) * (1 - t * t))
+
+
 hardshrink_row = Row(
     "hardshrink", {"f": "where(x >= -y and x <= y, 0, x)"}, args=("input", "lambd"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
@@ -102,6 +117,8 @@ def softplus(
     input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
 ) -> Tensor:
     """Smooth approximation of relu: log(1 + exp(beta * x)) / beta, linear above the threshold."""
+    beta = number("softplus", "beta", beta, 2)
+    threshold = number("softplus", "threshold", threshold, 3)
     return core.deliver(softplus_row(input, beta, threshold), out, "softplus", (input,))
 
 
@@ -121,11 +138,13 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 @public()
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Zero within [-lambd, lambd], identity outside."""
+    lambd = number("hardshrink", "lambd", lambd, 2)
     return core.deliver(hardshrink_row(input, lambd), out, "hardshrink", (input,))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Move towards zero by lambd. RuntimeError for a negative one."""
+    lambd = number("softshrink", "lambd", lambd, 2)
     if lambd < 0:
         raise RuntimeError(
             f"lambda must be in range [0, {dtypes.finfo(input.dtype).max:g}] for input dtype {input.dtype.scalar_name}, but found {lambd:g}"
@@ -168,7 +187,8 @@ def threshold(
     input: Tensor, threshold: float, value: float, *, out: Tensor | None = None
 ) -> Tensor:
     """Replace elements up to the threshold by a value."""
-    found = threshold_row(input, *of_kind(input, threshold, value))
+    limits = number("threshold", "threshold", threshold, 2), number("threshold", "value", value, 3)
+    found = threshold_row(input, *of_kind(input, *limits))
     return core.deliver(found, out, "threshold", (input,))
 
 

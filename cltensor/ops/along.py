@@ -13,7 +13,6 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import index as kernels
-from ..memory_format import contiguous_format
 from . import core, parts
 from .core import Tensor, is_tensor
 from .row import public
@@ -23,7 +22,6 @@ from .scatter import (
     backend_of,
     both,
     change,
-    check_out_dtype,
     like,
     need_tensor,
     reading,
@@ -32,7 +30,8 @@ from .scatter import (
     with_result,
     zeros,
 )
-from .values import check_value
+from .selection import warn_expanded
+from .values import check_out_dtype, check_value, number
 
 # ------------------------------------------------------------------------------------------- index_*
 
@@ -52,7 +51,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
         )
     if out is not None:
         check_out_dtype(
-            input, out, "index_select(): self and result must have the same scalar type"
+            input.dtype, out, "index_select(): self and result must have the same scalar type"
         )
         core.check_overlap(out, ())
     index = like(index, input)
@@ -137,6 +136,7 @@ def _index_add(
     inplace: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
 ) -> Tensor:
     """Add `alpha * source` to the positions `index` of a dimension; duplicates add up in index order."""
+    alpha = number("index_add_", "alpha", alpha)
     dim, index, values = _check_rows("index_add_", input, dim, index, source)
 
     def run(t: Tensor) -> None:
@@ -261,27 +261,29 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
                 backend_of(t), target(t), dim, at, reading(new, t) if is_tensor(new) else new
             )
 
+    if inplace:
+        warn_expanded("index_fill_", input)
+    others = (value,) if is_tensor(value) else ()
     saved = {"dim": dim, "index": index}
-    if is_tensor(value):
-        return change(
-            "IndexFillBackward1", input, (value,), run, _index_fill_back, saved, inplace=inplace
-        )
     return change(
-        "IndexFillBackward0",
+        f"IndexFillBackward{len(others)}",
         input,
-        (),
+        others,
         run,
-        lambda ctx, g: g.index_fill(ctx.dim, ctx.index, 0),
+        _index_fill_back,
         saved,
         inplace=inplace,
+        overlap=True,
     )
 
 
 def _index_fill_back(ctx: Any, g: Tensor) -> tuple:
     own = g.index_fill(ctx.dim, ctx.index, 0) if ctx.needs[0] else None
+    if not any(ctx.needs[1:]):
+        return own, *[None] * len(ctx.needs[1:])
     # A position counts once however often it is filled.
     where_filled = zeros(g, g.shape).index_fill(ctx.dim, ctx.index, 1)
-    return own, (g * where_filled).sum() if ctx.needs[1] else None
+    return own, (g * where_filled).sum()
 
 
 def _index_reduce(
@@ -352,10 +354,10 @@ both("index_reduce", _index_reduce)
 
 
 def _embedded(node: str, input: Tensor, src: Tensor, place: Callable[[Tensor], Tensor]) -> Tensor:
-    """A contiguous copy of `input` with `src` in the part that `place` views."""
+    """A copy of `input` with `src` in the part that `place` views."""
     need_tensor(node, src=src)
     with no_grad():
-        out = input.detach().clone(memory_format=contiguous_format)
+        out = input.detach().clone()
         part = place(out)
         if part.shape != src.shape:
             raise RuntimeError(

@@ -12,7 +12,7 @@ from . import core
 from .core import NUMBERS, Tensor, is_tensor
 from .old_forms import scaled
 from .row import FLOAT, FUNCTIONS, METHODS, Row, invalid_combination, normal, public
-from .values import conj
+from .values import check_value, conj, number
 
 BINARY = ("input", "other")
 
@@ -48,6 +48,7 @@ def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
     ):
         input, other = normal(name, BINARY, (input, other))
     if alpha.__class__ is not int:
+        alpha = number(name, "alpha", alpha)
         dt = core.result_type((input, other))
         if isinstance(alpha, bool) and dt.category != 0:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
@@ -59,7 +60,7 @@ def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
             raise RuntimeError(
                 "For non-complex input tensors, argument alpha must not be a complex number."
             )
-    return input, other
+    return input, other, alpha
 
 
 def _no_bools(a: Any, b: Any) -> None:
@@ -83,7 +84,7 @@ def add(
     """Add `alpha * other` to `input`, broadcasting; dtypes promote."""
     if later:
         other, alpha = scaled("add", other, later)
-    input, other = _operands("add", input, other, alpha)
+    input, other, alpha = _operands("add", input, other, alpha)
     value = add_row(input, other) if alpha == 1 else add_scaled_row(input, other, alpha)
     return value if out is None else core.deliver(value, out, "add", (input, other))
 
@@ -95,7 +96,7 @@ def sub(
     """Subtract `alpha * other` from `input`, broadcasting; two bool tensors are refused."""
     if later:
         other, alpha = scaled("sub", other, later)
-    input, other = _operands("sub", input, other, alpha)
+    input, other, alpha = _operands("sub", input, other, alpha)
     _no_bools(input, other)
     value = sub_row(input, other) if alpha == 1 else sub_scaled_row(input, other, alpha)
     return value if out is None else core.deliver(value, out, "sub", (input, other))
@@ -106,7 +107,7 @@ def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """Compute `other - alpha * input`."""
     if not is_tensor(input):
         raise invalid_combination("rsub", (input, other))
-    input, other = _operands("rsub", input, other, alpha)
+    input, other, alpha = _operands("rsub", input, other, alpha)
     _no_bools(input, other)
     return rsub_row(input, other, alpha)
 
@@ -115,7 +116,7 @@ def add_(t: Tensor, other: Any, *later: Any, alpha: Any = 1) -> Tensor:
     """In-place form of `add`."""
     if later:
         other, alpha = scaled("add_", other, later)
-    _, other = _operands("add_", t, other, alpha)
+    _, other, alpha = _operands("add_", t, other, alpha)
     return add_row.inplace(t, other) if alpha == 1 else add_scaled_row.inplace(t, other, alpha)
 
 
@@ -123,7 +124,7 @@ def sub_(t: Tensor, other: Any, *later: Any, alpha: Any = 1) -> Tensor:
     """In-place form of `sub`."""
     if later:
         other, alpha = scaled("sub_", other, later)
-    _, other = _operands("sub_", t, other, alpha)
+    _, other, alpha = _operands("sub_", t, other, alpha)
     _no_bools(t, other)
     return sub_row.inplace(t, other) if alpha == 1 else sub_scaled_row.inplace(t, other, alpha)
 
@@ -316,6 +317,8 @@ def _lerp_call(input: Tensor, end: Tensor, weight: Any) -> tuple[Row, tuple]:
             f"expected dtype {dtypes.C_NAMES[input.dtype.name]} for `end` but got dtype {dtypes.C_NAMES[end.dtype.name]}"
         )
     if is_tensor(weight) and weight.dtype is not input.dtype:
+        if not weight.ndim and not weight.requires_grad:
+            return lerp_number, (input, end, weight.item())
         raise RuntimeError(
             f"expected dtype {dtypes.C_NAMES[input.dtype.name]} for `weight` but got dtype {dtypes.C_NAMES[weight.dtype.name]}"
         )
@@ -344,12 +347,24 @@ addcdiv_row = Row(
 )  # fmt: skip
 
 
+def _factor(function: str, value: Any, *tensors: Any) -> Any:
+    """`value` as the tensors' joint dtype can take it."""
+    value = number(function, "value", value)
+    if value.__class__ is not complex and tensors[0].dtype.category > 1:
+        return value
+    dt = core.result_type(tensors)
+    if dt is dtypes.bool:
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
+    value = check_value(value, dt)
+    return int(value) if dt.category == 1 else value
+
+
 @public()
 def addcmul(
     input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None
 ) -> Tensor:
-    """Compute input + value * tensor1 * tensor2."""
-    r = addcmul_row(input, tensor1, tensor2, value)
+    """Compute input + value * tensor1 * tensor2; integers take `value` without its fraction."""
+    r = addcmul_row(input, tensor1, tensor2, _factor("addcmul", value, input, tensor1, tensor2))
     return r if out is None else core.deliver(r, out, "addcmul", (input, tensor1, tensor2))
 
 
@@ -365,15 +380,15 @@ def addcdiv(
             "for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter "
             "implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
-    r = addcdiv_row(input, tensor1, tensor2, value)
+    r = addcdiv_row(input, tensor1, tensor2, _factor("addcdiv", value, input, tensor1, tensor2))
     return r if out is None else core.deliver(r, out, "addcdiv", (input, tensor1, tensor2))
 
 
 METHODS["addcmul_"] = lambda t, tensor1, tensor2, *, value=1: addcmul_row.inplace(
-    t, tensor1, tensor2, value
+    t, tensor1, tensor2, _factor("addcmul_", value, t, tensor1, tensor2)
 )
 METHODS["addcdiv_"] = lambda t, tensor1, tensor2, *, value=1: addcdiv_row.inplace(
-    t, tensor1, tensor2, value
+    t, tensor1, tensor2, _factor("addcdiv_", value, t, tensor1, tensor2)
 )
 
 

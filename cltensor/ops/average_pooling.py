@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from ..layouts import numel
-from . import core
+from . import core, formats
 from .core import Tensor
 from .max_pooling import check_adaptive, max_pool1d, max_pool2d, max_pool3d
 from .pooling import (
@@ -15,6 +15,7 @@ from .pooling import (
     average,
     by_rows,
     counts,
+    each_or_all,
     filled,
     flag,
     is_float,
@@ -134,16 +135,17 @@ def _adaptive(rank: int, x: Tensor, output_size: Any) -> Tensor:
     function = f"adaptive_avg_pool{rank}d"
     need_tensor(function, x)
     out = counts(function, "output_size", 2, output_size)
-    out = out * rank if len(out) == 1 and isinstance(output_size, int) else out
-    if len(out) != rank:
-        raise RuntimeError(f"{function}: output_size must be {rank}")
+    out = each_or_all(out, output_size, rank, f"{function}: output_size must be {rank}")
     if min(out) < 0:
         said = f"{out[0]}, {out[1]}" + (f",{out[2]}" if rank == 3 else "")
         raise RuntimeError(
             f"{function}: elements of output_size must be greater than or equal to 0 but received {{{said}}}"
         )
     if out == (1,) * rank and x.ndim > rank:
-        return x.mean(tuple(range(-rank, 0)), True)
+        means = x.mean(tuple(range(-rank, 0)), True)
+        to = formats.images(x, means.shape) if rank == 2 else None
+        # Sizes of 1 lie in memory as they please: another view of the same numbers.
+        return means if to is None else means.as_strided(means.shape, to)
     check_adaptive(function, x, rank, "", -2 if rank == 2 else 1 - x.ndim)
     need_dtype(x, function + ("_cpu" if rank == 3 else ""), is_float)
     return average(f"AdaptiveAvgPool{rank}D", x, adaptive(x, out))

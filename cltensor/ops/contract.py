@@ -13,10 +13,12 @@ from typing import Any
 from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
+from ..dtypes import C_NAMES
 from . import core
 from .core import Tensor, is_tensor
-from .products import C_NAMES, bmm, check_tensor, dot, into, mm
+from .products import bmm, check_tensor, dot, mm
 from .row import FUNCTIONS, public
+from .values import into
 
 # ------------------------------------------------------------------------------------------- tensordot
 

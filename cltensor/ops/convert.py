@@ -11,6 +11,7 @@ from ..autograd import record as graph
 from ..autograd import views
 from ..codegen.pointwise import IDENTITY
 from ..dtypes import dtype
+from ..errors import warn_once
 from ..lazy import Expr, Scalar
 from ..memory_format import contiguous_format, preserve_format
 from ..runtime import device, get_backend
@@ -49,8 +50,14 @@ def _same_gradient(ctx: Any, g: Tensor) -> Tensor:
 
 
 def cast(x: Tensor, dt: dtype) -> Tensor:
-    """Convert to another dtype, lazily."""
-    out = core.compute(IDENTITY, dt, dt, (x,), x.shape, x.device)
+    """Convert to another dtype, lazily; of complex numbers, a real dtype keeps the real part, with a warning."""
+    if x.dtype.is_complex and dt.category in (1, 2):
+        warn_once("Casting complex values to real discards the imaginary part")
+    strides = None if x._contig else formats.strides_like("to", x, None)
+    if strides is None:
+        out = core.compute(IDENTITY, dt, dt, (x,), x.shape, x.device)
+    else:
+        out = core.laid_out(IDENTITY, dt, dt, (x,), x.shape, x.device, strides)
     if graph.needs_grad(x):
         graph.record("ToCopyBackward0", (x,), out, _same_gradient)
     return out
@@ -197,6 +204,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if moved.shape != self.shape:
         with core.no_grad():
             moved = moved.detach().expand(self.shape)
+    if moved.dtype.is_complex and self.dtype.category in (1, 2):
+        warn_once("Casting complex values to real discards the imaginary part")
     core.check_overlap(self, (moved,))
     core.overwrite(self, moved)
     if graph.needs_grad(self, src):

@@ -21,7 +21,7 @@ from ..codegen.operand import Operand
 from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
-from . import core
+from . import core, formats
 from .core import Tensor
 from .row import FUNCTIONS
 
@@ -112,17 +112,11 @@ def _shifts(bias: Tensor | None, groups: int) -> Operand | None:
     return v._replace(shape=(groups, per), strides=(per * v.strides[0], v.strides[0]))
 
 
-def _channels_last(t: Tensor) -> bool:
-    return layouts.is_channels_last(t.shape, t._strides) and not t.is_contiguous()
-
-
 def _new(like: Tensor, other: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Allocate a result, channels last in memory where an operand is."""
     backend = get_backend(like.device)
     nbytes = layouts.numel(shape) * like.dtype.itemsize
-    strides = None
-    if len(shape) in (4, 5) and (_channels_last(like) or _channels_last(other)):
-        strides = layouts.channels_last_strides(shape)
+    strides = formats.images(like, shape) or formats.images(other, shape)
     storage = Storage(backend, backend.alloc(nbytes), nbytes)
     return core.make(storage, Size(shape), like.dtype, like.device, strides)
 

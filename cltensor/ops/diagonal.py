@@ -1,6 +1,6 @@
 """Triangles and diagonals: tril, triu, diag and its kin, trace, block_diag.
 
-Triangles are lazy expressions of the running index, so they fuse with what surrounds them.
+Triangles are lazy expressions of rows and columns, so they fuse with what surrounds them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, layouts
+from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen.pointwise import IDENTITY, PointOp
@@ -18,22 +18,35 @@ from ..size import Size
 from . import core, parts
 from .compare import logical_and
 from .core import Tensor, is_tensor
+from .reducing import positions
 from .row import FUNCTIONS, METHODS, public, titled
 from .scatter import change, zeros
 from .selection import where_row
 
 # ------------------------------------------------------------------------------------------- triangles
 
-# x: running index, y: columns, z: rows, w: diagonal
-_LOWER = PointOp("lower", "x % y - (x / y) % z <= w")
-_UPPER = PointOp("upper", "x % y - (x / y) % z >= w")
+# x: row, y: column, z: diagonal
+_LOWER = PointOp("lower", "y - x <= z")
+_UPPER = PointOp("upper", "y - x >= z")
+# x: running index, y: columns, z: rows
+_ROW, _COLUMN = PointOp("row", "(x / y) % z"), PointOp("column", "x % y")
 
 
 def _triangle(dims: Sequence[int], diagonal: int, op: PointOp, dev: Any) -> Tensor:
-    """A lazy mask of the lower or upper triangles of matrices."""
-    rows, columns = (max(n, 1) for n in dims[-2:])
-    args = (core.index_expression(tuple(dims)), Scalar(columns), Scalar(rows), Scalar(diagonal))
-    return core.pending(Expr(op, dtypes.int64, dtypes.bool, Size(dims), args), dev)
+    """A lazy mask of the lower or upper triangles of matrices.
+
+    Divisions at every element cost more than two launches that number rows and columns, from some size on.
+    """
+    rows, columns = dims[-2:]
+    if layouts.numel(tuple(dims)) >= lazy.TURN:
+        places = (positions(rows, 0, 2, dev), positions(columns, 1, 2, dev), diagonal)
+        return core.compute(op, dtypes.int64, dtypes.bool, places, Size((rows, columns)), dev)
+    shape, long = Size(dims), dtypes.int64
+    at = core.index_expression(shape)
+    sizes = Scalar(max(columns, 1)), Scalar(max(rows, 1))
+    row = Expr(_ROW, long, long, shape, (at, *sizes))
+    column = Expr(_COLUMN, long, long, shape, (at, sizes[0]))
+    return core.pending(Expr(op, long, dtypes.bool, shape, (row, column, Scalar(diagonal))), dev)
 
 
 def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:

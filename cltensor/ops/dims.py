@@ -61,7 +61,7 @@ def nonempty(name: str, input: Tensor, dims: Sequence[int]) -> None:
 
 def one_or_all(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     """Wrap a `dim=` argument that is one dim, or None for all."""
-    return tuple(range(ndim)) if dim is None else (one_dim(name, dim, ndim),)[:ndim]
+    return layouts.wrap_dims(None if dim is None else whole(name, "dim", dim), ndim)
 
 
 def no_complex(input: Tensor, kernel: str) -> None:

@@ -63,7 +63,7 @@ def embedding(
 def renormalize(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the used rows of the table down, in place, so that no norm exceeds `max_norm`."""
     with no_grad():
-        flat = indices.reshape(-1)
+        flat = indices.reshape(-1).long()
         rows = _rows(weight, flat)
         norms = FUNCTIONS["norm"](rows, norm_type, 1, True)
         weight.index_copy_(0, flat, rows * where(norms > max_norm, max_norm / (norms + 1e-7), 1.0))

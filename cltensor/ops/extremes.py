@@ -22,6 +22,7 @@ from .reducing import (
 )
 from .row import public, titled
 from .selection import maximum, minimum, where
+from .values import check_out_dtype
 
 
 def even_back(ctx: Any, g: Tensor) -> Tensor:
@@ -43,11 +44,7 @@ def deliver_pair(name: str, found: tuple[Tensor, Tensor], out: Any, input: Tenso
     if core.is_tensor(out):
         raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not Tensor")
     for value, o in zip(found, out, strict=True):
-        if o.dtype is not value.dtype:
-            raise RuntimeError(
-                f"Expected out tensor to have dtype {dtypes.C_NAMES[value.dtype.name]}, but got "
-                f"{dtypes.C_NAMES[o.dtype.name]} instead"
-            )
+        check_out_dtype(value.dtype, o)
     return tuple([core.deliver(v, o, name, (input,)) for v, o in zip(found, out, strict=True)])
 
 

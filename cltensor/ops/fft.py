@@ -24,7 +24,8 @@ from . import core
 from .convert import cast
 from .core import Tensor, is_tensor
 from .dims import whole
-from .join import cat, flip, pad, roll
+from .join import cat, flip, roll
+from .padding import constant_pad
 from .parts import slice_dim
 from .reducing import positions
 from .row import FUNCTIONS, titled
@@ -115,7 +116,7 @@ def _resize(x: Tensor, dim: int, n: int) -> Tensor:
     have = x.shape[dim]
     if have > n:
         return slice_dim(x, dim, 0, n)
-    return pad(x, [0, 0] * (x.ndim - 1 - dim) + [0, n - have]) if have < n else x
+    return constant_pad(x, [0, 0] * (x.ndim - 1 - dim) + [0, n - have]) if have < n else x
 
 
 # ------------------------------------------------------------------------------------------- differentiable ops

@@ -13,7 +13,7 @@ from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..memory_format import contiguous_format
 from .core import Tensor
-from .join import pad
+from .padding import constant_pad
 from .parts import as_strided
 from .products import check_tensor
 
@@ -113,7 +113,7 @@ def _columns(x: Tensor, blocks: Blocks, counts: Pair) -> Tensor:
     image = x if lead else x.unsqueeze(0)
     (ph, pw) = blocks.padding
     if ph or pw:
-        image = pad(image, (pw, pw, ph, ph))
+        image = constant_pad(image, (pw, pw, ph, ph))
     rows = x.shape[-3] * blocks.kernel[0] * blocks.kernel[1]
     cells = counts[0] * counts[1]
     return (

@@ -16,6 +16,7 @@ from ..memory_format import memory_format as MemoryFormat
 from ..size import Size
 from . import core
 from .core import Tensor
+from .row import Row
 
 _RANK = {channels_last: 4, channels_last_3d: 5}
 
@@ -39,9 +40,10 @@ def strides(function: str, wanted: Any, shape: tuple[int, ...]) -> tuple[int, ..
 def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | None:
     """Return the strides of a new tensor after `x`: in its order of dims unless a format is asked for; None is row-major."""
     if wanted is None or wanted is preserve_format:
-        if x.is_contiguous():
+        shape = tuple(x.shape)
+        if x._strides == layouts.contiguous_strides(shape):
             return None
-        return layouts.preserve_strides(tuple(x.shape), x._strides)
+        return layouts.preserve_strides(shape, x._strides)
     return strides(function, wanted, x.shape)
 
 
@@ -72,10 +74,15 @@ def arranged(x: Tensor, to: tuple[int, ...]) -> Tensor:
 
 
 def settled(x: Tensor, to: tuple[int, ...] | None) -> Tensor:
-    """Bring a tensor without history into dense strides, None being row-major: itself where it has them, else a lazy copy."""
-    to = layouts.contiguous_strides(tuple(x.shape)) if to is None else to
+    """Bring a tensor without history into dense strides, None being row-major: itself where it lies so, else a lazy copy."""
+    if to is None:
+        if x._contig:
+            return x
+        to = layouts.contiguous_strides(tuple(x.shape))
     if x._strides == to:
         return x
+    if all(n == 1 or s == t for n, s, t in zip(x.shape, x._strides, to, strict=True)):
+        return core.make(x._storage, x.shape, x.dtype, x.device, to, x._offset)
     return arranged(x, to)
 
 
@@ -98,3 +105,11 @@ def turned(x: Tensor, dims: Sequence[int]) -> Tensor:
 def turned_back(x: Tensor, dims: Sequence[int]) -> Tensor:
     """Undo `turned`."""
     return turned(x, sorted(range(len(dims)), key=lambda d: dims[d]))
+
+
+class RowMajor(Row):
+    """A row whose results are row-major, whatever the operands are."""
+
+    def forward(self, xs: Sequence[Any]) -> Tensor:
+        """Apply without gradient."""
+        return settled(super().forward(xs), None)

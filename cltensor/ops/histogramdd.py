@@ -36,15 +36,14 @@ def _edges(x: Tensor, bins: Any, limits: Any) -> list[Tensor]:
             raise RuntimeError(
                 f"torch.histogram(): bins must be > 0, but got {own} for dimension {d}"
             )
-        low, high = (0.0, 0.0) if limits is None else limits[2 * d : 2 * d + 2]
-        if low > high:
-            raise RuntimeError(
-                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
-            )
-        if limits is None and not x.shape[0]:
-            high = 1.0
-        what = f"torch.histogramdd: dimension {d}'s range"
-        low, high = _range(what, x[:, d], low, high, widen=0.5)
+        given = None if x.shape[0] else (0.0, 1.0)
+        if limits is not None:
+            given = low, high = tuple(limits[2 * d : 2 * d + 2])
+            if low > high:
+                raise RuntimeError(
+                    f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
+                )
+        low, high = _range(f"torch.histogramdd: dimension {d}'s range", x[:, d], given, widen=0.5)
         found.append(FUNCTIONS["linspace"](low, high, own + 1, dtype=x.dtype, device=x.device))
     return found
 

@@ -26,7 +26,7 @@ from . import along, core, parts, shape
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
 from .scatter import backend_of, both, change, like, reading, target, zeros
-from .selection import masked_fill_row, where
+from .selection import masked_fill_, masked_fill_row, warn_expanded, where
 from .subscripts import (
     MASKS,
     as_integer,
@@ -398,7 +398,10 @@ def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) 
     if is_tensor(value):
         refuse_complex(value, t.dtype)
         given = value.detach().reshape(()).to(t.dtype)
-    views.check_inplace(t, value) if inplace else None
+    if inplace:
+        views.check_inplace(t, value)
+        if layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
+            return masked_fill_(t, at, given)
     wanted = graph.needs_grad(t, value)
     new = masked_fill_row.forward((t, at, given))
     saved = {"indices": (*[None] * dim, mask), "mask": at, "accumulate": False}
@@ -406,7 +409,6 @@ def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) 
         if wanted:
             graph.record("IndexPutBackward0", (t, value), new, _fill_mask_back, saved)
         return new
-    core.check_overlap(t, ())
     core.overwrite(t, new, fresh=True)
     if wanted:
         graph.rebase(t, "IndexPutBackward0", (t, value), _fill_mask_back, saved)
@@ -422,6 +424,8 @@ def _fill_mask_back(ctx: Any, g: Tensor) -> tuple:
 
 def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace: bool) -> Tensor:
     """Write or add values (a tensor or a number) through index tensors and masks."""
+    if inplace:
+        warn_expanded("index_put_", t, "tensor[indices] = tensor")
     single = not is_tensor(values) or values.numel() == 1
     if len(found) == 1 and found[0][1].dtype in MASKS and single and not accumulate:
         if found[0][1].dtype is dtypes.uint8:
@@ -429,13 +433,6 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
                 "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char"
             )
         return _fill_mask(t, *found[0], values, inplace=inplace)
-    if inplace and layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
-        warnings.warn(
-            "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
-            "applies to advanced indexing e.g. tensor[indices] = tensor",
-            UserWarning,
-            stacklevel=4,
-        )
     flat = _expanded(t, found)
     if is_tensor(values):
         joint = kernels.advanced_shape(t.shape, [(d, _layout_only(i)) for d, i in flat])

@@ -17,7 +17,7 @@ from ..autograd import record as graph
 from ..codegen.resample import Axis
 from ..codegen.resample import resample as kernel
 from ..runtime import get_backend
-from . import average_pooling, core
+from . import average_pooling, core, formats
 from .core import Tensor
 
 # mode -> (spatial dims it is for, kind of axis, torch's name of the kernel that refuses a dtype)
@@ -39,9 +39,7 @@ def _run(x: Tensor, axes: tuple[Axis, ...], turned: bool) -> Tensor:
     backend = get_backend(x.device)
     with backend.lock:
         out = core.result(kernel(backend, core.kernel_operand(x), axes, turned), x.device)
-    if x.ndim == 4 and not x.is_contiguous() and layouts.is_channels_last(x.shape, x._strides):
-        return out.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
-    return out
+    return formats.like_images(x, out)
 
 
 def _apply(x: Tensor, axes: tuple[Axis, ...], turned: bool, node: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Joining, repeating and rearranging: cat and its kin, repeat, flip, roll, grids, constant padding.
+"""Joining, repeating and rearranging: cat and its kin, repeat, flip, roll, grids.
 
 Pending operands of `cat` and `stack` are computed straight into their part of the result; repeats are lazy expressions.
 Triangles and diagonals are in diagonal.py, views that cut tensors apart in shape.py.
@@ -21,14 +21,13 @@ from ..memory_format import contiguous_format
 from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
-from . import core, diagonal, parts
+from . import core, diagonal, formats, parts
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public, titled
 from .scatter import zeros
 from .shape import sizes, variadic
-from .values import check_value
 
-__all__ = ["cat", "diagonal", "pad", "stack"]
+__all__ = ["cat", "diagonal", "stack"]
 
 
 def tensor_list(function: str, tensors: Any) -> list[Tensor]:
@@ -69,7 +68,22 @@ def _place(x: Tensor, part: Tensor) -> None:
 def _joined(
     parts: Sequence[Tensor], dim: int, dims: Sequence[int], dt: dtypes.dtype, dev: Any
 ) -> Tensor:
-    """Write tensors one after another along a dimension of a fresh tensor."""
+    """Write tensors one after another along a dimension of a fresh tensor, which is channels last where they all are."""
+    if _images(parts):
+        order = formats.order(layouts.channels_last_strides(tuple(dims)))
+        turned = [formats.turned(x, order) for x in parts]
+        joined = _in_a_row(turned, order.index(dim), [dims[d] for d in order], dt, dev)
+        return formats.turned_back(joined, order)
+    return _in_a_row(parts, dim, dims, dt, dev)
+
+
+def _images(xs: Sequence[Tensor]) -> bool:
+    return bool(xs) and all(formats.suggested(x) is not contiguous_format for x in xs)
+
+
+def _in_a_row(
+    parts: Sequence[Tensor], dim: int, dims: Sequence[int], dt: dtypes.dtype, dev: Any
+) -> Tensor:
     out = _fresh(dims, dt, dev)
     start = 0
     for x in parts:
@@ -155,16 +169,27 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             )
     dev = core.common_device(xs)
     dt = first.dtype if all(x.dtype is first.dtype for x in xs) else core.result_type(xs)
-    value = _fresh((*first.shape[:dim], len(xs), *first.shape[dim:]), dt, dev)
-    if value.numel():
-        for place, x in enumerate(xs):
-            new = layouts.select(value.shape, value._strides, 0, dim, place)
-            _place(x, core.make(value._storage, Size(new[0]), dt, dev, new[1], new[2]))
+    value = _stacked(xs, dim, dt, dev)
     if graph.needs_grad(*xs):
         graph.record(
             "StackBackward0", xs, value, lambda ctx, g: tuple(g.unbind(ctx.dim)), {"dim": dim}
         )
     return value if out is None else core.deliver(value, out, "stack", xs)
+
+
+def _stacked(xs: Sequence[Tensor], dim: int, dt: dtypes.dtype, dev: Any) -> Tensor:
+    before, after = tuple(xs[0].shape[:dim]), tuple(xs[0].shape[dim:])
+    shape = (*before, len(xs), *after)
+    if after and _images(xs):
+        joined = _joined(xs, dim, (*before, len(xs) * after[0], *after[1:]), dt, dev)
+        strides = layouts.view_strides(tuple(joined.shape), joined._strides, shape)
+        return core.make(joined._storage, Size(shape), dt, dev, strides)
+    value = _fresh(shape, dt, dev)
+    if value.numel():
+        for place, x in enumerate(xs):
+            new = layouts.select(value.shape, value._strides, 0, dim, place)
+            _place(x, core.make(value._storage, Size(new[0]), dt, dev, new[1], new[2]))
+    return value
 
 
 def _some(function: str, tensors: Any) -> list[Tensor]:
@@ -360,9 +385,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
         if order.count(d) > 1:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     if input.ndim:
-        value = core.result(
-            kernels.flip(input._storage.backend, core.kernel_operand(input), order), input.device
-        )
+        value = _flipped(input, order)
     else:
         with no_grad():
             value = core.snapshot(input)
@@ -371,6 +394,14 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
             "FlipBackward0", (input,), value, lambda ctx, g: flip(g, ctx.dims), {"dims": order}
         )
     return value
+
+
+def _flipped(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """Flip in the order the dims lie in, which the result keeps."""
+    order = formats.order(layouts.preserve_strides(tuple(x.shape), x._strides))
+    straight = core.kernel_operand(formats.turned(x, order))
+    found = kernels.flip(x._storage.backend, straight, [order.index(d) for d in dims])
+    return formats.turned_back(core.result(found, x.device), order)
 
 
 @public()
@@ -443,10 +474,13 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         total: dict[int, int] = {}
         for s, d in zip(moves, order, strict=True):
             total[d] = total.get(d, 0) + s
-        x = core.kernel_operand(input)
-        value = core.result(
-            kernels.roll(input._storage.backend, x, list(total.values()), list(total)), input.device
+        found = kernels.roll(
+            input._storage.backend,
+            core.kernel_operand(input),
+            list(total.values()),
+            list(total),
         )
+        value = formats.like_images(input, core.result(found, input.device))
     if graph.needs_grad(input):
         graph.record(
             "RollBackward0",
@@ -529,55 +563,3 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if mask is None:
         return stack([input], 1)
     return stack([x.masked_select(mask) for x in meshgrid([input] * r, indexing="ij")], 1)
-
-
-# ------------------------------------------------------------------------------------------- padding
-
-
-@public("constant_pad_nd", method=False)
-def pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
-    """Add `value` before and after dimensions, last first; negative amounts cut off."""
-    amounts = sizes("constant_pad_nd", (tuple(pad),), "pad")
-    if len(amounts) % 2:
-        raise RuntimeError(f"Length of pad must be even but instead it equals {len(amounts)}")
-    if len(amounts) > 2 * input.ndim:
-        raise RuntimeError(
-            f"Padding length should be less than or equal to two times the input dimension but got padding length {len(amounts)} and input of "
-            f"dimension {input.ndim}"
-        )
-    value = 0 if value is None else value
-    check_value(value, input.dtype)
-    pairs = [(0, 0)] * (input.ndim - len(amounts) // 2) + [
-        tuple(amounts[i : i + 2]) for i in range(len(amounts) - 2, -1, -2)
-    ]
-    dims = []
-    for n, (before, after) in zip(input.shape, pairs, strict=True):
-        if n + min(before, 0) + min(after, 0) < 0:
-            raise RuntimeError("narrow(): length must be non-negative.")
-        dims.append(n + before + after)
-
-    def inner(z: Tensor, sign: int) -> Tensor:
-        """The part of the result that input covers (sign 1), or of the input that the result keeps (-1)."""
-        for d, (before, after) in enumerate(pairs):
-            low, high = max(sign * before, 0), max(sign * after, 0)
-            if low or high:
-                z = parts.slice_dim(z, d, low, z.shape[d] - high)
-        return z
-
-    with no_grad():
-        out = input.new_full(tuple(dims), value)
-        part = inner(out, 1)
-        if part.numel():
-            part.copy_(inner(input.detach(), -1))
-    if graph.needs_grad(input):
-        graph.record(
-            "ConstantPadNdBackward0",
-            (input,),
-            out,
-            lambda ctx, g: FUNCTIONS["constant_pad_nd"](g, [-a for a in ctx.pad], 0),
-            {"pad": amounts},
-        )
-    return out
-
-
-constant_pad_nd = pad

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .core import Tensor
-from .join import pad
+from .padding import constant_pad
 
 
 def local_response_norm(
@@ -18,7 +18,7 @@ def local_response_norm(
     if not input.numel():
         return input
     trailing = (0, 0) * (input.ndim - 2)
-    padded = pad(input * input, (*trailing, size // 2, (size - 1) // 2))
+    padded = constant_pad(input * input, (*trailing, size // 2, (size - 1) // 2))
     channels = input.shape[1]
     total = padded.narrow(1, 0, channels)
     for shift in range(1, size):

@@ -329,7 +329,16 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
         )
+    check_weight(input, weight)
     return dim
+
+
+def check_weight(input: Tensor, weight: Tensor | None) -> None:
+    """Raise torch's error for weights of classes that have another dtype than the input."""
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}"
+        )
 
 
 def _check_target_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
@@ -436,7 +445,7 @@ def cross_entropy(
         return _soft_targets(input, target, weight, reduction, label_smoothing, dim)
     if label_smoothing == 0.0 and input.ndim and input.dtype.category == 2:
         _check_classes(input, target, weight)
-        if input.numel() and (weight is None or weight.dtype is input.dtype):
+        if input.numel():
             return class_loss.cross_entropy(input, target, weight, ignore_index, reduction, dim)
     logs = log_softmax(input, dim) if input.ndim else input
     plain = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)

@@ -16,7 +16,7 @@ from ..codegen import sort as sort_kernels
 from . import core, parts, shape
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
-from .scatter import backend_of, both, change, like, need_tensor, reading, target, zeros
+from .scatter import backend_of, both, change, like, need_tensor, target, zeros
 
 # ------------------------------------------------------------------------------------------- masks
 
@@ -99,8 +99,8 @@ def _masked_scatter(inplace: bool, input: Tensor, mask: Tensor, source: Tensor) 
         )
 
     def run(t: Tensor) -> None:
-        where_, new = reading(at, t), reading(source, t)
-        masks.masked_scatter(backend_of(t), target(t), where_, new)
+        reads = [core.snapshot(x) if x._storage is t._storage else x for x in (at, source)]
+        masks.masked_scatter(backend_of(t), target(t), *map(core.kernel_operand, reads))
 
     return change(
         "MaskedScatterBackward0",

@@ -13,9 +13,10 @@ from ..autograd.mode import no_grad
 from . import core
 from .core import Tensor
 from .dims import whole
-from .products import addmm, bmm, check_bmm, check_tensor, dot, into, mm, mv, record_bmm, run
+from .products import addmm, bmm, check_bmm, check_tensor, dot, mm, mv, record_bmm, run
 from .row import FUNCTIONS, public
 from .shape import _view_back, expand, reshape
+from .values import into
 
 
 def unsafe_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -14,12 +14,14 @@ from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen.pool import Window
 from ..layouts import numel
+from . import formats
 from .core import Tensor
 from .pooling import (
     HOW_MANY,
     adaptive,
     by_rows,
     counts,
+    each_or_all,
     filled,
     flag,
     is_float,
@@ -243,7 +245,8 @@ def _adaptive(
     need_tensor(function, x)
     out = counts(function, "output_size", 2, output_size)
     check_adaptive(function, x, rank, ":", -rank - 1 if x.ndim > rank + 1 else -rank)
-    out = repeated(out, rank, f"{function}(): internal error: output_size.size() must be {rank}")
+    message = f"{function}(): internal error: output_size.size() must be {rank}"
+    out = each_or_all(out, output_size, rank, message)
     if min(out) < 0:
         raise RuntimeError(
             f"Trying to create tensor with negative dimension {min(out)}: {[*x.shape[:-rank], *out]}"
@@ -349,10 +352,9 @@ def _fractional(
         counts(function, "output_size", 3, output_size),
     )
     many = "tuple of Ints" if rank == 2 else "tuple of three Ints"
-    kernel = repeated(
-        kernel, rank, f"{function}: kernel_size must either be a single Int or {many}"
-    )
-    out = repeated(out, rank, f"{function}: output_size must either be a single Int or {many}")
+    message = f"{function}: {{}} must either be a single Int or {many}"
+    kernel = each_or_all(kernel, kernel_size, rank, message.format("kernel_size"))
+    out = each_or_all(out, output_size, rank, message.format("output_size"))
     said = function + ("()" if rank == 2 else "_out()")
     if x.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
@@ -442,10 +444,17 @@ def _unpool_back(ctx: Any, g: Tensor) -> Tensor:
     return pick(g, ctx.indices, ctx.rank)
 
 
-def _check_unpool(x: Tensor, indices: Tensor, rank: int) -> None:
+_UNPOOLED = {2: "two elements (height, width)", 3: "three elements (depth, height, width)"}
+
+
+def _check_unpool(x: Tensor, indices: Tensor, size: Sequence[int], rank: int) -> None:
     if indices.dtype is not dtypes.int64:
         got = f" but got: {indices.dtype.scalar_name}" if rank == 2 else ""
         raise RuntimeError(f"elements in indices should be type int64{got}")
+    if len(size) != rank:
+        raise RuntimeError(
+            f"There should be exactly {_UNPOOLED[rank]} in output_size, but got {len(size)} elements."
+        )
     if x.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got a tensor with {x.ndim} dimensions."
@@ -464,7 +473,7 @@ def _check_unpool(x: Tensor, indices: Tensor, rank: int) -> None:
 
 def _unpool(x: Tensor, indices: Tensor, size: Sequence[int], rank: int) -> Tensor:
     """Put elements at their positions in planes of zeros; RuntimeError for a position outside."""
-    _check_unpool(x, indices, rank)
+    _check_unpool(x, indices, size, rank)
     need_dtype(x, f"max_unpool{rank}d", is_float)
     lead, count = x.shape[:-rank], numel(tuple(size))
     with no_grad():
@@ -480,6 +489,7 @@ def _unpool(x: Tensor, indices: Tensor, size: Sequence[int], rank: int) -> Tenso
                 f"Found an invalid max index: {bad[1]} (output volumes are of size {'x'.join(map(str, size))})"
             ) from None
         out = flat.view(*lead, *size)
+        out = formats.like_images(x, out) if rank == 2 else out
     graph.record(
         f"MaxUnpool{rank}DBackward0", (x,), out, _unpool_back, {"indices": indices, "rank": rank}
     )

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from .. import dtypes
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import row_kinds as rows
-from . import rowwise
+from . import formats, rowwise
 from .core import Tensor
 from .row import FUNCTIONS, public
 
@@ -44,17 +44,21 @@ def _normalized(
     scaled: tuple[int, ...],
     eps: float,
     stats: tuple[Tensor, Tensor] | None = None,
+    *,
+    images: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`, or given; then mean, variance.
 
-    `scaled` is the shape in which weight and bias broadcast to `grouped`.
+    `scaled` is the shape in which weight and bias broadcast to `grouped`. `images`: channels last stays so, else results are row-major.
     """
+    to = formats.images(input, input.shape) if images else None
+    steps = None if to is None else layouts.view_strides(tuple(input.shape), to, grouped)
     x = input.detach().reshape(grouped)
     factors = [None if v is None else v.detach().reshape(scaled) for v in (weight, bias)]
     if stats is None and rowwise.worth(x, dims):
         present = [x, *[v.expand(grouped) for v in factors if v is not None]]
         kind = rows.norm(weight is not None, bias is not None)
-        out, numbers = rowwise.run(kind, present, dims, x.dtype, strides=rowwise.dense_order(x), eps=eps)  # fmt: skip
+        out, numbers = rowwise.run(kind, present, dims, x.dtype, strides=steps, eps=eps)
         mean, var, rstd = (
             v.reshape([1 if d in dims else n for d, n in enumerate(grouped)]) for v in numbers
         )
@@ -67,10 +71,11 @@ def _normalized(
         if factors[1] is not None:
             out = out + factors[1]
         out = out.to(input.dtype)
-    out = out.reshape(input.shape).detach()  # a result of its own, which may be written to
+    # A result of its own, which may be written to.
+    out = formats.settled(out.reshape(input.shape).detach(), to)
     if graph.needs_grad(input, weight, bias):
         saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
-        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": stats is not None}  # fmt: skip
+        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": stats is not None, "steps": steps}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out, mean, var
 
@@ -78,7 +83,8 @@ def _normalized(
 def _back(ctx: Any, g: Tensor) -> tuple:
     x, dims = ctx.input, ctx.dim
     g = g.expand(ctx.shapes[0]).reshape(ctx.grouped)
-    if not ctx.fixed and not graph.needs_grad(x, g) and rowwise.worth(x.reshape(ctx.grouped), dims):
+    rows = rowwise.worth(x.reshape(ctx.grouped), dims, 2 * rowwise.COLUMNS)
+    if rows and not ctx.fixed and not graph.needs_grad(x, g):
         return _back_by_rows(ctx, x.detach().reshape(ctx.grouped), g)
     x, g = _wide(x).reshape(ctx.grouped), _wide(g)
     # A gradient that will be differentiated itself needs the statistics as functions of the input.
@@ -109,7 +115,7 @@ def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
         if weight is not None:
             given.append(weight.detach().reshape(scaled).expand(shape))
         kind = (rows.channel_back if single else rows.norm_back)(weight is not None)
-        by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=rowwise.dense_order(x))
+        by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=ctx.steps)
         by_x = by_x.reshape(ctx.shapes[0])
         if single:
             by_weight, by_bias = numbers
@@ -152,8 +158,8 @@ def layer_norm(
     shape = _normal_shape(input, normalized_shape, weight, bias)
     _check_float("LayerNormKernelImpl", input)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
-    node = "NativeLayerNormBackward0"
-    return _normalized(node, input, weight, bias, tuple(input.shape), dims, shape, eps)[0]
+    node, grouped = "NativeLayerNormBackward0", tuple(input.shape)
+    return _normalized(node, input, weight, bias, grouped, dims, shape, eps, images=False)[0]
 
 
 def _normal_shape(
@@ -209,7 +215,8 @@ def _rms_by_rows(input: Tensor, weight: Tensor | None, dims: tuple[int, ...], ep
     x = input.detach()
     given = [x] if weight is None else [x, weight.detach().expand(x.shape)]
     kind = rows.rms(weight is not None)
-    out, (rstd,) = rowwise.run(kind, given, dims, x.dtype, strides=rowwise.dense_order(x), eps=eps)
+    to = formats.images(x, x.shape)
+    out, (rstd,) = rowwise.run(kind, given, dims, x.dtype, strides=to, eps=eps)
     if graph.needs_grad(input, weight):
         saved = {"self": input, "other": weight, "rstd": rstd, "dim": dims, "eps": eps}
         graph.record("MulBackward0", (input, weight), out, _rms_back, saved)
@@ -231,7 +238,7 @@ def _rms_back(ctx: Any, g: Tensor) -> tuple:
         if weight is not None:
             given.append(weight.detach().expand(x.shape))
         kind = rows.rms_back(weight is not None)
-        by_x, _ = rowwise.run(kind, given, dims, x.dtype, strides=rowwise.dense_order(x))
+        by_x, _ = rowwise.run(kind, given, dims, x.dtype, strides=formats.images(x, x.shape))
     if ctx.needs[1]:
         by_weight = _summed(_wide(g) * _wide(x) * rstd, weight.shape, ctx.shapes[1])
     return by_x, by_weight

@@ -16,6 +16,7 @@ from .reduce import sum
 from .reducing import Dims, needs, spread
 from .row import public
 from .selection import where
+from .values import into
 
 
 def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -116,7 +117,7 @@ def vector_norm(
             _back,
             {"self": x, "result": value, "ord": p, "dim": dims, "keepdim": keepdim},
         )
-    return core.deliver(value, out, "linalg_vector_norm", (x,))
+    return into(value, out, "linalg_vector_norm", (x,))
 
 
 @public()

@@ -1,4 +1,8 @@
-"""Padding by reflection, repetition and wrapping: each padded dimension reads positions computed on the device."""
+"""Padding: by a constant, a fill and a copy; by reflection, repetition and wrapping, each padded dimension reads positions
+computed on the device.
+
+Images that are channels last stay so, save where torch wraps around.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,72 @@ from typing import Any
 
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
+from . import formats, parts
 from .core import Tensor
-from .join import pad as constant_pad
-from .row import FUNCTIONS
+from .row import FUNCTIONS, public
 from .selection import where
 from .shape import sizes
+from .values import check_value
+
+# ------------------------------------------------------------------------------------------- a constant
+
+
+@public("constant_pad_nd", method=False)
+def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
+    """Add `value` before and after dimensions, last first; negative amounts cut off."""
+    amounts = sizes("constant_pad_nd", (tuple(pad),), "pad")
+    if len(amounts) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(amounts)}")
+    if len(amounts) > 2 * input.ndim:
+        raise RuntimeError(
+            f"Padding length should be less than or equal to two times the input dimension but got padding length {len(amounts)} and input of "
+            f"dimension {input.ndim}"
+        )
+    value = 0 if value is None else value
+    check_value(value, input.dtype)
+    pairs = [(0, 0)] * (input.ndim - len(amounts) // 2) + [
+        (amounts[i], amounts[i + 1]) for i in range(len(amounts) - 2, -1, -2)
+    ]
+    dims = []
+    for n, (before, after) in zip(input.shape, pairs, strict=True):
+        if n + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+        dims.append(n + before + after)
+
+    to = formats.images(input, dims)
+    order = range(input.ndim) if to is None else formats.order(to)
+    with no_grad():
+        straight = formats.turned(input, order)
+        found = _padded(straight, [dims[d] for d in order], [pairs[d] for d in order], value)
+        out = formats.turned_back(found, order)
+    if graph.needs_grad(input):
+        graph.record(
+            "ConstantPadNdBackward0",
+            (input,),
+            out,
+            lambda ctx, g: FUNCTIONS["constant_pad_nd"](g, [-a for a in ctx.pad], 0),
+            {"pad": amounts},
+        )
+    return out
+
+
+def _padded(x: Tensor, dims: Sequence[int], pairs: Sequence[tuple[int, int]], value: Any) -> Tensor:
+    def inner(z: Tensor, sign: int) -> Tensor:
+        """The part of the result that x covers (sign 1), or of x that the result keeps (-1)."""
+        for d, (before, after) in enumerate(pairs):
+            low, high = max(sign * before, 0), max(sign * after, 0)
+            if low or high:
+                z = parts.slice_dim(z, d, low, z.shape[d] - high)
+        return z
+
+    out = x.new_full(tuple(dims), value)
+    part = inner(out, 1)
+    if part.numel():
+        part.copy_(inner(x, -1))
+    return out
+
+
+# ------------------------------------------------------------------------------------------- what is there
 
 _NODES = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
 
@@ -39,6 +104,11 @@ def _check(input: Tensor, amounts: tuple[int, ...], mode: str) -> int:
     if not 1 <= spatial <= 3 or input.ndim not in (spatial + 1, spatial + 2):
         raise NotImplementedError(
             f"Padding size {len(amounts)} is not supported for {input.ndim}D input tensor.\n{_SUPPORTED}"
+        )
+    if mode != "circular" and 0 in input.shape[-spatial - 1 :]:
+        raise RuntimeError(
+            f"Expected {spatial + 1}D or {spatial + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+            f"input, but got: {list(input.shape)}"
         )
     for k in range(spatial):
         before, after = amounts[2 * k : 2 * k + 2]
@@ -80,30 +150,31 @@ def pad(
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     spatial = _check(input, amounts, mode)
+    to = None if mode == "circular" else formats.images(input, input.shape)
+    order = range(input.ndim) if to is None else formats.order(to)
     with no_grad():
-        out, reads = input.detach(), []
+        out, reads = formats.turned(input, order), []
         for k in range(spatial):
             before, after = amounts[2 * k : 2 * k + 2]
             if before or after:
-                d = input.ndim - 1 - k
-                at = _positions(input.shape[d], before, after, mode, input)
+                d = order.index(input.ndim - 1 - k)
+                at = _positions(out.shape[d], before, after, mode, input)
                 out = out.index_select(d, at)
                 reads.append((d, at))
+        out = formats.turned_back(out, order)
     if graph.needs_grad(input):
         node = _NODES.get(mode, "CopySlices").format(spatial)
-        graph.record(
-            node,
-            (input,),
-            out,
-            _back,
-            {"dims": [d for d, _ in reads], "places": [at for _, at in reads]},
-        )
+        saved = {"reads": reads, "order": order}
+        graph.record(node, (input,), out, _back, saved)
     return out if reads else out.clone()
 
 
 def _back(ctx: Any, g: Tensor) -> Tensor:
-    shape = list(g.shape)
-    for d, at in zip(reversed(ctx.dims), reversed(ctx.places), strict=True):
-        shape[d] = ctx.shapes[0][d]
-        g = g.new_zeros(shape).index_add(d, at, g)
-    return graph.tie(ctx, g) if ctx.dims else g
+    """Add up, dim by dim, in the order the dims lie in."""
+    order, old = ctx.order, ctx.shapes[0]
+    total = g.permute(*order)
+    for d, at in reversed(ctx.reads):
+        shape = [*total.shape[:d], old[order[d]], *total.shape[d + 1 :]]
+        total = total.new_zeros(shape).index_add(d, at, total)
+    total = total.permute(*sorted(range(len(order)), key=lambda d: order[d]))
+    return graph.tie(ctx, total) if ctx.reads else g

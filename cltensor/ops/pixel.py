@@ -9,6 +9,7 @@ from typing import Any
 
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
+from . import formats
 from .core import Tensor
 from .row import public
 
@@ -26,6 +27,7 @@ def _rearranged(
         out = input.detach().reshape(*split).permute(*order).reshape(*shape)
         if out._storage is input._storage:
             out = out.clone()
+        out = formats.like_images(input, out)
 
     def backward(ctx: Any, g: Tensor) -> Tensor:
         return inverse(g)

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import pool as family
 from ..codegen.pool import Triple, Window
 from ..dtypes import dtype
-from ..layouts import numel
 from ..runtime import get_backend
-from . import core
+from . import core, formats
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS
 
 HOW_MANY = {2: "two ints", 3: "three ints"}
 _AXES = {2: ("H", "W"), 3: ("T", "H", "W")}
+# nodes whose results are row-major whatever the input is
+_ROW_MAJOR = ("AvgPool3D", "AdaptiveAvgPool3D", "AdaptiveMaxPool3D", "FractionalMaxPool2D", "FractionalMaxPool3D")  # fmt: skip
 
 # ------------------------------------------------------------------------------------------- arguments
 
@@ -62,6 +64,13 @@ def repeated(values: tuple[int, ...], rank: int, message: str) -> tuple[int, ...
     if len(values) not in (1, rank):
         raise RuntimeError(message)
     return values * rank if len(values) == 1 else values
+
+
+def each_or_all(values: tuple[int, ...], given: Any, rank: int, message: str) -> tuple[int, ...]:
+    """As `repeated`, where a lone value counts for every dim only if it was given as a number."""
+    if len(values) != rank and isinstance(given, list | tuple):
+        raise RuntimeError(message)
+    return repeated(values, rank, message)
 
 
 def need_dtype(x: Tensor, kernel: str, allowed: Callable[[dtype], bool]) -> None:
@@ -196,6 +205,35 @@ def adaptive(x: Tensor, out: tuple[int, ...]) -> Window:
     return Window("adaptive", rank, *sizes)
 
 
+def _laid_out(node: str, x: Tensor, found: Tensor) -> Tensor:
+    """Bring what was computed from `x` into the order torch gives it."""
+    if node == "MaxPool3DWithIndices" and x.ndim == 4:  # one image without its batch
+        kept = not x.is_contiguous() and layouts.is_channels_last((1, *x.shape), (0, *x._strides))
+        to = layouts.channels_last_strides((1, *found.shape))[1:] if kept else None
+        return formats.settled(found, to)
+    return found if node in _ROW_MAJOR else formats.like_images(x, found)
+
+
+def _check_gradient(node: str, g: Tensor) -> None:
+    """Raise torch's error for the empty gradient of an adaptive pooling to size 0."""
+    if node.startswith("Adaptive") and 0 in g.shape[1:]:
+        function = f"adaptive_{node[8:11].lower()}_pool{node[-2]}d_backward"
+        raise RuntimeError(
+            f"{function}(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes {list(g.shape)} "
+            f"with dimension {g.shape.index(0, 1)} being empty"
+        )
+
+
+def _image_order(node: str, x: Tensor, window: Window) -> list[int] | None:
+    """The order in which the dims of dense channels-last images lie, where the result keeps it; None for all else."""
+    if node in _ROW_MAJOR or x.ndim != window.rank + 2 or 0 in x.shape:
+        return None
+    to = formats.images(x, x.shape)
+    if to is None or not layouts.is_channels_last(tuple(x.shape), x._strides):
+        return None
+    return formats.order(to)
+
+
 # ------------------------------------------------------------------------------------------- largest
 
 
@@ -205,29 +243,36 @@ def largest(
     """Return the largest element of each window and, if asked for, its position in its plane; `node` without "Backward0"."""
     backend, wanted = get_backend(x.device), graph.needs_grad(x)
     drawn = None if samples is None else core.kernel_operand(samples)
+    order = _image_order(node, x, window)
+    straight, last = (x, False) if order is None else (formats.turned(x, order), True)
     with backend.lock:
         found = family.largest(
             backend,
-            core.kernel_operand(x),
+            core.kernel_operand(straight),
             window,
             positions=positions or wanted,
             samples=drawn,
+            last=last,
         )
-    values = core.result(found[0], x.device)
-    where = None if found[1] is None else core.result(found[1], x.device)
+    values, places = (None if op is None else core.result(op, x.device) for op in found)
+    if order is not None:
+        values, places = (None if t is None else formats.turned_back(t, order) for t in (values, places))  # fmt: skip
+    values = _laid_out(node, x, values)
+    where = _laid_out(node, x, places) if positions else places
     if wanted:
-        saved = {"self": x, "result1": where, "window": window, "node": node}
+        saved = {"self": x, "result1": places, "window": window, "node": node}
         graph.record(f"{node}Backward0", (x,), (values, where), _largest_back, saved)
     return values, where
 
 
 def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     where, window = ctx.result1, ctx.window
+    _check_gradient(ctx.node, g)
     backend = get_backend(g.device)
     with no_grad():
         if window.kind == "fractional" and backend.info.kind != "cpu":
             # Steps are random, so a lane cannot tell which windows hold its element.
-            shape = (*g.shape[: -window.rank], numel(window.size))
+            shape = (*g.shape[: -window.rank], layouts.numel(window.size))
             flat = (v.reshape(*shape[:-1], -1) for v in (where, g))
             value = g.new_zeros(shape).scatter_add(-1, *flat)
             value = value.view(*shape[:-1], *window.size[-window.rank :])
@@ -235,6 +280,7 @@ def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
             operands = core.kernel_operand(g), core.kernel_operand(where)
             with backend.lock:
                 value = core.result(family.largest_back(backend, *operands, window), g.device)
+        value = _laid_out(ctx.node, ctx.self, value)
     saved = {"indices": where, "rank": window.rank}
     graph.record(f"{ctx.node}BackwardBackward0", (g, ctx.self), value, _pick_back, saved)
     return value
@@ -260,9 +306,14 @@ def pick(x: Tensor, where: Tensor, rank: int) -> Tensor:
 
 def average(node: str, x: Tensor, window: Window) -> Tensor:
     """Return the mean of each window; `node` without "Backward0"."""
-    backend = get_backend(x.device)
+    backend, order = get_backend(x.device), _image_order(node, x, window)
+    straight = x if order is None else formats.turned(x, order)
     with backend.lock:
-        value = core.result(family.average(backend, core.kernel_operand(x), window), x.device)
+        source = core.kernel_operand(straight)
+        value = core.result(
+            family.average(backend, source, window, last=order is not None), x.device
+        )
+    value = _laid_out(node, x, value if order is None else formats.turned_back(value, order))
     saved = {"self": x, "window": window, "node": node}
     graph.record(f"{node}Backward0", (x,), value, _average_back, saved)
     return value
@@ -270,9 +321,11 @@ def average(node: str, x: Tensor, window: Window) -> Tensor:
 
 def _average_back(ctx: Any, g: Tensor) -> Tensor:
     window, node = ctx.window, ctx.node
+    _check_gradient(node, g)
     backend = get_backend(g.device)
     with backend.lock:
         value = core.result(family.average_back(backend, core.kernel_operand(g), window), g.device)
+    value = _laid_out(node, ctx.self, value)
     saved = {"window": window, "node": node}
     graph.record(f"{node}BackwardBackward0", (g, ctx.self), value, _average_twice, saved)
     return value

@@ -16,7 +16,7 @@ from . import core
 from .core import Tensor, is_tensor
 from .dense import run
 from .row import public, with_inplace
-from .values import conj
+from .values import conj, into
 
 # ------------------------------------------------------------------------------------------- checks
 
@@ -51,17 +51,6 @@ def _check_inner(mat1: Tensor, mat2: Tensor) -> None:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
         )
-
-
-def into(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Tensor:
-    """Return a result, or write it into an `out=` tensor, which must have its dtype."""
-    if out is None:
-        return value
-    if is_tensor(out) and out.dtype is not value.dtype:
-        raise RuntimeError(
-            f"Expected out tensor to have dtype {C_NAMES[value.dtype.name]}, but got {C_NAMES[out.dtype.name]} instead"
-        )
-    return core.deliver(value, out, function, inputs)
 
 
 def _adjoint(x: Tensor) -> Tensor:
@@ -415,13 +404,19 @@ def addr(
             f"addr: Expected 1-D argument vec{1 if vec1.ndim != 1 else 2}, but got {(vec1 if vec1.ndim != 1 else vec2).ndim}-D"
         )
     _expandable(input, (vec1.shape[0], vec2.shape[0]))
+    dt = core.result_type((input, vec1, vec2))
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if factor.__class__ is float and dt.category < 2:
+            raise RuntimeError(
+                f"For integral input tensors, argument {name} must not be a floating point number."
+            )
     with no_grad():
         value = outer(vec1, vec2)
         if alpha != 1:
             value = value * alpha
         if beta != 0:
             value = value + (input if beta == 1 else input * beta)
-        value = value.to(core.result_type((input, vec1, vec2)))
+        value = value.to(dt)
     if graph.needs_grad(input, vec1, vec2):
         saved = {**_pair(vec1, vec2, "vec1", "vec2"), "alpha": alpha, "beta": beta}
         graph.record("AddrBackward0", (input, vec1, vec2), value, _addr_back, saved)

@@ -9,7 +9,7 @@ from .. import dtypes
 from . import norms
 from .activation import log_sigmoid
 from .core import Tensor, is_tensor
-from .losses import _reduced, reduction_of
+from .losses import _reduced, check_weight, reduction_of
 from .row import FUNCTIONS
 from .selection import where
 
@@ -214,6 +214,7 @@ def multi_margin_loss(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
             f"Expected target size [{samples}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
         )
+    check_weight(input, weight)
     if samples == 1:  # the target says whether the result is one of a batch
         input = input.reshape(*target.shape, -1)
     y = target.reshape(*input.shape[:-1], 1)

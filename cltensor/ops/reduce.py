@@ -23,12 +23,17 @@ from .reducing import (
 )
 from .row import FUNCTIONS, public, titled
 from .selection import where
-from .values import conj
+from .values import check_out_dtype, conj, result_dtype
 
 _REAL_ONLY = "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {}"
 
 
 # ------------------------------------------------------------------------------------------- sums
+
+
+def summed(input: Tensor) -> dtype:
+    """The dtype of sums and products: integers and bool make int64."""
+    return dtypes.int64 if input.dtype.category < 2 else input.dtype
 
 
 def _sum_back(ctx: Any, g: Tensor) -> Tensor:
@@ -48,7 +53,7 @@ def sum(
     """Add up the elements over `dim` (all by default); integers and bool add up to int64."""
     refuse(input, "sum")
     dims = dims_of("sum", dim, input.ndim)
-    dt = asked(dtype, "sum") or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+    dt = result_dtype("sum", dtype, out, summed(input))
     (value,) = run("sum", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
         name = "SumBackward0" if dim is None else "SumBackward1"
@@ -78,6 +83,8 @@ def mean(
         raise RuntimeError(
             _REAL_ONLY.format("Input" if dtype is None else "Optional", dt.scalar_name)
         )
+    if dtype is not None:
+        check_out_dtype(dt, out)
     dims = dims_of("mean", dim, input.ndim)
     (value,) = run(
         "mean",
@@ -111,10 +118,13 @@ def nansum(
 ) -> Tensor:
     """Add up the elements over `dim`, NaN counting as zero."""
     refuse(input, "nansum")
+    if input.dtype.is_complex:
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     if input.dtype.category < 2:
         return sum(input, dim, keepdim, dtype=dtype, out=out)
     x = input.detach()
-    value = sum(where(x.isnan(), 0.0, x), dim, keepdim, dtype=dtype)
+    dt = result_dtype("nansum", dtype, out, x.dtype)
+    value = sum(where(x.isnan(), 0.0, x), dim, keepdim, dtype=dt)
     if needs(input):
         graph.record(
             "NansumBackward0",
@@ -211,7 +221,7 @@ def prod(
     """Multiply the elements over one `dim` (all by default); integers and bool give int64."""
     refuse(input, "prod")
     dims = one_or_all("prod", dim, input.ndim)
-    dt = asked(dtype, "prod") or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+    dt = result_dtype("prod", dtype, out, summed(input))
     (value,) = run("prod", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
         name = "ProdBackward0" if dim is None else "ProdBackward1"

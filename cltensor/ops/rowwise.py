@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import layouts
+from .. import layouts, lazy
 from ..codegen import reduce as reductions
 from ..codegen import rowwise as family
+from ..codegen.prologue import Source
 from ..codegen.row_kinds import Kind
 from ..dtypes import dtype
-from ..runtime import get_backend
+from ..runtime import Backend, get_backend
 from ..size import Size
 from ..storage import Storage
 from . import core
@@ -32,8 +33,11 @@ def run(
     dev = core.common_device(xs)
     backend = get_backend(dev)
     with backend.lock:
+        read = source(*xs)
+        if kind.store and strides is None:
+            read = _turned(backend, read)
         found = family.run(
-            backend, kind, source(*xs), dims, accumulator(out), out, strides=strides, eps=eps, targets=targets
+            backend, kind, read, dims, accumulator(out), out, strides=strides, eps=eps, targets=targets
         )  # fmt: skip
     whole = None
     if found.all is not None:
@@ -43,23 +47,40 @@ def run(
     return whole, [core.result(op, dev) for op in found.numbers]
 
 
+def _turned(backend: Backend, read: Source) -> Source:
+    """Lay operands out as the result is, row-major, where they are large and run across it."""
+    if layouts.numel(read.shape) < lazy.TURN:
+        return read
+    leaves = [lazy.Leaf(buffer, dt, steps, offset) for buffer, dt, steps, offset in read.leaves]
+    laid = [lazy.turned(backend, leaf, read.shape) for leaf in leaves]
+    if all(a is b for a, b in zip(leaves, laid, strict=True)):
+        return read
+    dense = layouts.contiguous_strides(read.shape)
+    return read._replace(
+        leaves=tuple([(x.buffer, x.dtype, x.strides or dense, x.offset) for x in laid])
+    )
+
+
 ROW = 1 << 18  # elements of a row that stay in a core's own cache between passes
+COLUMNS = 1 << 19  # elements in all that stay in a cache between passes over columns
 SMALL = 1 << 16  # elements in all from which on every unit of a device should have a row
 
 
-def worth(x: Tensor, dims: Sequence[int]) -> bool:
-    """Whether passing over the rows of `x` along `dims` several times in one kernel beats reducing first."""
+def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS) -> bool:
+    """Whether passing over the rows of `x` along `dims` several times in one kernel beats reducing first.
+
+    `most`: elements in all, where rows lie across the order of memory.
+    """
     n, total = layouts.numel(tuple([x.shape[d] for d in dims])), x.numel()
-    if not total or n > ROW:
+    if not total or n > ROW or (total > most and _across(x, dims)):
         return False
     return total <= SMALL or total // n >= get_backend(x.device).info.compute_units
 
 
-def dense_order(x: Tensor) -> tuple[int, ...] | None:
-    """The strides a result takes over from its operand: None for row-major ones."""
-    if x.is_contiguous() or not layouts.is_non_overlapping_and_dense(x.shape, x._strides):
-        return None
-    return x._strides
+def _across(x: Tensor, dims: Sequence[int]) -> bool:
+    """Whether neighbours in memory belong to different rows."""
+    steps = [(s, d) for d, (n, s) in enumerate(zip(x.shape, x._strides, strict=True)) if n > 1]
+    return bool(steps) and min(steps)[1] not in dims
 
 
 def sums(

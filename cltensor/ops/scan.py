@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import dtypes
 from ..autograd import record as graph
 from ..codegen import scan as family
 from ..codegen.operand import Operand
-from ..dtypes import asked, dtype
+from ..dtypes import dtype
 from ..runtime import get_backend
 from . import core, return_types
 from .core import Tensor
 from .dims import one_dim, refuse
+from .reduce import summed
 from .reducing import needs
 from .row import FUNCTIONS, public, with_inplace
 from .selection import where
-from .values import conj
+from .values import conj, result_dtype
 
 
 def _run(x: Tensor, dim: int, kind: str, dt: dtype | None = None) -> Any:
@@ -51,7 +51,7 @@ def cumsum(
         input,
         at,
         "cumsum",
-        asked(dtype, "cumsum") or (dtypes.int64 if input.dtype.category < 2 else input.dtype),
+        result_dtype("cumsum", dtype, out, summed(input)),
     )
     if needs(input):
         graph.record("CumsumBackward0", (input,), value, _cumsum_back, {"dim": at})
@@ -102,7 +102,7 @@ def cumprod(
         input,
         at,
         "cumprod",
-        asked(dtype, "cumprod") or (dtypes.int64 if input.dtype.category < 2 else input.dtype),
+        result_dtype("cumprod", dtype, out, summed(input)),
     )
     if needs(input):
         graph.record(

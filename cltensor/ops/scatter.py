@@ -18,11 +18,11 @@ from ..autograd import views
 from ..autograd.mode import no_grad
 from ..codegen import index as kernels
 from ..codegen.operand import Operand
-from . import core, parts
+from . import core, formats, parts
 from .core import NUMBERS, Tensor, is_tensor
 from .row import METHODS, public, titled
 from .selection import where
-from .values import check_value
+from .values import check_out_dtype, check_value
 
 INTEGERS = (dtypes.int64, dtypes.int32)
 
@@ -35,8 +35,14 @@ def target(t: Tensor) -> Operand:
 
 
 def reading(x: Tensor, t: Tensor) -> Operand:
-    """Describe what a kernel reads while it writes `t`: a copy where the two share memory."""
-    return core.kernel_operand(core.snapshot(x) if x._storage is t._storage else x)
+    """Describe what a kernel reads while it writes `t`; torch's RuntimeError where the two share memory.
+
+    Where that is hard to tell, the kernel reads a copy.
+    """
+    if x._storage is not t._storage:
+        return core.kernel_operand(x)
+    core.check_overlap(t, (x,), apart=True)
+    return core.kernel_operand(core.snapshot(x))
 
 
 def backend_of(t: Tensor) -> Any:
@@ -60,7 +66,7 @@ def change(
     """
     if not inplace:
         with no_grad():
-            out = core.snapshot(t)
+            out = _copied(node, t)
             run(out)
         if graph.needs_grad(t, *others):
             graph.record(node, (t, *others), out, backward, saved)
@@ -79,6 +85,13 @@ def change(
     if wanted:
         graph.rebase(t, node, (t, *others), backward, saved)
     return t
+
+
+def _copied(node: str, t: Tensor) -> Tensor:
+    """Copy what is to be written into: row-major, save where torch keeps the order of dims."""
+    if t.is_contiguous() or node.startswith(("IndexFill", "IndexPut", "Put")):
+        return core.snapshot(t)
+    return formats.settled(t, None)
 
 
 def both(name: str, fn: Callable, *, out: bool = True) -> None:
@@ -127,15 +140,6 @@ def zeros(g: Tensor, sizes: Sequence[int]) -> Tensor:
     return g.new_zeros(tuple(sizes))
 
 
-def check_out_dtype(input: Tensor, out: Any, text: str = "") -> None:
-    """Raise RuntimeError for an `out=` tensor of another dtype than the input."""
-    if is_tensor(out) and out.dtype is not input.dtype:
-        mine, its = dtypes.C_NAMES[input.dtype.name], dtypes.C_NAMES[out.dtype.name]
-        raise RuntimeError(
-            text or f"Expected out tensor to have dtype {mine}, but got {its} instead"
-        )
-
-
 def crop(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """View the leading part of `x` that has the given shape."""
     for d, n in enumerate(sizes):
@@ -167,7 +171,7 @@ def gather(
 ) -> Tensor:
     """Take `input[index[i][j]][j]` (for dim 0), in the shape of `index`."""
     _check_index("gather", index)
-    check_out_dtype(input, out)
+    check_out_dtype(input.dtype, out)
     dim = layouts.wrap_dim(dim, input.ndim)
     index = like(index, input)
     if index.numel():
@@ -388,7 +392,7 @@ def with_result(
         saved["result"] = input
         return change(node, input, (src,), run, backward, saved, inplace=True)
     with no_grad():
-        out = core.snapshot(input)
+        out = _copied(node, input)
         run(out)
     saved["result"] = out
     graph.record(node, (input, src), out, backward, saved)
@@ -462,7 +466,9 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     if is_tensor(out):
         kinds = f"self.dtype = {input.dtype.scalar_name} and out.dtype = {out.dtype.scalar_name}"
         check_out_dtype(
-            input, out, f"take(): self and out expected to have the same dtype, but got {kinds}"
+            input.dtype,
+            out,
+            f"take(): self and out expected to have the same dtype, but got {kinds}",
         )
     index = like(index, input)
     value = core.result(

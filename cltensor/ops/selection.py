@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, layouts
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
+from .formats import RowMajor
 from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
-from .values import check_value, refuse_complex
+from .values import check_value, number, refuse_complex
 
 BINARY = ("input", "other")
 
@@ -111,11 +113,20 @@ clamp_numbers = Row(
 )
 
 
+def _bound(input: Tensor, bound: Any) -> Any:
+    if bound is None or bound.__class__ in NUMBERS or is_tensor(bound):
+        return bound
+    if not isinstance(bound, (*NUMBERS, np.generic)):
+        raise invalid_combination("clamp", (input, bound))
+    return number("clamp", "bound", bound)
+
+
 def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
     if not is_tensor(input):
         raise invalid_combination("clamp", (input, min, max))
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    min, max = _bound(input, min), _bound(input, max)
     tensors = is_tensor(min) or is_tensor(max)
     if input.dtype.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
@@ -214,7 +225,7 @@ def where(
 METHODS["where"] = lambda self, condition, other: where(condition, self, other)
 
 
-masked_fill_row = Row(
+masked_fill_row = RowMajor(
     "masked_fill", "where(y, z, x)", masks="y", args=("input", "mask", "value"), public=False, node="MaskedFillBackward1", number_nodes={"z": "MaskedFillBackward0"},
     grad={"x": lambda g, y: where(y, 0.0, g), "z": lambda g, y: where(y, g, 0.0).sum()},
 )  # fmt: skip
@@ -233,7 +244,9 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
             )
         refuse_complex(value, input.dtype)
         return value.to(input.dtype)
-    value = check_value(value, input.dtype)
+    if not isinstance(value, (*NUMBERS, np.generic)):
+        raise invalid_combination("masked_fill_", (mask, value))
+    value = check_value(number("masked_fill_", "value", value), input.dtype)
     return (input.dtype.category == 1 and value.__class__ is float and int(value)) or (
         bool(value) if input.dtype.category == 0 else value
     )
@@ -245,6 +258,30 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return masked_fill_row(input, mask, _fill_value(input, mask, value))
 
 
-METHODS["masked_fill_"] = lambda t, mask, value: masked_fill_row.inplace(
-    t, mask, _fill_value(t, mask, value)
-)
+def masked_fill_(t: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """In-place form of `masked_fill`; a cell that several elements show is filled where the mask holds for any of them."""
+    value = _fill_value(t, mask, value)
+    if not warn_expanded("masked_fill_", t):
+        return masked_fill_row.inplace(t, mask, value)
+    shared = [d for d, step in enumerate(t._strides) if not step]
+    cells = t.as_strided(
+        [n if t._strides[d] else min(n, 1) for d, n in enumerate(t.shape)], t._strides
+    )
+    masked_fill_row.inplace(cells, mask.expand(t.shape).any(shared, keepdim=True), value)
+    return t
+
+
+METHODS["masked_fill_"] = masked_fill_
+
+
+def warn_expanded(function: str, t: Tensor, example: str = "tensor[mask] = scalar") -> bool:
+    """Tell whether elements of what `function` is to fill share memory, and warn of it as torch does."""
+    shared = layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP
+    if shared:
+        warnings.warn(
+            f"Use of {function} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+            f"This also applies to advanced indexing e.g. {example}",
+            UserWarning,
+            stacklevel=4,
+        )
+    return shared

@@ -8,12 +8,13 @@ from ..autograd import record as graph
 from ..autograd.mode import GRAD
 from ..codegen import row_kinds as family
 from ..dtypes import asked, dtype
-from . import core, rowwise
+from . import rowwise
 from .core import Tensor
 from .dims import one_dim, refuse
 from .reduce import sum
 from .reducing import accumulator, needs
 from .row import public
+from .values import into
 
 
 def _twice(g: Tensor, result: Tensor) -> bool:
@@ -62,7 +63,7 @@ def softmax(
     input: Tensor, dim: int, dtype: dtype | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """Exponentials along `dim`, divided by their sum."""
-    return core.deliver(
+    return into(
         _forward("softmax", input, dim, dtype, _softmax_back, "SoftmaxBackward0"),
         out,
         "softmax",
@@ -75,7 +76,7 @@ def log_softmax(
     input: Tensor, dim: int, dtype: dtype | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """Logarithm of `softmax`, accurate for small probabilities."""
-    return core.deliver(
+    return into(
         _forward("log_softmax", input, dim, dtype, _log_softmax_back, "LogSoftmaxBackward0"),
         out,
         "log_softmax",

@@ -10,7 +10,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..codegen import sort as family
 from ..runtime import get_backend
-from . import core, return_types
+from . import core, formats, return_types
 from .core import Tensor
 from .dims import nonempty, one_dim, refuse, whole
 from .extremes import deliver_pair, even_back, index_back
@@ -53,7 +53,10 @@ def sort(
     if input.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     at = one_dim("sort", dim, input.ndim)
-    values, indices = _run(family.sort, input, at, bool(descending), bool(stable))
+    to = formats.strides_like("sort", input, None)
+    values, indices = (
+        formats.settled(v, to) for v in _run(family.sort, input, at, bool(descending), bool(stable))
+    )
     if needs(input):
         graph.record(
             "SortBackward0",

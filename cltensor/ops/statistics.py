@@ -228,11 +228,10 @@ def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor) -> Tensor:
 
 
 def _range(
-    what: str, x: Tensor, low: float, high: float, widen: float = 1.0
+    what: str, x: Tensor, given: tuple[float, float] | None, widen: float = 1.0
 ) -> tuple[float, float]:
     """The given range, else that of the data, which must be finite; made wider where it is a point."""
-    if low == high and x.numel():
-        low, high = x.min().item(), x.max().item()
+    low, high = given or ((x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"{what} [{low:g}, {high:g}] is not finite")
     return (low - widen, high + widen) if low == high else (low, high)
@@ -252,7 +251,7 @@ def histc(
     if max < min:
         raise RuntimeError("torch.histc: max must be larger than min")
     x = input.detach()
-    low, high = _range("torch.histc: range of", x, min, max)
+    low, high = _range("torch.histc: range of", x, (min, max) if min < max else None)
     places = ((x - low) * bins / (high - low)).long().clamp(0, bins - 1)
     counts = _counted(places, (x >= low) & (x <= high), bins, places.new_ones(places.shape)).to(
         x.dtype

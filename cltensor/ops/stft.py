@@ -6,22 +6,14 @@ Compositions of differentiable ops; owns torch's checks and their texts.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
+from ..errors import warn_once
 from . import fft
 from .core import Tensor, is_tensor
 from .overlap import overlap_add
 from .padding import pad
 from .row import FUNCTIONS, public
-
-_warned: set[str] = set()
-
-
-def _warn_once(text: str) -> None:
-    if text not in _warned:
-        _warned.add(text)
-        warnings.warn(text, UserWarning, stacklevel=4)
 
 
 def _kind(x: Tensor) -> str:
@@ -109,7 +101,7 @@ def stft(
 def _returns_complex(input: Tensor, window: Tensor | None, asked: bool | None) -> bool:
     """Decide the form of the result, with torch's error and warnings."""
     if window is None:
-        _warn_once(
+        warn_once(
             "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other "
             "windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress this "
             "warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
@@ -126,7 +118,7 @@ def _returns_complex(input: Tensor, window: Tensor | None, asked: bool | None) -
             "return_complex=True in a future PyTorch release."
         )
     if not asked:
-        _warn_once(
+        warn_once(
             "stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors for all "
             "inputs, and return_complex=False will raise an error.\nNote: you can still call torch.view_as_real on the complex "
             "output to recover the old return format."
@@ -178,7 +170,7 @@ def istft(
         normalized=normalized, onesided=onesided, length=length, return_complex=return_complex,
     )  # fmt: skip
     if window is None:
-        _warn_once(
+        warn_once(
             "A window was not provided. A rectangular window will be applied.Please provide the same window used by stft to make the "
             "inversion lossless.To suppress this warning and use a rectangular window, explicitly set "
             "`window=torch.ones(n_fft, device=<device>)`."
@@ -222,7 +214,7 @@ def _joined(
         raise RuntimeError(f"{call} window overlap add min: 1\n[ CPUBoolType{{}} ]")
     out = signal / weight
     if end > n:
-        _warn_once(
+        warn_once(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please check "
             "your center and hop_length settings."
         )

@@ -61,7 +61,14 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return value if out is None else core.deliver(value, out, "abs", (input,))
 
 
-METHODS["abs_"] = METHODS["absolute_"] = lambda t: core.assign(t, abs_row)
+def abs_(t: Tensor) -> Tensor:
+    """In-place form of `abs`; RuntimeError for complex tensors."""
+    if t.dtype.is_complex:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return core.assign(t, abs_row)
+
+
+METHODS["abs_"] = METHODS["absolute_"] = abs_
 METHODS["neg_"] = METHODS["negative_"]
 
 

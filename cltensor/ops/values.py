@@ -1,12 +1,15 @@
-"""Numbers next to tensors: conjugation, and whether a dtype can hold a number."""
+"""Numbers next to tensors: conjugation, whether a dtype can hold a number, and the dtypes of results and `out=` tensors."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes
-from .core import NUMBERS, Tensor
+from . import core
+from .core import NUMBERS, Tensor, is_tensor
 
 
 def conj(v: Any) -> Any:
@@ -14,6 +17,22 @@ def conj(v: Any) -> Any:
     if v.__class__ in NUMBERS:
         return v.conjugate() if v.__class__ is complex else v
     return v.conj() if v.dtype.is_complex else v
+
+
+def number(function: str, argument: str, value: Any, position: int = 0) -> Any:
+    """A number as Python's own: numpy's scalars and 0-dim tensors without history count, others are torch's TypeError."""
+    if value.__class__ in NUMBERS:
+        return value
+    if is_tensor(value) and not value.ndim and not value.requires_grad:
+        return value.item()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, NUMBERS):
+        return complex(value) if isinstance(value, complex) else value.real
+    place = f" (position {position})" if position else ""
+    raise TypeError(
+        f"{function}(): argument '{argument}'{place} must be Number, not {type(value).__name__}"
+    )
 
 
 C_NAMES = dtypes.C_NAMES | {
@@ -55,3 +74,29 @@ def refuse_complex(value: Tensor, dt: dtypes.dtype) -> None:
     """Raise torch's RuntimeError for a complex tensor whose value would be written as a real number."""
     if value.dtype.is_complex and not dt.is_complex and dt.category:
         raise RuntimeError(f"value cannot be converted to type {C_NAMES[dt.name]} without overflow")
+
+
+def check_out_dtype(dt: dtypes.dtype, out: Any, text: str = "") -> None:
+    """Raise torch's RuntimeError for an `out=` tensor of another dtype than the result's."""
+    if is_tensor(out) and out.dtype is not dt:
+        names = dtypes.C_NAMES
+        raise RuntimeError(
+            text
+            or f"Expected out tensor to have dtype {names[dt.name]}, but got {names[out.dtype.name]} instead"
+        )
+
+
+def result_dtype(function: str, dtype: Any, out: Any, usual: dtypes.dtype) -> dtypes.dtype:
+    """The dtype that is asked for, else that of `out=`, else the usual one; RuntimeError where the first two differ."""
+    dt = dtypes.asked(dtype, function)
+    if dt is not None:
+        check_out_dtype(dt, out)
+    return dt or (out.dtype if is_tensor(out) else usual)
+
+
+def into(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Tensor:
+    """Return a result, or write it into an `out=` tensor, which must have its dtype."""
+    if out is None:
+        return value
+    check_out_dtype(value.dtype, out)
+    return core.deliver(value, out, function, inputs)

@@ -70,7 +70,9 @@ class Adagrad(FusedOptimizer):
         )
 
     def share_memory(self) -> None:
-        """Accepted: the memory of devices is not shared between processes."""
+        """Move the sums to memory that other processes can see."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
 
     def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
         lr = self._number(group, "lr")

@@ -109,7 +109,7 @@ class LBFGS(Optimizer):
             direction = self._direction(state, grad)
             _remember(state, grad, loss)
             lr, previous = number(group["lr"]), loss
-            length = min(1.0, 1.0 / grad.abs().sum().item()) * lr if state["n_iter"] == 1 else lr
+            length = lr * _first_step(grad) if state["n_iter"] == 1 else lr
             state["d"], state["t"] = direction, length
             slope = grad.dot(direction).item()
             if slope > -group["tolerance_change"]:
@@ -211,3 +211,9 @@ def _settled(
         or _largest(direction * length) <= group["tolerance_change"]
         or abs(gained) < group["tolerance_change"]
     )
+
+
+def _first_step(grad: Tensor) -> float:
+    """Return the share of the learning rate that the first step takes: at most one, less for a large gradient."""
+    total = grad.abs().sum().item()
+    return 1.0 / total if total > 1 else 1.0

@@ -6,6 +6,7 @@ Importing this package is cheap: submodules are loaded when they are first used.
 from __future__ import annotations
 
 import importlib
+import weakref
 from typing import Any
 
 _SUBMODULES = (
@@ -13,13 +14,32 @@ _SUBMODULES = (
     "benchmark",
     "checkpoint",
     "data",
+    "deterministic",
     "dlpack",
+    "flop_counter",
     "hooks",
     "model_zoo",
+    "module_tracker",
     "npz",
     "safetensors",
     "tensorboard",
 )
+
+
+def swap_tensors(t1: Any, t2: Any) -> None:
+    """Let two tensors become each other: class, values, gradient and attributes; names keep the objects they have.
+
+    RuntimeError for a tensor that somebody refers to weakly.
+    """
+    for name, t in (("t1", t1), ("t2", t2)):
+        if weakref.getweakrefs(t):
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    t1.__class__, t2.__class__ = t2.__class__, t1.__class__
+    t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    for t in (t1, t2):
+        sink = t._acc and t._acc()
+        if sink:  # gradients of the graph go where its leaf went
+            sink.variable = t
 
 
 def __getattr__(name: str) -> Any:
@@ -33,3 +53,4 @@ def __dir__() -> list[str]:
 
 
 __all__ = [name for name in _SUBMODULES if not name.startswith("_")]
+__all__ += ["swap_tensors"]

@@ -254,3 +254,11 @@ def test_a_scaler_set_by_hand(kind: str) -> None:
     scaler.step(o)
     scaler.update(32.0)
     assert scaler.get_scale() == 32.0
+
+
+def test_recurrent_layers_are_listed(kind: str) -> None:
+    x = torch.ones(2, 1, 3)
+    with torch.autocast(kind, dtype=torch.bfloat16):
+        found = [cell(3, 2)(x)[0].dtype for cell in (torch.nn.LSTM, torch.nn.RNN, torch.nn.GRU)]
+    low = torch.bfloat16
+    assert found == [low, low, torch.float32 if kind == "cpu" else low]

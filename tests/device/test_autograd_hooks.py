@@ -255,3 +255,25 @@ def test_hooks_survive_in_a_deep_copy_only_as_a_value() -> None:
     y = copy.deepcopy(x)
     (y * 1).sum().backward()
     assert y.grad.tolist() in ([1], [10])
+
+
+def test_saved_tensors_may_be_written_where_that_is_allowed() -> None:
+    a = torch.ones(3, requires_grad=True)
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        b = a.clone()
+        total = (b**2).sum()
+        b.zero_()
+        total.backward()
+        kept = a.exp()
+    assert a.grad.tolist() == [2, 2, 2]
+    with pytest.raises(AssertionError, match="Trying to backward outside"):
+        kept.sum().backward()
+
+
+def test_hooks_answer_for_what_they_pack() -> None:
+    a, w = torch.ones(3), torch.ones(3, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        product = a * w
+    a.add_(1)
+    product.sum().backward()
+    assert w.grad.tolist() == [1, 1, 1]

@@ -172,8 +172,21 @@ def test_overlapping_source_of_an_indexed_write() -> None:
     t = ct.arange(6.0).reshape(3, 2)
     t[[0, 1]] = t[[1, 2]]
     assert t.tolist() == [[2, 3], [4, 5], [4, 5]]
-    t[ct.tensor([2, 1, 0])] = t
-    assert t.tolist() == [[4, 5], [4, 5], [2, 3]]
+    with pytest.raises(RuntimeError, match="some elements of the input tensor"):
+        t[ct.tensor([2, 1, 0])] = t
+    crossed = t.reshape(-1)
+    with pytest.raises(RuntimeError, match="some elements of the input tensor"):
+        crossed.scatter_(0, ct.tensor([1, 0]), crossed[4:])
+    # Where it is hard to tell whether memory is shared, a copy is read.
+    crossed[::2][ct.tensor([2, 1])] = crossed[1::2][:2]
+    assert t.tolist() == [[2, 3], [5, 5], [3, 5]]
+
+
+def test_filling_a_mask_of_expanded_elements_warns() -> None:
+    cell = ct.ones(2, 1)
+    with pytest.warns(UserWarning, match="masked_fill_ on expanded tensors"):
+        cell.expand(2, 3).masked_fill_(ct.tensor([[True, False, False], [False] * 3]), 5.0)
+    assert cell.tolist() == [[5], [1]]
 
 
 @lazy

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
+import pickle
 from contextlib import nullcontext
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
@@ -234,3 +237,59 @@ def test_checkpoint_notices_another_run() -> None:
         out.sum().backward()
     with pytest.raises(ValueError, match="Unexpected keyword arguments: scale"):
         ckpt.checkpoint(lambda a: a, x, use_reentrant=True, scale=2)
+
+
+def test_an_array_is_an_operand() -> None:
+    t, array = torch.tensor([1.0, 2.0, 4.0]), np.array([1.0, 4.0, 4.0], np.float32)
+    assert (t == array).tolist() == (array == t).tolist() == [True, False, True]
+    assert (t != array).tolist() == [False, True, False]
+    assert (array / t).tolist() == [1, 2, 1]
+    total = t
+    total += array  # no tensor is written: a new one takes its name
+    assert total.tolist() == [2, 6, 8] and t.tolist() == [1, 2, 4]
+
+
+def test_tensors_of_lent_memory() -> None:
+    class Lender:
+        def __init__(self, array: Any) -> None:
+            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    array = np.arange(3)
+    shared, copied = torch.as_tensor(Lender(array)), torch.tensor(Lender(array))
+    capsule = torch.asarray(dlpack.to_dlpack(torch.arange(3)), dtype=torch.int32)
+    array[0] = 7
+    assert shared.tolist() == [7, 1, 2] and copied.tolist() == capsule.tolist() == [0, 1, 2]
+    with pytest.raises(AssertionError, match="stream should be None on cpu"):
+        shared.__dlpack__(stream=1)
+
+
+def test_swapped_tensors_keep_their_names() -> None:
+    a = torch.nn.Parameter(torch.ones(2))
+    b = torch.zeros(3)
+    total, known = (a * 2).sum(), a
+    torch.utils.swap_tensors(a, b)
+    assert known is a and a.shape == (3,) and type(b) is torch.nn.Parameter
+    total.backward()
+    assert b.grad.tolist() == [2, 2] and a.grad is None
+
+
+def test_memory_that_processes_share() -> None:
+    t = torch.arange(6.0).reshape(2, 3)
+    part = t[1]
+    assert not t.is_shared()
+    assert t.share_memory_() is t and part.is_shared()
+    sent = bytes(ForkingPickler.dumps([part, torch.nn.Parameter(t), torch.ones(1)]))
+    path, _ = torch.multiprocessing._shared[t._storage]
+    theirs = np.memmap(path, np.float32, "r+")  # as another process maps it
+    theirs[3] = 9
+    t.add_(1)
+    assert theirs.tolist() == [1, 2, 3, 10, 5, 6]
+    row, weight, plain = pickle.loads(sent)
+    row.zero_()
+    assert t.tolist() == weight.tolist() == [[1, 2, 3], [0, 0, 0]] and weight.requires_grad
+    assert type(weight) is torch.nn.Parameter and not plain.is_shared()
+    del t, part, row, weight
+    gc.collect()
+    assert not os.path.exists(path)
+    layer = torch.nn.Linear(2, 1).share_memory()
+    assert layer.weight.is_shared() and layer.bias.is_shared()

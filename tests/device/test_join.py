@@ -156,7 +156,7 @@ def test_at_least_and_splits() -> None:
 
 
 def test_padding() -> None:
-    from cltensor.ops.join import pad
+    from cltensor.ops.padding import constant_pad as pad
 
     a = data(3, 4)
     close(pad(ct.tensor(a), (1, 2), 5.0), np.pad(a, ((0, 0), (1, 2)), constant_values=5))

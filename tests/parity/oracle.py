@@ -40,7 +40,10 @@ class Ran:
                 force(self.value)
             except Exception as error:
                 self.error = error
-        self.warnings = [(w.category, str(w.message)) for w in seen]
+        self.warnings = [
+            (w.category, re.sub(r" \(Triggered internally at .*\)$", "", str(w.message)))
+            for w in seen
+        ]
 
 
 def force(value: Any) -> None:

@@ -215,8 +215,16 @@ torch.nn.functional.interpolate(a[None], size=2, mode='bilinear')  ## Got 3D inp
 torch.nn.functional.grid_sample(a[None, None], a.view(1, 2, 3, 2)[..., :1])  ## expected grid to have size 2 in last dimension
 torch.nn.functional.pixel_shuffle(a[None], 2)   ## divisible by the square of upscale_factor
 torch.nn.functional.embedding_bag(torch.tensor([5]), a, torch.tensor([0]))  ## Index 0 of input takes value 5 which is not in the valid range [0, 3)
+torch.nn.functional.embedding_bag(torch.tensor([5]), a, torch.tensor([0]), mode='max')  ## embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be 5
+torch.nn.functional.max_unpool3d(a[None, None, None], torch.zeros(1, 1, 1, 3, 4, dtype=torch.int64), [1, 1])  ## There should be exactly three elements (depth, height, width) in output_size, but got 2 elements.
+torch.nn.functional.adaptive_max_pool2d(a[None].detach().requires_grad_(), 0).sum().backward()  ## adaptive_max_pool2d_backward(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes [1, 0, 0] with dimension 1 being empty
+torch.nn.utils.rnn.pack_padded_sequence(torch.zeros(0, 1, 2), torch.ones(2, 2))  ## Cannot pack empty tensors.
 torch.nn.functional.ctc_loss(a[:, None], torch.tensor([[1]]), (4,), (1,))   ## Expected input_lengths to have value at most 3, but got value 4
 torch.nn.functional.pad(v, (1, 1, 1, 1))        ## Padding length should be less than or equal to two times the input dimension
+torch.nn.functional.pad(a[None, :0], (1, 1), 'replicate')  ## Expected 2D or 3D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: [1, 0, 4]
+torch.nn.functional.batch_norm(a, None, None, training=True, eps=0.0)  ## batch_norm eps must be positive during training, but got 0.0
+torch.nn.functional.nll_loss(a, torch.tensor([0, 1, 2]), torch.ones(4).half())  ## expected scalar type Float but found Half
+torch.nn.functional.multi_margin_loss(a, torch.tensor([0, 1, 2]), weight=torch.ones(4).half())  ## expected scalar type Float but found Half
 torch.nn.functional.mse_loss(a, a, reduction='x')  ## x is not a valid value for reduction
 a.foo                                           ## 'Tensor' object has no attribute 'foo'
 a.sum(axes=0)                                   ## sum()

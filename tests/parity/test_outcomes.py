@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+import types
 from typing import Any
 
+import numpy as np
 import pytest
 from parity.oracle import Ran, assert_same_error, assert_same_value, ct, first_line, lines, th
 
@@ -56,15 +59,60 @@ str(nn.LazyLinear(2).load_state_dict(nn.LazyLinear(2).state_dict()))
 nn.Conv2d(3, 4, (3, 3, 3))(torch.ones(1, 3, 5, 5))
 pickle.loads(pickle.dumps(torch.ones(2, requires_grad=True) * 2))
 torch.cuda.is_tf32_supported()
+torch.ones(1).expand(6).masked_fill_(torch.tensor([True, False, True, True, False, False]), 0.0)
+torch.ones(1).expand(6).index_put_((torch.tensor([True, False] * 3),), torch.tensor(2.0))
+torch.ones(1).expand(6).index_fill_(0, torch.tensor([2, 0]), 3.0)
+torch.ones(1).expand(6).index_put_((torch.tensor([2, 0]),), torch.ones(2))
+[x.index_add_(0, torch.tensor([2, 1]), x[:2]) for x in [torch.ones(4)]]
+[x.index_copy_(0, torch.tensor([2, 1]), x[2:]) for x in [torch.ones(4)]]
+[x.scatter_(0, x, 1) for x in [torch.tensor([2, 1, 0])]]
+[x.put_(torch.tensor([2, 1]), x[1:3]) for x in [torch.ones(4)]]
+[x.__setitem__(torch.tensor([2, 1]), x[:2]) for x in [torch.ones(4)]]
+(torch.set_warn_always(True), torch.tensor([1 + 2j]).float(), torch.set_warn_always(False))
+(torch.set_warn_always(True), torch.zeros(1).copy_(torch.tensor([1 + 2j])), torch.set_warn_always(False))
+torch.tensor([float("inf"), float("nan"), -1e20, 3e9, -1.5] * 4).to(torch.int32)
+torch.tensor([float("inf"), float("nan"), -1e20, 70000.0, -1.5] * 4, dtype=torch.float64).to(torch.int16)
+torch.tensor([float("inf"), float("nan"), -1e20, 300.0, -1.5] * 4).to(torch.uint8)
+torch.addcmul(torch.tensor([3]), torch.tensor([2]), torch.tensor([5]), value=1.5)
+torch.addcmul(torch.ones(1), torch.ones(1), torch.ones(1), value=1j)
+torch.addcmul(torch.tensor([True]), torch.tensor([True]), torch.tensor([True]))
+torch.addcmul(torch.ones(1), torch.ones(1), torch.ones(1), value=torch.ones((), requires_grad=True))
+torch.addr(torch.ones(1, 1, dtype=torch.int64), torch.tensor([1]), torch.tensor([1]), beta=0.5)
+torch.add(torch.ones(2), torch.ones(2), alpha=np.float32(2))
+torch.add(torch.ones(2), torch.ones(2), alpha="a")
+torch.full((2,), torch.ones((), requires_grad=True))
+torch.ones(2).clamp(np.float32(2))
+torch.lerp(torch.zeros(2), torch.ones(2), torch.tensor(1))
+F.leaky_relu(-torch.ones(2), np.float32(0.5))
+F.leaky_relu(-torch.ones(2), None)
+torch.sum(torch.ones(2), 0, dtype=torch.float64, out=torch.zeros(()))
+torch.cumsum(torch.ones(2, dtype=torch.int8), 0, dtype=torch.int16, out=torch.zeros(2, dtype=torch.int64))
+torch.sum(torch.tensor([1.5, 1.5]), 0, out=torch.zeros((), dtype=torch.int64))
+torch.softmax(torch.ones(2), 0, out=torch.zeros(2, dtype=torch.float64))
+torch.linalg.vector_norm(torch.ones(2), out=torch.zeros((), dtype=torch.float64))
+torch.nansum(torch.tensor([1j]))
+torch.sum(torch.zeros([1] * 65), 0)
+torch.histogram(torch.tensor([1.0, 5.0]), 2, range=(1.0, 1.0))
+torch.logcumsumexp(torch.tensor([complex(float("inf"), float("inf")), 1, 2]), 0)
+torch.tensor([[[1, 2, 3]], [[]]])
+torch.tensor([[], [1]])
+torch.tensor([1, [2]])
+torch.tensor(["a"])
+torch.ones(2, 3, 4).H
+torch.ones(2, dtype=torch.complex64).abs_()
+torch.testing.make_tensor((2,), dtype=torch.float64, device="cpu", low=10**399, high=10**400)
+torch.arange(3.0) == np.array([0, 5, 2], np.float32)
+torch.asarray(torch.ones(2).__dlpack__(), dtype=torch.float64)
+torch.as_tensor(types.SimpleNamespace(__dlpack__=torch.ones(2).__dlpack__, __dlpack_device__=torch.ones(2).__dlpack_device__))
+torch.ones(2).__dlpack__(stream=1)
 """
 
 
 @pytest.mark.parametrize("line", lines(LINES))
 def test_outcome(line: str) -> None:
-    import pickle
-
     def program(torch: Any) -> Any:
-        names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "pickle": pickle}
+        names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional}
+        names |= {"np": np, "pickle": pickle, "types": types}
         return eval(line, names)
 
     found, expected = Ran(ct, program), Ran(th, program)

@@ -119,6 +119,16 @@ def _fail(index: int) -> None:
         raise ValueError("no")
 
 
+def test_start_methods() -> None:
+    mp = torch.multiprocessing
+    mp.set_start_method("forkserver", force=True)
+    assert mp.get_start_method() == "forkserver"
+    mp.set_start_method("spawn")
+    assert mp.get_start_method() == "spawn" in mp.get_all_start_methods()
+    with pytest.raises(ValueError, match="does not survive a fork"):
+        mp.set_start_method("fork")
+
+
 def test_spawned_processes(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(_square, (str(tmp_path),), nprocs=2)
     assert sorted(p.read_text() for p in tmp_path.iterdir()) == ["0", "1"]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ... import creation
 from ...autograd import no_grad
 from ...tensor import Tensor
-from ..parameter import Buffer, Parameter, is_lazy
+from ..parameter import Buffer, Parameter
 from . import hooks
 from .hooks import (
     GLOBAL,
@@ -508,10 +508,9 @@ class Module(Hooked, Stateful):
     bfloat16 = _float_cast("bfloat16", "bfloat16")
 
     def share_memory(self: T) -> T:
-        """Return self: memory is shared among the threads of a process. RuntimeError where there is no memory yet."""
+        """Move parameters and buffers to memory that other processes can see. RuntimeError where there is no memory yet."""
         for t in (*self.parameters(), *self.buffers()):
-            if is_lazy(t):
-                t.share_memory_()  # type: ignore[attr-defined]
+            t.share_memory_()  # type: ignore[attr-defined]
         return self
 
     # ------------------------------------------------------------------------------------- pickle, print

@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 from ... import creation
+from ...amp.state import STATE
 from ...ops import recurrent
 from ...tensor import Tensor
 from .. import init
@@ -183,7 +184,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise torch's errors for an input of another dtype, rank or size."""
         dtype = self._flat_weights[0].dtype
-        if input.dtype != dtype:
+        if input.dtype != dtype and not STATE.active:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
                 f"Convert input: input.to({dtype}), or convert model: model.to({input.dtype})"

@@ -177,13 +177,13 @@ def pack_padded_sequence(
 
 
 def _packed(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     if lengths.ndim != 1 or lengths.device.type != "cpu":
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, but got "
             f"{lengths.ndim}D {lengths.device.type} {lengths.dtype.scalar_name} tensor"
         )
-    if not input.numel():
-        raise RuntimeError("Cannot pack empty tensors.")
     x = input.transpose(0, 1) if batch_first else input
     most, batch = x.size(0), x.size(1)
     counts = lengths.tolist()

@@ -1,0 +1,15 @@
+/* CLT_ALL_LANES(M) makes functions for single floats and for the vectors of a kernel: M(float, int) and M(float16, int16). */
+#if CLT_LANES == 2
+#define CLT_ALL_LANES(M) M(float, int) M(float2, int2)
+#elif CLT_LANES == 4
+#define CLT_ALL_LANES(M) M(float, int) M(float4, int4)
+#elif CLT_LANES == 8
+#define CLT_ALL_LANES(M) M(float, int) M(float8, int8)
+#elif CLT_LANES == 16
+#define CLT_ALL_LANES(M) M(float, int) M(float16, int16)
+#else
+#define CLT_ALL_LANES(M) M(float, int)
+#endif
+/* |x| and the sign of x by their bits: fabs() and copysign() are calls on some drivers. */
+#define CLT_ABS(F, I, x) as_##F(as_##I(x) & (I)(0x7fffffff))
+#define CLT_SIGN(I, x) (as_##I(x) & (I)(0x80000000))

@@ -1,0 +1,16 @@
+/* log(1 + x) of float lanes: the logarithm of the rounded sum u, what the rounding lost being added to its f. Wrong by less
+   than 1.03 ulp. */
+#define CLT_LOG1P(F, I)                                                                              \
+  static inline F log1p_##F(F x) {                                                                   \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                 \
+    const F u = x + (F)(1.0f), lost = x - (u - (F)(1.0f));                                           \
+    const I i = (as_##I(u) - 0x3f2aaaab) & (I)(0xff800000);                                          \
+    const F e = as_##F((i >> 23) + 0x4b400000) - (F)(12582912.0f);                                   \
+    /* 2^-e, but of numbers so large that it would not be normal: their rounding does not matter. */ \
+    const F scale = as_##F(0x3f800000 - (x < (F)(1e18f) ? i : (I)(0)));                              \
+    const F f = as_##F(as_##I(u) - i) - (F)(1.0f), more = lost * scale;                              \
+    const F near = f + (more + (e * (F)(1.42860677e-6f) + clt_log_rest_##F(f + more)));              \
+    const F y = e * (F)(0.693145752f) + near;                                                        \
+    return x == (F)(0.0f) ? x : clt_log_ends_##F(u, y);                                              \
+  }
+CLT_ALL_LANES(CLT_LOG1P)

@@ -1,0 +1,143 @@
+"""`torch.utils.flop_counter`: how much arithmetic products, convolutions and attention do, by module.
+
+While it counts, the counter stands in the places of the few functions that all of these go through, forward and
+backward: outside of it they cost what they did. Must not know their kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import defaultdict
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from ..ops import attention, convolution, correlation, dense, matmul, products
+from .module_tracker import ModuleTracker
+
+__all__ = ["FlopCounterMode"]
+
+Count = tuple[str, int]
+
+
+def _product(out: Any, a: Any, b: Any, bias: Any = None, *rest: Any) -> Count:
+    plain, added = ("mm", "addmm") if a.ndim == 2 else ("bmm", "baddbmm")
+    return plain if bias is None else added, 2 * prod(a.shape) * b.shape[-1]
+
+
+def _piece(out: Any, kind: str, a: Any, b: Any, *rest: Any) -> Count:
+    """A convolution or one of its gradients; as torch counts them, that by the weight knows no groups."""
+    node = rest[2] if len(rest) > 2 else correlation.AGAIN
+    name = "convolution_backward" if node == correlation.AGAIN else "convolution"
+    if kind == "w":
+        return name, 2 * prod(a.shape) * b.shape[1] * prod(out.shape[2:])
+    y = out if kind == "y" else a
+    return name, 2 * y.shape[0] * prod(y.shape[2:]) * prod(b.shape)
+
+
+def _attention(out: Any, *args: Any) -> Count:
+    batch, length, keys, width, depth = args[-1]
+    return "_scaled_dot_product_flash_attention", 2 * prod(batch) * length * keys * (width + depth)
+
+
+def _attention_back(out: Any, ctx: Any, g: Any) -> Count:
+    batch, length, keys, width, depth = ctx.joint
+    flops = 2 * prod(batch) * length * keys * (3 * width + 2 * depth)
+    return "_scaled_dot_product_flash_attention_backward", flops
+
+
+_WATCHED: tuple[tuple[tuple[Any, ...], str, Callable[..., Count]], ...] = (
+    ((dense, products, matmul), "run", _product),
+    ((correlation, convolution), "piece", _piece),
+    ((attention,), "_fused", _attention),
+    ((attention,), "_back", _attention_back),
+)
+
+
+class FlopCounterMode:
+    """Within the block, count floating-point operations by module and op; print a table of them after it.
+
+    depth: how deep the table goes into modules. A multiplication with its addition counts as two.
+
+    >>> import cltensor as torch
+    >>> with FlopCounterMode(display=False) as counter:
+    ...     _ = torch.ones(2, 3) @ torch.ones(3, 4)
+    >>> counter.get_total_flops()
+    48
+    """
+
+    def __init__(self, mods: Any = None, depth: int | None = 2, display: bool = True) -> None:
+        if mods is not None:
+            warnings.warn(
+                "mods argument is not needed anymore, you can stop passing it", stacklevel=2
+            )
+        self.flop_counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self.depth, self.display = depth, display
+        self.mod_tracker = ModuleTracker()
+        self._found: list[tuple[Any, str, Any]] = []
+
+    def get_total_flops(self) -> int:
+        """Return the number of operations in all."""
+        return sum(self.flop_counts["Global"].values())
+
+    def get_flop_counts(self) -> dict[str, dict[str, int]]:
+        """Return module name -> op -> operations."""
+        return {name: dict(counts) for name, counts in self.flop_counts.items()}
+
+    def __enter__(self) -> FlopCounterMode:
+        self.flop_counts.clear()
+        self.mod_tracker.__enter__()
+        for holders, name, formula in _WATCHED:
+            for holder in holders:
+                fn = getattr(holder, name)
+                self._found.append((holder, name, fn))
+                setattr(holder, name, self._counting(fn, formula))
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        while self._found:
+            setattr(*self._found.pop())
+        self.mod_tracker.__exit__()
+        if self.display:
+            print(self.get_table())
+
+    def _counting(self, fn: Callable, formula: Callable[..., Count]) -> Callable:
+        @functools.wraps(fn)
+        def counting(*args: Any) -> Any:
+            out = fn(*args)
+            op, flops = formula(out, *args)
+            for name in self.mod_tracker.parents:
+                self.flop_counts[name][f"aten.{op}"] += flops
+            return out
+
+        return counting
+
+    def get_table(self, depth: int | None = None) -> str:
+        """Return a table of modules down to `depth` and of their ops."""
+        depth = self.depth if depth is None else depth
+        total = self.get_total_flops()
+        power = max(0, min(4, (len(str(total)) - 2) // 3))
+
+        def line(indent: int, name: str, flops: int) -> tuple[str, str, str]:
+            share = f"{flops / total:.2%}" if total else "0%"
+            return " " * indent + name, f"{flops / 1000**power:.3f}{' KMBT'[power].strip()}", share
+
+        def lines(name: str, indent: int) -> list[tuple[str, str, str]]:
+            counts = self.flop_counts[name]
+            ops = [line(indent, f" - {op}", flops) for op, flops in counts.items()]
+            return [line(indent, name, sum(counts.values())), *ops]
+
+        modules = [m for m in sorted(self.flop_counts) if m != "Global"]
+        shown = [m for m in modules if depth is None or m.count(".") < depth]
+        whole = any(sum(self.flop_counts[m].values()) >= total for m in shown)
+        rows = [] if whole or not total else lines("Global", 0)
+        for m in shown:
+            rows += lines(m, m.count(".") + bool(rows))
+        return _laid_out([("Module", "FLOP", "% Total"), *(rows or [("Global", "0", "0%")])])
+
+
+def _laid_out(rows: list[tuple[str, str, str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows.insert(1, ("-" * widths[0], "-" * widths[1], "-" * widths[2]))
+    return "\n".join(f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows)

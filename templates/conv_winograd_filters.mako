@@ -1,0 +1,55 @@
+<%doc>
+The filters of templates/conv_winograd.mako: G g G^T of every 3 x 3 filter g, in the order they are read there: [group, part, place of
+16, panel, channel, MR], a part being `part` input channels and a panel MR output channels, with 16 numbers free after each place. Rows past
+the last output channel repeat it. Work-item (x, y, z) makes part y of panel x of group z.
+Variables: fn MR V longs.
+</%doc>
+<%
+lanes = range(V)
+fv = f"float{V}"
+# How MR lanes of a vector split into stores: (first lane, how many).
+pieces = [(MR >> k + 1 << k + 1, 1 << k) for k in reversed(range(5)) if MR >> k & 1]
+%>\
+#pragma OPENCL FP_CONTRACT ON
+% for _, n in pieces:
+typedef float${n} float${n}_u __attribute__((aligned(4)));
+% endfor
+static void keep(__global float *q, const ${fv} v)
+{
+% for first, n in pieces:
+    *(__global float${n}_u *)(q + ${first}) = ${"v" if n == V else f"(float{n})({', '.join(f'v.s{k:x}' for k in range(first, first + n))})"};
+% endfor
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void ${fn}(__global const float *F, __global float *U, ${', '.join(f'const long {name}' for name in longs)})
+{
+    const long panel = get_global_id(0), panels = get_global_size(0), group = get_global_id(2);
+    const long o = panel * ${MR}, cb = get_global_id(1) * part, cn = min(part, channels - cb), place = panels * part * ${MR} + 16;
+    __global const float *p = F + f_off + group * f_g + o * f_o;
+% for k in lanes:
+    const long o${k} = min(${min(k, MR - 1)}L, rows - 1 - o) * f_o;
+% endfor
+    __global float *q = U + (group * get_global_size(1) + get_global_id(1)) * 16 * place + panel * part * ${MR};
+    for (long c = cb; c < cb + cn; c++, q += ${MR}) {
+        __global const float *f = p + c * f_c;
+% for i in range(3):
+% for j in range(3):
+        const ${fv} g${i}${j} = (${fv})(${', '.join(f'f[o{k} + {i} * f_1 + {j} * f_2]' for k in lanes)});
+% endfor
+% endfor
+% for j in range(3):
+        const ${fv} h0${j} = g0${j}, s${j} = 0.5f * (g0${j} + g2${j}), d${j} = 0.5f * g1${j};
+        const ${fv} h1${j} = s${j} + d${j}, h2${j} = s${j} - d${j}, h3${j} = g2${j};
+% endfor
+% for i in range(4):
+        {
+            const ${fv} s = 0.5f * (h${i}0 + h${i}2), d = 0.5f * h${i}1;
+            keep(q + ${4 * i} * place, h${i}0);
+            keep(q + ${4 * i + 1} * place, s + d);
+            keep(q + ${4 * i + 2} * place, s - d);
+            keep(q + ${4 * i + 3} * place, h${i}2);
+        }
+% endfor
+    }
+}

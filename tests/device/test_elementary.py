@@ -1,0 +1,166 @@
+"""The float32 functions of ours against numpy in double: worst error over all magnitudes, ends, signs of zero, and the same
+bits from vectors as from single lanes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import special as sp
+from support import ct as torch
+
+from cltensor.codegen.pointwise import PointOp
+from cltensor.ops import core
+
+# name: (reference, units in the last place allowed)
+ONE: dict[str, tuple[Callable, float]] = {
+    "exp": (np.exp, 1),
+    "exp2": (np.exp2, 1),
+    "expm1": (np.expm1, 1.5),
+    "log": (np.log, 1),
+    "log2": (np.log2, 1.4),
+    "log10": (np.log10, 1.2),
+    "log1p": (np.log1p, 1.2),
+    "sin": (np.sin, 2.5),
+    "cos": (np.cos, 2.5),
+    "tan": (np.tan, 4),
+    "asin": (np.arcsin, 1.2),
+    "acos": (np.arccos, 1.2),
+    "atan": (np.arctan, 1.5),
+    "sinh": (np.sinh, 2),
+    "cosh": (np.cosh, 1.5),
+    "tanh": (np.tanh, 1.6),
+    "asinh": (np.arcsinh, 2),
+    "acosh": (np.arccosh, 2.5),
+    "atanh": (np.arctanh, 2.5),
+    "erf": (sp.erf, 1.2),
+    "erfc": (sp.erfc, 4.5),
+}
+TWO: dict[str, tuple[Callable, float]] = {
+    "pow": (np.power, 2.2),
+    "atan2": (np.arctan2, 1.7),
+    "hypot": (np.hypot, 1.3),
+}
+ENDS = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, 3, -3, 2.5, 88.7, 88.8, -87.4]
+ENDS += [-104, 1e30, -1e30, 1e-30, 3.4e38, -3.4e38, 16777216, 16777215, -16777216, 8388607.5]
+BELOW = [1e-45, -1e-45, 1e-40, -1e-40, 1.1754942e-38]  # denormal
+
+
+@functools.cache
+def points() -> np.ndarray:
+    """All magnitudes evenly, the neighbourhood of zero densely, and the ends."""
+    everywhere = np.arange(0, 1 << 32, 104729, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    smallest = torch.tensor([1e-40]) * 1
+    below = BELOW if smallest.item() else []
+    if not below:
+        everywhere = everywhere[(np.abs(everywhere) > 1.2e-38) | np.isnan(everywhere)]
+    near = np.linspace(-12, 12, 60001)
+    return np.concatenate([np.array(ENDS + below), near, everywhere]).astype(np.float32)
+
+
+@functools.cache
+def pairs() -> tuple[np.ndarray, np.ndarray]:
+    """Every end with every end; then powers spread over the range of results, and quotients."""
+    ends = np.array(ENDS, np.float32)
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.normal(0, 3, 60000)).astype(np.float32)
+    x[::2] = 1 + rng.normal(0, 1, 30000) * 10.0 ** rng.uniform(-6, -0.5, 30000)
+    x = np.abs(x)
+    log = np.log2(x.astype(np.float64))
+    y = (rng.uniform(-126, 128, x.size) / np.where(log == 0, 1, log)).astype(np.float32)
+    y[:30000] = np.rint(y[:30000])
+    x[:30000:2] *= -1
+    grid = np.meshgrid(ends, ends)
+    return np.append(grid[0], x), np.append(grid[1], y)
+
+
+@functools.cache
+def values(lanes: str) -> dict[str, np.ndarray]:
+    """All functions at the points, as a few fused kernels: of vectors, or of single lanes."""
+    one = [torch.tensor(points())]
+    two = [torch.tensor(v) for v in pairs()]
+    results = {}
+    for name in (*ONE, *TWO):
+        text = f"{name}(x)" if name in ONE else f"{name}(x, y)"
+        if lanes == "single":  # what i0 is part of has no vectors
+            text = f"where(x == x or x != x, {text}, i0(x))"
+        given = one if name in ONE else two
+        op = PointOp(f"{name}_{lanes}", text)
+        results[name] = core.compute(
+            op, torch.float32, torch.float32, given, given[0].shape, given[0].device
+        )
+    return {name: t.cpu().numpy() for name, t in results.items()}
+
+
+def compare(found: np.ndarray, wanted: np.ndarray, allowed: float) -> None:
+    with np.errstate(over="ignore"):
+        rounded = wanted.astype(np.float32)
+    finite = np.isfinite(rounded) & np.isfinite(found)
+    np.testing.assert_array_equal(found[~finite], rounded[~finite])
+    zero = finite & (rounded == 0) & (wanted == 0)
+    np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(rounded[zero]))
+    unit = np.spacing(np.maximum(np.abs(rounded[finite]), np.finfo(np.float32).tiny))
+    error = np.abs(found[finite].astype(np.float64) - wanted[finite]) / unit
+    assert error.max() <= allowed
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_one_argument(name: str) -> None:
+    reference, allowed = ONE[name]
+    with np.errstate(all="ignore"):
+        wanted = reference(points().astype(np.float64))
+    compare(values("vector")[name], wanted, allowed)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_two_arguments(name: str) -> None:
+    reference, allowed = TWO[name]
+    x, y = pairs()
+    with np.errstate(all="ignore"):
+        wanted = reference(x.astype(np.float64), y.astype(np.float64))
+    compare(values("vector")[name], wanted, allowed)
+
+
+@pytest.mark.parametrize("name", [*ONE, *TWO])
+def test_single_lanes_have_the_bits_of_vectors(name: str) -> None:
+    wide, single = values("vector")[name], values("single")[name]
+    same = wide.view(np.uint32) == single.view(np.uint32)
+    assert (same | (np.isnan(wide) & np.isnan(single))).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("gelu", lambda x: x * sp.ndtr(x)),
+        ("mish", lambda x: x * np.tanh(np.logaddexp(0, x))),
+    ],
+)
+def test_activations(name: str, reference: Callable) -> None:
+    x = np.append(np.linspace(-12, 12, 20001), [-1e13, -100, 100, 1e13, 0]).astype(np.float32)
+    found = getattr(torch.nn.functional, name)(torch.tensor(x)).cpu().numpy()
+    np.testing.assert_allclose(found, reference(x.astype(np.float64)), rtol=4e-7, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sixteen_bit_floats_are_rounded_once(dtype: str) -> None:
+    """Every value of the dtype is loaded and stored as it is, and halves between two go to the even one."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    bits = bits[bits & 0x7FFF <= (0x7C00 if dtype == "float16" else 0x7F80)]
+    if dtype == "float16":
+        exact = bits.view(np.float16).astype(np.float32)
+    else:
+        exact = (bits.astype(np.uint32) << 16).view(np.float32)
+    kind = getattr(torch, dtype)
+    wide = torch.tensor(exact)
+    stored = wide.to(kind)
+    np.testing.assert_array_equal(stored.float().cpu().numpy(), exact)
+    np.testing.assert_array_equal((stored * 1 + 0).float().cpu().numpy(), exact)
+    finite = np.sort(exact[np.isfinite(exact)].astype(np.float64))
+    between = (finite[:-1] + finite[1:]) / 2
+    found = torch.tensor(between.astype(np.float32)).to(kind).float().cpu().numpy()
+    step = np.diff(finite)
+    assert (np.abs(found - between) <= step / 2).all()
+    if dtype == "float16":
+        np.testing.assert_array_equal(found, between.astype(np.float16).astype(np.float32))

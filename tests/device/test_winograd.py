@@ -1,0 +1,214 @@
+"""3 x 3 convolutions by Winograd's way: values and gradients against the plain sum in float64, layouts, cuts, which are made so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cltensor as ct
+from cltensor.codegen import conv as kernels
+from cltensor.codegen import winograd
+from cltensor.ops.correlation import Spec, _apart, _filters, _window
+from cltensor.runtime import STATS, Backend, get_backend
+from tests.support import data
+
+F = ct.nn.functional
+SMALL = winograd.Sizes(6, 8, 5000, 3)  # so little room that channels and panels are cut
+
+
+@pytest.fixture
+def backend(dev: Any) -> Backend:
+    found = get_backend(dev)
+    if found.info.kind != "cpu" or found.info.local_mem < winograd.LOCAL_BYTES:
+        pytest.skip("this device keeps the plain schedule")
+    return found
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take even the smallest convolutions."""
+    for name in ("CHANNELS", "WEIGHT_CHANNELS", "PAIRS", "TILES", "WORK"):
+        monkeypatch.setattr(winograd, name, 0)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """List the plans of the convolutions and weight gradients made so."""
+    plans: list[Any] = []
+
+    def listed(plan: Any) -> Any:
+        return lambda *sizes: plans.append(plan(*sizes)) or plans[-1]
+
+    for name in ("_plan", "_weight_plan"):
+        monkeypatch.setattr(winograd, name, listed(getattr(winograd, name)))
+    return plans
+
+
+@pytest.fixture
+def poisoned(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fill all memory that is given out with NaN."""
+    alloc = backend.alloc
+
+    def full(nbytes: int) -> Any:
+        buffer = alloc(nbytes)
+        backend.write(buffer, 0, np.full(nbytes, 0xFF, np.uint8))
+        return buffer
+
+    monkeypatch.setattr(backend, "alloc", full)
+    yield
+    monkeypatch.undo()
+
+
+def near(found: Any, expected: Any) -> None:
+    """Assert errors of a few roundings of the largest value."""
+    a, b = np.array(found.tolist()), np.array(expected.tolist())
+    assert a.shape == b.shape
+    assert a.size == 0 or abs(a - b).max() <= 3e-6 * max(abs(b).max(), 1)
+
+
+def check(x: Any, w: Any, bias: Any = None, **how: Any) -> None:
+    """Compare value and gradients with those in float64, which has the plain schedule only."""
+    results = []
+    for kind in (ct.float32, ct.float64):
+        leaves = [v.detach().to(kind).requires_grad_() for v in (x, w, bias) if v is not None]
+        y = F.conv2d(*leaves, **how)
+        g = ct.tensor(data(*y.shape, seed=7)).to(kind)
+        results.append([y.detach(), *ct.autograd.grad(y, leaves, g)])
+    for found, expected in zip(*results, strict=True):
+        near(found, expected)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.tuples(st.integers(1, 3), st.integers(1, 20), st.integers(1, 20)),
+    st.tuples(st.integers(3, 40), st.integers(3, 23)),
+    st.sampled_from([0, 1, 2, (3, 1), (0, 4), "same"]),
+    st.booleans(),
+)
+def test_any_shape(
+    always: None,
+    poisoned: None,
+    sizes: tuple[int, int, int],
+    image: tuple[int, int],
+    padding: Any,
+    biased: bool,
+) -> None:
+    n, c, k = sizes
+    bias = ct.tensor(data(k, seed=2)) if biased else None
+    check(ct.tensor(data(n, c, *image)), ct.tensor(data(k, c, 3, 3, seed=1)), bias, padding=padding)
+
+
+@pytest.mark.parametrize("sizes", [None, SMALL, winograd.Sizes(8, 16, 20000, 2)], ids=str)
+def test_cuts_of_channels_panels_and_tiles(
+    sizes: Any,
+    always: None,
+    poisoned: None,
+    backend: Backend,
+    made: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if sizes:
+        monkeypatch.setattr(winograd, "_sizes", lambda backend: sizes)
+        monkeypatch.setattr(winograd, "SUMMED", 8)
+    for shape in ((2, 70, 13, 30), (1, 33, 4, 9)):
+        check(ct.tensor(data(*shape)), ct.tensor(data(41, shape[1], 3, 3, seed=1)), padding=1)
+    assert len(made) == 6
+    if sizes is SMALL:
+        there, _, weight = made[:3]
+        assert there.part < 70 and there.block < there.span
+        assert (
+            weight.each > 8
+            and weight.part * 8 < 70
+            and weight.block < weight.span
+            and weight.grid[0] > 1
+        )
+
+
+def test_layouts_and_groups(always: None, backend: Backend, made: list[Any]) -> None:
+    x, w, bias = data(2, 6, 9, 14), data(8, 6, 3, 3, seed=1), ct.tensor(data(8, seed=2))
+    last = ct.tensor(x.transpose(0, 2, 3, 1).copy()).permute(0, 3, 1, 2)
+    assert F.conv2d(last, ct.tensor(w), padding=1).stride() == (8 * 9 * 14, 1, 8 * 14, 8)
+    wide = ct.tensor(data(2, 12, 18, 28))
+    flipped = ct.tensor(w.transpose(2, 3, 1, 0).copy()).permute(3, 2, 0, 1)
+    before = len(made)
+    for a, f, groups in (
+        (last, ct.tensor(w), 1),
+        (wide[:, ::2, 1::2, 4:-10], flipped, 1),
+        (wide[:, :6, ::2, ::2], ct.tensor(w)[:, ::2], 2),
+        (ct.tensor(x)[:1, :1].expand(2, 6, 9, 14), ct.tensor(w), 1),
+        (ct.tensor(x).mT, ct.tensor(w).mT, 1),
+    ):
+        check(a, f, bias, padding=1, groups=groups)
+    near(F.conv2d(last[0], ct.tensor(w)), F.conv2d(last[:1].double(), ct.tensor(w).double())[0])
+    assert len(made) == before + 16  # each way in float32
+
+
+def test_nothing_is_written_beside_the_result(always: None, backend: Backend) -> None:
+    x, w = ct.tensor(data(2, 5, 11, 13)), ct.tensor(data(7, 5, 3, 3, seed=1))
+    room = ct.full((4, 9, 15, 40), 5.0)
+    result = room[1:3, 1:8, 2:13, 3:29:2]
+    spec = Spec((1, 1), (1, 1), (1, 1), 1)
+    kernels.correlate(backend, _apart(x, 1), _filters(w, 1), _apart(result, 1), _window(spec))
+    near(result, F.conv2d(x.double(), w.double(), padding=1))
+    result.fill_(5)
+    assert (room == 5).all()
+
+
+def test_what_is_not_finite_reaches_only_the_outputs_that_see_it(
+    always: None, backend: Backend
+) -> None:
+    a = data(3, 2, 7, 7)
+    a[1, 1, 3, 6] = np.inf
+    a[2, 0, 0, 1] = np.nan
+    y = F.conv2d(ct.tensor(a), ct.tensor(data(3, 2, 3, 3, seed=1)), padding=1)
+    seen = np.zeros((3, 3, 7, 7), bool)
+    seen[1, :, 2:5, 5:] = True
+    seen[2, :, :2, :3] = True
+    assert (np.array(y.isfinite().tolist()) == ~seen).all()
+
+
+def test_which_are_made_so(backend: Backend, made: list[Any]) -> None:
+    x, w = ct.zeros(2, 32, 40, 40), ct.zeros(32, 32, 3, 3)
+    for call in (
+        lambda: F.conv2d(x, w, stride=2),
+        lambda: F.conv2d(x, w, dilation=2),
+        lambda: F.conv2d(x.double(), w.double()),
+        lambda: F.conv2d(x, ct.zeros(32, 32, 5, 3)),
+        lambda: F.conv2d(x[:, :4], w[:, :4]),
+        lambda: F.conv2d(x[:, :9], w[:9, :9]),
+        lambda: F.conv2d(x[:1, :, :5, :5], w),
+        lambda: F.conv3d(ct.zeros(1, 8, 9, 40, 40), ct.zeros(8, 8, 3, 3, 3)),
+    ):
+        call()
+        assert not made
+    # Filters and product; another shape builds nothing.
+    F.conv2d(x, w)
+    ct.opencl.synchronize()
+    launches, builds = STATS.launches, STATS.builds + STATS.disk_hits
+    x.requires_grad_()
+    y = F.conv2d(x, w, padding=1)
+    ct.opencl.synchronize()
+    assert STATS.launches - launches == 2
+    g = ct.tensor(data(2, 32, 40, 40))
+    ct.autograd.grad(y, x, g)
+    F.conv_transpose2d(x[:1].detach(), w[:, :9])
+    assert len(made) == 4
+    assert STATS.builds + STATS.disk_hits == builds
+    launches = STATS.launches
+    kernels.weigh(
+        backend, _apart(x, 1), _apart(g, 1), (1, 3, 3), _window(Spec((1, 1), (1, 1), (1, 1), 1))
+    )
+    assert STATS.launches - launches == 2
+    assert len(made) == 5
+    F.conv2d(x[:, :9].detach(), w[:, :9].requires_grad_()).sum().backward()
+    assert len(made) == 6

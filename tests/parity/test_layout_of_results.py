@@ -1,0 +1,80 @@
+"""The order in memory of what an op returns for images that are channels last, and for transposed ones: torch's."""
+
+from __future__ import annotations
+
+import pytest
+from parity.oracle import assert_same_outcome, evaluate, lines
+from support import data
+
+IMAGES = """
+F.max_pool2d(x, 2)
+F.max_pool2d(x, 3, 2, 1, return_indices=True)[1]
+F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+F.avg_pool2d(x, 2)
+F.adaptive_avg_pool2d(x, 3)
+F.adaptive_avg_pool2d(x, 1)
+F.adaptive_max_pool2d(x, 3)
+F.fractional_max_pool2d(x, 2, output_size=2, _random_samples=torch.full((2, 4, 2), 0.3))
+F.batch_norm(x, None, None, None, None, True)
+F.batch_norm(x, torch.zeros(4), torch.ones(4))
+F.group_norm(x, 2)
+F.instance_norm(x)
+F.layer_norm(x, (6,))
+F.rms_norm(x, (6,))
+F.local_response_norm(x, 3)
+F.pad(x, (1, 2, 0, 1))
+F.pad(x, (-1, 2, 0, 1, 1, 1), value=2.0)
+F.pad(x, (1, 2, 0, 1), "reflect")
+F.pad(x, (1, 2, 0, 1), "replicate")
+F.pad(x, (1, 2, 0, 1), "circular")
+F.interpolate(x, scale_factor=2)
+F.interpolate(x, scale_factor=2, mode="bilinear")
+F.interpolate(x, size=(2, 3), mode="area")
+F.pixel_shuffle(x, 2)
+F.pixel_unshuffle(x, 2)
+F.channel_shuffle(x, 2)
+F.conv2d(x, torch.ones(3, 4, 2, 2))
+F.conv2d(x.contiguous(), torch.ones(3, 4, 2, 2).to(memory_format=torch.channels_last))
+F.conv_transpose2d(x, torch.ones(4, 3, 2, 2))
+F.glu(x, 1)
+F.softmax(x, 1)
+F.logsigmoid(x)
+F.dropout(x, 0.5) * 0
+torch.cat([x, x], 1)
+torch.cat([x, x.contiguous()], 3)
+torch.stack([x, x])
+torch.stack([x, x], 4)
+x.flip(2)
+x.roll(1, 2)
+x.rot90(1, [2, 3])
+x.sort(1)[1]
+x.masked_fill(x > 0, 1.0)
+x.scatter(1, torch.zeros(2, 4, 4, 6, dtype=torch.int64), 1.0)
+x.index_add(1, torch.tensor([0, 1]), x[:, :2])
+x.index_fill(1, torch.tensor([0, 1]), 2.0)
+x.slice_scatter(x[:, :2], 1, 0, 2)
+x.masked_scatter(x > 0, x)
+x.unsqueeze(-1)[:, :, :1].double()
+torch.rand_like(x[:, :, :1]) * 0
+F.max_pool3d(x[:, :, None], (1, 2, 2))
+F.pad(x[:, :, None], (1, 1, 1, 1, 1, 1), "replicate")
+F.interpolate(x[:, :, None], scale_factor=2)
+torch.autograd.grad(F.max_pool2d(z, 2).sum(), z)[0]
+torch.autograd.grad(F.pad(z, (1, 1, 1, 1), "reflect").sum(), z)[0]
+torch.autograd.grad(F.avg_pool2d(z, 2).sum(), z)[0]
+torch.autograd.grad(F.batch_norm(z, None, None, None, None, True).sin().sum(), z)[0]
+"""
+ORDERS = {
+    "images": "x.contiguous(memory_format=torch.channels_last)",
+    "transposed": "x.transpose(0, 1).contiguous().transpose(0, 1)",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("line", lines(IMAGES))
+def test_results_lie_in_memory_as_torchs_do(line: str, order: str) -> None:
+    both = f"(lambda out: (out, out.stride()))({line})"
+    z = "x.detach().requires_grad_()"
+    program = f"(lambda x, F: (lambda z: {both})({z}))({ORDERS[order]}, torch.nn.functional)"
+    found, expected = evaluate(program, {"x": data(2, 4, 4, 6)})
+    assert_same_outcome(found, expected)
