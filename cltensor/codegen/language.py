@@ -52,6 +52,7 @@ class Library(NamedTuple):
     header: str
     vector: bool
     double: str
+    cost: int
 
 
 # name in formulas -> where it is defined; `<name>_<type>` is the C function's name, type being its register type.
@@ -59,15 +60,23 @@ LIBRARY: dict[str, Library] = {}
 
 
 def library(
-    header: str, names: str, *, vector: bool = False, single: bool = False, double: str = ""
+    header: str,
+    names: str,
+    *,
+    vector: bool = False,
+    single: bool = False,
+    double: str = "",
+    cost: int = 0,
 ) -> None:
     """Declare the device functions of `cl_kernels/<header>.cl` to the language.
 
     What the header uses is named before it; kernels paste headers in the order of the alphabet. Functions that are `single`
-    are of float vectors only, and the builtin, or the formula `double`, takes their place for double.
+    are of float vectors only, and the builtin, or the formula `double`, takes their place for double. `cost`: about how many
+    additions take as long on a CPU.
     """
+    cost = cost or (6 if single else 120 if vector else 500)
     for name in names.split():
-        LIBRARY[name] = Library(header, vector or single, double or (name if single else ""))
+        LIBRARY[name] = Library(header, vector or single, double or (name if single else ""), cost)
 
 
 library(
@@ -96,7 +105,7 @@ library(
 library("all_lanes log", "log log2 log10", single=True)
 library("all_lanes log log1p", "log1p", single=True)
 library("all_lanes log log1p log_hyperbolic", "asinh acosh atanh", single=True)
-library("all_lanes pow", "pow", single=True)
+library("all_lanes pow", "pow", single=True, cost=45)
 library("all_lanes hypot", "hypot", single=True)
 library("all_lanes sine", "sin cos tan", single=True)
 library("all_lanes asin", "asin acos", single=True)
@@ -122,6 +131,13 @@ library(
 )
 
 
+_LIGHT_BUILTINS = {"fabs", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "sqrt", "copysign"}
+BUILTIN_COST, DIVISION_COST = (
+    40,
+    20,
+)  # as `cost` of a library function; of integers, divided lane by lane
+
+
 @dataclass(frozen=True)
 class Formula:
     """A parsed formula: its text, and what it needs."""
@@ -131,6 +147,8 @@ class Formula:
     headers: frozenset[str] = field(compare=False)
     scalar_only: bool = field(compare=False)
     heavy: bool = field(compare=False)
+    cost: int = field(compare=False)
+    """About how many additions take as long on a CPU."""
 
     @property
     def is_mask(self) -> bool:
@@ -141,7 +159,7 @@ class Formula:
 def parse(text: str) -> Formula:
     """Parse a formula; raises SyntaxError or ValueError for what the language does not have."""
     tree = ast.parse(text, mode="eval").body
-    headers, scalar_only, heavy = set(), False, False
+    headers, scalar_only, heavy, cost = set(), False, False, 1
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             if not isinstance(node.func, ast.Name):
@@ -151,21 +169,16 @@ def parse(text: str) -> Formula:
                 headers.update(LIBRARY[name].header.split())
                 scalar_only |= not LIBRARY[name].vector
                 heavy = True
+                cost += LIBRARY[name].cost
             elif name in _FLOAT_BUILTINS:
-                heavy |= name not in (
-                    "fabs",
-                    "floor",
-                    "ceil",
-                    "trunc",
-                    "rint",
-                    "fmax",
-                    "fmin",
-                    "sqrt",
-                    "copysign",
-                )
+                if name not in _LIGHT_BUILTINS:
+                    heavy = True
+                    cost += BUILTIN_COST
             elif name not in _MASK_BUILTINS and name not in _SPECIAL:
                 raise ValueError(f"formula {text!r}: unknown function {name!r}")
-    return Formula(text, tree, frozenset(headers), scalar_only, heavy)
+        elif isinstance(node, ast.FloorDiv | ast.Mod):
+            cost += DIVISION_COST
+    return Formula(text, tree, frozenset(headers), scalar_only, heavy, cost)
 
 
 _SPECIAL = {

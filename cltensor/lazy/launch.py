@@ -16,8 +16,9 @@ from ..runtime import Backend, Buffer, Counter
 from .expression import Leaf
 from .fusion import Fusion, classify
 
-# Elements of a cheap chain that one thread is done with before a second would be awake.
-GRAIN = 1 << 17
+# In units of an addition (`Formula.cost`): what an element costs beside its nodes, what a CPU's thread does in a microsecond, and
+# what is worth a work-item.
+ACCESS, PACE, GRAIN = 3, 25_000, 1 << 19
 TURN = 1 << 16  # elements from which on a transposed operand is copied by tiles first
 
 
@@ -66,19 +67,20 @@ def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: 
             backend.require(node.result)
         name, text, types = pointwise.source(program, lanes, by_lane)
         kernel = backend.kernel(name, text, types, info.build_options)
-        weight = sum(8 if node.op.heavy else 1 for node in program.nodes)
         if by_lane:
             group, most = min(tuned.get("pointwise.group", 128), info.max_group), 64
         else:
             group, most = 0, tuned.get("pointwise.items", 4)
-        grain = max(4096, tuned.get("pointwise.grain", GRAIN) // (1 + weight // 2))
-        entry = _kernels[key] = (kernel, group, grain, info.compute_units * most)
-    kernel, group, grain, most = entry
+        cost = ACCESS + sum(node.op.formula.cost for node in program.nodes)
+        alone = PACE * info.wake_us // cost
+        grain = max(1024, tuned.get("pointwise.grain", GRAIN) // cost)
+        entry = _kernels[key] = (kernel, group, alone, grain, info.compute_units * most)
+    kernel, group, alone, grain, most = entry
     if group:
         groups = min((n + group - 1) // group, most)
         backend.launch(kernel, (groups * group,), (group,), args, nbytes)
         return
-    if n <= grain:
+    if n <= alone:
         args[1] = n
         backend.launch(kernel, _ONE, _ONE, args, nbytes)
         return

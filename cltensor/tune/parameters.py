@@ -146,7 +146,7 @@ def _steps(torch: Any, small: bool) -> dict[str, Case]:
 
 _FUSED = ("cltensor.lazy.launch:_kernels",)
 PARAMETERS = (
-    Parameter("pointwise.grain", (1 << 14, 1 << 15, 1 << 16, 1 << 18, 1 << 19), _grains, caches=_FUSED),
+    Parameter("pointwise.grain", (1 << 16, 1 << 17, 1 << 18, 1 << 20, 1 << 21), _grains, caches=_FUSED),
     Parameter("pointwise.items", (1, 2, 8, 16), _large_chains, caches=_FUSED),
     Parameter("pointwise.group", (32, 64, 256), _large_chains, ("gpu", "accelerator"), _FUSED),
     Parameter("copy.vectors", (2, 4, 16), _turned),
