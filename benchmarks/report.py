@@ -61,7 +61,7 @@ def summary(results: dict[str, Any]) -> str:
     for c in results["cases"]:
         if (c["of_peak"] or 0) > 1.05:
             lines.append(
-                f"faster than memory, {percent(c['of_peak'])} (does it fit the cache?): {label(c)}"
+                f"beyond the peak, {percent(c['of_peak'])} (in a cache, or by fewer operations than counted): {label(c)}"
             )
     return "\n".join(lines)
 
