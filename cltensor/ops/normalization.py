@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from .. import dtypes, layouts
+from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import row_kinds as rows
@@ -65,11 +65,14 @@ def _normalized(
     else:
         x = _wide(x)
         mean, var, rstd = _statistics(x, dims, eps) if stats is None else (stats[0], *stats)
-        out = (x - mean) * rstd
-        if factors[0] is not None:
-            out = out * factors[0]
-        if factors[1] is not None:
-            out = out + factors[1]
+        if stats is None:
+            out = (x - mean) * rstd
+            if factors[0] is not None:
+                out = out * factors[0]
+            if factors[1] is not None:
+                out = out + factors[1]
+        else:
+            out = _mapped(x, mean, rstd, *factors)
         out = out.to(input.dtype)
     # A result of its own, which may be written to.
     out = formats.settled(out.reshape(input.shape).detach(), to)
@@ -78,6 +81,18 @@ def _normalized(
         saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": stats is not None, "steps": steps}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out, mean, var
+
+
+def _mapped(
+    x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None
+) -> Tensor:
+    """x * scale + shift: what is one number for many elements is computed once, and a large x read by a plain chain."""
+    scale = rstd if weight is None else rstd * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    if x.numel() >= lazy.TURN:
+        scale._storage.buffer()
+        shift._storage.buffer()
+    return x * scale + shift
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:

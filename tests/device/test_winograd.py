@@ -84,7 +84,7 @@ def check(x: Any, w: Any, bias: Any = None, **how: Any) -> None:
 
 
 @settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
