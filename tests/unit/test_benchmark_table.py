@@ -119,5 +119,8 @@ def test_summary_and_table_say_what_holds() -> None:
     words = report.summary(results)
     assert "2 of 3 aims reached" in words
     assert "torch 0.50 (0.40-0.60) < bar 1" in words
-    assert "beyond the peak, 120 % (in a cache, or by fewer operations than counted): gemm: odd" in words
+    assert (
+        "beyond the peak, 120 % (in a cache, or by fewer operations than counted): gemm: odd"
+        in words
+    )
     assert "| gemm: good | 1 s | 0.0 GB/s | 50 % | 2.00 |" in report.readme_table(results)
