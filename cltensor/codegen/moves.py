@@ -376,7 +376,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     scalars = [outer.n, dst.offset, src.offset, na, nb, d[a], d[b], s[a], s[b], *outer.args()]
     steps = [k for count, k in zip(outer.sizes, outer.strides[0], strict=True) if count > 1]
     places = [dst.buffer.address, *(size * k for k in (dst.offset, d[b], *steps))]
-    large = vector > 0 and dims.n * size >= STREAM
+    large = vector > 0 and backend.info.host_shared and dims.n * size >= STREAM
     streamed = large and not any(place % (vector * size) for place in places)
     run(
         backend,

@@ -126,8 +126,11 @@ def _is_copy(fusion: Fusion, outputs: list) -> bool:
 def _streams(
     backend: Backend, leaves: list[Leaf], outputs: list, n: int, sizes: tuple[int, ...]
 ) -> bool:
-    """Whether results are so large that they are stored past the cache: not where their lines are read, nor unaligned."""
-    if backend.info.kind != "cpu" or (sizes and sizes[-1] % 16):
+    """Whether results are so large that they are stored past the cache: not where their lines are read, nor unaligned.
+
+    Only a device that shares the host's memory says where its buffers lie.
+    """
+    if not backend.info.host_shared or (sizes and sizes[-1] % 16):
         return False
     read = {id(leaf.buffer) for leaf in leaves}
     for _, dt, buffer, _, offset in outputs:
