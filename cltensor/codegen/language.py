@@ -132,10 +132,8 @@ library(
 
 
 _LIGHT_BUILTINS = {"fabs", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "sqrt", "copysign"}
-BUILTIN_COST, DIVISION_COST = (
-    40,
-    20,
-)  # as `cost` of a library function; of integers, divided lane by lane
+BUILTIN_COST = 40  # as `cost` of a library function
+DIVISION_COST = 20  # of integers, which a CPU divides lane by lane
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,8 @@ def _mapped(
     scale = rstd if weight is None else rstd * weight
     shift = -mean * scale if bias is None else bias - mean * scale
     if x.numel() >= lazy.TURN:
+        shift._storage.buffer()  # and with it, in one launch, the scale
         scale._storage.buffer()
-        shift._storage.buffer()
     return x * scale + shift
 
 

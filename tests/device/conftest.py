@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -45,3 +46,19 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> None:
     from cltensor.runtime import DeviceInfo
 
     monkeypatch.setattr(DeviceInfo, "wake_us", 0)
+
+
+@pytest.fixture
+def poisoned(dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill all memory that is given out with NaN."""
+    from cltensor.runtime import get_backend
+
+    backend = get_backend(dev)
+    alloc = backend.alloc
+
+    def full(nbytes: int) -> Any:
+        buffer = alloc(nbytes)
+        backend.write(buffer, 0, np.full(nbytes, 0xFF, np.uint8))
+        return buffer
+
+    monkeypatch.setattr(backend, "alloc", full)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,21 +46,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for name in ("_plan", "_weight_plan"):
         monkeypatch.setattr(winograd, name, listed(getattr(winograd, name)))
     return plans
-
-
-@pytest.fixture
-def poisoned(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fill all memory that is given out with NaN."""
-    alloc = backend.alloc
-
-    def full(nbytes: int) -> Any:
-        buffer = alloc(nbytes)
-        backend.write(buffer, 0, np.full(nbytes, 0xFF, np.uint8))
-        return buffer
-
-    monkeypatch.setattr(backend, "alloc", full)
-    yield
-    monkeypatch.undo()
 
 
 def near(found: Any, expected: Any) -> None:
