@@ -2,7 +2,7 @@
 
 A shared machine changes its speed from minute to minute: the ratios of one run mean something, its absolute times less.
 OpenMP's threads spin for milliseconds after their work is done, on the cores of whoever comes next: each turn begins with a
-pause that lets them sleep, and with a run that is not timed, which wakes the library's own.
+pause that lets them sleep, and with runs that are not timed, which wake the library's own and fill the caches with its code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 Run = Callable[[], Any]
-LEAST = 2e-3  # seconds: shorter runs are repeated within one measurement
+LEAST = 2e-3  # seconds: shorter runs are repeated within one measurement, and before it
 PAUSE = 10e-3  # seconds
 
 
@@ -40,7 +40,10 @@ class Timed:
     def once(self) -> float:
         """Let the other library's threads go to sleep, wake one's own, and measure."""
         time.sleep(PAUSE)
+        warm = time.perf_counter() + LEAST
         self.first()
+        while time.perf_counter() < warm:
+            self.first()
         begin = time.perf_counter()
         for _ in range(self.inner):
             kept = self.run()

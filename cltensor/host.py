@@ -49,12 +49,12 @@ def widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
 def shared_array(t: Tensor) -> np.ndarray:
     """A numpy array on the memory of a tensor; a copy where the host has no access to it."""
     storage = t._storage
-    buffer = storage.buffer()
     size = t.dtype.itemsize
     if not t.numel() or not storage.backend.info.host_shared:
         return host_array(t).copy()
+    buffer = storage.for_write()  # numpy may write: what is pending reads the memory as it is now
     storage.backend.host_view(buffer)
-    storage.pinned = storage.backend.exports = True
+    storage.pinned = True
     interface = {
         "data": (buffer.address + t._offset * size, False),
         "shape": tuple(t.shape),

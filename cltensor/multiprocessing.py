@@ -172,7 +172,7 @@ def shares(t: Tensor) -> bool:
 def _map(storage: Storage, path: str) -> None:
     """Let a storage lie in a file; numpy's view of it, kept, has every write happen there and at once."""
     storage.value, storage.home = storage.backend.wrap(np.memmap(path, np.uint8, "r+")), None
-    storage.pinned = storage.backend.exports = True
+    storage.pinned = True
     _shared[storage] = path, storage.host()
     _mapped[path] = storage
 

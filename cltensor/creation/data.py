@@ -184,7 +184,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     extent = layouts.storage_extent(ndarray.shape, strides, 0) * ndarray.itemsize
     memory = np.asarray(_Memory(ndarray, ndarray.__array_interface__["data"][0], extent))
     storage = Storage(backend, backend.wrap(memory), extent)
-    storage.pinned = backend.exports = True
+    storage.pinned = True
     return core.make(storage, Size(ndarray.shape), dt, dev, strides)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import config, dtypes, layouts, lazy
 from ..autograd import record as graph
@@ -19,7 +19,7 @@ from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype
 from ..lazy import HEAVY, MAX_RECOMPUTE, NON_DENSE, Expr, Leaf, Scalar, View
-from ..runtime import Backend, device, get_backend
+from ..runtime import Backend, Buffer, device, get_backend
 from ..size import Size
 from ..storage import Storage
 
@@ -150,13 +150,19 @@ def pending(
     if backend is None:
         backend = get_backend(dev)
     storage = Storage.pending(backend, expr)
-    if config.CONFIG.eager or (backend.exports and _sees_numpy(expr)):
+    if config.CONFIG.eager or _sees_numpy(expr):
         storage.buffer()
     return _Registry.tensor._make(storage, shape or expr.shape, expr.dtype, dev, None, 0)
 
 
 def _sees_numpy(expr: Expr) -> bool:
-    return any(b.exported for b in lazy.buffers(expr))
+    """Whether numpy can see, and write, an operand; it cannot for what is pending, which runs before memory is shown to numpy."""
+    for a in expr.args:
+        inner = a.expr if a.__class__ is View else a
+        buffer = inner.buffer if inner.__class__ is Leaf else getattr(inner, "value", None)
+        if buffer.__class__ is Buffer and buffer.exported:
+            return True
+    return False
 
 
 def compute(
@@ -174,15 +180,64 @@ def compute(
             backend = a._storage.backend
             if not a._contig:
                 strides = _result_strides(args, shape)
-                if not layouts.is_contiguous(tuple(shape), strides):
+                if strides != layouts.contiguous_strides(tuple(shape)):
                     return laid_out(op, compute_dtype, out, args, shape, dev, strides)
                 break
     return pending(expression(op, compute_dtype, out, args, shape), dev, shape, backend)
 
 
+class Types(NamedTuple):
+    """What a row does with operands of one dtype: its formula, and the dtypes it computes and returns."""
+
+    op: PointOp
+    compute: dtype
+    result: dtype
+
+
+def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
+    """Do as `compute` for what most calls are given, None for anything else.
+
+    That is: dense tensors of one shape, dtype and device, after the first perhaps numbers that do not promote them. Every small
+    op comes by here: it is written for speed.
+    """
+    first = xs[0]
+    shape, dt, dev = first.shape, first.dtype, first.device
+    backend = first._storage.backend
+    if config.CONFIG.eager:
+        return None
+    operands: list[Any] = []
+    for x in xs:
+        kind = x.__class__
+        if kind is float or kind is int:
+            if dt.category <= (kind is float):
+                return None
+            operands.append(Scalar(x))
+            continue
+        if kind in NUMBERS or not x._contig or x._offset:
+            return None
+        if x is not first and (x.dtype is not dt or x.device is not dev or x.shape != shape):
+            return None
+        storage = x._storage
+        value = storage.value
+        if value.__class__ is Expr:
+            if value.dtype is not dt or value.shape != shape:
+                return None
+            operands.append(value)
+        elif value.exported:
+            return None
+        else:
+            storage.reads += 1
+            operands.append(Leaf(value, dt, None, 0))
+    op, compute_dtype, result_dtype = types
+    expr = Expr(op, compute_dtype, result_dtype, shape, tuple(operands))
+    if expr.out_of_bounds:
+        return None
+    storage = Storage.pending(backend, expr)
+    return _Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)
+
+
 def _result_strides(args: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
-    tensors = [a for a in args if a.__class__ not in NUMBERS]
-    operands = tuple([(tuple(t.shape), t._strides) for t in tensors])
+    operands = [((), ()) if a.__class__ in NUMBERS else (tuple(a.shape), a._strides) for a in args]
     return layouts.elementwise_strides(tuple(shape), operands)
 
 
@@ -302,7 +357,7 @@ def write(t: Tensor, expr: Any) -> None:
     )
     if whole and not storage.pinned and not storage.shared:
         storage.replace(expr)
-        if config.CONFIG.eager or (backend.exports and _sees_numpy(expr)):
+        if config.CONFIG.eager or _sees_numpy(expr):
             storage.buffer()
         return
     buffer = storage.for_write()
@@ -429,7 +484,10 @@ def deliver(
     if out is None:
         return value
     check_out(out, value.dtype, value.device, function, inputs)
-    resize_output(out, value.shape)
+    if out.shape != value.shape:
+        resize_output(out, value.shape)
+        if layouts.is_non_overlapping_and_dense(tuple(value.shape), value._strides):
+            out._set_layout(value.shape, value._strides, out._offset)
     check_overlap(out, inputs, apart=apart)
     overwrite(out, value, fresh=True)
     return out

@@ -15,7 +15,6 @@ import numpy as np
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
-from ..autograd.mode import GRAD
 from ..codegen.pointwise import PointOp
 from . import core
 from .core import NUMBERS, Tensor
@@ -103,6 +102,7 @@ class Row:
         if isinstance(formula, str):
             formula = dict.fromkeys(_LETTERS, formula)
         self.ops: list[PointOp | None] = [None] * 4
+        self._types: dict[dtypes.dtype, core.Types] = {}
         made: dict[str, PointOp] = {}
         for letters, text in formula.items():
             for letter in letters:
@@ -131,45 +131,45 @@ class Row:
         except MixedDevicesError:
             xs = core.on_one_device(xs)
             out = self.forward(xs)
-        if self.grads and GRAD.enabled and graph.needs_grad(*xs):
+        if self.grads and graph.needs_grad(*xs):
             self._record(xs, out)
         return out
 
     def forward(self, xs: Sequence[Any]) -> Tensor:
         """Apply without gradient."""
         first = xs[0]
-        if len(xs) == 1 and first.__class__ not in NUMBERS:
-            shape, dt, dev = first.shape, first.dtype, first.device
-        else:
-            shape, dt, dev = self._unify(xs)
-        category = dt.category
-        promote = self.promote
-        if promote is FLOAT and category < 2:
+        if first.__class__ not in NUMBERS and not self.masks:
+            types = self._types.get(first.dtype) or self._typed(first.dtype)
+            out = core.compute_alike(types, xs)
+            if out is not None:
+                return out
+        shape, dt, dev = self._unify(xs)
+        op, compute, result = self._types.get(dt) or self._typed(dt)
+        return core.compute(op, compute, result, xs, shape, dev)
+
+    def _typed(self, dt: dtypes.dtype) -> core.Types:
+        """What the row does with operands that promote to `dt`."""
+        category, promote = dt.category, self.promote
+        settled = category >= 2 or promote is not FLOAT  # the default dtype may change
+        if not settled:
             dt = dtypes.get_default_dtype()
             category = 2
         op = self.ops[category]
         if op is None:
             raise refusal(self.name, dt)
-        out = (
+        result = (
             dtypes.bool
             if promote is BOOL
             else dt.to_real()
             if promote is REAL and category == 3
             else dt
         )
-        return core.compute(op, dt, out, xs, shape, dev)
+        types = core.Types(op, dt, result)
+        if settled:
+            self._types[dt] = types
+        return types
 
     def _unify(self, xs: Sequence[Any]) -> tuple:
-        if len(xs) == 2 and not self.masks:  # most calls: two alike, or a tensor and a number
-            first, second = xs
-            if first.__class__ not in NUMBERS:
-                kind, shape, dt, dev = second.__class__, first.shape, first.dtype, first.device
-                if kind in NUMBERS:
-                    alike = kind is not complex and dt.category > (kind is float)
-                else:
-                    alike = second.dtype is dt and second.shape == shape and second.device is dev
-                if alike:
-                    return shape, dt, dev
         shape = dt = dev = None
         simple = True
         for i, x in enumerate(xs):
@@ -333,6 +333,8 @@ def _refusal(function: str) -> Callable:
 def _plain(xs: Sequence[Any], numbers: Sequence[bool]) -> bool:
     """Whether every operand is a tensor, or a number where one is allowed beside a tensor: nothing to convert or refuse."""
     tensor = core._Registry.tensor
+    if len(xs) == 1 and xs[0].__class__ is tensor:  # most calls
+        return True
     some = not xs
     for x, number in zip(xs, numbers, strict=True):
         if x.__class__ is tensor or isinstance(x, tensor):

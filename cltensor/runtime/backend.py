@@ -56,7 +56,6 @@ class Backend:
         self.seq = 0  # commands enqueued
         self.finished = 0  # commands known to be done
         self.pending: list[Any] = []  # for lazy/: cells with an unevaluated expression
-        self.exports = False  # whether numpy ever saw memory of this device
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._timed: Any = None  # the queue of observed launches
         self.inline: InlineLane | None = None

@@ -293,3 +293,23 @@ def test_memory_that_processes_share() -> None:
     assert not os.path.exists(path)
     layer = torch.nn.Linear(2, 1).share_memory()
     assert layer.weight.is_shared() and layer.bias.is_shared()
+
+
+def test_what_is_pending_reads_memory_as_it_was_before_numpy_saw_it() -> None:
+    x, w = torch.ones(3), torch.ones(3, 3)
+    x.tolist()
+    pending = [
+        x + 1,
+        (x * 2).exp() * 0 + x,
+        x.expand(2, 3) + 0,
+        x[1:] * 2,
+        x @ w,
+        x.view(1, 3) @ w + 1,
+    ]
+    expected = [
+        t.tolist()
+        for t in (x + 1, x * 1, x.expand(2, 3) + 0, x[1:] * 2, x @ w, x.view(1, 3) @ w + 1)
+    ]
+    x.numpy()[:] = 7
+    assert [t.tolist() for t in pending] == expected
+    assert x.tolist() == [7, 7, 7]
