@@ -41,20 +41,25 @@ def apply(
     groups: dict[tuple, list[Part]] = {}
     changed: list[Tensor] = []
     seen: set[int] = set()
-    writes = len(chain.writes)
+    writes, most = len(chain.writes), 0
     for row in zip(*lists, strict=True):
-        tensors = None if differentiable else _alike(row, writes)
-        if tensors is None:
-            _compute(chain, row, numbers, shared, flag)
-            continue
         if id(row[0]) in seen:  # a tensor listed twice is updated twice, one after the other
             _launch(chain, groups, numbers, shared, flag)
-            groups, seen = {}, set()
+            seen = set()
+        found = None if differentiable else _part(row, writes)
+        if found is None:
+            _compute(chain, row, numbers, shared, flag)
+            continue
         seen.add(id(row[0]))
         changed += row[:writes]
-        if count := tensors[0].numel():
-            key, part = _part(tensors, writes, count)
-            groups.setdefault(key, []).append(part)
+        key, part = found
+        if part.size:
+            parts = groups.setdefault(key, [])
+            if not parts:
+                most = multi.slot_limit(get_backend(key[0]), chain)
+            parts.append(part)
+            if len(parts) >= most:  # these run while the next are made ready
+                _launch(chain, groups, numbers, shared, flag)
     _launch(chain, groups, numbers, shared, flag)
     for t in changed:
         t._vc.value += 1
@@ -67,6 +72,7 @@ def _launch(
     shared: Sequence[Tensor],
     flag: Tensor | None,
 ) -> None:
+    """Run what is collected, and forget it."""
     for (dev, *types), parts in groups.items():
         backend = get_backend(dev)
         ones = [
@@ -75,20 +81,36 @@ def _launch(
         with backend.lock:
             found = None if flag is None else flag._storage.for_write()
             multi.apply(backend, chain, tuple(types), parts, numbers, ones, found)
+    groups.clear()
 
 
-def _alike(row: Sequence[Tensor], writes: int) -> Sequence[Tensor] | None:
-    """The tensors if their elements lie in the same dense order, what is only read copied into it; None if they cannot."""
+def _part(row: Sequence[Tensor], writes: int) -> tuple[tuple, Part] | None:
+    """The memory of one tensor's operands, made ready, after what decides which launch it joins; None if no kernel can do it."""
     first = row[0]
     shape, dev, dt = first.shape, first.device, first.dtype
     if dt.category < 2 or dt is dtypes.complex32:
         return None
+    tensors: Sequence[Tensor] | None = row
     for t in row:
-        if t.dtype is not dt or t.device is not dev or t.shape != shape or not t.is_contiguous():
+        alike = t.dtype is dt and t.device is dev and t.shape == shape
+        if not (alike and (t._contig or t.is_contiguous())):
+            tensors = _laid_alike(row, writes)
             break
-    else:
-        return row
-    strides = first._strides
+    if tensors is None:
+        return None
+    buffers = tuple([t._storage.buffer() for t in tensors])
+    for t in tensors[:writes]:
+        t._storage.for_write()
+    count, types, offsets = first.numel(), [t.dtype for t in tensors], [t._offset for t in tensors]
+    if dt.category == 3:  # complex numbers are pairs of real ones
+        count, types, offsets = 2 * count, [x.to_real() for x in types], [2 * o for o in offsets]
+    return (dev, *types), Part(count, buffers, tuple(offsets))
+
+
+def _laid_alike(row: Sequence[Tensor], writes: int) -> Sequence[Tensor] | None:
+    """The tensors in the first one's dense order: what is only read is copied into it; None if that is not enough."""
+    first = row[0]
+    shape, dev, strides = first.shape, first.device, first._strides
     if not layouts.is_non_overlapping_and_dense(tuple(shape), strides):
         return None
     fitting = []
@@ -108,17 +130,6 @@ def _laid(t: Tensor, like: Tensor) -> Tensor:
     order = sorted(range(t.ndim), key=lambda d: -like._strides[d])
     back = sorted(range(t.ndim), key=lambda d: order[d])
     return t.permute(order).contiguous().permute(back)
-
-
-def _part(tensors: Sequence[Tensor], writes: int, count: int) -> tuple[tuple, Part]:
-    """Make the memory of one tensor's operands ready; complex numbers are pairs of real ones."""
-    buffers = [t._storage.buffer() for t in tensors[writes:]]
-    written = [t._storage.for_write() for t in tensors[:writes]]
-    types = [t.dtype for t in tensors]
-    offsets = [t._offset for t in tensors]
-    if types[0].is_complex:
-        types, offsets, count = [dt.to_real() for dt in types], [2 * o for o in offsets], 2 * count
-    return (tensors[0].device, *types), Part(count, (*written, *buffers), tuple(offsets))
 
 
 # ---------------------------------------------------------------------------- the same text, by operators

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import creation, dtypes
 from ..memory_format import preserve_format
 from ..ops import multi
-from ..runtime import Recording, device, get_backend
+from ..runtime import Buffer, Recording, device, get_backend
 from ..tensor import Tensor
 
 _ZERO = multi.chain("zero", "x = 0", "x", "")
@@ -111,12 +111,21 @@ def _host_device() -> Any:
     return host
 
 
+class _Known(NamedTuple):
+    """What this module last wrote into a tensor, and where; `cell` is the memory itself where the host shares it."""
+
+    buffer: Buffer
+    version: int
+    value: float
+    cell: np.ndarray | None
+
+
 def peek(t: Tensor) -> float:
     """Read a number; what this module wrote itself is remembered, unless numpy can see it."""
     known = t.__dict__.get("_known")
-    if known is not None and known[0] is t._storage and known[1] == t._vc.value:
-        if not known[0].shared:
-            return known[2]
+    if known is not None and known.buffer is t._storage.value and known.version == t._vc.value:
+        if not known.buffer.exported:
+            return known.value
     return float(t.item())
 
 
@@ -128,13 +137,28 @@ def poke(t: Tensor, value: float) -> float:
     if kind is None or t.numel() != 1:
         t.fill_(value)
         return value
-    storage = t._storage
-    rounded = np.array([value], kind)
-    storage.backend.write(storage.for_write(), t._offset * kind.itemsize, rounded)
-    t._vc.value += 1
-    value = rounded.item()
-    t.__dict__["_known"] = (storage, t._vc.value, value)
+    storage, version = t._storage, t._vc
+    known = t.__dict__.get("_known")
+    cell = None
+    if known is not None and known.buffer is storage.value and not storage.reads:
+        buffer, cell = known.buffer, known.cell
+    if cell is None or buffer.seq > storage.backend.finished:
+        buffer, cell = _write(t, value)
+    else:
+        cell[0] = value
+    version.value += 1
+    value = kind.type(value).item() if cell is None else cell.item()
+    t.__dict__["_known"] = _Known(buffer, version.value, value, cell)
     return value
+
+
+def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
+    """Write through the backend, in order with what it runs; returns the memory, as numpy sees it if it can."""
+    storage, kind = t._storage, t.dtype.np
+    buffer, start = storage.for_write(), t._offset * kind.itemsize
+    storage.backend.write(buffer, start, np.array([value], kind))
+    host = buffer.host
+    return buffer, None if host is None else host[start : start + kind.itemsize].view(kind)
 
 
 # ------------------------------------------------------------------------------------------- the step
