@@ -103,7 +103,8 @@ def _nll_back(ctx: Any, g: Tensor) -> tuple:
     if ctx.factor is not None:
         g = g * ctx.factor
     each = g.unsqueeze(dim) if g.ndim else g
-    at = core.pending(core.index_expression(shape), g.device) // prod(shape[dim + 1 :]) % shape[dim]
+    at, inner = core.pending(core.index_expression(shape), g.device), prod(shape[dim + 1 :])
+    at = (at // inner if inner > 1 else at) % shape[dim]
     hot = where(hit.unsqueeze(dim) == at, -each, 0.0)
     hot = graph.tie(ctx, hot)
     if not graph.needs_grad(hot):
@@ -118,6 +119,5 @@ def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
         return g - log_softmax(x, dim).exp() * sum(g, dim, True)
     if factor.numel() == 1 or factor._storage.nbytes < 1 << 20:
         factor._storage.buffer()  # once here instead of at every element
-    rows = [v.unsqueeze(dim).expand(x.shape) for v in (ctx.top, ctx.log_sum, ctx.hit)]
-    each = (factor.unsqueeze(dim) if factor.ndim else factor).expand(x.shape)
-    return rowwise.run(kinds.NLL_BACK, (x.detach(), *rows, each), (dim,), x.dtype)[0]
+    rows = [v.unsqueeze(dim) if v.ndim else v for v in (ctx.top, ctx.log_sum, ctx.hit, factor)]
+    return rowwise.run(kinds.NLL_BACK, (x.detach(), *rows), (dim,), x.dtype)[0]

@@ -29,6 +29,11 @@ def _statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, T
     return mean, var, (var + eps).rsqrt()
 
 
+def _shaped(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """The tensor in a shape: itself where it has it, which costs no view."""
+    return x if x.shape == tuple(shape) else x.reshape(shape)
+
+
 def _check_float(name: str, x: Tensor) -> None:
     if x.dtype.category != 2:
         raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.scalar_name}'")
@@ -53,15 +58,14 @@ def _normalized(
     """
     to = formats.images(input, input.shape) if images else None
     steps = None if to is None else layouts.view_strides(tuple(input.shape), to, grouped)
-    x = input.detach().reshape(grouped)
-    factors = [None if v is None else v.detach().reshape(scaled) for v in (weight, bias)]
+    x = _shaped(input.detach(), grouped)
+    factors = [None if v is None else _shaped(v.detach(), scaled) for v in (weight, bias)]
     if stats is None and rowwise.worth(x, dims):
-        present = [x, *[v.expand(grouped) for v in factors if v is not None]]
+        present = [x, *[v for v in factors if v is not None]]
         kind = rows.norm(weight is not None, bias is not None)
         out, numbers = rowwise.run(kind, present, dims, x.dtype, strides=steps, eps=eps)
-        mean, var, rstd = (
-            v.reshape([1 if d in dims else n for d, n in enumerate(grouped)]) for v in numbers
-        )
+        kept = tuple([1 if d in dims else n for d, n in enumerate(grouped)])
+        mean, var, rstd = (_shaped(v, kept) for v in numbers)
     else:
         x = _wide(x)
         mean, var, rstd = _statistics(x, dims, eps) if stats is None else (stats[0], *stats)
@@ -75,7 +79,8 @@ def _normalized(
             out = _mapped(x, mean, rstd, *factors)
         out = out.to(input.dtype)
     # A result of its own, which may be written to.
-    out = formats.settled(out.reshape(input.shape).detach(), to)
+    out = out if out.shape == input.shape else out.reshape(input.shape).detach()
+    out = formats.settled(out, to)
     if graph.needs_grad(input, weight, bias):
         saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
         saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": stats is not None, "steps": steps}  # fmt: skip
@@ -97,11 +102,13 @@ def _mapped(
 
 def _back(ctx: Any, g: Tensor) -> tuple:
     x, dims = ctx.input, ctx.dim
-    g = g.expand(ctx.shapes[0]).reshape(ctx.grouped)
-    rows = rowwise.worth(x.reshape(ctx.grouped), dims, 2 * rowwise.COLUMNS)
+    if g.shape != ctx.shapes[0]:
+        g = g.expand(ctx.shapes[0])
+    g, plain = _shaped(g, ctx.grouped), _shaped(x.detach(), ctx.grouped)
+    rows = rowwise.worth(plain, dims, 2 * rowwise.COLUMNS)
     if rows and not ctx.fixed and not graph.needs_grad(x, g):
-        return _back_by_rows(ctx, x.detach().reshape(ctx.grouped), g)
-    x, g = _wide(x).reshape(ctx.grouped), _wide(g)
+        return _back_by_rows(ctx, plain, g)
+    x, g = _shaped(_wide(x), ctx.grouped), _wide(g)
     # A gradient that will be differentiated itself needs the statistics as functions of the input.
     again = graph.needs_grad(ctx.input, g) and not ctx.fixed
     mean, _, rstd = _statistics(x, dims, ctx.eps) if again else (ctx.result1, None, ctx.result2)
@@ -126,23 +133,23 @@ def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
     by_x = by_weight = by_bias = None
     if ctx.needs[0] or single:
         g = g.detach()
-        given = [x, g, mean.expand(shape), rstd.expand(shape)]
+        given = [x, g, mean, rstd]
         if weight is not None:
-            given.append(weight.detach().reshape(scaled).expand(shape))
+            given.append(_shaped(weight.detach(), scaled))
         kind = (rows.channel_back if single else rows.norm_back)(weight is not None)
         by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=ctx.steps)
-        by_x = by_x.reshape(ctx.shapes[0])
+        by_x = _shaped(by_x, ctx.shapes[0])
         if single:
             by_weight, by_bias = numbers
     if not single and (ctx.needs[1] or ctx.needs[2]):
-        four = (x, g, mean.expand(shape), rstd.expand(shape))
+        four = (x, g, mean, rstd)
         by_weight, by_bias = rowwise.sums(
             "norm_sums", four, ("first", "second"), rstd.dtype, repeated
         )
     found = (by_x, by_weight, by_bias)
     return tuple(
         [
-            v.reshape(shape) if need and v is not None else None
+            _shaped(v, shape) if need and v is not None else None
             for v, shape, need in zip(found, ctx.shapes, ctx.needs, strict=True)
         ]
     )
@@ -228,7 +235,7 @@ def rms_norm(
 
 def _rms_by_rows(input: Tensor, weight: Tensor | None, dims: tuple[int, ...], eps: float) -> Tensor:
     x = input.detach()
-    given = [x] if weight is None else [x, weight.detach().expand(x.shape)]
+    given = [x] if weight is None else [x, weight.detach()]
     kind = rows.rms(weight is not None)
     to = formats.images(x, x.shape)
     out, (rstd,) = rowwise.run(kind, given, dims, x.dtype, strides=to, eps=eps)
@@ -249,9 +256,9 @@ def _rms_back(ctx: Any, g: Tensor) -> tuple:
         inner, hat = _wide(g if weight is None else g * weight), _wide(x) * rstd
         by_x = rstd * (inner - hat * (inner * hat).mean(dims, True))
     elif ctx.needs[0]:
-        given = [x.detach(), g.expand(x.shape), rstd.expand(x.shape)]
+        given = [x.detach(), g, rstd]
         if weight is not None:
-            given.append(weight.detach().expand(x.shape))
+            given.append(weight.detach())
         kind = rows.rms_back(weight is not None)
         by_x, _ = rowwise.run(kind, given, dims, x.dtype, strides=formats.images(x, x.shape))
     if ctx.needs[1]:

@@ -32,7 +32,7 @@ _seen: weakref.WeakSet[Storage] = weakref.WeakSet()
 
 
 def source(*xs: Tensor) -> Source:
-    """Describe tensors of one shape to a reducing kernel, pending expressions and all."""
+    """Describe tensors to a reducing kernel, pending expressions and all; the others broadcast to the first one's shape."""
     shape = tuple(xs[0].shape)
     fusion = Fusion(shape, keep_live=False)
     backend = xs[0]._storage.backend
@@ -69,7 +69,7 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
         if not value.flags & INDEXED and (
             storage not in _seen or (value.size <= LIGHT and not value.flags & lazy.HEAVY)
         ):
-            found = core._pending_operand(x, value, x.shape)
+            found = core._pending_operand(x, value, shape)
         if found is not None:
             if value.size > 1:
                 _seen.add(storage)
@@ -81,11 +81,11 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
             )
         lazy.split("reduction")
         value = storage.buffer()
-    return fusion.leaf(
-        Leaf(value, x.dtype, None if x.is_contiguous() else tuple(x._strides), x._offset),
-        None,
-        shape,
-    )
+    if x.shape != shape:
+        strides = layouts.expand_strides(x.shape, x._strides, shape)
+    else:
+        strides = None if x.is_contiguous() else x._strides
+    return fusion.leaf(Leaf(value, x.dtype, strides, x._offset), None, shape)
 
 
 def accumulator(dt: dtype) -> dtype:

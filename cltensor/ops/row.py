@@ -139,9 +139,8 @@ class Row:
         """Apply without gradient."""
         first = xs[0]
         if first.__class__ not in NUMBERS and not self.masks:
-            types = self._types.get(first.dtype) or self._typed(first.dtype)
-            out = core.compute_alike(types, xs)
-            if out is not None:
+            types = self._types.get(first.dtype)
+            if types is not None and (out := core.compute_alike(types, xs)) is not None:
                 return out
         shape, dt, dev = self._unify(xs)
         op, compute, result = self._types.get(dt) or self._typed(dt)

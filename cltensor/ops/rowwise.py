@@ -29,7 +29,7 @@ def run(
     eps: float = 0.0,
     targets: family.Targets | None = None,
 ) -> tuple[Any, list[Tensor]]:
-    """Compute `kind` of tensors of one shape along `dims`, without gradient: the result, and the numbers of the rows."""
+    """Compute `kind` of tensors, which broadcast to the first one's shape, along `dims`, without gradient: the result, and the numbers of the rows."""
     dev = core.common_device(xs)
     backend = get_backend(dev)
     with backend.lock:
