@@ -104,12 +104,14 @@ class Fusion:
 
     def closed(self) -> bool:
         """Whether nothing outside can ask again for what is computed here and not kept."""
-        inside = self.internal_users()
         live = {id(expr) for _, expr, _ in self.outputs}
-        first = [] if self.product is None else [self.product]
-        return all(
-            e.users <= inside.get(id(e), 0) for e in (*self.exprs, *first) if id(e) not in live
-        )
+        return all(id(e) in live for e in self.read_outside())
+
+    def read_outside(self) -> list[Expr]:
+        """The expressions collected here, the product among them, that are operands of others, too."""
+        inside = self.internal_users()
+        every = self.exprs if self.product is None else [*self.exprs, self.product]
+        return [e for e in every if e.users > inside.get(id(e), 0)]
 
     def leaf(
         self, leaf: Leaf, dims: tuple[int, ...] | None, shape: tuple[int, ...]

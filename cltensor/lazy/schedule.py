@@ -123,24 +123,20 @@ def run_held(expr: Expr) -> None:
 
 def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
     """Take in other pending results of the same shape that need nodes this kernel computes anyway."""
-    pending = backend.pending
-    if len(pending) < 2:
+    others = []
+    for cell in backend.pending[-SIBLINGS:]:
+        storage = cell()
+        if storage is not None:
+            other = storage.value
+            if other.__class__ is Expr and other is not target and other.shape == target.shape:
+                others.append(other)
+    if not others or not fusion.read_outside():
         return
     inside = {id(e) for e in fusion.exprs}
-    for cell in pending[-SIBLINGS:]:
-        storage = cell()
-        if storage is None:
-            continue
-        other = storage.value
+    for other in others:
         if (
-            other.__class__ is not Expr
-            or other is target
-            or id(other) in inside
-            or other.shape != target.shape
-        ):
-            continue
-        if (
-            len(fusion.nodes) + other.size > MAX_NODES
+            id(other) in inside
+            or len(fusion.nodes) + other.size > MAX_NODES
             or len(fusion.leaves) + other.leaves > MAX_LEAVES
         ):
             continue
