@@ -7,9 +7,10 @@ shapes on the same device always add in the same order. Knows nothing of tensors
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,21 +54,68 @@ def reduce(
     `compute` is the accumulator's dtype. `scale` divides (mean, var). `schedule` and `parts` override the choice:
     "row", "col", "gpu-group", "gpu-col".
     """
-    shape = source.shape
-    dims = tuple(sorted(dims))
-    kept_shape = tuple([n for d, n in enumerate(shape) if d not in dims])
+    plan = _plan(
+        backend, backend.info.wake_us, kind, source.pattern(), tuple(sorted(dims)), compute, tuple(outputs), schedule, parts
+    )  # fmt: skip
     results = [
-        Operand(
-            backend.alloc(math.prod(kept_shape) * dt.itemsize), dt, kept_shape, dense(kept_shape), 0
-        )
+        Operand(backend.alloc(plan.nout * dt.itemsize), dt, plan.kept, plan.strides, 0)
         for _, dt in outputs
     ]
-    if math.prod(kept_shape) == 0:
+    kernel, cut, parts, scaled = plan.kernel, plan.cut, plan.parts, plan.scaled
+    if kernel is None:
         return results
+    targets = [r.buffer for r in results]
+    if parts > 1:
+        targets = [backend.alloc(plan.nout * parts * size) for size in plan.stored]
+    args = [plan.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
+    args += plan.reader.arguments(source, cut)
+    if scaled:
+        args.append(float(scale))  # type: ignore[arg-type]
+    n = plan.nout * cut.nred
+    nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
+    backend.launch(kernel, (plan.items,), (GROUP,) if plan.gpu else (1,), [*args, *targets], nbytes)
+    if parts > 1:
+        _merge(
+            backend, kind, compute, tuple(outputs), targets, results, plan.nout, parts, scale, plan.gpu
+        )  # fmt: skip
+    return results
+
+
+class _Plan(NamedTuple):
+    """A kernel and the division of its work, for all reductions of one pattern; no kernel where there are no outputs."""
+
+    kept: tuple[int, ...]
+    strides: tuple[int, ...]
+    nout: int
+    kernel: Any
+    cut: Split
+    reader: Reader
+    gpu: bool
+    scaled: bool  # whether the kernel itself divides
+    stored: tuple[int, ...]  # bytes of the fields of a part's state
+    items: int
+    ochunk: int
+    parts: int
+    pchunk: int
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(
+    backend: Backend,
+    wake_us: int,
+    kind: str,
+    source: Source,
+    dims: tuple[int, ...],
+    compute: dtype,
+    outputs: tuple[tuple[str, dtype], ...],
+    schedule: str | None,
+    parts: int | None,
+) -> _Plan:
+    shape = source.shape
+    kept = tuple([n for d, n in enumerate(shape) if d not in dims])
     _require(backend, source, compute, outputs)
     state = KINDS[kind](compute)
-    layouts = tuple([leaf[2] for leaf in source.leaves])
-    cut = split(shape, layouts, dims, ordered=state.needs_index)
+    cut = split(shape, tuple([leaf[2] for leaf in source.leaves]), dims, ordered=state.needs_index)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
     if schedule is None:
         row = along_reduced(cut) if not gpu else _group_wins(cut)
@@ -82,32 +130,21 @@ def reduce(
         wide=compute.itemsize > 4,
     )
     unroll = 1 if gpu else _unroll(reader, state, row)
-    if gpu:
-        items, ochunk, parts, pchunk = _plan_gpu(backend, cut, row, parts)
+    if not cut.nout:
+        division, kernel = (0, 0, 1, 0), None
     else:
-        vectors = unroll if row else _col_vectors(state, reader.lanes)
-        work = cut.nout * cut.nred * _weight(reader, state)
-        alone = work < PACE * backend.info.wake_us
-        plan = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone)
-        items, ochunk, parts, pchunk = plan
-    if parts > 1:
-        targets: list[Buffer] = [
-            backend.alloc(cut.nout * parts * np.dtype(_NUMPY[t]).itemsize) for t in _stored(state)
-        ]
-    else:
-        targets = [r.buffer for r in results]
-    args = [cut.nout, ochunk, cut.nred, parts, pchunk, *reader.arguments(source, cut)]
-    if state.scale and parts == 1:
-        args.append(float(scale))  # type: ignore[arg-type]
-    nbytes = sum(min(leaf[0].nbytes, math.prod(shape) * leaf[1].itemsize) for leaf in source.leaves)
-    kernel = _kernel(backend, state, reader, gpu, unroll, tuple(outputs), parts > 1)
-    local = (GROUP,) if gpu else (1,)
-    backend.launch(kernel, (items,), local, [*args, *targets], nbytes)
-    if parts > 1:
-        _merge(
-            backend, kind, compute, tuple(outputs), targets, results, cut.nout, parts, scale, gpu
-        )
-    return results
+        if gpu:
+            division = _plan_gpu(backend, cut, row, parts)
+        else:
+            vectors = unroll if row else _col_vectors(state, reader.lanes)
+            alone = cut.nout * cut.nred * _weight(reader, state) < PACE * wake_us
+            division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone)
+        kernel = _kernel(backend, state, reader, gpu, unroll, outputs, division[2] > 1)
+    stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
+    scaled = state.scale and division[2] == 1
+    return _Plan(
+        kept, dense(kept), math.prod(kept), kernel, cut, reader, gpu, scaled, stored, *division
+    )
 
 
 def _require(

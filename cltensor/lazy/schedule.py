@@ -123,14 +123,18 @@ def run_held(expr: Expr) -> None:
 
 def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
     """Take in other pending results of the same shape that need nodes this kernel computes anyway."""
+    pending = backend.pending[-SIBLINGS:]
+    many = len(pending) > 4 * len(fusion.exprs)  # then they are the dearer ones to ask
+    if many and not fusion.read_outside():
+        return
     others = []
-    for cell in backend.pending[-SIBLINGS:]:
+    for cell in pending:
         storage = cell()
         if storage is not None:
             other = storage.value
             if other.__class__ is Expr and other is not target and other.shape == target.shape:
                 others.append(other)
-    if not others or not fusion.read_outside():
+    if not others or not (many or fusion.read_outside()):
         return
     inside = {id(e) for e in fusion.exprs}
     for other in others:

@@ -81,10 +81,9 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
             )
         lazy.split("reduction")
         value = storage.buffer()
-    if x.shape != shape:
-        strides = layouts.expand_strides(x.shape, x._strides, shape)
-    else:
-        strides = None if x.is_contiguous() else x._strides
+    strides: tuple[int, ...] | None = layouts.expand_strides(x.shape, x._strides, shape)
+    if x.shape == shape and x.is_contiguous():
+        strides = None
     return fusion.leaf(Leaf(value, x.dtype, strides, x._offset), None, shape)
 
 

@@ -155,6 +155,7 @@ def poke(t: Tensor, value: float) -> float:
 def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
     """Write through the backend, in order with what it runs; returns the memory, as numpy sees it if it can."""
     storage, kind = t._storage, t.dtype.np
+    assert kind is not None
     buffer, start = storage.for_write(), t._offset * kind.itemsize
     storage.backend.write(buffer, start, np.array([value], kind))
     host = buffer.host
