@@ -102,7 +102,7 @@ class Row:
         if isinstance(formula, str):
             formula = dict.fromkeys(_LETTERS, formula)
         self.ops: list[PointOp | None] = [None] * 4
-        self._types: dict[dtypes.dtype, core.Types] = {}
+        self._types: dict[Any, core.Types] = {}  # by the dtype of the operands
         made: dict[str, PointOp] = {}
         for letters, text in formula.items():
             for letter in letters:
@@ -137,20 +137,17 @@ class Row:
 
     def forward(self, xs: Sequence[Any]) -> Tensor:
         """Apply without gradient."""
-        first = xs[0]
-        if first.__class__ not in NUMBERS and not self.masks:
-            types = self._types.get(first.dtype)
-            if types is not None and (out := core.compute_alike(types, xs)) is not None:
-                return out
+        types = self._types.get(getattr(xs[0], "dtype", None))
+        if types is not None and (out := core.compute_alike(types, xs)) is not None:
+            return out
         shape, dt, dev = self._unify(xs)
         op, compute, result = self._types.get(dt) or self._typed(dt)
         return core.compute(op, compute, result, xs, shape, dev)
 
     def _typed(self, dt: dtypes.dtype) -> core.Types:
         """What the row does with operands that promote to `dt`."""
-        category, promote = dt.category, self.promote
-        settled = category >= 2 or promote is not FLOAT  # the default dtype may change
-        if not settled:
+        given, category, promote = dt, dt.category, self.promote
+        if category < 2 and promote is FLOAT:
             dt = dtypes.get_default_dtype()
             category = 2
         op = self.ops[category]
@@ -164,8 +161,9 @@ class Row:
             else dt
         )
         types = core.Types(op, dt, result)
-        if settled:
-            self._types[dt] = types
+        # Not where the answer may change, or operands differ in what they are for.
+        if types.compute is given and not self.masks:
+            self._types[given] = types
         return types
 
     def _unify(self, xs: Sequence[Any]) -> tuple:
