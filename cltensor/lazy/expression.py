@@ -144,11 +144,25 @@ def too_big(expr: Expr) -> str | None:
     """Name the bound an expression breaks, after counting exactly what it shares with itself."""
     if not expr.out_of_bounds:
         return None
-    held = {id(b): b.nbytes for b in buffers(expr)}
-    expr.size, expr.leaves = sum(1 for _ in nodes(expr)), len(held)
-    expr.held = sum(held.values())
-    if expr.size > MAX_NODES:
-        return "nodes"
+    held: dict[int, int] = {}
+    seen, todo = {id(expr)}, [expr]
+    while todo:
+        e = todo.pop()
+        if e.value is not None:
+            held[id(e.value)] = e.value.nbytes
+            continue
+        for a in e.args:
+            kind = a.__class__
+            if kind is Leaf:
+                held[id(a.buffer)] = a.buffer.nbytes
+            elif kind is not Scalar:
+                inner = a if kind is Expr else a.expr
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    todo.append(inner)
+        if len(seen) > MAX_NODES:
+            return "nodes"
+    expr.size, expr.leaves, expr.held = len(seen), len(held), sum(held.values())
     if expr.leaves > MAX_LEAVES:
         return "leaves"
     return "held" if expr.held > MAX_HELD else None
