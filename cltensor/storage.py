@@ -58,6 +58,11 @@ class Storage:
         return storage
 
     @property
+    def waits(self) -> bool:
+        """Whether there is no memory yet, only an expression."""
+        return self.value.__class__ is Expr
+
+    @property
     def shared(self) -> bool:
         """Whether numpy can see the memory now."""
         value = self.value

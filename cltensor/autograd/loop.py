@@ -347,8 +347,8 @@ def execute(
                             g = fit(g, meta, node, i)
                         if box[nr] is None:
                             box[nr] = g
-                        elif not create_graph and _owned(box, nr):
-                            box[nr].add_(g)
+                        elif not (create_graph or box[nr]._storage.waits) and _owned(box, nr):
+                            box[nr].add_(g)  # there is memory, and no need of more
                         else:
                             box[nr] = box[nr] + g
                     n = deps[nxt] - 1
