@@ -87,6 +87,8 @@ def matmul(
     if a.dtype.is_complex:
         _complex(backend, a, b, out, alpha, beta, bias, schedule)
         return out
+    if schedule is None and not batch and gemm_cpu.again(backend, a, b, out, alpha, beta, bias):
+        return out
     sides = [a, b, out] if bias is None else [a, b, out, bias]
     if not batch:
         _run(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import epilogue as epilogues
+from .operand import Operand
 from .product import (
     LONG,
     PACE,
@@ -19,6 +20,7 @@ from .product import (
     ceil_div,
     ending_types,
     in_pieces,
+    number,
     side_args,
     spread_args,
     tile,
@@ -57,7 +59,20 @@ class _Plan(NamedTuple):
     flops: int
 
 
+class _Call(NamedTuple):
+    """A product of two matrices that is one launch, worked out but for memory and factors."""
+
+    kernel: Kernel
+    plan: _Plan
+    strides: tuple[
+        int, ...
+    ]  # of the kernel's operands: two each of both factors, the result and the bias
+    sizes: tuple[int, ...]
+
+
 _plans: dict[tuple[Any, ...], tuple[_Plan, Kernel | None]] = {}
+_calls: dict[tuple[Any, ...], _Call] = {}
+_MOST = 8192  # entries of each
 
 
 def _pack_room(backend: Backend, acc: str) -> int:
@@ -217,7 +232,7 @@ def _planned(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> tuple[_P
         if not plan.piece and p.epilogue is None:
             kernel = _kernel(backend, dt, out_dt, plan)
         found = plan, kernel
-        if len(_plans) > 8192:
+        if len(_plans) > _MOST:
             _plans.clear()
         _plans[key] = found
     return found
@@ -239,10 +254,55 @@ def _pieces(
     return 0
 
 
+def again(
+    backend: Backend, a: Operand, b: Operand, out: Operand, alpha: float, beta: float, bias: Operand | None
+) -> bool:  # fmt: skip
+    """Run beta * bias + alpha * (a @ b) as one of these layouts ran before; False if none did."""
+    d = out if bias is None else bias
+    key = (backend, a.dtype, *a.shape, b.shape[1], *a.strides, *b.strides, *out.strides, *d.strides)
+    call = _calls.get(key)
+    if call is None:
+        return False
+    kernel, plan, s, sizes = call
+    if plan.transposed:
+        a, b = b, a
+    args = (
+        a.buffer, a.offset, s[0], s[1], b.buffer, b.offset, s[2], s[3],
+        out.buffer, out.offset, s[4], s[5], d.buffer, d.offset, s[6], s[7],
+        int(bias is not None), number(plan.acc, alpha), number(plan.acc, beta), *sizes,
+    )  # fmt: skip
+    backend.launch(kernel, plan.grid, (1, 1, 1), args, plan.nbytes, plan.flops)
+    return True
+
+
+def _remember(backend: Backend, dt: dtype, p: Product, kernel: Any, plan: _Plan) -> None:
+    """Let `again` know the product."""
+    sides = [p.a, p.b, p.out, p.bias or p.out]
+    key = (backend, dt, p.m, p.k, p.n, *[v for side in sides for v in (side.row, side.col)])
+    if plan.transposed:
+        p = p.transposed()
+        sides = [p.a, p.b, p.out, p.bias or p.out]
+    if len(_calls) > _MOST:
+        _calls.clear()
+    strides = tuple([v for side in sides for v in (side.row, side.col)])
+    _calls[key] = _Call(kernel, plan, strides, _sizes(p, plan))
+
+
+def _sizes(p: Product, plan: _Plan) -> tuple[int, ...]:
+    """What the kernel takes after operands and factors."""
+    return (
+        p.m, p.n, p.k, plan.bm, plan.bn, plan.kc,
+        p.outer * p.inner, plan.per, p.inner, p.kstep, *spread_args(p),
+    )  # fmt: skip
+
+
 def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
     """Run a product, whose results are of `out_dt`; False, with nothing done, if its epilogue does not fit."""
     plan, kernel = _planned(backend, dt, out_dt, p)
     epilogue = p.epilogue
+    plain = kernel is not None and epilogue is None and out_dt is dt and p.k > 0
+    if plain and p.outer == p.inner == 1 and not p.kstep and backend.info.kind == "cpu":
+        _remember(backend, dt, p, kernel, plan)
     if plan.piece:
         if epilogue is None:
             in_pieces(backend, dt, out_dt, p, plan.piece, lambda wide, q: run(backend, dt, wide, q))
@@ -259,20 +319,7 @@ def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
             p = p._replace(out=p.out._replace(buffer=backend.alloc(p.m * p.n * out_dt.itemsize)))
     elif kernel is None:
         kernel = _kernel(backend, dt, out_dt, plan)
-    args = (
-        *side_args(p, plan.acc),
-        p.m,
-        p.n,
-        p.k,
-        plan.bm,
-        plan.bn,
-        plan.kc,
-        p.outer * p.inner,
-        plan.per,
-        p.inner,
-        p.kstep,
-        *spread_args(p),
-    )
+    args = (*side_args(p, plan.acc), *_sizes(p, plan))
     if epilogue is not None:
         args += tuple(epilogue.arguments())
     backend.launch(kernel, plan.grid, (1, 1, 1), args, plan.nbytes, plan.flops)
