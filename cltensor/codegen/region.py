@@ -40,7 +40,7 @@ class Dims:
     __slots__ = ("n", "sizes", "strides")
 
     def __init__(self, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> None:
-        self.sizes, self.strides = collapse(sizes, strides)
+        self.sizes, self.strides = _collapsed(tuple(sizes), tuple(map(tuple, strides)))
         self.n = numel(self.sizes)
 
     @property
@@ -54,6 +54,11 @@ class Dims:
     def units(self) -> tuple[bool, ...]:
         """Tell for each operand whether its innermost stride is 1."""
         return tuple(strides[-1] == 1 for strides in self.strides)
+
+
+@functools.lru_cache(maxsize=4096)
+def _collapsed(sizes: tuple[int, ...], strides: tuple[tuple[int, ...], ...]) -> Any:
+    return collapse(sizes, strides)
 
 
 def collapse(

@@ -93,7 +93,7 @@ def _pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | V
 
 def kernel_operand(x: Tensor) -> Operand:
     """Describe a tensor's memory to an immediate kernel; runs what is pending for it."""
-    return Operand(x._storage.buffer(), x.dtype, x.shape, x._strides, x._offset)
+    return Operand(x._storage.buffer(), x.dtype, tuple(x.shape), x._strides, x._offset)
 
 
 def result(op: Operand, dev: device) -> Tensor:

@@ -7,18 +7,28 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
+from ..codegen import index as kernels
+from . import core
 from .core import Tensor
 from .row import FUNCTIONS, public
+from .scatter import backend_of, like
 from .selection import where
 
 
-def _rows(weight: Tensor, flat: Tensor) -> Tensor:
-    try:
-        return FUNCTIONS["index_select"](weight, 0, flat)
-    except (IndexError, RuntimeError) as error:
-        if "out of" in str(error):
-            raise IndexError("index out of range in self") from None
-        raise
+def _rows(weight: Tensor, indices: Tensor) -> Tensor:
+    """The rows that indices of any shape (…) choose of a table (V, D), without history: (…, D)."""
+    index = like(indices, weight)
+    if not index.is_contiguous():
+        index = index.contiguous()
+    flat = core.kernel_operand(index)._replace(shape=(index.numel(),), strides=(1,))
+    table = core.kernel_operand(weight)
+    found = kernels.index_select(backend_of(weight), table, 0, flat, describe=_out_of_range)
+    shape = (*index.shape, table.shape[1])
+    return core.result(found._replace(shape=shape), weight.device)
+
+
+def _out_of_range(value: int, ordinal: int) -> Exception:
+    return IndexError("index out of range in self")
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:
@@ -48,8 +58,7 @@ def embedding(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments for embedding)"
         )
-    with no_grad():
-        out = _rows(weight.detach(), indices.reshape(-1)).view(*indices.shape, weight.shape[1])
+    out = _rows(weight, indices)
     if graph.needs_grad(weight):
         saved = {
             "indices": indices,
