@@ -2,7 +2,7 @@
 
 python -m benchmarks                      every case, some 20 minutes; results in benchmarks/results/<device>.json
 python -m benchmarks --quick              the main cases beside torch and NumPy, under 3 minutes
-python -m benchmarks gemm "rows: softmax" start     families, or cases by the beginning of their label
+python -m benchmarks gemm "rows: softmax" start     families, or cases by the beginning of their label; memory: of trainings
 python -m benchmarks --list               what there is
 python -m benchmarks --compare a.json b.json     what moved beyond the spread
 python -m benchmarks --table a.json       the Markdown table of the README
@@ -54,7 +54,7 @@ def _usual(quick: bool) -> list[str]:
 def main() -> int:
     args = options()
     limit_threads(args.threads)
-    from benchmarks import cases, report, start, suite
+    from benchmarks import cases, memory, report, start, suite
 
     if args.compare:
         return report.compare(*args.compare)
@@ -66,7 +66,8 @@ def main() -> int:
         print("\n".join(f"{c.label}{' (quick)' if c.quick else ''}" for c in chosen))
         return 0
     begin = not args.families or "start" in args.families
-    if not chosen and not begin:
+    hold = "memory" in args.families or not (args.families or args.quick)
+    if not (chosen or begin or hold):
         print(f"no case begins with {' or '.join(args.families)}", file=sys.stderr)
         return 2
     seconds = args.seconds or (0.6 if args.quick else 3.0)
@@ -74,6 +75,9 @@ def main() -> int:
     if begin:
         found["start"] = start.measure(2 if args.quick else 5)
         print("\n".join(start.lines(found["start"])))
+    if hold:
+        found["memory"] = memory.measure(args.device, args.threads)
+        print("\n".join(memory.lines(found["memory"])))
     print(report.summary(found))
     if not args.no_write:
         path = args.out or RESULTS / f"{args.device.replace(':', '-')}.json"

@@ -89,6 +89,11 @@ class Buffer:
         weakref.finalize(exporter, _unexport, weakref.ref(self)).atexit = False
 
     @property
+    def arena(self) -> Arena | None:
+        """The recording that has the memory for itself."""
+        return self._block.arena
+
+    @property
     def host(self) -> np.ndarray | None:
         """The memory itself as bytes, without waiting for kernels; None on a discrete device."""
         host = self._block.host
@@ -192,8 +197,11 @@ class Pool:
     def close(self, arena: Arena) -> None:
         """Take a recording's blocks back."""
         self.drain()
+        backend = self._backend()
         for block in arena.blocks:
             block.arena = None
+            if backend is not None:
+                block.seq = backend.seq  # the recording may have been played after its buffers died
         for size, blocks in arena.free.items():
             self._free.setdefault(size, []).extend(blocks)
         arena.free, arena.blocks = {}, []

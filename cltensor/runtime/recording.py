@@ -2,8 +2,8 @@
 
 While there is a `Recording.active`, every launch and copy of its backend is noted as it happens; reading
 values on the host and the use of another backend are refused. Memory given out meanwhile comes from the
-recording's own arena: reused within the recording, never by anybody else, so that the addresses stay good
-for ever. Playing sets the few arguments that differ from call to call and enqueues: kernels are private
+recording's own arena: reused within the recording as buffers die, never by anybody else, so that the
+addresses stay good for ever. Playing sets the few arguments that differ from call to call and enqueues: kernels are private
 copies whose other arguments stay set.
 
 Owns the notes and their playing. Must not know tensors; capture.py says which buffers and numbers change.
@@ -11,6 +11,7 @@ Owns the notes and their playing. Must not know tensors; capture.py says which b
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -45,6 +46,15 @@ class Counter(int):
         return shifted
 
 
+class Memory:
+    """A buffer of the arena as commands know it: the memory, which a later one may have, too, and itself while it lives."""
+
+    __slots__ = ("cl", "ref")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.cl, self.ref = buffer.cl, weakref.ref(buffer)
+
+
 class Step:
     """One recorded command: what to run and with which arguments."""
 
@@ -77,7 +87,9 @@ class Recording:
         self.checks: Any = None  # codegen/checks.py's log for the launches in here
         self._inline = False  # whether all of it runs in the calling thread
         self._launches = 0
-        self._used: list[Buffer] = []
+        self._constants: list[Buffer] = []  # what the host wrote
+        self._memories: weakref.WeakKeyDictionary[Buffer, Memory] = weakref.WeakKeyDictionary()
+        self._used: list[Buffer | weakref.ref[Buffer]] = []
         self._slots: dict[int, list[tuple[Any, int]]] = {}
         self._counters: list[tuple[Any, int, str, Counter]] = []
 
@@ -94,11 +106,22 @@ class Recording:
         flops: int = 0,
     ) -> None:
         self._check(backend)
-        self.steps.append(Step(kernel, global_size, local_size, args, nbytes, flops))
+        noted = [self._noted(a) if a.__class__ is Buffer else a for a in args]
+        self.steps.append(Step(kernel, global_size, local_size, noted, nbytes, flops))
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
         self._check(dst.backend)
-        self.steps.append(Step(None, None, None, [src, src_off, dst, dst_off, nbytes], 2 * nbytes))
+        args = [self._noted(src), src_off, self._noted(dst), dst_off, nbytes]
+        self.steps.append(Step(None, None, None, args, 2 * nbytes))
+
+    def _noted(self, buffer: Buffer) -> Buffer | Memory:
+        """What a step keeps of an operand: nothing that would keep the arena from using its memory again."""
+        if buffer.arena is not self.arena:
+            return buffer
+        found = self._memories.get(buffer)
+        if found is None:
+            found = self._memories[buffer] = Memory(buffer)
+        return found
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
         """Host data are constants: kept in memory of their own and copied from there."""
@@ -107,6 +130,7 @@ class Recording:
         try:
             kept = self.backend.alloc(data.nbytes)
             self.backend.write(kept, 0, data)
+            self._constants.append(kept)
         finally:
             Recording.active = self
         self.copy(kept, 0, buffer, offset, data.nbytes)
@@ -124,17 +148,17 @@ class Recording:
     # --- playing
 
     def buffers(self) -> list[Buffer]:
-        """Every buffer the commands touch, once."""
+        """Every buffer the commands touch and somebody has, once."""
         found: dict[int, Buffer] = {}
         for step in self.steps:
             for a in step.args:
-                if isinstance(a, Buffer):
-                    found[id(a)] = a
+                if (buffer := _buffer(a)) is not None:
+                    found[id(buffer)] = buffer
         return list(found.values())
 
     def prepare(self, rebound: Sequence[Buffer]) -> None:
         """Give each launch its own kernel with its arguments set; `rebound` buffers change from play to play."""
-        self._used = self.buffers()
+        self._used = [b if b.arena is not self.arena else weakref.ref(b) for b in self.buffers()]
         self._slots = {id(b): [] for b in rebound}
         launches = [s for s in self.steps if s.kernel is not None]
         self._launches = len(launches)
@@ -149,8 +173,8 @@ class Recording:
             for i, (kind, value) in enumerate(zip(kernel.arg_types, step.args, strict=True)):
                 if kind is None:
                     step.cl.set_arg(i, value.cl)
-                    if id(value) in self._slots:
-                        self._slots[id(value)].append((step.cl, i))
+                    if (key := id(_buffer(value))) in self._slots:
+                        self._slots[key].append((step.cl, i))
                 else:
                     step.cl.set_arg(i, kind(value))
                     if isinstance(value, Counter):
@@ -192,7 +216,7 @@ class Recording:
                     event = enqueue(queue, step.cl, step.global_size, step.local_size)
                 else:
                     src, a, dst, b, n = step.args
-                    src, dst = bound.get(id(src), src), bound.get(id(dst), dst)
+                    src, dst = (bound.get(id(_buffer(x)), x) for x in (src, dst))
                     event = cl.enqueue_copy(
                         queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b
                     )
@@ -207,14 +231,18 @@ class Recording:
             else:
                 queue.flush()
             seen = False
-            for buffer in self._used:
-                buffer.seq = backend.seq
-                seen = seen or buffer.exported
-            for buffer in bound.values():
-                buffer.seq = backend.seq
-                seen = seen or buffer.exported
+            for used in (*self._used, *bound.values()):
+                held = used() if isinstance(used, weakref.ref) else used
+                if held is not None:
+                    held.seq = backend.seq
+                    seen = seen or held.exported
             if seen:
                 backend.finish()
+
+
+def _buffer(a: Any) -> Buffer | None:
+    """The buffer that an argument is, if somebody has it."""
+    return a if a.__class__ is Buffer else a.ref() if a.__class__ is Memory else None
 
 
 def _wrapped(value: int, kind: Any) -> int:

@@ -135,6 +135,35 @@ def test_plays_build_and_allocate_nothing_that_stays() -> None:
     assert torch.opencl.memory_allocated(device) == held
 
 
+def test_memory_is_used_again_within_a_recording(dev: Any) -> None:
+    w = torch.eye(64, device=dev) + 0.01
+    kept: list[Any] = []
+
+    def walk(x: Any) -> tuple[Any, Any]:
+        kept.clear()
+        for step in range(24):
+            x = (x @ w).relu()
+            if step % 8 == 3:
+                kept.append(x.sum(0))
+        return x, x.cumsum(0)
+
+    x = torch.rand(64, 64, device=dev)
+    play = torch.capture(walk)
+    for _ in range(2):  # as it is, then recorded
+        torch.opencl.synchronize()
+        torch.opencl.reset_peak_memory_stats(dev)
+        before = torch.opencl.memory_allocated(dev)
+        play(x)
+        torch.opencl.synchronize()
+        assert torch.opencl.max_memory_allocated(dev) - before < 8 * x.nbytes
+    inputs = [x, -x, x * 2]
+    found = [play(v) for v in inputs]
+    held = [t.tolist() for t in kept]  # made by the recording, and of the last play
+    for v, results in zip(inputs, found, strict=True):
+        assert all(map(torch.equal, results, walk(v)))
+    assert [t.tolist() for t in kept] == held
+
+
 def test_refusals() -> None:
     x = torch.randn(4)
     for reading in (lambda t: t.sum().item(), lambda t: t.tolist(), lambda t: t if t.sum() else -t):

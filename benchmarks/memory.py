@@ -1,0 +1,81 @@
+"""What a training holds at most: the peak of a fresh process over what it held when its library was ready.
+
+Linux only: the kernel counts the peak, and forgets it when asked.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks import cases, kits
+from benchmarks.case import Case, Kit
+
+STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+STEPS = 3
+
+
+def measure(device: str, threads: int) -> dict[str, dict[str, int]]:
+    """Bytes of every training case, for cltensor and torch; nothing where the system does not count."""
+    if not FORGET.exists():
+        return {}
+    libraries = ["cltensor", *(["torch"] if find_spec("torch") is not None else [])]
+    found: dict[str, dict[str, int]] = {}
+    for case in cases.load(["training"]):
+        for library in libraries:
+            command = [sys.executable, "-m", "benchmarks.memory", case.label, library, device, str(threads)]  # fmt: skip
+            for _ in range(2):  # the first may compile kernels
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+            found.setdefault(case.label, {})[library] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def lines(found: dict[str, dict[str, int]]) -> list[str]:
+    """A line for each case, and torch's peak in multiples of ours."""
+    out = []
+    for label, held in found.items():
+        text = ", ".join(f"{library} {n / 1e6:.1f} MB" for library, n in held.items())
+        if "torch" in held:
+            text += f", {held['torch'] / max(1, held['cltensor']):.2f} times"
+        out.append(f"{label:56} {text}")
+    return out
+
+
+def _count(name: str) -> int:
+    """One of the bytes that the system counts for this process."""
+    line = next(x for x in STATUS.read_text().splitlines() if x.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+def _train_a_little(kit: Kit) -> None:
+    nn = kit.torch.nn
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8))
+    optimizer = kit.torch.optim.Adam(model.parameters())
+    for _ in range(STEPS):
+        nn.functional.cross_entropy(model(kit.rand(16, 1, 8, 8)), kit.randint(8, 16)).backward()
+        optimizer.step()
+    kit.wait()
+
+
+def held(case: Case, library: str, device: str, threads: int) -> int:
+    """Bytes at the peak of a few steps of this process, less those before the case's tensors were made."""
+    kit = kits.ours(device)
+    if library != kit.name:
+        (kit,) = kits.peers(device, threads, [library])
+    _train_a_little(kit)  # what the library loads and keeps for any training is there from now on
+    before = _count("VmRSS")
+    FORGET.write_text("5")
+    run = case.make(kit)
+    for _ in range(STEPS):
+        run()
+        kit.wait()
+    return _count("VmHWM") - before
+
+
+if __name__ == "__main__":
+    label, library, device, threads = sys.argv[1:]
+    (case,) = [c for c in cases.load(["training"]) if c.label == label]
+    print(held(case, library, device, int(threads)))
