@@ -206,6 +206,7 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
     if config.CONFIG.eager:
         return None
     operands: list[Any] = []
+    read: list[Storage] = []
     for x in xs:
         kind = x.__class__
         if kind is float or kind is int:
@@ -226,11 +227,13 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
         elif value.exported:
             return None
         else:
-            storage.reads += 1
+            read.append(storage)
             operands.append(Leaf(value, dt, None, 0))
+    for storage in read:
+        storage.reads += 1
     op, compute_dtype, result_dtype = types
     expr = Expr(op, compute_dtype, result_dtype, shape, tuple(operands))
-    if expr.out_of_bounds:
+    if expr.out_of_bounds and lazy.too_big(expr) is not None:
         return None
     storage = Storage.pending(backend, expr)
     return _Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)

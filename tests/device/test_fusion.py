@@ -93,9 +93,10 @@ def test_in_place_reuses_the_memory_once_nobody_reads_the_old_value():
     x = leaf(1000)
     x._storage.buffer()
     before = x._storage.value.address
-    x.add_(1)
-    x._storage.buffer()
-    assert x._storage.value.address == before
+    for other in (1, leaf(1000), leaf(1)):  # the last one broadcasts
+        x.add_(other)
+        x._storage.buffer()
+        assert x._storage.value.address == before
 
 
 def test_old_values_survive_an_in_place_write():
