@@ -6,7 +6,7 @@ from typing import Any
 
 from ..tensor import Tensor
 from .optimizer import Optimizer
-from .stepper import require
+from .stepper import require, run_closure
 
 __all__ = ["SparseAdam"]
 
@@ -41,7 +41,10 @@ class SparseAdam(Optimizer):
             )
 
     def step(self, closure: Any = None) -> Any:
-        """Raise RuntimeError: there are no sparse gradients."""
-        raise RuntimeError(
-            "SparseAdam does not support dense gradients, please consider Adam instead"
-        )
+        """Raise RuntimeError where a parameter has a gradient: there are no sparse ones."""
+        loss = run_closure(closure)
+        if any(p.grad is not None for group in self.param_groups for p in group["params"]):
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam instead"
+            )
+        return loss

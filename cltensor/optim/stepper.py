@@ -144,10 +144,11 @@ def poke(t: Tensor, value: float) -> float:
         buffer, cell = known.buffer, known.cell
     if cell is None or buffer.seq > storage.backend.finished:
         buffer, cell = _write(t, value)
+        value = kind.type(value).item()  # the queue may not have come to it yet
     else:
         cell[0] = value
+        value = cell.item()
     version.value += 1
-    value = kind.type(value).item() if cell is None else cell.item()
     t.__dict__["_known"] = _Known(buffer, version.value, value, cell)
     return value
 
