@@ -11,7 +11,9 @@ those at the start of the next (codegen/conv_cpu.py chooses e so); `tail` zeros 
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 // vload and vstore of many lanes make some compilers explode; an under-aligned vector type is one instruction.
 % for t, size in unaligned:
-typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
+% for n in (n for n in (V, V // 2, V // 4) if n > 1):
+typedef ${t}${n} ${t}${n}_u __attribute__((aligned(${size})));
+% endfor
 % endfor
 </%def>
 <%def name="copies()">\
@@ -35,6 +37,15 @@ static void copy_row(__local ${acc} *q, __global const ${ta} *p, long step, long
         *(__local ${acc}${V}_u *)(q + j) = ${loadv("p + j")};
         return;
     }
+% if ta == acc:
+% for h in (n for n in (V // 2, V // 4) if n > 1):
+    if (step == 1 && n >= ${h}) {
+        *(__local ${acc}${h}_u *)q = *(__global const ${acc}${h}_u *)p;
+        *(__local ${acc}${h}_u *)(q + n - ${h}) = *(__global const ${acc}${h}_u *)(p + n - ${h});
+        return;
+    }
+% endfor
+% endif
     if (step == 2)
         for (; j + ${V} < n; j += ${V}) {
             const ${acc}${V} a = ${loadv("p + 2 * j")}, b = ${loadv(f"p + 2 * j + {V}")};

@@ -8,7 +8,8 @@ columns, rows and images. Work-item (x, y, z) makes tiles x * T .. x * T + T - 1
 channels) of group z: `block` panels at a time, summed over `part` input channels at a time, it
     gathers: the rows of input under a run of neighbouring tiles, zeros outside the input, and from them vs[16][part][pitch];
     multiplies: ms[16][block * MR][T], a register tile of MR x NR, NR = NV * V;
-    scatters: the outputs of a run of tiles.
+    scatters: the outputs of a run of tiles. The transforms add up four inputs, which may be too much where an output is not, and two
+    infinite ones give nan: where an output is not finite its run is made again, by the plain sum.
 Lanes past a run hold numbers of no tile; they are overwritten by the next run, or lie past the tiles, and are never stored.
 Variables: fn MR NV V room (floats) tiles (T at most) few (channels gathered at a time) longs.
 </%doc>
@@ -99,14 +100,52 @@ static void gather(__local const float *p, __local float *v, const long plane)
 % endfor
 }
 
+static bool some(const int${V} truth)
+{
+    const int${V} r${V} = truth;
+% for n in [V >> k for k in range(1, V.bit_length())]:
+    const int${n if n > 1 else ""} r${n} = r${2 * n}.lo | r${2 * n}.hi;
+% endfor
+    return r1 != 0;
+}
+
+// n neighbouring outputs of a row without its bias, whose first tap reads row r, column c. Ends where all are nan already.
+static void sum_plainly(__local float *q, __global const float *x, __global const float *f, const long *sizes, long r, long c, long n)
+{
+    const long channels = sizes[0], s1 = sizes[1], s2 = sizes[2], x_c = sizes[3], x_1 = sizes[4], x_2 = sizes[5];
+    PLAIN
+    for (long k = 0; k < n + ${V}; k++)
+        q[k] = k < n ? 0 : NAN;
+    bool live = true;
+    for (long channel = 0; channel < channels && live; channel++, x += x_c, f += sizes[6]) {
+        for (long i = max(-r, 0L); i < min(s1 - r, 3L); i++)
+            for (long j = 0; j < 3; j++) {
+                const float w = f[i * sizes[7] + j * sizes[8]];
+                const long hi = min(s2 - c - j, n);
+                __global const float *p = x + (r + i) * x_1 + (c + j) * x_2;
+                long k = max(-c - j, 0L);
+                if (x_2 == 1)
+                    for (; k + ${V} <= hi; k += ${V})
+                        AT(q + k) += w * *(__global const ${fv}_u *)(p + k);
+                PLAIN
+                for (; k < hi; k++)
+                    q[k] += w * p[k * x_2];
+            }
+        live = false;
+        for (long k = 0; k < n; k += ${V})
+            live |= some(AT(q + k) == AT(q + k));
+    }
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void ${fn}(__global const float *X, __global const float *U, __global float *Y, __global const float *D, int has_bias,
+void ${fn}(__global const float *X, __global const float *U, __global const float *F, __global float *Y, __global const float *D, int has_bias,
     ${', '.join(f'const long {name}' for name in longs)})
 {
     __local float vs[${room}] __attribute__((aligned(64)));
     __local float ms[${room + V}] __attribute__((aligned(64)));
     __local float lines[${few * 4 * wide}] __attribute__((aligned(64)));
     __local float last[${2 * V}] __attribute__((aligned(64)));
+    const long sizes[] = {channels, s1, s2, x_c, x_1, x_2, f_c, f_1, f_2};
     const long group = get_global_id(2), panels = (rows + ${MR - 1}) / ${MR};
     const long pb = get_global_id(1) * span, pe = min(pb + span, panels);
     const long across = (p2 + 1) / 2, down = (p1 + 1) / 2, first = get_global_id(0) * T;
@@ -190,6 +229,7 @@ void ${fn}(__global const float *X, __global const float *U, __global float *Y, 
             __global float *y = Y + y_off + group * y_g + jb * y_b + 2 * j1 * y_1 + 2 * j2 * y_2;
             for (long o = pi * ${MR}; o < min(pn * ${MR}, rows); o++) {
                 const float bias = has_bias ? D[d_off + group * d_g + o * d_o] : 0;
+                ${fv} watch = 0;
                 for (long k = 0; k < run; k += ${V}) {
                     // The last vector of a run overlaps the one before.
                     const long j = max(min(k, run - ${V}), 0L), n = min(${2 * V}L, min(p2 - 2 * j2, 2 * run) - 2 * j);
@@ -206,12 +246,24 @@ void ${fn}(__global const float *X, __global const float *U, __global float *Y, 
                         const ${fv} u${c} = ${f"m0{c} + m1{c} + m2{c}" if i == 0 else f"m1{c} - m2{c} - m3{c}"};
 % endfor
                         const ${fv} e = u0 + u1 + u2 + bias, f = u1 - u2 - u3 + bias;
+                        watch = 0.0f * e + watch;
+                        watch = 0.0f * f + watch;
                         ${fv} a, b;
                         a.even = e.lo; a.odd = f.lo;
                         b.even = e.hi; b.odd = f.hi;
                         copy_out(to${" + y_1" if i else ""}, y_2, a, b, last, n);
                     }
 % endfor
+                }
+                if (some(watch != watch)) {
+                    __global const float *x = X + x_off + group * x_g + jb * x_b, *f = F + f_off + group * f_g + o * f_o;
+                    const long n = min(2 * run, p2 - 2 * j2);
+                    for (long i = 0; i < min(p1 - 2 * j1, 2L); i++) {
+                        sum_plainly(lines, x, f, sizes, 2 * j1 + i - pad1, 2 * j2 - pad2, n);
+                        PLAIN
+                        for (long k = 0; k < n; k++)
+                            y[o * y_o + i * y_1 + k * y_2] = lines[k] + bias;
+                    }
                 }
             }
             t += run;

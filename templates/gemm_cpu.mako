@@ -34,6 +34,9 @@ groups = -(-MR // V)
 % endfor
 }
 </%def>\
+<%def name="added(place, v)" filter="trim">
+(sen ? ${loadv(f"{place} + {v * V}", "to")} : (${av})(${load(f"*({place})", "to")}))
+</%def>\
 <%def name="keep()">
 % for r in range(MR):
 % for v in range(NV):
@@ -216,10 +219,10 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         PLAIN
                         for (long r = i - i0; r < i - i0 + rows; r++) {
                             __local ${acc} *t = tile + r * ${NR};
-                            if (j == j0 && cols == ${NR} && (!add || sen == 1)) {
+                            if (j == j0 && cols == ${NR} && (!add || (ulong)sen <= 1)) {
 % for v in range(NV):
                                 ${av} y${v} = *(__local const ${av}_u *)(t + ${v * V}) * alpha;
-                                if (add) y${v} += gamma * ${loadv(f"e + r * sem + {v * V}", "to")};
+                                if (add) y${v} += gamma * ${added("e + r * sem", v)};
                                 *(__local ${av}_u *)(t + ${v * V}) = y${v};
 % endfor
                             } else {
@@ -238,12 +241,12 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         continue;
                     }
 % endif
-                    if (rows == ${MR} && cols == ${NR} && scn == 1 && (!add || sen == 1)) {
+                    if (rows == ${MR} && cols == ${NR} && scn == 1 && (!add || (ulong)sen <= 1)) {
                         if (add) {
 % for r in range(MR):
 % for v in range(NV):
                             t${r}_${v} = t${r}_${v} * alpha;
-                            t${r}_${v} += gamma * ${loadv(f"e + {r} * sem + {v * V}", "to")};
+                            t${r}_${v} += gamma * ${added(f"e + {r} * sem", v)};
                             ${storev(f"t{r}_{v}", f"c + {r} * scm + {v * V}")};
 % endfor
 % endfor
@@ -262,10 +265,10 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                     PLAIN
                     for (long r = i - i0; r < i - i0 + rows; r++) {
                         __local const ${acc} *t = tile + r * ${NR};
-                        if (j == j0 && cols == ${NR} && scn == 1 && (!add || sen == 1)) {
+                        if (j == j0 && cols == ${NR} && scn == 1 && (!add || (ulong)sen <= 1)) {
 % for v in range(NV):
                             ${av} y${v} = *(__local const ${av}_u *)(t + ${v * V}) * alpha;
-                            if (add) y${v} += gamma * ${loadv(f"e + r * sem + {v * V}", "to")};
+                            if (add) y${v} += gamma * ${added("e + r * sem", v)};
                             ${storev(f"y{v}", f"c + r * scm + {v * V}")};
 % endfor
                         } else {

@@ -2,9 +2,9 @@
 weight gradient.
 
 Owns the numbers a kernel takes and the choice of schedule; what is special to a CPU is in
-conv_cpu.py, and for 3 x 3 filters in winograd.py. A kernel's key is dtypes and tile, never a shape
-or a stride. Knows nothing of tensors, padding modes or gradients: operands arrive with their groups
-apart and three spatial dims.
+conv_cpu.py, for 3 x 3 filters in winograd.py, and where it is a matrix product in conv_product.py.
+A kernel's key is dtypes and tile, never a shape or a stride. Knows nothing of tensors, padding
+modes or gradients: operands arrive with their groups apart and three spatial dims.
 
     correlate:  y[g, b, o, p] = bias[g, o] + sum over c, k of x[g, b, c, p * stride + k * step - pad] * f[g, o, c, k]
     weigh:      f[g, o, c, k] = sum over b, p of y[g, b, o, p] * x[g, b, c, p * stride + k * step - pad]
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..layouts import contiguous_strides, numel
-from . import conv_cpu, winograd
+from . import conv_cpu, conv_product, winograd
 from .conv_window import LONGS, Three, Window, numbers
 from .operand import Operand
 from .product import LONG, WIDE, access_variables, accumulator, built, ceil_div, lane_step
@@ -54,6 +54,8 @@ def correlate(
         if winograd.fits(backend, x, f.shape, y, window):
             winograd.correlate(backend, x, f, y, window, bias)
             return
+        if conv_product.correlate(backend, x, f, y, window, bias):
+            return
         if conv_cpu.correlate(backend, x, f, y, window, bias):
             return
     _gpu(backend, x, f, y, window, bias)
@@ -74,7 +76,8 @@ def weigh(
     if _on_cpu(backend, schedule):
         if winograd.fits_weight(backend, x, shape, y, window):
             return winograd.weigh(backend, x, y, shape, window)
-        found = conv_cpu.weigh(backend, x, y, shape, window)
+        found = conv_product.weigh(backend, x, y, shape, window)
+        found = found or conv_cpu.weigh(backend, x, y, shape, window)
         if found is not None:
             return found
     wide = WIDE[accumulator(x.dtype)]

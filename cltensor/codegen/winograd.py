@@ -2,8 +2,9 @@
 
 After Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015, arXiv:1509.09308). Owns which correlations are made
 so (`fits`), and which gradients by their filters (`fits_weight`), how they are cut, and their launches. A GPU keeps the schedule
-of conv.py. Errors are of the plain schedule's size, as sums are shorter; where an input is infinite, outputs that see it may be
-nan, and others are not touched.
+of conv.py. Errors are of the plain schedule's size, as sums are shorter. Outputs that are not finite, or would not be on the way,
+are the plain schedule's. A gradient by the filters may be nan where that would be infinite, or where an input is beyond a quarter
+of the largest number.
 """
 
 from __future__ import annotations
@@ -97,7 +98,16 @@ def correlate(
     values = numbers(x, f, y, bias, window)
     filters = _filters(backend, sizes, f, plan.part, values)
     cut = plan.tiles, plan.part, plan.span, plan.block
-    args = (x.buffer, filters, y.buffer, (bias or x).buffer, int(bias is not None), *values, *cut)
+    args = (
+        x.buffer,
+        filters,
+        f.buffer,
+        y.buffer,
+        (bias or x).buffer,
+        int(bias is not None),
+        *values,
+        *cut,
+    )
     nbytes, flops = x.nbytes + f.nbytes + y.nbytes, 18 * numel(y.shape) * channels
     kernel = _kernel(backend, sizes)
     backend.launch(kernel, (*plan.grid, groups), (1, 1, 1), args, nbytes, flops)
@@ -149,7 +159,7 @@ def _kernel(backend: Backend, sizes: Sizes) -> Kernel:
             few=FEW,
             longs=_LONGS,
         )
-        return "conv_winograd", source, [None] * 4 + [np.int32] + [LONG] * len(_LONGS)
+        return "conv_winograd", source, [None] * 5 + [np.int32] + [LONG] * len(_LONGS)
 
     return built(backend, ("conv winograd", mr, lanes, room), make)
 

@@ -358,7 +358,10 @@ def conv1d(
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Slide [O, C/groups, KH, KW] over input [N, C, H, W] or [C, H, W]; sizes as in `conv1d`, amounts for both dims or each."""
+    """Slide [O, C/groups, KH, KW] over input [N, C, H, W] or [C, H, W]; sizes as in `conv1d`, amounts for both dims or each.
+
+    Where the gradient by a 3 x 3 float32 weight would be infinite, it may be nan on a CPU.
+    """
     return _conv(2, input, weight, bias, stride, padding, dilation, groups)
 
 

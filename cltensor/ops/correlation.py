@@ -67,10 +67,17 @@ def _back(ctx: Any, g: Tensor) -> tuple:
         if ctx.needs[i]:
             there = {ctx.kind: g, names[1 - i]: other.conj()}
             a, b = (there[name] for name in _OPERANDS[names[i]])
-            grads[i] = piece(names[i], a, b, ctx.spec, tuple(ctx.shapes[i][2:]))
+            found = piece(names[i], a, b, ctx.spec, tuple(ctx.shapes[i][2:]))
+            grads[i] = found if found._node is not None else _placed(found, ctx.weight, ctx.input)
     if ctx.needs[2]:
         grads[2] = g.sum((0, *range(2, g.ndim)))
     return tuple(grads)
+
+
+def _placed(found: Tensor, *operands: Tensor) -> Tensor:
+    """Lay a gradient out as the convolution's result was: channels last where an operand is."""
+    to = [formats.images(t, found.shape) for t in operands]
+    return formats.settled(found, to[0] or to[1])
 
 
 # ------------------------------------------------------------------------------------------- operands

@@ -11,8 +11,9 @@ import pytest
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import conv as kernels
-from cltensor.ops.correlation import _phases
-from cltensor.runtime import STATS
+from cltensor.codegen import conv_product
+from cltensor.ops.correlation import Spec, _apart, _phases, _window
+from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("divided")
@@ -66,6 +67,11 @@ CASES = [
     ((2, 4, 11, 9), (8, 1, 3, 3), {"stride": 2, "groups": 4}),
     ((2, 6, 11, 9), (6, 1, 3, 3), {"padding": 1, "groups": 6}),
     ((2, 3, 12, 12), (5, 3, 1, 1), {"stride": 2}),
+    ((2, 8, 9, 9), (6, 4, 1, 1), {"groups": 2}),
+    ((3, 20, 5, 6), (40, 20, 1, 1), {"stride": (2, 1)}),
+    ((2, 4, 9, 20), (68, 2, 4, 4), {"stride": (4, 6), "groups": 2}),
+    ((3, 16, 5, 6), (40, 16, 5, 6), {}),
+    ((2, 10, 5, 6), (10, 1, 3, 3), {"padding": 1, "groups": 10}),
     ((2, 3, 14, 14), (5, 3, 3, 3), {"stride": 6, "dilation": 4, "padding": 3}),
     ((9, 20, 7, 7), (33, 20, 3, 3), {"padding": 1}),
     ((2, 4, 90), (6, 4, 5), {"padding": 2}),
@@ -96,6 +102,36 @@ def test_forward_and_both_gradients_match_numpy(
         found = float((t.grad * tensor(along)).sum())
         assert found == pytest.approx(float((reference(*pair, **kwargs) * g).sum()), rel=1e-3, abs=1e-2)  # fmt: skip
     close(bias.grad, g.sum((0, *range(2, g.ndim))), 1e-3)
+
+
+def test_which_are_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = get_backend(ct.get_default_device())
+    if backend.info.kind != "cpu":
+        pytest.skip("this device keeps one schedule")
+    a, b = data(2, 20, 9, 9), data(40, 20, 1, 1, seed=1)
+    x, w, g = tensor(a), tensor(b), tensor(data(2, 40, 9, 9, seed=2))
+
+    def launches(run: Any) -> int:
+        ct.opencl.synchronize()
+        before = STATS.launches
+        run()
+        return STATS.launches - before
+
+    F.conv2d(x, w)  # asks the driver for its registers
+    assert launches(lambda: F.conv2d(x, w)) == 1
+    # Few places: both images in one product, between copies.
+    assert launches(lambda: F.conv2d(x[:, :, :7, :7], w)) == 3
+    assert launches(lambda: F.conv2d(x, w, stride=2)) == 3
+    one = F.conv2d(x[:, :, :7, :7], w)
+    monkeypatch.setattr(conv_product, "FEW", 0)
+    assert launches(lambda: F.conv2d(x[:, :, :7, :7], w)) == 2
+    close(one, F.conv2d(x[:, :, :7, :7], w).tolist(), 1e-5)
+    # Sums of each image, or of all.
+    spec = Spec((1, 1), (0, 0), (1, 1), 1)
+    for images, end in ((2, 9), (1, 2)):
+        sides = (_apart(v[:, :, :2, :end], 1) for v in (x, g))
+        found = kernels.weigh(backend, *sides, (1, 1, 1), _window(spec))
+        assert found.shape == (images, 1, 40, 20, 1, 1, 1)
 
 
 def test_results_larger_than_a_box_and_sums_over_many_channels() -> None:

@@ -148,17 +148,24 @@ def test_nothing_is_written_beside_the_result(always: None, backend: Backend) ->
     assert (room == 5).all()
 
 
-def test_what_is_not_finite_reaches_only_the_outputs_that_see_it(
-    always: None, backend: Backend
-) -> None:
-    a = data(3, 2, 7, 7)
-    a[1, 1, 3, 6] = np.inf
-    a[2, 0, 0, 1] = np.nan
-    y = F.conv2d(ct.tensor(a), ct.tensor(data(3, 2, 3, 3, seed=1)), padding=1)
-    seen = np.zeros((3, 3, 7, 7), bool)
-    seen[1, :, 2:5, 5:] = True
-    seen[2, :, :2, :3] = True
-    assert (np.array(y.isfinite().tolist()) == ~seen).all()
+def test_what_is_not_finite_is_the_plain_sum(always: None, backend: Backend) -> None:
+    spots, large = data(3, 2, 7, 19), data(3, 2, 7, 19, seed=2) * np.float32(1e38)
+    spots[1, 1, 3, 6] = np.inf
+    spots[2, 0, 0, 1] = np.nan
+    spots[2, 1, 4, 16:] = np.inf, -np.inf, np.inf
+    # Of the large ones the sums are numbers, and the four inputs that a transform adds up are not.
+    w, bias = ct.tensor(data(3, 2, 3, 3, seed=1) * np.float32(0.1)), ct.tensor(data(3, seed=3))
+    for x, scale in (
+        (ct.tensor(spots), 1),
+        (ct.tensor(large), 1e-37),
+        (ct.tensor(large.swapaxes(2, 3).copy()).mT, 1e-37),
+    ):
+        found = F.conv2d(x, w, bias, padding=1)
+        expected = F.conv2d(x.double(), w.double(), bias.double(), padding=1).float()
+        for test in (ct.isnan, ct.isposinf, ct.isneginf):
+            assert (test(found) == test(expected)).all()
+        there = expected.isfinite()
+        near((found * scale)[there], (expected * scale)[there])
 
 
 def test_which_are_made_so(backend: Backend, made: list[Any]) -> None:

@@ -1,0 +1,209 @@
+"""Convolutions on a CPU that are plain matrix products: filters of 1 x 1, patches that lie apart, images of 1 x 1.
+
+Owns which correlations are made so, what is copied for it, and the products; conv.py asks here first. What the outputs of a
+place are summed from is a row of numbers: where it does not lie ready in memory (1 x 1 at stride 1) it is copied once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..layouts import collapse, contiguous_strides, numel
+from . import gemm, moves
+from .operand import Operand
+from .region import empty
+
+if TYPE_CHECKING:
+    from ..runtime import Backend
+    from .conv_window import Window
+
+LEAST = 4  # output channels, and numbers that an output is summed from
+COPIED = 32  # output channels that make a copy cheap
+TAPS = 4  # side by side: shorter runs are copied slowly
+FEW = 64  # places of an image: with fewer the images of a batch share register tiles
+
+
+def correlate(
+    backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
+) -> bool:
+    """As conv.correlate; False where it is no product."""
+    if _spread(backend, x, f, y, window, bias):
+        return True
+    weights, target = _joined(f, 2), _places(y)
+    if weights is None or target is None or not _fits(x, f.shape, y, window):
+        return False
+    rows, target = _merged(_rows(backend, x, f.shape, y, window), target)
+    if target.shape[1] == 1 or target.shape[2] >= FEW:
+        _multiply(backend, weights, rows, target, bias)
+        return True
+    by_column = empty(backend, y.dtype, tuple(target.shape[d] for d in _COLUMNS))
+    made = _seen(by_column, _BACK)
+    _multiply(backend, weights, *_merged(_columns(backend, rows), made), bias)
+    moves.copy_strided(backend, made, target)
+    return True
+
+
+def weigh(
+    backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
+) -> Operand | None:
+    """As conv.weigh for a result [G, O, C, *taps]; None where it is no product."""
+    slopes = _places(y)
+    if slopes is None or not _fits(x, shape, y, window):
+        return None
+    rows, slopes = _merged(_rows(backend, x, shape, y, window), slopes)
+    (groups, images, places, outputs), each = slopes.shape, rows.shape[3]
+    # The sums of each image, which the caller adds up, unless they are more than what they are made of.
+    if images > 1 and outputs * each > places * (outputs + each):
+        rows, slopes = _merged(_columns(backend, rows), _columns(backend, slopes))
+        images = 1
+    out = empty(backend, x.dtype, (images, *shape))
+    sums = out._replace(
+        shape=(groups, images, outputs, each),
+        strides=(outputs * each, groups * outputs * each, each, 1),
+    )
+    gemm.matmul(backend, _seen(slopes, _TURNED), rows, sums)
+    return out
+
+
+# Matrices are [group, image, place, number]; the last is a channel, or a channel and a tap.
+_TURNED, _COLUMNS, _BACK = (0, 1, 3, 2), (0, 3, 1, 2), (0, 2, 3, 1)
+
+
+def _multiply(
+    backend: Backend, weights: Operand, rows: Operand, target: Operand, bias: Operand | None
+) -> None:
+    out, (g, o, k) = _seen(target, _TURNED), weights.strides
+    filters = weights._replace(shape=(*out.shape[:3], weights.shape[2]), strides=(g, 0, o, k))
+    shift = None
+    if bias is not None:
+        g, o = bias.strides
+        shift = bias._replace(shape=out.shape, strides=(g, 0, o, 0))
+    beta = int(bias is not None)
+    gemm.matmul(backend, filters, _seen(rows, _TURNED), out, beta=beta, bias=shift)
+
+
+def _fits(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
+    """Say whether no number is read for two places, none outside the input, and a product pays."""
+    taps, outputs, numbers = shape[3:], shape[1], numel(shape[2:])
+    dims = list(zip(taps, y.shape[3:], x.shape[3:], window.stride, window.step, strict=True))
+    single = y.shape[3:] == (1, 1, 1)
+    return (
+        _floats(x, y)
+        and window.pad == (0, 0, 0)
+        and all(k == 1 or p == 1 or (s >= k and d == 1) for k, p, _, s, d in dims)
+        and all((p - 1) * s + (k - 1) * d < n for k, p, n, s, d in dims)
+        and min(outputs, numbers) >= LEAST
+        and (single or window.stride == (1, 1, 1) or outputs >= COPIED)
+        and (single or taps == (1, 1, 1) or taps[2] >= TAPS)
+    )
+
+
+def _floats(x: Operand, y: Operand) -> bool:
+    wide = x.dtype.is_floating_point and x.dtype.itemsize >= 4
+    return wide and bool(numel(x.shape) and numel(y.shape))
+
+
+def _spread(
+    backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
+) -> bool:
+    """Correlate images of a single number each: output places read a tap apiece, so the filters are the other matrix."""
+    places = y.shape[3:]
+    each = zip(places, f.shape[3:], window.pad, strict=True)
+    if (
+        x.shape[3:] != (1, 1, 1)
+        or window.stride != (1, 1, 1)
+        or window.step != (1, 1, 1)
+        or bias is not None
+        or not all(p - 1 <= pad < k for p, k, pad in each)
+        or not _floats(x, y)
+        or min(x.shape[2], f.shape[1] * numel(places)) < LEAST
+    ):
+        return False
+    # Place p reads tap pad - p.
+    first = sum(pad * by for pad, by in zip(window.pad, f.strides[3:], strict=True))
+    turned = f._replace(
+        shape=(*f.shape[:3], *places),
+        strides=(*f.strides[:3], *(-by for by in f.strides[3:])),
+        offset=f.offset + first,
+    )
+    taps, target = _joined(_seen(turned, (0, 2, 1, 3, 4, 5)), 2), _joined(y, 2)
+    if taps is None or target is None:
+        return False
+    numbers = x._replace(shape=x.shape[:3], strides=x.strides[:3])
+    gemm.matmul(backend, numbers, taps, target)
+    return True
+
+
+def _rows(
+    backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window
+) -> Operand:
+    """Return what places read."""
+    along = x.strides[3:]
+    by_place = tuple(n * by for n, by in zip(window.stride, along, strict=True))
+    by_tap = tuple(n * by for n, by in zip(window.step, along, strict=True))
+    g, b, c = x.strides[:3]
+    seen = x._replace(
+        shape=(*x.shape[:2], *y.shape[3:], x.shape[2], *shape[3:]),
+        strides=(g, b, *by_place, c, *by_tap),
+    )
+    numbers = _joined(seen, 5)
+    if numbers is not None:
+        ready = _joined(_seen(numbers, (0, 1, 5, 2, 3, 4)), 3)
+        if ready is not None and (1 in ready.strides[2:] or ready.shape[3] == 1):
+            return _seen(ready, _TURNED)
+    # Neighbours in memory stay neighbours: places of a channel, or the taps of a place.
+    sizes = x.shape[0], x.shape[1], numel(y.shape[3:]), numel(shape[2:])
+    if shape[3:] == (1, 1, 1):
+        made = _copy(backend, seen, (0, 5, 6, 7, 8, 1, 2, 3, 4))
+        return _seen(_dense(made, tuple(sizes[d] for d in _COLUMNS)), _BACK)
+    return _dense(_copy(backend, seen, tuple(range(9))), sizes)
+
+
+def _columns(backend: Backend, rows: Operand) -> Operand:
+    """Copy a matrix such that its images follow each other."""
+    return _seen(_copy(backend, rows, _COLUMNS), _BACK)
+
+
+def _copy(backend: Backend, v: Operand, order: tuple[int, ...]) -> Operand:
+    made = empty(backend, v.dtype, tuple(v.shape[d] for d in order))
+    moves.copy_strided(backend, _seen(v, order), made)
+    return made
+
+
+def _dense(v: Operand, shape: tuple[int, ...]) -> Operand:
+    return v._replace(shape=shape, strides=contiguous_strides(shape))
+
+
+def _seen(v: Operand, order: tuple[int, ...]) -> Operand:
+    return v._replace(
+        shape=tuple(v.shape[d] for d in order), strides=tuple(v.strides[d] for d in order)
+    )
+
+
+def _joined(v: Operand, first: int) -> Operand | None:
+    """Make one dim of those from `first` on; None where they are not evenly spaced."""
+    dims, (by,) = collapse(v.shape[first:], [v.strides[first:]])
+    if len(dims) > 1:
+        return None
+    size, step = (dims[0], by[0]) if dims else (1, 1)
+    return v._replace(shape=(*v.shape[:first], size), strides=(*v.strides[:first], step))
+
+
+def _places(v: Operand) -> Operand | None:
+    """See [G, B, C, s0, s1, s2] as a matrix."""
+    joined = _joined(v, 3)
+    return None if joined is None else _seen(joined, _TURNED)
+
+
+def _merged(a: Operand, b: Operand) -> tuple[Operand, Operand]:
+    """Make the images of two matrices one, where they follow each other in both."""
+    dims, strides = collapse(a.shape[1:3], [a.strides[1:3], b.strides[1:3]])
+    if len(dims) > 1:
+        return a, b
+    size = dims[0] if dims else 1
+    steps = (s[0] if dims else 1 for s in strides)
+    first, second = (
+        v._replace(shape=(v.shape[0], 1, size, v.shape[3]), strides=(v.strides[0], 0, step, v.strides[3]))
+        for v, step in zip((a, b), steps)
+    )  # fmt: skip
+    return first, second
