@@ -13,3 +13,14 @@
 /* |x| and the sign of x by their bits: fabs() and copysign() are calls on some drivers. */
 #define CLT_ABS(F, I, x) as_##F(as_##I(x) & (I)(0x7fffffff))
 #define CLT_SIGN(I, x) (as_##I(x) & (I)(0x80000000))
+/* The lanes of a vector or-ed into one: any() is a call on some drivers. */
+#define CLT_ANY_int(v) (v)
+#define CLT_ANY_int2(v) ((v).lo | (v).hi)
+#define CLT_ANY_int4(v) CLT_ANY_int2((v).lo | (v).hi)
+#define CLT_ANY_int8(v) CLT_ANY_int4((v).lo | (v).hi)
+#define CLT_ANY_int16(v) CLT_ANY_int8((v).lo | (v).hi)
+#define CLT_ANY_long(v) ((int)(v))
+#define CLT_ANY_long2(v) ((v).lo | (v).hi)
+#define CLT_ANY_long4(v) CLT_ANY_long2((v).lo | (v).hi)
+#define CLT_ANY_long8(v) CLT_ANY_long4((v).lo | (v).hi)
+#define CLT_ANY_long16(v) CLT_ANY_long8((v).lo | (v).hi)

@@ -1,23 +1,8 @@
-/* digamma, trigamma, polygamma and the Hurwitz zeta function: recurrence up to where the asymptotic series (DLMF 5.11, 5.15) or
+/* trigamma, polygamma from 1 on and the Hurwitz zeta function: recurrence up to where the asymptotic series (DLMF 5.15) or
    Euler-Maclaurin's formula (DLMF 25.11.5) holds, reflection below zero. Poles and arguments out of the domain as torch has them. */
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 #define CLT_GAMMA(T, K)                                                                                                        \
-  static inline T digamma_##T(T x) {                                                                                           \
-    T shift = 0;                                                                                                               \
-    if (x == 0) return copysign((T)INFINITY, -x);                                                                              \
-    if (x < 0) {                                                                                                               \
-      if (x == trunc(x)) return NAN;                                                                                           \
-      shift = -K(3.14159265358979324) / tan(K(3.14159265358979324) * (x - rint(x)));                                           \
-      x = 1 - x;                                                                                                               \
-    }                                                                                                                          \
-    for (; x < 10; x += 1) shift -= 1 / x;                                                                                     \
-    if (isinf(x)) return x;                                                                                                    \
-    const T s = 1 / (x * x);                                                                                                   \
-    return shift + (log(x) - K(0.5) / x - s * (K(8.33333333333333333e-2) - s * (K(8.33333333333333333e-3) -                    \
-           s * (K(3.96825396825396825e-3) - s * (K(4.16666666666666667e-3) - s * (K(7.57575757575757576e-3) -                  \
-           s * (K(2.10927960927960928e-2) - s * K(8.33333333333333333e-2))))))));                                              \
-  }                                                                                                                            \
   static inline T trigamma_##T(T x) {                                                                                          \
     T sign = 1, sum = 0;                                                                                                       \
     if (x < K(0.5)) {                                                                                                          \
@@ -66,7 +51,6 @@
     return sum + c * K(1.33825365306846788e-11);                                                                               \
   }                                                                                                                            \
   static inline T polygamma_##T(T n, T x) {                                                                                    \
-    if (n == 0) return digamma_##T(x);                                                                                         \
     if (n == 1) return trigamma_##T(x);                                                                                        \
     const T sign = fmod(n, K(2.0)) == 0 ? K(-1.0) : K(1.0);                                                                    \
     return sign * tgamma(n + 1) * zeta_##T(n + 1, x);                                                                          \

@@ -4,11 +4,6 @@
    spoil the others. */
 #define CLT_TRIG_FAR 0x47490fdb /* 32768 pi/2 */
 #define CLT_TRIG_IS_FAR(I, x) ((CLT_TRIG_FAR - (as_##I(x) & 0x7fffffff)) & ((as_##I(x) & 0x7fffffff) - 0x7f800000))
-#define CLT_ANY_int(v) (v)
-#define CLT_ANY_int2(v) ((v).lo | (v).hi)
-#define CLT_ANY_int4(v) CLT_ANY_int2((v).lo | (v).hi)
-#define CLT_ANY_int8(v) CLT_ANY_int4((v).lo | (v).hi)
-#define CLT_ANY_int16(v) CLT_ANY_int8((v).lo | (v).hi)
 #define CLT_TRIG_LANES(F, I, NAME)                                                \
   static inline F NAME##_##F(F x) {                                               \
     F y = clt_##NAME##_##F(x);                                                    \

@@ -1,6 +1,7 @@
 <%doc>
 One fused chain over n elements.
-CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ.
+CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ. What is left
+of a chunk or row has a statement of its own: the loop is then free of calls and conditions, and its constants stay in registers.
 GPU: a work-item is a lane; consecutive work-items touch consecutive elements.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
 </%doc>\
@@ -114,23 +115,35 @@ ${decode()}${bases()}\
 ${element(('i', 'j'))}\
   }
 % elif not strided:
-  const long lo = get_global_id(0) * chunk, hi = min(lo + chunk, n);
-  for (long i = lo; i < hi; i += ${L}) {
-    const int m = (int)min((long)${L}, hi - i);
+  const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n;
+  long i = lo;
+  for (; i + ${L} <= hi; i += ${L}) {
+    const int m = ${L};
 ${element(('i', 'i'))}\
   }
+% if L > 1:
+  if (i < hi) {
+    const int m = (int)(hi - i);
+${element(('i', 'i'))}\
+  }
+% endif
 % else:
-  const long lo = get_global_id(0) * chunk, hi = min(lo + chunk, n), inner = n${program.rank - 1};
+  const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n, inner = n${program.rank - 1};
   long start = lo, row = lo / inner, col = lo - row * inner;
   while (start < hi) {
-    const long run = min(inner - col, hi - start);
-    long r = row;
+    const long run = inner - col < hi - start ? inner - col : hi - start;
+    long r = row, j = col, i = start;
 ${decode()}${bases()}\
-    for (long j = col; j < col + run; j += ${L}) {
-      const long i = start + (j - col);
-      const int m = (int)min((long)${L}, col + run - j);
+    for (; j + ${L} <= col + run; j += ${L}, i += ${L}) {
+      const int m = ${L};
 ${element(('i', 'j'))}\
     }
+% if L > 1:
+    if (j < col + run) {
+      const int m = (int)(col + run - j);
+${element(('i', 'j'))}\
+    }
+% endif
     start += run; row++; col = 0;
   }
 % endif

@@ -1,6 +1,6 @@
 <%doc>
 Weights of 8-bit images as 16-bit fixed point: as many fractional bits as the largest weight leaves room for, kept in bits[0].
-One work-group of ${lanes}: a tree finds the largest weight, then a lane takes every ${lanes}th weight.
+One work-group of ${lanes}, on a CPU of one: each lane takes every ${lanes}th weight, all of them find the largest.
 </%doc>\
 % if T == 'double':
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -9,14 +9,18 @@ typedef ${I} I;
 __attribute__((reqd_work_group_size(${lanes}, 1, 1)))
 __kernel void ${fn}(__global const ${T} *weight, __global const int *size, __global int *fixed_point, __global int *bits,
                     const I no, const I taps) {
+% if lanes > 1:
     __local ${T} best[${lanes}];
+% endif
     const int lane = (int)get_local_id(0);
     ${T} most = 0;
     for (I o = lane; o < no; o += ${lanes})
         for (int k = 0; k < size[o]; ++k) most = max(most, weight[k * no + o]);
+% if lanes > 1:
     best[lane] = most;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = 0; i < ${lanes}; ++i) most = max(most, best[i]);
+% endif
     int shift = 0;
     while (shift < 22 && (int)(${half} + most * (${T})(1 << (shift + 1))) < (1 << 15)) ++shift;
     if (lane == 0) bits[0] = shift;

@@ -1,6 +1,7 @@
 <%doc>
 What is computed along rows (sets of elements): stages that each pass over a row and accumulate, then a pass that stores.
-A row stays in cache between passes. A Kind (codegen/row_kinds.py) has the formulas.
+A row stays in cache between passes. A Kind (codegen/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
+or, where that has another type (`scratch`), in a row of each work-item's own.
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
 Sums are taken in blocks, which keeps long ones accurate.
@@ -15,12 +16,15 @@ wide = not gpu and not row
 ids = f"({M})({', '.join(map(str, range(L)))})"
 memory = memories[out.code]
 vector = f'w * {L}' if wide else '0'
-exp = f'clt_exp_neg_{S}' if T == 'float' else 'exp'
-raised, lower = (f'clt_exp_raised_{S}', f'({S})(5.42101086e-20f)') if T == 'float' else ('exp', f'({S})(1)')
+exp, raised = f'clt_exp_neg_{S}', f'clt_exp_raised_{S}'
+lower = f'({S})({"5.42101086e-20f" if T == "float" else "5.421010862427522e-20"})'
+log = f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank
 inner = f'm{rank - 1}'
 names = kind.names()
-def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower)
+def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
+# min() is a call on some drivers
+def less(a, b): return f'({a} < {b} ? {a} : {b})'
 def own(stage): return [name for name, _ in stage.sums]
 def least(name): return '-INFINITY' if name == 'top' else '0'
 def join(name, a, b): return f'({a} > {b} ? {a} : {b})' if name == 'top' else f'{a} + {b}'
@@ -29,6 +33,9 @@ def held(stage): return [n for s in kind.stages[:kind.stages.index(stage)] for n
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, L)}\
+% if scratch:
+typedef ${S} u_kept __attribute__((aligned(${dt.itemsize})));
+% endif
 % if kind.pick:
 static inline void clt_note(__global long *status, const long value) {
 % if gpu:
@@ -55,7 +62,9 @@ def put(value):
     if L == 1: return memory.scalar_store(place, value)
     if dense_out: return f"store_{out.code}({place}, {value}, {m})"
     return f"scatter_{out.code}({place}, {'z_r' if row else 'z_k'}, {value}, {m})"
+waiting = "*(__global u_kept *)(kb + at)"
 def got():
+    if scratch: return waiting
     if L == 1: return memory.scalar_load(place)
     return f"load_{out.code}({place}, {m})" if dense_out else f"gather_{out.code}({place}, {'z_r' if row else 'z_k'}, {m})"
 def only(name, value): return f"(ok ? {value} : ({S})({least(name)}))" if masked else value
@@ -77,11 +86,11 @@ ${lines(statements, 8)}\
 % endfor
 % endif
 % if stage is None:
-        ${put(convert(spell(kind.store), dt, out, L))};
+        ${put(spell(kind.store) if dt.reg == out.reg and L > 1 else convert(spell(kind.store), dt, out, L))};
 % else:
 % if kind.keep and stage is kind.stages[-1]:
         const ${S} kept = ${spell(kind.keep)};
-        ${put('kept')};
+        ${waiting + ' = kept' if scratch else put('kept')};
 % endif
 % for name, value in stage.sums:
         part_${name}${u} = ${join(name, only(name, spell(value)), f'part_{name}{u}')};
@@ -96,6 +105,9 @@ ${lines(statements, 8)}\
     {
 % endif
 ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
+% if scratch:
+    __global ${T} *kb = spare + get_global_id(0) * (nred + ${L})${f' + run * {inner}' if rank > 1 else ''};
+% endif
 % if kind.store:
     const long zb = zh${''.join(f' + y{d} * zr_{d}' for d in range(rank - 1))};
 % endif
@@ -128,7 +140,7 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % endif
 ${outer_begin()}\
     while (j < ${inner}) {
-      const long stop = min(${inner}, j + ${block});
+      const long stop = ${less(inner, f'j + {block}')};
       for (; j < stop; j++) {
         int w = 0;
         const int full = (int)(width / ${L});
@@ -177,7 +189,7 @@ ${element(stage, 'j', m)}\
 ${outer_begin()}\
 % if group_row:
     for (j = lid; j < ${inner};) {
-      const long stop = min(${inner}, j + ${block * group});
+      const long stop = ${less(inner, f'j + {block * group}')};
       for (; j < stop; j += ${group})
 ${element(stage, 'j', '1')}\
 % if stage:
@@ -186,7 +198,7 @@ ${flush(stage, us)}\
     }
 % elif row and L > 1:
     while (j + ${len(us) * L} <= ${inner}) {
-      const long stop = min(${inner}, j + ${block * len(us) * L});
+      const long stop = ${less(inner, f'j + {block * len(us) * L}')};
       for (; j + ${len(us) * L} <= stop; j += ${len(us) * L}) {
 % for u in us:
 ${element(stage, f'j + {u * L}' if u else 'j', str(L), u)}\
@@ -197,12 +209,12 @@ ${flush(stage, us)}\
 % endif
     }
     for (; j < ${inner}; j += ${L}) {
-      const int m = (int)min((long)${L}, ${inner} - j);
+      const int m = (int)${less(inner + ' - j', f'{L}')};
 ${element(stage, 'j', 'm')}\
     }
 % else:
     while (j < ${inner}) {
-      const long stop = min(${inner}, j + ${block});
+      const long stop = ${less(inner, f'j + {block}')};
       for (; j < stop; j++)
 ${element(stage, 'j', '1')}\
 % if stage:
@@ -319,7 +331,7 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % elif gpu:
   for (long o = get_global_id(0); o < nout; o += get_global_size(0)) {
 % else:
-  const long lo = get_global_id(0) * chunk, hi = min(lo + chunk, nout);
+  const long lo = get_global_id(0) * chunk, hi = ${less('lo + chunk', 'nout')};
 % if wide:
 % for name in names:
   ${S} A_${name}[${wide_vectors}];

@@ -1,6 +1,8 @@
 ## Order-preserving unsigned keys of storage bits, made with integer arithmetic alone. All NaNs share the largest key and
-## both zeros one key, so that equal values keep their order; for those two the bits come from the source, not the key.
-<%def name="keys(dt, descending)">
+## both zeros one key, so that equal values keep their order; for those two the bits come from the source, not the key:
+## read there alone, as a source in no order is slow to read.
+## Without `order` there is no source to ask: -0 comes before 0, and every NaN is the same one.
+<%def name="keys(dt, descending, order=True)">
 <%
 size = dt.itemsize
 U = {1: 'uchar', 2: 'ushort', 4: 'uint', 8: 'ulong'}[size]
@@ -9,6 +11,8 @@ sign = f'0x{1 << (8 * size - 1):x}{suffix}'
 full = f'0x{(1 << (8 * size)) - 1:x}{suffix}'
 infinity = {'f16': 0x7c00, 'bf16': 0x7f80, 'f32': 0x7f800000, 'f64': 0x7ff0000000000000}.get(dt.code)
 flip = '~' if descending else ''
+original = ', __global const K *original' if order else ''
+kept = f'k == (K){full} || k == (K){sign} ? *original : ' if order else ''
 %>
 typedef ${U} K;
 #define CLT_TOP ((K)${full})
@@ -16,7 +20,7 @@ static inline K clt_key(const K u) {
 % if infinity is not None:
     const K a = u & (K)~${sign};
     K k = (u & (K)${sign}) ? (K)~u : (K)(u | (K)${sign});
-    k = a > (K)0x${f'{infinity:x}'}${suffix} ? (K)${full} : a == 0 ? (K)${sign} : k;
+    k = a > (K)0x${f'{infinity:x}'}${suffix} ? (K)${full} : ${f'a == 0 ? (K){sign} : ' if order else ''}k;
     return (K)${flip}k;
 % elif dt.is_signed:
     return (K)${flip}(u ^ (K)${sign});
@@ -26,15 +30,15 @@ static inline K clt_key(const K u) {
 }
 % if infinity is not None:
 static inline int clt_is_nan_key(const K key) { return (K)(${flip}key) == (K)${full}; }
-static inline K clt_bits(const K key, const K original) {
+static inline K clt_bits(const K key${original}) {
     const K k = (K)(${flip}key);
-    return k == (K)${full} || k == (K)${sign} ? original : (k & (K)${sign}) ? (K)(k ^ (K)${sign}) : (K)~k;
+    return ${kept}(k & (K)${sign}) ? (K)(k ^ (K)${sign}) : (K)~k;
 }
 % elif dt.is_signed:
 static inline int clt_is_nan_key(const K key) { return 0; }
-static inline K clt_bits(const K key, const K original) { return (K)(${flip}key ^ (K)${sign}); }
+static inline K clt_bits(const K key${original}) { return (K)(${flip}key ^ (K)${sign}); }
 % else:
 static inline int clt_is_nan_key(const K key) { return 0; }
-static inline K clt_bits(const K key, const K original) { return (K)${flip}key; }
+static inline K clt_bits(const K key${original}) { return (K)${flip}key; }
 % endif
 </%def>

@@ -16,7 +16,7 @@ __kernel void ${fn}(__global const K *src, __global K *values, __global long *in
         const I row = i / length, at = i % length;
         ${w.decode('p', rank, ['s', 'v', 'x'], 'row')}
         const uint x = places[a + i];
-        values[ov + p_v_at + at * vl] = clt_bits(keys[a + i], src[os + p_s_at + (I)x * sl]);
+        values[ov + p_v_at + at * vl] = clt_bits(keys[a + i], src + os + p_s_at + (I)x * sl);
         indices[ox + p_x_at + at * xl] = (long)x;
     }
 % else:

@@ -1,12 +1,10 @@
-"""Operands from torch tensors and back, and the backends that kernel-level tests run on.
+"""Operands of kernel-level tests from torch tensors and back.
 
 torch is only the oracle here; the kernels go through the runtime's contract.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
@@ -14,24 +12,9 @@ import pytest
 
 from cltensor import dtypes
 from cltensor.codegen.operand import Operand
-from cltensor.runtime import Backend, device_list, get_backend
+from cltensor.runtime import Backend
 
 torch = pytest.importorskip("torch")
-
-SCHEDULES = ["cpu", "gpu"]
-
-
-@functools.cache
-def backend_for(schedule: str) -> Backend:
-    """Return a backend that takes the schedule: the first device, or a private twin of it that
-    calls itself a GPU.
-    """
-    first = get_backend(device_list()[0])
-    if first.info.kind == schedule:
-        return first
-    twin = Backend(first.device, first.cl_device, False)
-    twin.info = dataclasses.replace(twin.info, kind=schedule, host_shared=False)
-    return twin
 
 
 def put(backend: Backend, tensor: Any) -> Operand:

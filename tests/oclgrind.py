@@ -51,6 +51,7 @@ TEMPLATES = {
     "gather rows": "index_along",
     "mask": "mask",
     "unique": "runs",
+    "bincount": "count",
     "gemm": "gemm_cpu gemm_gpu",
     "gemm packed": "gemm_cpu",
     "gemm long": "gemm_combine",
@@ -126,6 +127,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             setattr(winograd, name, 0)
         winograd.ASIDE, winograd.SUMMED = 1, 8  # the simulator has little local memory
         leaves = r(1, 6, 5, 37), r(7, 6, 3, 3), r(7)
+        leaves[0][0, 1, 2, 30] = torch.inf  # what sees it is summed again
         return grads(lambda x, w, b: F.conv2d(x, w, b, padding=1), *leaves)
 
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
@@ -174,7 +176,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "embedding": lambda: grads(lambda w: F.embedding(index, w), r(4, 19)),
         "mask": lambda: r(7, 5)[r(7, 5) > 0],
         "nonzero": lambda: (r(67) > 0.3).nonzero(),
-        "unique": lambda: (r(33) * 4).round().unique(return_inverse=True),
+        "unique": lambda: ((r(33) * 4).round().unique(), *(r(33) * 4).round().unique(return_inverse=True)),
+        "bincount": lambda: (r(53) * 4).round().abs().int().bincount(minlength=3),
         "gemm": lambda: r(17, 9) @ r(9, 35),
         "gemm packed": lambda: (r(14, 9) @ r(9, 260), r(9, 14).t() @ r(260, 9).t()),
         "gemm batched": lambda: r(2, 5, 7) @ r(2, 7, 3),
@@ -189,6 +192,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "conv2d winograd": winograd,
         "conv2d grouped": lambda: grads(
             lambda x, w: F.conv2d(x, w, stride=2, groups=2), r(1, 4, 5, 5), r(4, 2, 3, 3)
+        ),
+        "conv2d depthwise": lambda: grads(
+            lambda x, w: F.conv2d(x, w, padding=1, groups=3), r(2, 3, 5, 11), r(3, 1, 3, 3)
         ),
         "conv3d": lambda: grads(lambda x, w: F.conv3d(x, w), r(1, 2, 3, 4, 5), r(3, 2, 2, 2, 2)),
         "conv transposed": lambda: grads(

@@ -127,14 +127,14 @@ def index_select(
         )
         return result
     length = numel(index.shape)
+    if length and len(src.shape) > 1 and not src.shape[dim]:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     shape = (*src.shape[:dim], length, *src.shape[dim + 1 :])
     result = out or empty(backend, src.dtype, shape)
     strides = tuple(0 if d == dim else s for d, s in enumerate(src.strides))
     through = [Through(index, _over(index, len(shape), dim), src.shape[dim], src.strides[dim])]
     error = describe or _select_error(src, dim)
     if length and not numel(shape):  # nothing to move, yet an index may be out of range
-        if len(src.shape) > 1 and not src.shape[dim]:
-            raise RuntimeError("index_select(): self indexing axis dim should be positive")
         probe = Operand(backend.alloc(1), dtypes.uint8, (src.shape[dim],), (0,), 0)
         index_select(backend, probe, 0, index, describe=_select_error(src, dim))
     move(backend, "get", result, src, shape, result.strides, strides, through, False, error)

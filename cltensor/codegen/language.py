@@ -24,19 +24,14 @@ OPERANDS = "xyzwuvst"
 _FLOAT_BUILTINS = {
     name: name
     for name in [
-        "ceil",
         "copysign",
         "fabs",
-        "floor",
         "fmax",
         "fmin",
-        "fmod",
         "ldexp",
         "nextafter",
-        "rint",
         "rsqrt",
         "sqrt",
-        "trunc",
         "cbrt",
     ]
 }
@@ -83,11 +78,12 @@ library(
     "complex",
     "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
 )
-library("exp", "exp", single=True)
+library("exp", "exp", vector=True, cost=6)
 library("all_lanes exp2", "exp2", single=True)
 library("all_lanes expm1", "expm1", single=True)
 library("all_lanes exp exp_sinh", "sinh cosh", single=True)
 library("all_lanes exp exp_tanh", "tanh", single=True)
+library("all_lanes exp exp_sigmoid", "sigmoid", single=True, double="1 / (1 + exp(-x))")
 library("all_lanes exp exp_erfc", "erf erfc", single=True)
 library(
     "all_lanes exp exp_mish",
@@ -103,6 +99,7 @@ library(
     double="0.5 * (1 + erf(x * 0.7071067811865476)) + x * exp(x * x * -0.5) * 0.3989422804014327",
 )
 library("all_lanes log", "log log2 log10", single=True)
+library("all_lanes rounding", "rint floor ceil trunc", single=True, cost=1)
 library("all_lanes log log1p", "log1p", single=True)
 library("all_lanes log log1p log_hyperbolic", "asinh acosh atanh", single=True)
 library("all_lanes pow", "pow", single=True, cost=45)
@@ -110,12 +107,14 @@ library("all_lanes hypot", "hypot", single=True)
 library("all_lanes sine", "sin cos tan", single=True)
 library("all_lanes asin", "asin acos", single=True)
 library("all_lanes atan", "atan atan2", single=True)
-library("lgamma", "lgamma", vector=True)
-library("gamma", "digamma trigamma polygamma zeta")
+library("all_lanes log sine sine_lgamma", "lgamma", single=True, cost=30)
+library("all_lanes log sine sine_digamma", "digamma", vector=True, cost=30)
+library("gamma", "trigamma polygamma zeta")
 library("igamma", "igamma igammac")
 library("gcd", "gcd")
+library("all_lanes division", "fmod floor_rest floor_quotient", vector=True, cost=20)
 library("frexp", "mantissa exponent exp2_whole")
-library("erf", "erfinv ndtri log_ndtr erfcx", vector=True)
+library("all_lanes log normal", "erfinv ndtri log_ndtr erfcx", vector=True, cost=30)
 library("bessel_i", "i0 i0e i1 i1e")
 library("bessel_j", "j0 j1 y0 y1")
 library("bessel_k", "k0 k0e k1 k1e")
@@ -166,7 +165,7 @@ def parse(text: str) -> Formula:
             if name in LIBRARY:
                 headers.update(LIBRARY[name].header.split())
                 scalar_only |= not LIBRARY[name].vector
-                heavy = True
+                heavy |= name not in _LIGHT_BUILTINS
                 cost += LIBRARY[name].cost
             elif name in _FLOAT_BUILTINS:
                 if name not in _LIGHT_BUILTINS:
@@ -370,12 +369,9 @@ class Emitter:
                 return self._absolute(values[0]), "num"
             if not self.dt.is_signed:
                 return values[0], "num"
-            return (
-                f"convert_{self.type}(abs({values[0]}))"
-                if self.lanes > 1
-                else f"(({self.base})abs({values[0]}))",
-                "num",
-            )
+            if self.lanes > 1:
+                return f"({values[0]} < {self.literal(0)} ? -{values[0]} : {values[0]})", "num"
+            return f"(({self.base})abs({values[0]}))", "num"
         if name in ("min", "max"):
             return f"{'f' if self.dt.category == 2 else ''}{name}({', '.join(values)})", "num"
         if name == "popcount":

@@ -169,33 +169,33 @@ def _packed(backend: Backend, x: Operand) -> Operand:
     return result
 
 
-def first_of_runs(backend: Backend, src: Operand) -> tuple[Operand, Operand]:
-    """Return, for a 1-D operand, a flag for the first of each run of equal values, and the
-    number of each one's run.
-    """
+def first_of_runs(backend: Backend, src: Operand, first: bool = True) -> Operand:
+    """Flag the first of each run of equal values of a 1-D operand; that of the first run as `first` says."""
     n = src.shape[0]
     gpu = is_gpu(backend)
-    results = []
-    for first in (True, False):
-        flags = empty(backend, dtypes.bool, (n,))
-        run(
-            backend,
-            "runs",
-            f"runs_{src.dtype.code}",
-            [src.buffer, flags.buffer],
-            [n, src.offset, src.strides[0]],
-            n if gpu else workers(backend, n),
-            n * (src.dtype.itemsize + 1),
-            dt=src.dtype,
-            lengths=False,
-            first_flag=first,
-            I=index_type(backend, src),
-            gpu=gpu,
-        )
-        results.append(flags)
-    groups = scan(backend, results[1], 0, "cumsum", dtypes.int64)
+    flags = empty(backend, dtypes.bool, (n,))
+    run(
+        backend,
+        "runs",
+        f"runs_{src.dtype.code}",
+        [src.buffer, flags.buffer],
+        [n, src.offset, src.strides[0]],
+        n if gpu else workers(backend, n),
+        n * (src.dtype.itemsize + 1),
+        dt=src.dtype,
+        lengths=False,
+        first_flag=first,
+        I=index_type(backend, src),
+        gpu=gpu,
+    )
+    return flags
+
+
+def run_numbers(backend: Backend, src: Operand) -> Operand:
+    """Number the runs of equal values of a 1-D operand, for each element (int64)."""
+    groups = scan(backend, first_of_runs(backend, src, False), 0, "cumsum", dtypes.int64)
     assert isinstance(groups, Operand)
-    return results[0], groups
+    return groups
 
 
 def run_lengths(backend: Backend, starts: Operand, total: int) -> Operand:

@@ -236,7 +236,7 @@ class Memory:
     def vector_load(self, pointer: str) -> str:
         n = self.lanes
         if self.code == "f16":
-            return f"vload_half{n}(0, {pointer})"
+            return f"clt_load_f16_float{n}({pointer})"
         if self.code == "bf16":
             return f"clt_load_bf16_float{n}({pointer})"
         return f"*(__global const u_{self.code} *)({pointer})"

@@ -160,17 +160,18 @@ def _bytes(backend: Backend, axis: Axis) -> _Table:
         assert weight is not None
         fixed = empty(backend, dtypes.int32, (axis.taps * axis.no,)).buffer
         bits = empty(backend, dtypes.int32, (1,)).buffer
+        lanes = _LANES if is_gpu(backend) else 1
         run(
             backend,
             "resample_bytes",
             f"resample_bytes_{dt.code}",
             [weight, size, fixed, bits],
             [axis.no, axis.taps],
-            (_LANES, _LANES),
+            (lanes, lanes),
             I=index_type(backend),
             T=dt.reg,
             half="0.5" if dt is dtypes.float64 else "0.5f",
-            lanes=_LANES,
+            lanes=lanes,
         )
         return _Table("many", axis.ni, axis.no, (start, size, fixed, bits))
 

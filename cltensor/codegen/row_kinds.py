@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..dtypes import dtype
+
 
 class Stage(NamedTuple):
     """One pass: (name, text added per element), where "top" is a maximum; then (name, text) assigned once per row."""
@@ -20,7 +22,7 @@ class Stage(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What one kernel of the family computes. Texts speak of values v0.., earlier names, `count`, {exp}, {S} and {M}.
+    """What one kernel of the family computes. Texts speak of values v0.., earlier names, `count`, {exp}, {log}, {S} and {M}.
 
     store: the element's result, or "" for none. define: (name, text) made for every element. rows: names stored once per
     row. keep: the last stage stores this text, and the last pass reads it back as `kept`. positions: `position` is the
@@ -46,6 +48,23 @@ class Kind(NamedTuple):
         sums = [text for stage in self.stages for _, text in stage.sums]
         return not self.keep and not any("{raised}" in text for text in sums)
 
+    def headers(self, compute: dtype) -> list[str]:
+        """The device functions that the texts need beside an operand's."""
+        logs = compute.reg == "float" and any(
+            "{log}" in text for stage in self.stages for _, text in stage.after
+        )
+        return ["exp", "all_lanes", "log"] if logs else ["exp"]
+
+    def recomputed(self) -> Kind:
+        """The same without keeping anything between passes."""
+        stages = tuple(
+            [
+                s._replace(sums=tuple([(n, t.replace("kept", self.keep)) for n, t in s.sums]))
+                for s in self.stages
+            ]
+        )
+        return self._replace(stages=stages, store=self.store.replace("kept", self.keep), keep="")
+
     def names(self) -> list[str]:
         """All names that live as long as a row."""
         return list(dict.fromkeys([n for stage in self.stages for n in stage.names()]))
@@ -55,11 +74,8 @@ class Kind(NamedTuple):
 
 _TOP, _EXP = Stage((("top", "v0"),)), "{raised}(v0 - top)"
 _OVER = (("total", "({S})(1) / total"),)
-_LOG = (("total", "log(total * {lower})"),)
-SOFTMAX = Kind("softmax", (_TOP, Stage((("total", _EXP),), _OVER)), f"{_EXP} * total")
-SOFTMAX_KEPT = Kind(
-    "softmax", (_TOP, Stage((("total", "kept"),), _OVER)), "kept * total", keep=_EXP
-)
+_LOG = (("total", "{log}(total * {lower})"),)
+SOFTMAX = Kind("softmax", (_TOP, Stage((("total", "kept"),), _OVER)), "kept * total", keep=_EXP)
 LOG_SOFTMAX = Kind("log_softmax", (_TOP, Stage((("total", _EXP),), _LOG)), "(v0 - top) - total")
 SOFTMAX_BACK = Kind("softmax_back", (Stage((("total", "v0 * v1"),)),), "v0 * (v1 - total)")
 LOG_SOFTMAX_BACK = Kind("log_softmax_back", (Stage((("total", "v1"),)),), "v1 - {exp}(v0) * total")

@@ -79,6 +79,9 @@ def run(
     cut = split(shape, layouts, tuple(dims) if shape else (), (steps,), ordered=True)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
     row = along_reduced(cut) if schedule is None else schedule.endswith("row")
+    scratch = bool(kind.keep) and out is not compute
+    if scratch and (gpu or not row):
+        kind, scratch = kind.recomputed(), False
     reader = Reader(
         source,
         cut,
@@ -87,7 +90,7 @@ def run(
         outputs=[out],
         wide=compute.itemsize > 4,
     )
-    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu)
+    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, scratch)
     args = [cut.nout, 0, cut.nred, *reader.arguments(source, cut)]
     if result is not None:
         kept, reduced = cut.kept_strides[-1], cut.reduced_strides[-1]
@@ -106,7 +109,10 @@ def run(
         backend.launch(kernel, (groups * GROUP,), (GROUP,), args, nbytes)
     else:
         args[1] = chunk = _chunk(backend, cut.nout, n, 1 if row else reader.lanes)
-        backend.launch(kernel, (-(-cut.nout // chunk),), (1,), args, nbytes)
+        items = -(-cut.nout // chunk)
+        if scratch:
+            args.append(backend.alloc(items * (cut.nred + reader.lanes) * compute.itemsize))
+        backend.launch(kernel, (items,), (1,), args, nbytes)
     return Rows(result, numbers)
 
 
@@ -149,19 +155,20 @@ def _kernel(
     compute: dtype,
     out: dtype,
     gpu: bool,
+    scratch: bool,
 ) -> Any:
     along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
     key = (backend.device, kind, compute, out, reader.key, reader.values, gpu, along == 1)
     kernel = _kernels.get(key)
     if kernel is not None:
         return kernel
-    parameters, types = _signature(kind, reader, compute, out)
+    parameters, types = _signature(kind, reader, compute, out, scratch)
     codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}"
-    head = reader.headers() + (include("exp") if compute.reg == "float" else "")
-    if compute.reg == "double" and "CLT_DOUBLE" not in head:
+    head = reader.headers() + "".join(map(include, kind.headers(compute)))
+    if compute.reg == "double" and "#define CLT_DOUBLE" not in head:
         head = "#define CLT_DOUBLE 1\n" + head
     index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
     scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
@@ -170,12 +177,15 @@ def _kernel(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, block=BLOCK, dt=compute,
         out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=_SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
+        scratch=scratch,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
 
 
-def _signature(kind: Kind, reader: Reader, compute: dtype, out: dtype) -> tuple[list[str], list]:
+def _signature(
+    kind: Kind, reader: Reader, compute: dtype, out: dtype, scratch: bool
+) -> tuple[list[str], list]:
     """The kernel's parameters and their types for the backend."""
     i64 = np.int64
     parameters = ["const long nout", "const long chunk", "const long nred", *reader.parameters()]
@@ -198,4 +208,7 @@ def _signature(kind: Kind, reader: Reader, compute: dtype, out: dtype) -> tuple[
         parameters += ["__global const long *targets", "const long origin", "const long ignore"]
         parameters += ["__global long *status", "const long slot"]
         types += [None, i64, i64, None, i64]
+    if scratch:
+        parameters.append(f"__global {compute.cl} *spare")
+        types.append(None)
     return parameters, types

@@ -10,17 +10,16 @@ merges by rank. Knows operands and backends, nothing of tensors.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import dtypes
-from .index import index_select, scatter
-from .mask import compact, first_of_runs, run_lengths
-from .moves import copy_strided, dense
+from .index import index_select
+from .mask import compact, first_of_runs, run_lengths, run_numbers
+from .moves import Through, copy_strided, dense, move
 from .operand import Operand
 from .region import (
     GRAIN,
     Dims,
-    dense_strides,
     empty,
     index_type,
     is_gpu,
@@ -59,25 +58,27 @@ def _lift(x: Operand, dim: int) -> Operand:
 
 
 class _Rows:
-    """Rows of a source and of two results, in the argument order of the sort kernels."""
+    """Rows of a source and of its results, in the argument order of the sort kernels."""
 
-    def __init__(self, src: Operand, values: Operand, indices: Operand) -> None:
-        self.src, self.values, self.indices = src, values, indices
+    def __init__(self, src: Operand, *results: Operand) -> None:
+        every = (src, *results)
+        self.buffers = [x.buffer for x in every]
         self.length = src.shape[-1]
-        self.dims = Dims(src.shape[:-1], [x.strides[:-1] for x in (src, values, indices)])
+        self.dims = Dims(src.shape[:-1], [x.strides[:-1] for x in every])
         self.rows = self.dims.n
-        self.offsets = [x.offset for x in (src, values, indices)]
-        self.steps = [x.strides[-1] for x in (src, values, indices)]
-        self.nbytes = math.prod(src.shape) * (2 * src.dtype.itemsize + 8)
+        self.offsets = [x.offset for x in every]
+        self.steps = [x.strides[-1] for x in every]
+        self.nbytes = math.prod(src.shape) * sum(x.dtype.itemsize for x in every)
 
 
 def _sort(
-    backend: Backend, src: Operand, values: Operand, indices: Operand, descending: bool
+    backend: Backend, src: Operand, values: Operand, indices: Operand | None, descending: bool
 ) -> None:
     """Sort the rows (last dim) of `src` into `values` and `indices`, strided operands of the
-    same shape.
+    same shape. Only a CPU schedule can do without indices.
     """
-    r = _Rows(src, values, indices)
+    order = indices is not None
+    r = _Rows(src, values, *([indices] if indices else []))
     total = r.rows * r.length
     if not total:
         return
@@ -87,17 +88,18 @@ def _sort(
         "dt": dt,
         "descending": descending,
         "rank": r.dims.rank,
-        "I": index_type(backend, src, values, indices),
+        "I": index_type(backend, src, values, *([indices] if indices else [])),
         "gpu": gpu,
+        "order": order,
     }
-    order = "desc" if descending else "asc"
-    name = f"{dt.code}_{order}_r{r.dims.rank}"
+    way = "desc" if descending else "asc"
+    name = f"{dt.code}_{way}_r{r.dims.rank}{'' if order else '_values'}"
     tail = [*r.offsets, *r.steps, *r.dims.args()]
 
     def launch(
         template: str, what: str, scalars: list[int], work: int | tuple[int, int], **more: Any
     ) -> None:
-        buffers = [src.buffer, values.buffer, indices.buffer, keys, places]
+        buffers = [*r.buffers, keys, *([places] if places else [])]
         run(
             backend,
             template,
@@ -122,7 +124,7 @@ def _sort(
         work = min(work, r.rows) if chunks == 1 else min(r.rows * chunks, 4 * units)
         half = work * r.length if chunks == 1 else total
     keys = backend.alloc(2 * half * dt.itemsize)
-    places = backend.alloc(2 * half * 4)
+    places = backend.alloc(2 * half * 4) if order else None
     if not gpu and chunks == 1:
         launch("sort_rows", "sort_rows", [1, half], work, final=True)
         return
@@ -189,6 +191,16 @@ def argsort(
 def sort_flat(backend: Backend, src: Operand) -> tuple[Operand, Operand]:
     """Sort a 1-D operand ascending."""
     return sort(backend, src, 0)
+
+
+def _sorted_values(backend: Backend, src: Operand) -> Operand:
+    """Return the values of a 1-D operand in ascending order, -0 before 0."""
+    if is_gpu(backend):
+        return sort_flat(backend, src)[0]
+    _sortable(src, "sort")
+    values = empty(backend, src.dtype, src.shape)
+    _sort(backend, src, values, None, False)
+    return values
 
 
 def topk(
@@ -366,33 +378,55 @@ def searchsorted(
     return result
 
 
-def unique_consecutive(backend: Backend, src: Operand) -> tuple[Operand, Operand, Operand]:
+class Unique(NamedTuple):
+    """Distinct values; where each element is among them and how often each occurs, if asked for (int64)."""
+
+    values: Operand
+    inverse: Operand | None
+    counts: Operand | None
+
+
+def unique_consecutive(
+    backend: Backend, src: Operand, inverse: bool = True, counts: bool = True
+) -> Unique:
     """Return, for a 1-D operand, the first of each run of equal values, the run of each position,
     and the run lengths.
 
-    NaNs differ from each other. On sorted values this is `unique`; the int64 results are torch's
-    inverse and counts. Reads one number back.
+    NaNs differ from each other. On sorted values this is `unique`. Reads one number back.
     """
     n = src.shape[0]
     if not n:
         none = empty(backend, dtypes.int64, (0,))
-        return empty(backend, src.dtype, (0,)), none, none
-    flags, groups = first_of_runs(backend, src)
-    starts = compact(backend, flags)
+        values = empty(backend, src.dtype, (0,))
+        return Unique(values, none if inverse else None, none if counts else None)
+    starts = compact(backend, first_of_runs(backend, src))
     values = empty(backend, src.dtype, starts.shape)
     index_select(backend, src, 0, starts, values)
-    return values, groups, run_lengths(backend, starts, n)
+    return Unique(
+        values,
+        run_numbers(backend, src) if inverse else None,
+        run_lengths(backend, starts, n) if counts else None,
+    )
 
 
-def unique(backend: Backend, src: Operand) -> tuple[Operand, Operand, Operand]:
+def unique(backend: Backend, src: Operand, inverse: bool = True, counts: bool = True) -> Unique:
     """Return the sorted unique values of `src`, where each element is among them (shape of
     `src`), and the counts.
     """
     flat = dense(backend, src)
     flat = flat._replace(shape=(math.prod(src.shape),), strides=(1,))
+    if not inverse or not flat.shape[0]:
+        found = unique_consecutive(backend, _sorted_values(backend, flat), False, counts)
+        return found._replace(inverse=empty(backend, dtypes.int64, src.shape)) if inverse else found
     ordered, order = sort_flat(backend, flat)
-    values, groups, counts = unique_consecutive(backend, ordered)
-    inverse = empty(backend, dtypes.int64, flat.shape)
-    if flat.shape[0]:
-        scatter(backend, inverse, 0, order, groups)
-    return values, inverse._replace(shape=src.shape, strides=dense_strides(src.shape)), counts
+    found = unique_consecutive(backend, ordered, True, counts)
+    assert found.inverse is not None
+    places = empty(backend, dtypes.int64, src.shape)
+    # No two elements go to one place, so all may be written at once.
+    through = [Through(order, (1,), flat.shape[0], 1)]
+    move(backend, "set", places, found.inverse, flat.shape, (0,), (1,), through, describe=_never)
+    return found._replace(inverse=places)
+
+
+def _never(value: int, ordinal: int) -> Exception:
+    return AssertionError(f"position {value} of a sort")

@@ -160,37 +160,29 @@ _TRUNC = "where(y == -1, 0 - x, x / where(y == 0 or y == -1, 1, y))"
 _TRUNC_REST = "where(y == 0 or y == -1, 0, x % where(y == 0 or y == -1, 1, y))"
 _FLOOR_REST = f"where({_TRUNC_REST} != 0 and ({_TRUNC_REST} < 0) != (y < 0), {_TRUNC_REST} + y, {_TRUNC_REST})"
 _FLOOR = f"where(y == -1, 0 - x, {_TRUNC} - where({_TRUNC_REST} != 0 and ({_TRUNC_REST} < 0) != (y < 0), 1, 0))"
-# Python's floor division of floats: exact remainder first, then a quotient that is rounded to the nearest integer.
-_FMOD = "fmod(x, y)"
-_FLOAT_REST = f"where({_FMOD} != 0 and (({_FMOD} < 0) != (y < 0)), {_FMOD} + y, {_FMOD})"
-_QUOTIENT = f"((x - {_FMOD}) / y - where({_FMOD} != 0 and (({_FMOD} < 0) != (y < 0)), 1, 0))"
-_FLOAT_FLOOR = (
-    f"where(y == 0, x / y, where({_QUOTIENT} == 0, copysign(0, x / y), "
-    f"floor({_QUOTIENT}) + where({_QUOTIENT} - floor({_QUOTIENT}) > 0.5, 1, 0)))"
-)
 
 div_trunc = Row(
     "div_trunc", {"i": _TRUNC, "f": "trunc(x / y)"}, args=BINARY, public=False, node="DivBackward2",
     grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
 )  # fmt: skip
 div_floor = Row(
-    "div_floor", {"i": _FLOOR, "f": _FLOAT_FLOOR}, args=BINARY, public=False, node="DivBackward2",
+    "div_floor", {"i": _FLOOR, "f": "floor_quotient(x, y)"}, args=BINARY, public=False, node="DivBackward2",
     grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
 )  # fmt: skip
 floor_divide_row = Row(
     "floor_divide",
-    {"i": _FLOOR, "f": _FLOAT_FLOOR},
+    {"i": _FLOOR, "f": "floor_quotient(x, y)"},
     args=BINARY,
     public=False,
     underivable="floor_divide",
 )
 remainder_row = Row(
-    "remainder", {"i": _FLOOR_REST, "f": _FLOAT_REST}, args=BINARY, public=False, reference=np.mod, node="RemainderBackward1",
+    "remainder", {"i": _FLOOR_REST, "f": "floor_rest(x, y)"}, args=BINARY, public=False, reference=np.mod, node="RemainderBackward1",
     number_nodes={"x": "NotImplemented", "y": "RemainderBackward0"},
     grad={"x": lambda g: g, "y": lambda g, x, y: -g * div(x, y, rounding_mode="floor")},
 )  # fmt: skip
 fmod_row = Row(
-    "fmod", {"i": _TRUNC_REST, "f": _FMOD}, args=BINARY, public=False, reference=np.fmod, node="FmodBackward1", number_nodes={"y": "FmodBackward0"},
+    "fmod", {"i": _TRUNC_REST, "f": "fmod(x, y)"}, args=BINARY, public=False, reference=np.fmod, node="FmodBackward1", number_nodes={"y": "FmodBackward0"},
     grad={"x": lambda g: g, "y": lambda g, x, y: -g * div(x, y, rounding_mode="trunc")},
 )  # fmt: skip
 
@@ -322,12 +314,16 @@ def _lerp_call(input: Tensor, end: Tensor, weight: Any) -> tuple[Row, tuple]:
         raise RuntimeError(
             f"expected dtype {dtypes.C_NAMES[input.dtype.name]} for `weight` but got dtype {dtypes.C_NAMES[weight.dtype.name]}"
         )
-    return (lerp_row if is_tensor(weight) else lerp_number), (input, end, weight)
+    row = lerp_row if is_tensor(weight) else lerp_number
+    if input.dtype.category < 2:
+        kernel = "lerp_kernel_tensor" if row is lerp_row else "lerp_kernel_scalar"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
+    return row, (input, end, weight)
 
 
 @public()
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
-    """Interpolate linearly: input + weight * (end - input)."""
+    """Interpolate linearly: input + weight * (end - input), broadcast together; of floats of one dtype, to which a number `weight` is taken."""
     row, xs = _lerp_call(input, end, weight)
     value = row(*xs)
     return value if out is None else core.deliver(value, out, "lerp", xs)

@@ -248,7 +248,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 @public(method=False)
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
-    """Return the dtype that arithmetic on the two would have."""
+    """Return the dtype that arithmetic on the two, tensors or numbers, would have."""
     return core.result_type(
         normal("result_type", ("tensor1", "tensor2"), (tensor1, tensor2))
         if not (tensor1.__class__ in NUMBERS and tensor2.__class__ in NUMBERS)

@@ -106,17 +106,18 @@ def histogramdd(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost "
             f"dimension, but got input with shape {list(input.shape)} and weight with shape {list(weight.shape)}"
         )
-    x = input.detach().reshape(-1, input.shape[-1])
+    x = input.detach().reshape(math.prod(input.shape[:-1]), input.shape[-1])
     edges = _edges(x, bins, range)
-    place, inside = x.new_zeros(x.shape[0]).long(), x.new_ones(x.shape[0]).bool()
+    place = x.new_zeros(x.shape[0]).long()
+    inside = x.new_full(place.shape, bool(edges)).bool()  # a box without sides holds nothing
     for d, own in enumerate(edges):
         column, n = x[:, d].contiguous(), own.numel() - 1
         at = FUNCTIONS["searchsorted"](own.contiguous(), column, right=True) - 1
         inside = inside & (column >= own[0]) & (column <= own[-1])
         place = place * n + at.clamp(0, n - 1)
     shape = [own.numel() - 1 for own in edges]
-    what = x.new_ones(x.shape[0]) if weight is None else weight.detach().reshape(-1)
-    hist = _counted(place, inside, math.prod(shape), what).view(shape)
+    what = None if weight is None else weight.detach()
+    hist = _counted(place, inside, math.prod(shape), what).to(x.dtype).view(shape)
     if density:
         hist = hist / hist.sum()
         for d, own in enumerate(edges):

@@ -144,54 +144,24 @@ def searchsorted(
     sorter: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return where values go in a sorted sequence (1-D, or with the leading dimensions of `input`)."""
-    what = "torch.searchsorted(): "
-    if side is not None:
-        if side not in ("left", "right"):
-            raise RuntimeError(f"{what}side can only be 'left' or 'right' but got {side}")
-        if side == "left" and right:
-            raise RuntimeError(
-                f"{what}side and right can't be set to opposites, got side of left while right was True"
-            )
-        right = side == "right"
-    rows, given = sorted_sequence, input
-    need_tensor("searchsorted", sorted_sequence=rows)
-    if not rows.ndim:
-        raise RuntimeError(
-            f"{what}boundaries tensor should have positive dimension, but got 0 dimension"
-        )
-    if not is_tensor(given):
-        if rows.ndim != 1:
-            raise RuntimeError(
-                f"{what}input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({rows.ndim}) "
-                "and input value's dim(0) numel(1)"
-            )
-        given = FUNCTIONS["full"]((), given, device=rows.device)
-    given = like(given, rows)
-    if rows.ndim != 1 and (rows.ndim != given.ndim or rows.shape[:-1] != given.shape[:-1]):
-        raise RuntimeError(
-            f"{what}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, "
-            f"but we got boundaries tensor {list(rows.shape)} and input value tensor {list(given.shape)}"
-        )
+    """Return where values go in a sorted sequence (1-D, or with the leading dimensions of `input`).
+
+    The result has the shape of `input`, a number counting as 0-d: the first place that keeps the order, the one after
+    equal elements with `right`. Dtypes promote; the result is int64, or int32 with `out_int32`.
+    """
+    right = _from_right(side, right)
+    need_tensor("searchsorted", sorted_sequence=sorted_sequence)
+    given = _searched(sorted_sequence, input)
     if sorter is not None:
-        if sorter.shape != rows.shape:
-            raise RuntimeError(
-                f"{what}boundary and sorter must have the same size, but got boundary tensor {list(rows.shape)}and got sorter tensor {list(sorter.shape)}"
-            )
-        if sorter.dtype is not dtypes.int64:
-            raise RuntimeError(
-                f"{what}sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}"
-            )
-        if sorter.numel() and bool(((sorter < 0) | (sorter >= rows.shape[-1])).any()):
-            raise RuntimeError(f"{what}sorter index out of range")
+        _check_sorter(sorter, sorted_sequence)
     dt = dtypes.int32 if out_int32 else dtypes.int64
     if out is not None and out.dtype is not dt:
         raise RuntimeError(
-            f"{what}output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+            f"{_SEARCH}output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
             "depending on whether out_int32 flag is True, but we got output tensor's dtype "
             f"{out.dtype.scalar_name} and out_int32 flag is {out_int32}"
         )
-    rows, given = rows.detach(), given.detach()
+    rows, given = sorted_sequence.detach(), given.detach()
     if given.dtype.is_complex:
         raise NotImplementedError(
             f"\"searchsorted_out_cpu\" not implemented for '{given.dtype.scalar_name}'"
@@ -212,6 +182,57 @@ def searchsorted(
         rows.device,
     )
     return value if out is None else core.deliver(value, out, "searchsorted", ())
+
+
+_SEARCH = "torch.searchsorted(): "
+
+
+def _from_right(side: str | None, right: bool) -> bool:
+    if side is None:
+        return right
+    if side not in ("left", "right"):
+        raise RuntimeError(f"{_SEARCH}side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            f"{_SEARCH}side and right can't be set to opposites, got side of left while right was True"
+        )
+    return side == "right"
+
+
+def _searched(rows: Tensor, input: Any) -> Tensor:
+    """Return the values to look for in `rows` as a tensor, on its device."""
+    if not rows.ndim:
+        raise RuntimeError(
+            f"{_SEARCH}boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    given = input
+    if not is_tensor(given):
+        if rows.ndim != 1:
+            raise RuntimeError(
+                f"{_SEARCH}input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({rows.ndim}) "
+                "and input value's dim(0) numel(1)"
+            )
+        given = FUNCTIONS["full"]((), given, device=rows.device)
+    given = like(given, rows)
+    if rows.ndim != 1 and (rows.ndim != given.ndim or rows.shape[:-1] != given.shape[:-1]):
+        raise RuntimeError(
+            f"{_SEARCH}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, "
+            f"but we got boundaries tensor {list(rows.shape)} and input value tensor {list(given.shape)}"
+        )
+    return given
+
+
+def _check_sorter(sorter: Tensor, rows: Tensor) -> None:
+    if sorter.shape != rows.shape:
+        raise RuntimeError(
+            f"{_SEARCH}boundary and sorter must have the same size, but got boundary tensor {list(rows.shape)}and got sorter tensor {list(sorter.shape)}"
+        )
+    if sorter.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"{_SEARCH}sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}"
+        )
+    if sorter.numel() and bool(((sorter < 0) | (sorter >= rows.shape[-1])).any()):
+        raise RuntimeError(f"{_SEARCH}sorter index out of range")
 
 
 @public(method=False)

@@ -17,7 +17,7 @@ from .reduce import summed
 from .reducing import needs
 from .row import FUNCTIONS, public, with_inplace
 from .selection import where
-from .values import conj, result_dtype
+from .values import check_out_dtype, conj, result_dtype
 
 
 def _run(x: Tensor, dim: int, kind: str, dt: dtype | None = None) -> Any:
@@ -120,6 +120,13 @@ def _ranked_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     return g.new_zeros(shape).scatter_add(ctx.dim, ctx.indices, g) if len(shape) else g
 
 
+def _delivered(made: Tensor, out: Any, name: str, input: Tensor) -> Tensor:
+    if out is not None:
+        found = f"expected scalar_type {made.dtype.scalar_name} but found {out.dtype.scalar_name}"
+        check_out_dtype(made.dtype, out, found)
+    return core.deliver(made, out, name, (input,))
+
+
 def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:
     refuse(input, name)
     at = one_dim(name, dim, input.ndim)
@@ -133,14 +140,9 @@ def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:
             {"indices": indices, "dim": at},
         )
     if out is not None:
-        for given, made in zip(out, (values, indices), strict=True):
-            if given.dtype is not made.dtype:
-                raise RuntimeError(
-                    f"expected scalar_type {made.dtype.scalar_name} but found {given.dtype.scalar_name}"
-                )
         values, indices = (
-            core.deliver(values, out[0], name, (input,)),
-            core.deliver(indices, out[1], name, (input,)),
+            _delivered(made, given, name, input)
+            for made, given in zip((values, indices), out, strict=True)
         )
     return getattr(return_types, name)((values, indices))
 
@@ -208,7 +210,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
             _logcumsumexp_back,
             {"self": input, "result": value, "dim": at},
         )
-    return core.deliver(value, out, "logcumsumexp", (input,))
+    return _delivered(value, out, "logcumsumexp", input)
 
 
 with_inplace("cumsum", cumsum)

@@ -12,7 +12,7 @@ from . import rowwise
 from .core import Tensor
 from .dims import one_dim, refuse
 from .reduce import sum
-from .reducing import accumulator, needs
+from .reducing import needs
 from .row import public
 from .values import into
 
@@ -45,10 +45,8 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
         raise NotImplementedError(
             f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at == input.ndim - 1 and kind != 'softmax' else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
         )
-    # Exponentials of the result's own dtype wait in its memory for their sum.
-    plain = family.SOFTMAX_KEPT if accumulator(out) is out else family.SOFTMAX
     value, _ = rowwise.run(
-        plain if kind == "softmax" else family.LOG_SOFTMAX,
+        family.SOFTMAX if kind == "softmax" else family.LOG_SOFTMAX,
         (input,),
         (at,) if input.ndim else (),
         out,

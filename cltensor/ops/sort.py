@@ -16,6 +16,7 @@ from .dims import nonempty, one_dim, refuse, whole
 from .extremes import deliver_pair, even_back, index_back
 from .reducing import needs
 from .row import public
+from .values import check_out_dtype
 
 
 def _run(fn: Callable, x: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
@@ -30,12 +31,30 @@ def _scatter_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     return g.new_zeros(shape).scatter_(ctx.dim, ctx.indices, g) if len(shape) else g.reshape(())
 
 
+_SAME = "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type torch.{got}Tensor does not equal torch.{made}Tensor"
+_LONG = "Expected tensor for argument #1 'indices' to have scalar type Long; but got torch.{got}Tensor instead"
+_WHILE = " (while checking arguments for median)"
+_OF_MODE = "expected scalar type '{made}' but got '{got}' for "
+_OTHER_DTYPE = {  # what torch says of `out=` tensors for values and indices
+    "median": (_SAME + _WHILE, _LONG + _WHILE),
+    "nanmedian": (_SAME + _WHILE, _LONG + _WHILE),
+    "mode": (_OF_MODE + "values output", _OF_MODE + "indices output"),
+    "kthvalue": (
+        "output values must be of same type as input",
+        "output indices must be of scalar type Long",
+    ),
+}
+
+
 def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple) -> Any:
     if name in ("sort", "topk"):
         values, indices = deliver_pair(name, (values, indices), out, inputs[0])
     elif out is not None:
         if core.is_tensor(out):
             raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not Tensor")
+        for made, given, text in zip((values, indices), out, _OTHER_DTYPE[name], strict=True):
+            names = {"made": made.dtype.scalar_name, "got": given.dtype.scalar_name}
+            check_out_dtype(made.dtype, given, text.format(**names))
         apart = name == "kthvalue"
         values, indices = (
             core.deliver(values, out[0], name, inputs, apart=apart),
@@ -70,7 +89,7 @@ def sort(
 
 @public()
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """Positions that put `input` in order along `dim`."""
+    """Positions (int64) that put `input` in order along `dim`."""
     return sort(input.detach(), dim, descending, stable)[1]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
+from ..codegen.count import count
+from ..runtime import get_backend
 from . import core, norms
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, invalid_combination, public, titled
@@ -205,25 +207,49 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         )
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if input.ndim != 1 or (input.numel() and int(input.min()) < 0):
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if input.ndim != 1:
+        raise RuntimeError(_NEGATIVE)
     if weights is not None and weights.shape != input.shape:
+        _least_and_most(input)
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    n = max(minlength, int(input.max()) + 1 if input.numel() else 0)
+    if weights is None and minlength:
+        counts, others = _count(input, minlength)
+        if not int(others):
+            return counts
+    n = max(minlength, _least_and_most(input)[1] + 1)
     if weights is None:
-        what = input.new_ones(input.shape, dtype=dtypes.int64)
-    else:
-        what = (
-            weights.detach()
-            if weights.dtype.category == 2 and weights.dtype.itemsize >= 4
-            else weights.detach().double()
-        )
+        return _count(input, n)[0]
+    floats = weights.dtype.category == 2 and weights.dtype.itemsize >= 4
+    what = weights.detach() if floats else weights.detach().double()
     return what.new_zeros(n).index_add(0, input.long(), what)
 
 
-def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor) -> Tensor:
-    """Sum `what` by place; what is not inside goes into a bin beyond the end, which is dropped."""
+_NEGATIVE = "bincount only supports 1-d non-negative integral inputs."
+
+
+def _least_and_most(places: Tensor) -> tuple[int, int]:
+    """The range of what bincount is given, empty below 0 where there is nothing; RuntimeError where it begins below 0."""
+    if not places.numel():
+        return 0, -1
+    low, high = FUNCTIONS["aminmax"](places)
+    if int(low) < 0:
+        raise RuntimeError(_NEGATIVE)
+    return int(low), int(high)
+
+
+def _count(places: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+    """How often 0, 1, … bins - 1 occur among integers, and how many are none of them (int64)."""
+    backend = get_backend(places.device)
+    with backend.lock:
+        found = count(backend, core.kernel_operand(places), bins)
+    return core.result(found[0], places.device), core.result(found[1], places.device)
+
+
+def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor | None = None) -> Tensor:
+    """Sum `what` by place, or count; what is not inside goes into a bin beyond the end, which is dropped."""
     flat = where(inside, places, bins).reshape(-1)
+    if what is None:
+        return _count(flat, bins)[0]
     return what.new_zeros(bins + 1).index_add(0, flat, what.reshape(-1))[:bins]
 
 
@@ -253,9 +279,7 @@ def histc(
     x = input.detach()
     low, high = _range("torch.histc: range of", x, (min, max) if min < max else None)
     places = ((x - low) * bins / (high - low)).long().clamp(0, bins - 1)
-    counts = _counted(places, (x >= low) & (x <= high), bins, places.new_ones(places.shape)).to(
-        x.dtype
-    )
+    counts = _counted(places, (x >= low) & (x <= high), bins).to(x.dtype)
     return core.deliver(counts, out, "histc", (input,))
 
 

@@ -413,7 +413,7 @@ logit_row = Row(
 
 @public()
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Log of the odds x / (1 - x); `eps` clamps the input to [eps, 1 - eps]."""
+    """Log of the odds x / (1 - x); `eps` clamps the input to [eps, 1 - eps]. Integers give floats."""
     value = logit_row(input if eps is None else input.clamp(eps, 1 - eps))
     return value if out is None else core.deliver(value, out, "logit", (input,))
 

@@ -14,11 +14,14 @@ from .core import NUMBERS, Tensor, is_tensor
 from .row import FUNCTIONS, invalid_combination, public
 
 
-def _run(fn: Callable, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _run(
+    fn: Callable, x: Tensor, want_inverse: bool = True, want_counts: bool = True
+) -> tuple[Tensor, Any, Any]:
+    """Values, inverse and counts, of which the last two are tensors only where they are wanted."""
     backend = get_backend(x.device)
     with backend.lock:
-        results = fn(backend, core.kernel_operand(x))
-    values, inverse, counts = (core.result(r, x.device) for r in results)
+        results = fn(backend, core.kernel_operand(x), want_inverse, want_counts)
+    values, inverse, counts = (None if r is None else core.result(r, x.device) for r in results)
     return values, inverse, counts
 
 
@@ -38,8 +41,8 @@ def _chosen(
     name: str,
     x: Tensor,
     values: Tensor,
-    inverse: Tensor,
-    counts: Tensor,
+    inverse: Any,
+    counts: Any,
     want_inverse: bool,
     want_counts: bool,
 ) -> Any:
@@ -64,7 +67,9 @@ def unique(
     With the flags also where each element is among them (int64, the input's shape), and how often each occurs.
     """
     if dim is None:
-        values, inverse, counts = _run(family.unique, _sortable(input))
+        values, inverse, counts = _run(
+            family.unique, _sortable(input), return_inverse, return_counts
+        )
         return _chosen(
             "Unique2Backward0",
             "_unique2",
@@ -135,8 +140,10 @@ def unique_consecutive(
 ) -> Any:
     """The first of each run of equal elements (or of equal slices along `dim`), where each element went, and the run lengths."""
     if dim is None:
-        values, inverse, counts = _run(family.unique_consecutive, _sortable(input).reshape(-1))
-        inverse = inverse.reshape(input.shape)
+        values, inverse, counts = _run(
+            family.unique_consecutive, _sortable(input).reshape(-1), return_inverse, return_counts
+        )
+        inverse = inverse.reshape(input.shape) if return_inverse else None
     else:
         dim = _slice_dim(input, dim)
         rows = _slices(input, dim)

@@ -37,11 +37,13 @@ ONE: dict[str, tuple[Callable, float]] = {
     "atanh": (np.arctanh, 2.5),
     "erf": (sp.erf, 1.2),
     "erfc": (sp.erfc, 4.5),
+    "sigmoid": (sp.expit, 2.2),
 }
 TWO: dict[str, tuple[Callable, float]] = {
     "pow": (np.power, 2.2),
     "atan2": (np.arctan2, 1.7),
     "hypot": (np.hypot, 1.3),
+    "fmod": (np.fmod, 0),
 }
 ENDS = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, 3, -3, 2.5, 88.7, 88.8, -87.4]
 ENDS += [-104, 1e30, -1e30, 1e-30, 3.4e38, -3.4e38, 16777216, 16777215, -16777216, 8388607.5]
@@ -79,8 +81,8 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 @functools.cache
 def values(lanes: str) -> dict[str, np.ndarray]:
     """All functions at the points, as a few fused kernels: of vectors, or of single lanes."""
-    one = [torch.tensor(points())]
-    two = [torch.tensor(v) for v in pairs()]
+    one = [torch.tensor(points()).clone()]  # pending: what all of them read makes them one kernel
+    two = [torch.tensor(v).clone() for v in pairs()]
     results = {}
     for name in (*ONE, *TWO):
         text = f"{name}(x)" if name in ONE else f"{name}(x, y)"

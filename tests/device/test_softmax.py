@@ -31,17 +31,17 @@ def test_values_match_numpy(shape: tuple[int, ...]) -> None:
     x = ct.tensor(a.tolist())
     for d in range(a.ndim):
         close(x.softmax(d), _softmax(a, d))
-        close(x.log_softmax(d), np.log(_softmax(a.astype(np.float64), d)), 1e-4)
-        close((x * 2).softmax(d), _softmax(a * 2, d))
-        close(
-            x.mT.softmax(d) if a.ndim > 1 else x.softmax(d),
-            _softmax(np.swapaxes(a, -1, -2) if a.ndim > 1 else a, d),
-        )
+        if a.ndim > 1:
+            close(x.mT.softmax(d), _softmax(np.swapaxes(a, -1, -2), d))
+        if a.ndim == 2:
+            close(x.log_softmax(d), np.log(_softmax(a.astype(np.float64), d)), 1e-4)
+            close((x * 2).softmax(d), _softmax(a * 2, d))
 
 
 @pytest.mark.parametrize(
     ("schedule", "dtype"),
-    [*((s, "float32") for s in ("row", "col", "gpu-row", "gpu-col")), ("row", "float16")],
+    [*((s, "float32") for s in ("row", "col", "gpu-row", "gpu-col"))]
+    + [(s, "float16") for s in ("row", "col")],
 )
 def test_every_schedule_agrees(schedule: str, dtype: str) -> None:
     a = data(7, 33, 18).astype(dtype)
@@ -50,7 +50,7 @@ def test_every_schedule_agrees(schedule: str, dtype: str) -> None:
     compute = dtypes.float32 if dtype == "float16" else x.dtype
     source = of_operands(core.kernel_operand(x))
     both = of_operands(core.kernel_operand(x), core.kernel_operand(x))
-    for d in (2,) if schedule == "gpu-row" else (1, 2):  # barriers build slowly on a CPU
+    for d in (1, 2):
         s = _softmax(a.astype(np.float64), d)
         tol = 2e-3 if dtype == "float16" else 1e-5
 
@@ -59,8 +59,6 @@ def test_every_schedule_agrees(schedule: str, dtype: str) -> None:
             return core.result(found.all, x.device)
 
         close(run(row_kinds.SOFTMAX, source), s, tol)
-        if compute is x.dtype:
-            close(run(row_kinds.SOFTMAX_KEPT, source), s, tol)
         close(run(row_kinds.LOG_SOFTMAX, source), np.log(s), 2 * tol)
         v = a.astype(np.float64)
         close(

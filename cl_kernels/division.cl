@@ -1,0 +1,41 @@
+/* fmod, and Python's remainder and floor division, which are made of it, of floating-point lanes. A quotient of floats below
+   2^22 is rounded to a whole number and its product with y taken off. That is exact where both are one instruction, which a
+   compiler for x86 says, as what is left has no more digits than y; other quotients are for the builtin, which goes bit by bit. */
+#ifdef __FMA__
+#define CLT_FMOD(F, I)                                                                                          \
+  static inline F fmod_##F(F x, F y) {                                                                          \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                            \
+    const F a = CLT_ABS(F, I, x), b = CLT_ABS(F, I, y), v = a / b, q = (v + (F)(8388608.0f)) - (F)(8388608.0f); \
+    F r = a - q * b;                                                                                            \
+    r = r < (F)(0.0f) ? r + b : r;                                                                              \
+    r = as_##F(as_##I(a < b ? a : r) | CLT_SIGN(I, x));                                                         \
+    const I far = !(v < (F)(4194304.0f));                                                                       \
+    if (CLT_ANY_##I(far) != 0) r = far ? fmod(x, y) : r;                                                        \
+    return r;                                                                                                   \
+  }
+#else
+#define CLT_FMOD(F, I) CLT_FMOD_DOUBLE(F)
+#endif
+#define CLT_FMOD_DOUBLE(F) static inline F fmod_##F(F x, F y) { return fmod(x, y); }
+#define CLT_DIVISION(F)                                                                                 \
+  static inline F floor_rest_##F(F x, F y) {                                                            \
+    const F m = fmod_##F(x, y);                                                                         \
+    return m != (F)(0) && ((m < (F)(0)) != (y < (F)(0))) ? m + y : m;                                   \
+  }                                                                                                     \
+  /* Of the exact remainder, a quotient that is rounded to the nearest whole number. */                 \
+  static inline F floor_quotient_##F(F x, F y) {                                                        \
+    const F m = fmod_##F(x, y), plain = x / y, near = (x - m) / y;                                      \
+    const F q = m != (F)(0) && ((m < (F)(0)) != (y < (F)(0))) ? near - (F)(1) : near, whole = floor(q); \
+    const F rounded = q - whole > (F)(0.5f) ? whole + (F)(1) : whole;                                   \
+    return y == (F)(0) ? plain : q == (F)(0) ? (F)(0) * plain : rounded;                                \
+  }
+#define CLT_DIVISION_SINGLE(F, I) CLT_FMOD(F, I) CLT_DIVISION(F)
+#define CLT_DIVISION_DOUBLE(F) CLT_FMOD_DOUBLE(F) CLT_DIVISION(F)
+CLT_ALL_LANES(CLT_DIVISION_SINGLE)
+#ifdef CLT_DOUBLE
+CLT_DIVISION_DOUBLE(double)
+#if CLT_LANES > 1
+CLT_DIVISION_DOUBLE(double4)
+CLT_DIVISION_DOUBLE(double8)
+#endif
+#endif

@@ -1,0 +1,11 @@
+/* 1 / (1 + exp(-x)) of float lanes as c / (c + c exp(-x)) with c = 2^-24, so that one factor makes the power of two and results
+   are denormal down to 0. Wrong by less than 2.1 ulp. */
+#define CLT_SIGMOID(F, I)                                                                                 \
+  static inline F sigmoid_##F(F x) {                                                                      \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                      \
+    F z;                                                                                                  \
+    x = x > (F)(60.0f) ? (F)(60.0f) : x;                                                                  \
+    const F y = clt_exp_part_##F(x < (F)(-104.0f) ? (F)(104.0f) : -x, &z);                                \
+    return (F)(5.96046448e-8f) / (y * as_##F((as_##I(z) << 23) + (I)(0x33800000)) + (F)(5.96046448e-8f)); \
+  }
+CLT_ALL_LANES(CLT_SIGMOID)

@@ -1,0 +1,48 @@
+/* digamma for any number of lanes: the asymptotic series (DLMF 5.11.2), to which arguments below 6, or 10 for double, are
+   raised by a sum of reciprocals as one fraction; reflection below zero, where a lane needs it. The poles as torch has them. */
+#define CLT_DIGAMMA_float(V, x, NAME) NAME##_##V(x)
+#define CLT_DIGAMMA_double(V, x, NAME) NAME(x)
+#define CLT_DIGAMMA_TAIL_float(s) ((8.33333333333333333e-2f - s * (8.33333333333333333e-3f - s * (3.96825396825396825e-3f - \
+  s * 4.16666666666666667e-3f))))
+#define CLT_DIGAMMA_TAIL_double(s) ((8.33333333333333333e-2 - s * (8.33333333333333333e-3 - s * (3.96825396825396825e-3 - \
+  s * (4.16666666666666667e-3 - s * (7.57575757575757576e-3 - s * (2.10927960927960928e-2 - s * 8.33333333333333333e-2)))))))
+#define CLT_DIGAMMA(V, T, I, STEPS)                                                                                       \
+  static inline V digamma_##V(V x) {                                                                                      \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                                      \
+    V y = x, above = (V)(1), below = x, turn = (V)(0);                                                                    \
+    if (CLT_ANY_##I(x < (V)(0)) != 0) {                                                                                   \
+      const V pi = (V)((T)3.14159265358979324), part = x - rint(x);                                                       \
+      turn = x < (V)(0) ? (part == (V)(0) ? (V)(NAN) : pi / CLT_DIGAMMA_##T(V, pi * part, tan)) : turn;                   \
+      y = x < (V)(0) ? 1 - x : x;                                                                                         \
+      below = y;                                                                                                          \
+    }                                                                                                                     \
+    for (int k = 1; k < STEPS; k++) {                                                                                     \
+      const V next = y + (V)(k);                                                                                          \
+      above = above * next + below;                                                                                       \
+      below = below * next;                                                                                               \
+    }                                                                                                                     \
+    const V low = y < (V)(STEPS) ? above / below : (V)(0), z = y < (V)(STEPS) ? y + (V)(STEPS) : y, r = 1 / z, s = r * r; \
+    const V far = ((CLT_DIGAMMA_##T(V, z, log) - r / 2) - s * CLT_DIGAMMA_TAIL_##T(s)) - (low + turn);                    \
+    const V zero = as_##V(as_##I(x) ^ as_##I((V)(-INFINITY)));                                                            \
+    return x == (V)(0) ? zero : far;                                                                                      \
+  }
+#if CLT_LANES == 1
+CLT_DIGAMMA(float, float, int, 6)
+#elif CLT_LANES == 4
+CLT_DIGAMMA(float4, float, int4, 6)
+#elif CLT_LANES == 8
+CLT_DIGAMMA(float8, float, int8, 6)
+#else
+CLT_DIGAMMA(float16, float, int16, 6)
+#endif
+#ifdef CLT_DOUBLE
+#if CLT_LANES == 1
+CLT_DIGAMMA(double, double, long, 10)
+#elif CLT_LANES == 4
+CLT_DIGAMMA(double4, double, long4, 10)
+#elif CLT_LANES == 8
+CLT_DIGAMMA(double8, double, long8, 10)
+#else
+CLT_DIGAMMA(double16, double, long16, 10)
+#endif
+#endif
