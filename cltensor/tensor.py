@@ -187,7 +187,9 @@ class Tensor(AutogradMixin, Methods):
             return formats.is_in(self, memory_format)
         contig = self._contig
         if contig is None:
-            contig = self._contig = layouts.is_contiguous(tuple(self.shape), self._strides)
+            contig = layouts.is_contiguous(tuple(self.shape), self._strides)
+            if not contig or self._strides == layouts.contiguous_strides(tuple(self.shape)):
+                self._contig = contig  # not where steps of dims of one say more
         return contig
 
     def data_ptr(self) -> int:
@@ -566,5 +568,18 @@ def _rebuild(
     t._requires = requires
     return t
 
+
+def _refuse_writing(name: str) -> Any:
+    def put(self: Tensor, value: Any) -> None:
+        raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+
+    return put
+
+
+# `shape`, `dtype` and `device` are plain attributes, which could be written: every op reads them, and a descriptor would cost it.
+for _name in dir(Tensor):
+    _found = getattr(Tensor, _name)
+    if isinstance(_found, property) and _found.fset is None:
+        setattr(Tensor, _name, _found.setter(_refuse_writing(_name)))
 
 core._Registry.tensor = Tensor

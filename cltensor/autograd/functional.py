@@ -271,6 +271,28 @@ def jacobian(
     `vectorize` and `strategy` choose torch's ways of computing it; here the rows are computed one
     by one.
     """
+    _check_strategy(strategy, create_graph, strict, vectorize)
+    with enable_grad():
+        in_tuple, ins = _as_tuple(inputs, "inputs", "jacobian")
+        ins = _prepare(ins, create_graph, True)
+        out_tuple, outs = _as_tuple(func(*ins), "outputs of the user-provided function", "jacobian")
+        _check_depends(outs, "outputs", strict)
+        if vectorize and strict:
+            raise RuntimeError(
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                "supported together. "
+                "Please either set `strict=False` or `vectorize=False`."
+            )
+        table = [
+            _finish(_blocks(i, out, ins, create_graph, strict), create_graph)
+            for i, out in enumerate(outs)
+        ]
+    if out_tuple:
+        return tuple(_shape_back(row, in_tuple) for row in table)
+    return _shape_back(table[0], in_tuple)
+
+
+def _check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: bool) -> None:
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
@@ -296,47 +318,35 @@ def jacobian(
                 "implemented for "
                 "`vectorize=True`."
             )
-    with enable_grad():
-        in_tuple, ins = _as_tuple(inputs, "inputs", "jacobian")
-        ins = _prepare(ins, create_graph, True)
-        out_tuple, outs = _as_tuple(func(*ins), "outputs of the user-provided function", "jacobian")
-        _check_depends(outs, "outputs", strict)
-        if vectorize and strict:
-            raise RuntimeError(
-                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
-                "supported together. "
-                "Please either set `strict=False` or `vectorize=False`."
-            )
-        table = []
-        for i, out in enumerate(outs):
-            columns: list[list[Any]] = [[] for _ in ins]
-            flat = out.reshape(-1)
-            for j in range(out.numel()):
-                row = _grads((flat[j],), ins, create_graph=create_graph, retain_graph=True)
-                for k, (g, t) in enumerate(zip(row, ins)):
-                    if g is None:
-                        if strict:
-                            raise RuntimeError(
-                                f"Output {i} of the user-provided function is independent of input "
-                                f"{k}. This is not "
-                                "allowed in strict mode."
-                            )
-                        g = t.new_zeros(t.shape)
-                    elif strict and create_graph and not requires(g):
-                        raise RuntimeError(
-                            "The jacobian of the user-provided function is independent of input "
-                            f"{i}. This is not "
-                            "allowed in strict mode when create_graph=True."
-                        )
-                    columns[k].append(g)
-            blocks = []
-            for rows, t in zip(columns, ins):
-                shape = (*out.shape, *t.shape)
-                blocks.append(stack(rows).reshape(shape) if rows else t.new_zeros(shape))
-            table.append(_finish(tuple(blocks), create_graph))
-    if out_tuple:
-        return tuple(_shape_back(row, in_tuple) for row in table)
-    return _shape_back(table[0], in_tuple)
+
+
+def _blocks(
+    i: int, out: Any, ins: tuple[Any, ...], create_graph: bool, strict: bool
+) -> tuple[Any, ...]:
+    """Return the Jacobian of output `i` with respect to each input, a row for each of its elements."""
+    columns: list[list[Any]] = [[] for _ in ins]
+    flat = out.reshape(-1)
+    for j in range(out.numel()):
+        row = _grads((flat[j],), ins, create_graph=create_graph, retain_graph=True)
+        for k, (g, t) in enumerate(zip(row, ins)):
+            if g is None:
+                if strict:
+                    raise RuntimeError(
+                        f"Output {i} of the user-provided function is independent of input {k}. "
+                        "This is not allowed in strict mode."
+                    )
+                g = t.new_zeros(t.shape)
+            elif strict and create_graph and not requires(g):
+                raise RuntimeError(
+                    f"The jacobian of the user-provided function is independent of input {i}. "
+                    "This is not allowed in strict mode when create_graph=True."
+                )
+            columns[k].append(g)
+    shapes = [(*out.shape, *t.shape) for t in ins]
+    return tuple(
+        stack(rows).reshape(shape) if rows else t.new_zeros(shape)
+        for rows, shape, t in zip(columns, shapes, ins)
+    )
 
 
 def _single(out: Any, fn: str) -> Any:
@@ -403,6 +413,22 @@ def _weights(v: Any, ins: tuple[Any, ...], create_graph: bool, fn: str) -> tuple
     return None
 
 
+def _slopes(
+    func: Callable[..., Any], inputs: Tensors, v: Tensors, create_graph: bool, strict: bool, fn: str
+) -> tuple[bool, Any, Any, Any, Any]:
+    """Return what products with a Hessian begin with: whether the inputs are a tuple, the inputs, `v`, value and gradients."""
+    in_tuple, ins = _as_tuple(inputs, "inputs", fn)
+    ins = _prepare(ins, create_graph, True)
+    weights = _weights(v, ins, create_graph, fn)
+    out = func(*ins)
+    _, outs = _as_tuple(out, "outputs of the user-provided function", fn)
+    _check_depends(outs, "outputs", strict)
+    _single(out, fn)
+    slopes = _grads(outs, ins, create_graph=True)
+    _check_depends(slopes, "jacobian", strict)
+    return in_tuple, ins, weights, outs, slopes
+
+
 def vhp(
     func: Callable[..., Any],
     inputs: Tensors,
@@ -414,15 +440,7 @@ def vhp(
     inputs.
     """
     with enable_grad():
-        in_tuple, ins = _as_tuple(inputs, "inputs", "vhp")
-        ins = _prepare(ins, create_graph, True)
-        weights = _weights(v, ins, create_graph, "vhp")
-        out = func(*ins)
-        _, outs = _as_tuple(out, "outputs of the user-provided function", "vhp")
-        _check_depends(outs, "outputs", strict)
-        _single(out, "vhp")
-        slopes = _grads(outs, ins, create_graph=True)
-        _check_depends(slopes, "jacobian", strict)
+        in_tuple, ins, weights, outs, slopes = _slopes(func, inputs, v, create_graph, strict, "vhp")
         product = _grads(slopes, ins, _weights_or_ones(weights, ins), create_graph=create_graph)
         product = _fill(product, ins, strict, create_graph, "double_back")
     return _finish(outs, create_graph)[0], _shape_back(_finish(product, create_graph), in_tuple)
@@ -439,15 +457,7 @@ def hvp(
     inputs.
     """
     with enable_grad():
-        in_tuple, ins = _as_tuple(inputs, "inputs", "hvp")
-        ins = _prepare(ins, create_graph, True)
-        weights = _weights(v, ins, create_graph, "hvp")
-        out = func(*ins)
-        _, outs = _as_tuple(out, "outputs of the user-provided function", "hvp")
-        _check_depends(outs, "outputs", strict)
-        _single(out, "hvp")
-        slopes = _grads(outs, ins, create_graph=True)
-        _check_depends(slopes, "jacobian", strict)
+        in_tuple, ins, weights, outs, slopes = _slopes(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(t.new_zeros(t.shape).requires_grad_() for t in ins)
         pulled = _grads(slopes, ins, dummies, create_graph=True)
         _check_depends(pulled, "hessian", strict)

@@ -60,9 +60,7 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
     if hasattr(data, "__array__") and not isinstance(data, Sequence):
         return parse(np.asarray(data), dt)
-    if not isinstance(data, list | tuple | Sequence):
-        if hasattr(data, "__float__"):
-            return parse(float(data), dt)
+    if not _is_sequence(data):
         raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
     kinds: list[DType] = []  # of leaves that are tensors or numpy's
     plain = _plain(data, dt, kinds)
@@ -100,11 +98,10 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
 
 def _numbers(array: np.ndarray, dt: DType | None) -> np.ndarray:
     """Integers beyond int64, which numpy keeps as objects or uint64, as what the dtype takes; ValueError if it takes none."""
-    if array.dtype == object and any(v.__class__ is not int for v in array.flat):
+    kinds = set(map(type, array.flat)) if array.dtype == object else {int}
+    if array.dtype.kind not in "Ou" or not kinds <= {int, float, bool} or dt is dtypes.uint64:
         return array
-    if array.dtype.kind not in "Ou" or dt is dtypes.uint64:
-        return array
-    if dt is None or dt.category == 1:
+    if dt.category == 1 if dt is not None else float not in kinds:
         raise ValueError("Overflow when unpacking long long")
     return array != 0 if dt is dtypes.bool else array.astype(np.float64)
 
@@ -132,7 +129,9 @@ def _number_kinds(data: Any) -> Iterator[DType]:
 
 
 def _plain(data: Any, dt: DType | None, kinds: list[DType]) -> Any:
-    """Turn tensors of one element and arrays inside nested sequences into numbers and lists; notes their dtypes."""
+    """Turn tensors of one element, arrays and sequences inside nested sequences into numbers and lists; notes their dtypes."""
+    if not isinstance(data, list | tuple | Tensor | np.ndarray) and _is_sequence(data):
+        data = _items(data)
     if isinstance(data, list | tuple):
         if all(x.__class__ in _PLAIN for x in data):
             return data
@@ -145,7 +144,24 @@ def _plain(data: Any, dt: DType | None, kinds: list[DType]) -> Any:
     if isinstance(data, np.generic | np.ndarray):
         kinds.append(dtypes.from_numpy(data.dtype))
         return data.tolist()
-    return list(data) if isinstance(data, range) else data
+    return data
+
+
+def _is_sequence(data: Any) -> bool:
+    kind = type(data)
+    return isinstance(data, list | tuple) or (
+        hasattr(kind, "__getitem__")
+        and hasattr(kind, "__len__")
+        and not isinstance(data, dict | str | bytes | np.generic)
+    )
+
+
+def _items(data: Any) -> list:
+    try:
+        return [data[i] for i in range(len(data))]
+    except (TypeError, IndexError):
+        name = type(data).__name__
+        raise ValueError(f"could not determine the shape of object type '{name}'") from None
 
 
 def _element(t: Tensor, dt: DType) -> Any:

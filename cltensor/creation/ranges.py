@@ -42,6 +42,8 @@ def _check_step(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if (end - start) / step >= 1 << 63:
+        raise RuntimeError("invalid size, possible overflow?")
 
 
 def _ends(args: tuple, start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:

@@ -318,12 +318,12 @@ class GeneralizedPareto(Distribution):
 
     @property
     def variance(self) -> Any:
-        """The variance, infinite from concentration 1/2 on."""
+        """The variance, NaN from concentration 1/2 on."""
         k = self.concentration
         valid = k < 0.5
         safe = ops.where(valid, k, 0.25)
         value = self.scale.square() / ((1 - safe).square() * (1 - 2 * safe))
-        return ops.where(valid, value + ops.zeros_like(self.loc), math.inf)
+        return ops.where(valid, value + ops.zeros_like(self.loc), math.nan)
 
     def entropy(self) -> Any:
         made = self.scale.log() + self.concentration + 1

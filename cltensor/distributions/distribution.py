@@ -74,7 +74,9 @@ class Distribution:
         made = self._get_checked_instance(type(self), _instance)
         batch_shape = Size(batch_shape)
         for name, value in self.__dict__.items():
-            made.__dict__[name] = self._expanded(name, value, batch_shape)
+            kept = isinstance(getattr(type(self), name, None), lazy_property)
+            if not kept or name in self.arg_constraints:  # else it is computed again when asked for
+                made.__dict__[name] = self._expanded(name, value, batch_shape)
         made._batch_shape = batch_shape
         return made
 

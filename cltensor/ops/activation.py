@@ -22,7 +22,7 @@ relu = Row(
     step=True,
 )
 sigmoid = Row(
-    "sigmoid", {"f": "1 / (1 + exp(-x))", "c": "crecip(1 + cexp(-x))"}, promote=FLOAT,
+    "sigmoid", {"f": "sigmoid(x)", "c": "crecip(1 + cexp(-x))"}, promote=FLOAT,
     grad={"x": lambda g, result: g * conj(result * (1 - result))},
 )  # fmt: skip
 silu = Row(

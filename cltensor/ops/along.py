@@ -246,6 +246,8 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
                 "index_fill_(): Converting complex Scalar to non-complex type is not supported"
             )
         new = like(value, input).detach().to(input.dtype)
+        if new._storage is input._storage:
+            new = core.snapshot(new)  # it may be an element of what is filled
     else:
         if isinstance(value, complex) and not input.dtype.is_complex:
             raise RuntimeError(
@@ -258,7 +260,11 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
         if index.numel() and t.numel():
             at = reading(index, t)
             kernels.index_fill(
-                backend_of(t), target(t), dim, at, reading(new, t) if is_tensor(new) else new
+                backend_of(t),
+                target(t),
+                dim,
+                at,
+                core.kernel_operand(new) if is_tensor(new) else new,
             )
 
     if inplace:
@@ -396,7 +402,10 @@ def slice_scatter(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return a copy with `src` in a range of a dimension."""
+    """Return a copy with `src` at `start`, `start + step`, … before `end` of a dimension.
+
+    RuntimeError where `src` has not the shape of that slice.
+    """
     value = _embedded(
         "SliceScatterBackward0", input, src, lambda z: parts.slice_dim(z, dim, start, end, step)
     )

@@ -112,71 +112,52 @@ def _number(letter: str) -> int:
 
 def _parse(equation: str, count: int) -> tuple[list[list[int]], list[int] | None]:
     """Split an equation into the labels of every operand and of the output (None when not given)."""
-    arrow = equation.find("->")
-    left = equation if arrow < 0 else equation[:arrow]
-    operands: list[list[int]] = [[]]
-    found = False
-    at = 0
-    while at < len(left):
-        c = left[at]
-        current = len(operands) - 1
-        if c == " ":
-            pass
-        elif c == ".":
-            if found:
-                raise RuntimeError(
-                    f"einsum(): found '.' for operand {current} for which an ellipsis was already found"
-                )
-            if left[at : at + 3] != "...":
-                raise RuntimeError(
-                    f"einsum(): found '.' for operand {current} that is not part of any ellipsis"
-                )
-            operands[-1].append(_ELLIPSIS)
-            found = True
-            at += 2
-        elif c == ",":
-            operands.append([])
-            if len(operands) > count:
-                raise RuntimeError(
-                    "einsum(): fewer operands were provided than specified in the equation"
-                )
-            found = False
-        elif c.isascii() and c.isalpha():
-            operands[-1].append(_number(c))
-        else:
+    left, arrow, right = equation.partition("->")
+    operands: list[list[int]] = []
+    start = 0
+    for i, text in enumerate(left.split(",")):
+        if i and i >= count:
             raise RuntimeError(
-                f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]"
+                "einsum(): fewer operands were provided than specified in the equation"
             )
-        at += 1
+        again = f"operand {i} for which an ellipsis was already found"
+        operands.append(
+            _labels(text, start, again, f"operand {i} that is not part of any ellipsis")
+        )
+        start += len(text) + 1
     if len(operands) < count:
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
-    if arrow < 0:
+    if not arrow:
         return operands, None
-    output: list[int] = []
-    at = arrow + 2
-    while at < len(equation):
-        c = equation[at]
-        if c == " ":
-            pass
-        elif c == ".":
-            if _ELLIPSIS in output:
-                raise RuntimeError(
-                    "einsum(): found '.' for output but an ellipsis (...) was already found"
-                )
-            if equation[at : at + 3] != "...":
-                raise RuntimeError(
-                    "einsum(): found '.' for output that is not part of any ellipsis (...)"
-                )
-            output.append(_ELLIPSIS)
+    again = "output but an ellipsis (...) was already found"
+    stray = "output that is not part of any ellipsis (...)"
+    return operands, _labels(right, len(left) + len(arrow), again, stray)
+
+
+def _labels(text: str, start: int, again: str, stray: str) -> list[int]:
+    """Return the labels of one operand or the output, whose text is at `start` of the equation.
+
+    `again` and `stray` end the errors for dots after an ellipsis and outside of one.
+    """
+    labels: list[int] = []
+    at = 0
+    while at < len(text):
+        c = text[at]
+        if c == ".":
+            if _ELLIPSIS in labels:
+                raise RuntimeError(f"einsum(): found '.' for {again}")
+            if text[at : at + 3] != "...":
+                raise RuntimeError(f"einsum(): found '.' for {stray}")
+            labels.append(_ELLIPSIS)
             at += 2
         elif c.isascii() and c.isalpha():
-            output.append(_number(c))
-        else:
+            labels.append(_number(c))
+        elif c != " ":
             raise RuntimeError(
-                f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]"
+                f"einsum(): invalid subscript given at index {start + at} in the equation string, subscripts must be in [a-zA-Z]"
             )
         at += 1
-    return operands, output
+    return labels
 
 
 def _sublists(args: Sequence[Any]) -> tuple[list[Tensor], list[list[int]], list[int] | None]:

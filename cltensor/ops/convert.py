@@ -509,18 +509,14 @@ def imag(self: Tensor) -> Tensor:
     return view_as_real(self).select(-1, 1)
 
 
-def _fill_part(part: Tensor, value: Any) -> None:
-    part.copy_(value) if is_tensor(value) else part.fill_(value)
-
-
 def set_real(self: Tensor, value: Any) -> None:
     """Write the real part."""
-    _fill_part(real(self), value)
+    real(self)[...] = value
 
 
 def set_imag(self: Tensor, value: Any) -> None:
     """Write the imaginary part; RuntimeError for real numbers."""
-    _fill_part(imag(self), value)
+    imag(self)[...] = value
 
 
 FUNCTIONS["real"], FUNCTIONS["imag"] = real, imag

@@ -22,7 +22,7 @@ from .reducing import (
 )
 from .row import public, titled
 from .selection import maximum, minimum, where
-from .values import check_out_dtype
+from .values import check_out_dtype, into
 
 
 def even_back(ctx: Any, g: Tensor) -> Tensor:
@@ -153,6 +153,10 @@ def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
             _shared_back,
             {"self": input, "result": value, "dim": dims, "keepdim": keepdim},
         )
+    if out is not None:
+        names = [t.dtype.scalar_name for t in (value, out)]
+        text = "Expected the dtype for input and out to match, but got {} for input's dtype and {} for out's dtype."
+        check_out_dtype(value.dtype, out, text.format(*names))
     return core.deliver(value, out, name, (input,))
 
 
@@ -236,7 +240,7 @@ def _arg(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Tensor |
     (index,) = run(
         name, input, dims, positioned(input.dtype), (("index", dtypes.int64),), keepdim=keepdim
     )
-    return core.deliver(index, out, name, ())
+    return into(index, out, name, ())
 
 
 def _argmax_or_argmin(name: str, which: str) -> Any:

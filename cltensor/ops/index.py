@@ -437,7 +437,7 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
     if is_tensor(values):
         joint = kernels.advanced_shape(t.shape, [(d, _layout_only(i)) for d, i in flat])
         try:
-            strides = layouts.expand_strides(values.shape, values._strides, joint)
+            layouts.expand_strides(values.shape, values._strides, joint)
         except RuntimeError:
             raise RuntimeError(
                 f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {list(joint)}"
@@ -453,10 +453,9 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
             return
         new = values
         if is_tensor(values):
-            wide = core.make(
-                values._storage, joint, values.dtype, values.device, strides, values._offset
-            )
-            new = reading(wide, into)
+            read = reading(values, into)
+            steps = layouts.expand_strides(read.shape, read.strides, joint)
+            new = read._replace(shape=joint, strides=steps)
         indices = _operands(flat, into)
         kernels.advanced_set(backend_of(into), target(into), indices, new, accumulate)
 

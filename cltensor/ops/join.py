@@ -406,7 +406,7 @@ def _flipped(x: Tensor, dims: Sequence[int]) -> Tensor:
 
 @public()
 def fliplr(input: Tensor) -> Tensor:
-    """Reverse the second dimension."""
+    """Reverse the second dimension. RuntimeError where there is none."""
     if input.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
@@ -548,7 +548,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 
 @public()
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Return the combinations of r elements of a vector as rows, in order."""
+    """Return the combinations of r elements of a vector, in order: (number of them, r). RuntimeError for other than 1-D."""
     if input.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:

@@ -210,7 +210,10 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
 
 @public("orgqr")
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the first columns of a product of Householder reflectors."""
+    """Return the first n columns (…, m, n) of a product of k Householder reflectors.
+
+    They are as `geqrf` gives them: vectors (…, m, n) and factors (…, k), m >= n >= k.
+    """
     return householder_product(input, input2, out=out)
 
 

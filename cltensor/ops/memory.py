@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
+from ..autograd import views
 from ..dtypes import dtype
 from ..memory_format import preserve_format
 from ..runtime import get_backend
@@ -81,6 +82,7 @@ def set_(
     if is_tensor(source) and source.dtype is not self.dtype:
         wanted, got = (dtypes.C_NAMES[t.dtype.name] for t in (self, source))
         raise RuntimeError(f"Could not set tensor of type {got} to a tensor of type {wanted}")
+    views.check_inplace(self)
     self._acc = None
     if source is None:
         self._storage = Storage.empty(get_backend(self.device), 0)

@@ -56,6 +56,44 @@ def _pair_back(ctx: Any, g: Tensor | None, gm: Tensor | None) -> Tensor:
     return total
 
 
+def _overload(
+    name: str, args: tuple, dim: Any, unbiased: Any, keepdim: bool, correction: Any
+) -> tuple[Any, bool, Any]:
+    """Read (dim, unbiased, keepdim), (unbiased) or (dim, *, correction, keepdim) as dim, keepdim and correction."""
+    rest = list(args)
+    if rest and rest[0].__class__ is bool:
+        unbiased = rest.pop(0)
+    elif rest:
+        dim = rest.pop(0)
+        if rest:
+            unbiased = rest.pop(0)
+        if rest:
+            keepdim = rest.pop(0)
+    if rest or (unbiased is not None and correction is not None):
+        raise TypeError(f"{name}() received an invalid combination of arguments")
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return dim, keepdim, correction
+
+
+def _values(
+    what: str, paired: bool, input: Tensor, dims: tuple[int, ...], keepdim: bool, dof: Any
+) -> tuple[Tensor, Tensor | None]:
+    """Return the var or std and, if `paired`, the mean; of complex numbers the parts' variances add up."""
+    dt = input.dtype.to_real()
+    if dt is input.dtype:
+        outputs = ((what, dt), ("mean", dt)) if paired else ((what, dt),)
+        found = run("var", input, dims, accumulator(dt), outputs, keepdim=keepdim, scale=dof)
+        return found[0], found[1] if paired else None
+    z = input.detach()
+    real, imag = (
+        run("var", part, dims, accumulator(dt), (("var", dt),), keepdim=keepdim, scale=dof)[0]
+        for part in (z.real, z.imag)
+    )
+    value = real + imag
+    return value.sqrt() if what == "std" else value, mean(z, dims, keepdim) if paired else None
+
+
 def _moments(
     name: str,
     input: Tensor,
@@ -66,21 +104,9 @@ def _moments(
     correction: Any,
     out: Any = None,
 ) -> Any:
-    """Parse the overloads (dim, unbiased, keepdim), (unbiased) and (dim, *, correction, keepdim), then compute."""
+    """Compute `name`: var, std, or one of them with the mean."""
     refuse(input, name)
-    args_ = list(args)
-    if args_ and args_[0].__class__ is bool:
-        unbiased = args_.pop(0)
-    elif args_:
-        dim = args_.pop(0)
-        if args_:
-            unbiased = args_.pop(0)
-        if args_:
-            keepdim = args_.pop(0)
-    if args_ or (unbiased is not None and correction is not None):
-        raise TypeError(f"{name}() received an invalid combination of arguments")
-    if correction is None:
-        correction = 1 if unbiased is None or unbiased else 0
+    dim, keepdim, correction = _overload(name, args, dim, unbiased, keepdim, correction)
     if input.dtype.category < 2:
         raise RuntimeError(
             f"{name.replace('_mean', '')} and {'std' if name.startswith('var') else 'var'} only support floating point and complex dtypes"
@@ -90,9 +116,7 @@ def _moments(
     dims = dims_of(name, dim, input.ndim)
     what = name.split("_", maxsplit=1)[0]
     paired = name.endswith("_mean")
-    dt = input.dtype.to_real()
-    n = count(input.shape, dims)
-    dof = max(n - correction, 0)
+    dof = max(count(input.shape, dims) - correction, 0)
     if not dof or not input.numel():
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
@@ -100,19 +124,7 @@ def _moments(
             UserWarning,
             stacklevel=5,
         )
-    if dt is not input.dtype:
-        z = input.detach()
-        parts = [
-            run("var", part, dims, accumulator(dt), (("var", dt),), keepdim=keepdim, scale=dof)[0]
-            for part in (z.real, z.imag)
-        ]
-        value = parts[0] + parts[1]
-        value = value.sqrt() if what == "std" else value
-        average = mean(z, dims, keepdim) if paired else None
-    else:
-        outputs = ((what, dt), ("mean", dt)) if paired else ((what, dt),)
-        found = run("var", input, dims, accumulator(dt), outputs, keepdim=keepdim, scale=dof)
-        value, average = found[0], found[-1]
+    value, average = _values(what, paired, input, dims, keepdim, dof)
     if not paired:
         if needs(input):
             saved = {"self": input, "dim": dims, "keepdim": keepdim, "correction": correction}

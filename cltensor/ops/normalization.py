@@ -25,7 +25,10 @@ def _wide(x: Tensor) -> Tensor:
 
 def _statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """Mean, variance and reciprocal deviation over `dims`, which stay as 1."""
-    var, mean = FUNCTIONS["var_mean"](x, dims, correction=0, keepdim=True)
+    if x.numel():
+        var, mean = FUNCTIONS["var_mean"](x, dims, correction=0, keepdim=True)
+    else:
+        var = mean = x.mean(dims, True)  # NaN, which `var_mean` would warn of
     return mean, var, (var + eps).rsqrt()
 
 
@@ -83,7 +86,7 @@ def _normalized(
     out = formats.settled(out, to)
     if graph.needs_grad(input, weight, bias):
         saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
-        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": stats is not None, "steps": steps}  # fmt: skip
+        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": stats is not None, "steps": steps, "images": images}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out, mean, var
 
@@ -119,6 +122,8 @@ def _back(ctx: Any, g: Tensor) -> tuple:
         if not ctx.fixed:
             by_x = by_x - by_x.mean(dims, True) - hat * (by_x * hat).mean(dims, True)
         by_x = (by_x * rstd).reshape(ctx.shapes[0])
+        if ctx.images and by_x._node is None:
+            by_x = formats.like_images(ctx.input, by_x)
     by_weight = _summed(g * hat, ctx.scaled, ctx.shapes[1]) if ctx.needs[1] else None
     by_bias = _summed(g, ctx.scaled, ctx.shapes[2]) if ctx.needs[2] else None
     return by_x, by_weight, by_bias

@@ -8,7 +8,6 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from ..dtypes import asked, dtype
-from . import core
 from .core import Tensor
 from .dims import dims_of, refuse
 from .extremes import amax, amin
@@ -130,14 +129,13 @@ def norm(
     dtype: dtype | None = None,
 ) -> Tensor:
     """The p-norm over `dim` (all by default); "fro" is 2; "nuc" the sum of singular values of a matrix."""
-    if p == "nuc":
-        from .linalg import svdvals
+    if isinstance(p, str) and (p != "fro" or (isinstance(dim, (tuple, list)) and len(dim) > 2)):
+        from .matrix_norms import matrix_norm
 
-        return core.deliver(svdvals(input).sum(-1, keepdim), out, "norm", (input,))
+        dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+        return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     if p is None or p == "fro":
         p = 2
-    elif isinstance(p, str):
-        raise RuntimeError(f"only valid values are 'fro' and 'nuc', got '{p}'")
     return vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
 
 

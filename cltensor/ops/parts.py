@@ -232,7 +232,7 @@ def split(
 
 @public()
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into pieces of the given sizes."""
+    """Cut a dimension into views of the given sizes. RuntimeError where they do not add up to its own."""
     return split(input, list(split_sizes), dim)
 
 
@@ -255,7 +255,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into a number of pieces, or at given indices."""
+    """Cut a dimension into a number of views, the first of them one longer where it must be, or at given indices."""
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"

@@ -5,6 +5,7 @@ Owns their checks and gradients. Knows nothing of broadcasting matmul, which is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, layouts
@@ -232,7 +233,7 @@ def _check_dot(a: Any, b: Any, function: str, second: str) -> None:
 
 @public()
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sum the products of two vectors' elements."""
+    """Sum the products of two vectors' elements. RuntimeError where lengths or dtypes differ."""
     _check_dot(input, tensor, "dot", "tensor")
     value = _reshaped(run(_row(input), _column(tensor)), ())
     if graph.needs_grad(input, tensor):
@@ -344,13 +345,24 @@ def addmm(
     return value if out is None else into(value, out, "addmm", (input, mat1, mat2))
 
 
-def _addmm_back(ctx: Any, g: Tensor) -> tuple:
+def _shares(
+    ctx: Any, g: Tensor, first: Callable[[], Tensor], second: Callable[[], Tensor]
+) -> tuple:
+    """Return the gradients of `beta * input + alpha * (first factor @ second factor)` that are asked for."""
     s, a, b = ctx.needs
-    alpha = ctx.alpha
     return (
         _scaled(g, ctx.beta) if s else None,
-        _scaled(mm(g, _adjoint(ctx.mat2)), alpha) if a else None,
-        _scaled(_second_gradient(ctx.mat1, g, ctx.mat2_sym_strides), alpha) if b else None,
+        _scaled(first(), ctx.alpha) if a else None,
+        _scaled(second(), ctx.alpha) if b else None,
+    )
+
+
+def _addmm_back(ctx: Any, g: Tensor) -> tuple:
+    return _shares(
+        ctx,
+        g,
+        lambda: mm(g, _adjoint(ctx.mat2)),
+        lambda: _second_gradient(ctx.mat1, g, ctx.mat2_sym_strides),
     )
 
 
@@ -377,13 +389,7 @@ def addmv(
 
 
 def _addmv_back(ctx: Any, g: Tensor) -> tuple:
-    s, a, b = ctx.needs
-    alpha = ctx.alpha
-    return (
-        _scaled(g, ctx.beta) if s else None,
-        _scaled(outer(g, conj(ctx.vec)), alpha) if a else None,
-        _scaled(mv(_adjoint(ctx.mat), g), alpha) if b else None,
-    )
+    return _shares(ctx, g, lambda: outer(g, conj(ctx.vec)), lambda: mv(_adjoint(ctx.mat), g))
 
 
 @public()
@@ -424,13 +430,7 @@ def addr(
 
 
 def _addr_back(ctx: Any, g: Tensor) -> tuple:
-    s, a, b = ctx.needs
-    alpha = ctx.alpha
-    return (
-        _scaled(g, ctx.beta) if s else None,
-        _scaled(mv(g, conj(ctx.vec2)), alpha) if a else None,
-        _scaled(mv(g.t(), conj(ctx.vec1)), alpha) if b else None,
-    )
+    return _shares(ctx, g, lambda: mv(g, conj(ctx.vec2)), lambda: mv(g.t(), conj(ctx.vec1)))
 
 
 @public()
@@ -470,12 +470,8 @@ def baddbmm(
 
 
 def _baddbmm_back(ctx: Any, g: Tensor) -> tuple:
-    s, a, b = ctx.needs
-    alpha = ctx.alpha
-    return (
-        _scaled(g, ctx.beta) if s else None,
-        _scaled(bmm(g, _adjoint(ctx.batch2)), alpha) if a else None,
-        _scaled(bmm(_adjoint(ctx.batch1), g), alpha) if b else None,
+    return _shares(
+        ctx, g, lambda: bmm(g, _adjoint(ctx.batch2)), lambda: bmm(_adjoint(ctx.batch1), g)
     )
 
 

@@ -369,6 +369,10 @@ _C_NAMES = {
 
 def check_range(dt: DType, low: int, high: int) -> None:
     """Raise torch's errors for an integer range that is empty or does not fit the dtype."""
+    if dt.is_complex:
+        raise RuntimeError(
+            "check_random_bounds handles only integral, floating-point and boolean types"
+        )
     if low >= high:
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"

@@ -98,7 +98,7 @@ def uniform_(
 def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
-    """Fill with normal numbers."""
+    """Fill with normal numbers. RuntimeError for a negative `std`, NotImplementedError for integers."""
     mean, std = _number("normal_", "mean", mean), _number("normal_", "std", std)
     random_draw.check_std(std)
     return _fill(

@@ -261,6 +261,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 def masked_fill_(t: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place form of `masked_fill`; a cell that several elements show is filled where the mask holds for any of them."""
     value = _fill_value(t, mask, value)
+    if is_tensor(value) and value._storage is t._storage:
+        value = value.clone()  # it may be an element of what is filled
     if not warn_expanded("masked_fill_", t):
         return masked_fill_row.inplace(t, mask, value)
     shared = [d for d, step in enumerate(t._strides) if not step]

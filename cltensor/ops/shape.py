@@ -91,7 +91,10 @@ def view(self: Tensor, *shape: Any) -> Tensor:
 @public()
 @variadic("shape")
 def reshape(input: Tensor, *shape: Any) -> Tensor:
-    """Return the elements in another shape: a view where strides allow, else a copy."""
+    """Return the elements in another shape, one size of which may be -1: a view where strides allow, else a copy.
+
+    RuntimeError where their number differs.
+    """
     wanted = layouts.infer_shape(sizes("reshape", shape), input.numel())
     strides = layouts.view_strides(input.shape, input._strides, wanted)
     if strides is not None:
@@ -118,7 +121,7 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 
 @public()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Merge the dimensions from start_dim to end_dim into one."""
+    """Merge the dimensions from start_dim to end_dim into one; 0-d becomes (1,). A view where strides allow."""
     if input.ndim == 0:
         layouts.wrap_dim(start_dim, 0), layouts.wrap_dim(end_dim, 0)
         return reshape(input, 1)
@@ -201,7 +204,7 @@ def as_dtype(
 @public()
 @variadic("dims")
 def permute(input: Tensor, *dims: Any) -> Tensor:
-    """Reorder the dimensions."""
+    """Reorder the dimensions, all of which are named: a view."""
     order = layouts.permutation(sizes("permute", dims, "dims"), input.ndim)
     return view_of(
         input,
@@ -367,7 +370,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 @public(function=False)
 @variadic("size")
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Sum over the dimensions along which a tensor of that size would be repeated to give this one."""
+    """Sum over the dimensions along which a tensor of that size would be repeated to give this one. RuntimeError if it would not."""
     shape = sizes("sum_to_size", size, "size")
     lead = self.ndim - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, self.shape[lead:], strict=True)):

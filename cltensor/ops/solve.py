@@ -96,7 +96,7 @@ LinalgSlogdet = named("linalg_slogdet", "sign", "logabsdet")
 
 @public(aliases=("linalg_det",))
 def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the determinant of (batches of) square matrices."""
+    """Return the determinant (…) of square matrices (…, n, n). RuntimeError for integers."""
     check_square(input, "linalg.det")
     check_float(input, "linalg.det")
     value = device(np.linalg.det(host(input)), input)
@@ -151,7 +151,7 @@ def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
 
 @public()
 def logdet(input: Tensor) -> Tensor:
-    """Return the logarithm of the determinant: -inf for 0, nan where it is negative."""
+    """Return the logarithm (…) of the determinant of (…, n, n): -inf for 0, nan where it is negative."""
     sign, size = _slogdet(input, "logdet")
     if input.dtype.is_complex:
         return sign.log() + size
@@ -418,7 +418,7 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
 def cholesky_solve(
     input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """Solve A X = input, given the Cholesky factor of A."""
+    """Solve A X = input (…, n, k), given the Cholesky factor (…, n, n) of A, the lower one unless `upper`."""
     for name, x in (("b", input), ("u", L)):
         if x.ndim < 2:
             raise RuntimeError(

@@ -5,11 +5,13 @@ Must not know how events are collected.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .events import DeviceType, EventList, device_attribute, format_time
 
 _WIDTH = 12
+_SHAPES = "Input Shapes"
 _SCALES = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
 
 
@@ -49,75 +51,17 @@ def table(
     rows = list(events)
     if sort_by is not None:
         rows.sort(key=lambda e: getattr(e, device_attribute(sort_by)), reverse=True)
-    device = (events.use_device or rows[0].use_device or "None").upper()
-    on_device = any(e.self_device_time_total > 0 for e in rows)
-    memory = events.profile_memory
-    device_memory = memory and any(e.device_memory_usage for e in rows)
-    scale = _flops_scale(rows) if events.with_flops else None
-    cpu_total = sum(e.self_cpu_time_total for e in rows)
-    device_total = sum(
-        e.self_device_time_total for e in rows if e.device_type is not DeviceType.CPU
-    )
-
-    heads = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
-    if on_device:
-        heads += [f"Self {device}", f"Self {device} %", f"{device} total", f"{device} time avg"]
-    if memory:
-        heads += ["CPU Mem", "Self CPU Mem"]
-    if device_memory:
-        heads += [f"{device} Mem", f"Self {device} Mem"]
-    heads.append("# of Calls")
-    if on_device:
-        heads += ["Bytes", "Rate", "% of peak"]
-    shapes = any(e.input_shapes for e in rows)
-    if shapes:
-        heads.append("Input Shapes")
-    if scale:
-        heads.append(f"Total {_SCALES[scale]}")
+    columns = _columns(events, rows, name_width, shapes_width, unit)
+    heads = [head for head, _ in columns]
+    widths = [max(_WIDTH, len(head)) for head in heads]
+    widths[0] = min(max(len(e.key) for e in rows) + 4, name_width or 1 << 30)
+    if _SHAPES in heads:
+        longest = max(len(str(e.input_shapes)) for e in rows) + 4
+        widths[heads.index(_SHAPES)] = min(longest, shapes_width or 1 << 30)
     stacks = any(e.stack for e in rows)
     if stacks:
         heads.append("Source Location")
-
-    def cells(e: Any) -> list[str]:
-        out = [
-            _cut(e.key, name_width),
-            _share(e.self_cpu_time_total, cpu_total),
-            format_time(e.self_cpu_time_total, unit),
-            _share(e.cpu_time_total, cpu_total),
-            format_time(e.cpu_time_total, unit),
-            format_time(e.cpu_time, unit),
-        ]
-        if on_device:
-            out += [
-                format_time(e.self_device_time_total, unit),
-                _share(e.self_device_time_total, device_total),
-                format_time(e.device_time_total, unit),
-                format_time(e.device_time, unit),
-            ]
-        if memory:
-            out += [_bytes(e.cpu_memory_usage), _bytes(e.self_cpu_memory_usage)]
-        if device_memory:
-            out += [_bytes(e.device_memory_usage), _bytes(e.self_device_memory_usage)]
-        out.append(str(e.count))
-        if on_device:
-            out += [_bytes(e.nbytes) if e.nbytes else "--", *(text or "--" for text in e.rate)]
-        if shapes:
-            out.append(str(e.input_shapes)[: shapes_width or None])
-        if scale:
-            out.append(f"{e.flops / 1000**scale:8.3f}" if e.flops else "--")
-        return out
-
-    shown = [e for e in rows if not (top_level_only and e.cpu_parent is not None)]
-    shown = shown[: row_limit if row_limit >= 0 else None]
-    lines = [cells(e) for e in shown]
-    widths = [max(_WIDTH, len(h)) for h in heads]
-    widths[0] = min(max(len(e.key) for e in rows) + 4, name_width or 1 << 30)
-    if shapes:
-        at = heads.index("Input Shapes")
-        widths[at] = min(max(len(str(e.input_shapes)) for e in rows) + 4, shapes_width or 1 << 30)
-    if stacks:
-        longest = max(len(entry) for e in rows for entry in e.stack) + 4
-        widths[-1] = min(longest, source_width or 1 << 30)
+        widths.append(min(max(len(f) for e in rows for f in e.stack) + 4, source_width or 1 << 30))
 
     def line(values: list[str]) -> str:
         right = [f"{v:>{w}}  " for v, w in zip(values, widths, strict=False)]
@@ -132,15 +76,93 @@ def table(
     if top_level_only:
         text += ["=" * (len(rule) - 2), "This report only display top-level ops statistics"]
     text += [rule, line(heads), rule]
-    blank = [""] * (len(heads) - 1)
-    for e, values in zip(shown, lines, strict=True):
-        frames = [_tail(entry, widths[-1]) for entry in e.stack] if stacks else []
-        text.append(line(values + (frames[:1] or [""]) if stacks else values))
-        text += [line([*blank, frame]) for frame in [*frames[1:], ""]] if stacks else []
-    text += [rule, f"Self CPU time total: {format_time(cpu_total, unit)}"]
-    if on_device:
-        text.append(f"Self {device} time total: {format_time(device_total, unit)}")
-    return "\n".join(text) + "\n"
+    shown = [e for e in rows if not (top_level_only and e.cpu_parent is not None)]
+    for e in shown[: row_limit if row_limit >= 0 else None]:
+        values = [cell(e) for _, cell in columns]
+        if stacks:
+            first, *more = [_tail(entry, widths[-1]) for entry in e.stack] or [""]
+            text.append(line([*values, first]))
+            text += [line([*[""] * len(values), frame]) for frame in (*more, "")]
+        else:
+            text.append(line(values))
+    return "\n".join([*text, rule, *_totals(events, rows, unit)]) + "\n"
+
+
+def _columns(
+    events: EventList,
+    rows: list[Any],
+    name_width: int | None,
+    shapes_width: int | None,
+    unit: str | None,
+) -> list[tuple[str, Callable[[Any], str]]]:
+    """The heads of the columns that these rows need, and what each shows of a row."""
+    cpu, device = _self_cpu(rows), _device_name(events, rows)
+    columns: list[tuple[str, Callable[[Any], str]]] = [
+        ("Name", lambda e: _cut(e.key, name_width)),
+        ("Self CPU %", lambda e: _share(e.self_cpu_time_total, cpu)),
+        ("Self CPU", lambda e: format_time(e.self_cpu_time_total, unit)),
+        ("CPU total %", lambda e: _share(e.cpu_time_total, cpu)),
+        ("CPU total", lambda e: format_time(e.cpu_time_total, unit)),
+        ("CPU time avg", lambda e: format_time(e.cpu_time, unit)),
+    ]
+    if _on_device(rows):
+        whole = _self_device(rows)
+        columns += [
+            (f"Self {device}", lambda e: format_time(e.self_device_time_total, unit)),
+            (f"Self {device} %", lambda e: _share(e.self_device_time_total, whole)),
+            (f"{device} total", lambda e: format_time(e.device_time_total, unit)),
+            (f"{device} time avg", lambda e: format_time(e.device_time, unit)),
+        ]
+    if events.profile_memory:
+        columns += [
+            ("CPU Mem", lambda e: _bytes(e.cpu_memory_usage)),
+            ("Self CPU Mem", lambda e: _bytes(e.self_cpu_memory_usage)),
+        ]
+        if any(e.device_memory_usage for e in rows):
+            columns += [
+                (f"{device} Mem", lambda e: _bytes(e.device_memory_usage)),
+                (f"Self {device} Mem", lambda e: _bytes(e.self_device_memory_usage)),
+            ]
+    columns.append(("# of Calls", lambda e: str(e.count)))
+    if _on_device(rows):
+        columns += [
+            ("Bytes", lambda e: _bytes(e.nbytes) if e.nbytes else "--"),
+            ("Rate", lambda e: e.rate[0] or "--"),
+            ("% of peak", lambda e: e.rate[1] or "--"),
+        ]
+    if any(e.input_shapes for e in rows):
+        columns.append((_SHAPES, lambda e: str(e.input_shapes)[: shapes_width or None]))
+    scale = _flops_scale(rows) if events.with_flops else None
+    if scale is not None:
+        each = 1000**scale
+        columns.append(
+            (f"Total {_SCALES[scale]}", lambda e: f"{e.flops / each:8.3f}" if e.flops else "--")
+        )
+    return columns
+
+
+def _totals(events: EventList, rows: list[Any], unit: str | None) -> list[str]:
+    text = [f"Self CPU time total: {format_time(_self_cpu(rows), unit)}"]
+    if _on_device(rows):
+        total = format_time(_self_device(rows), unit)
+        text.append(f"Self {_device_name(events, rows)} time total: {total}")
+    return text
+
+
+def _device_name(events: EventList, rows: list[Any]) -> str:
+    return (events.use_device or rows[0].use_device or "None").upper()
+
+
+def _on_device(rows: list[Any]) -> bool:
+    return any(e.self_device_time_total > 0 for e in rows)
+
+
+def _self_cpu(rows: list[Any]) -> float:
+    return sum(e.self_cpu_time_total for e in rows)
+
+
+def _self_device(rows: list[Any]) -> float:
+    return sum(e.self_device_time_total for e in rows if e.device_type is not DeviceType.CPU)
 
 
 def _flops_scale(rows: list[Any]) -> int | None:

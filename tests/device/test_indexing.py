@@ -272,6 +272,14 @@ def test_scatter_mean() -> None:
     assert got.tolist() == [2, 0, 5]
 
 
+def test_an_element_of_a_tensor_may_be_what_it_is_filled_with() -> None:
+    t = ct.tensor([3.0, 1.0, 2.0, 4.0])
+    t.masked_fill_(t < 3, t[3])
+    assert t.tolist() == [3.0, 4.0, 4.0, 4.0]
+    t.index_fill_(0, ct.tensor([1, 3]), t[0])
+    assert t.tolist() == [3.0, 3.0, 4.0, 3.0]
+
+
 def test_index_family() -> None:
     a, s = data(4, 3), data(2, 3, seed=1)
     t, i, v = ct.tensor(a), ct.tensor([2, 0]), ct.tensor(s)
@@ -383,6 +391,7 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name: str) -> None:
     x = ct.tensor(data(3, 4, dtype="float64"), requires_grad=True)

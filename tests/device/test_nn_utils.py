@@ -249,3 +249,11 @@ def test_functional_call_ties_what_is_tied() -> None:
         functional_call(net, {"0.weight": eye, "1.weight": ct.ones(2, 2)}, x)
     loose = {"0.weight": eye, "1.weight": ct.ones(2, 2)}
     close(functional_call(net, loose, x, tie_weights=False), [[6, 6]])
+
+
+def test_skip_init_draws_no_random_numbers() -> None:
+    ct.manual_seed(1)
+    expected = ct.rand(2)
+    ct.manual_seed(1)
+    assert nn.utils.skip_init(nn.Linear, 3, 2, dtype=ct.float64).weight.dtype is ct.float64
+    assert ct.equal(ct.rand(2), expected)

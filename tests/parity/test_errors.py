@@ -33,6 +33,18 @@ a + torch.ones(2, 5)                            ## The size of tensor a (4) must
 a * torch.ones(2, 4)                            ## The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0
 torch.where(m, a, torch.ones(5))                ## must match the size of tensor b (5) at non-singleton dimension
 a.add_(torch.ones(2, 3, 4))                     ## output with shape [3, 4] doesn't match the broadcast shape [2, 3, 4]
+setattr(a, "is_leaf", False)                    ## attribute 'is_leaf' of 'torch._C.TensorBase' objects is not writable
+setattr(a, "real", "1")                         ## can't assign a str to a torch.FloatTensor
+v.index_put_((i,), v[0])                        ## refer to a single memory location
+torch.index_select(a[:0], 0, i)                 ## index_select(): self indexing axis dim should be positive
+torch.median(a, 0, out=(v.double(), k[0]))      ## Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type torch.DoubleTensor does not equal torch.FloatTensor (while checking arguments for median)
+torch.mode(a, 0, out=(v, v))                    ## expected scalar type 'Long' but got 'Float' for indices output
+torch.kthvalue(a, 1, 0, out=(v, v))             ## output indices must be of scalar type Long
+torch.amax(a, 0, out=v.double())                ## Expected the dtype for input and out to match, but got Float for input's dtype and Double for out's dtype.
+torch.argmax(a, 0, out=v)                       ## Expected out tensor to have dtype long int, but got float instead
+torch.norm(a, "inf")                            ## linalg.matrix_norm: Order inf not supported.
+a.requires_grad_().set_(v)                      ## a leaf Variable that requires grad is being used in an in-place operation.
+torch.logcumsumexp(a.double(), 0, out=a)        ## expected scalar_type Double but found Float
 k.add_(1.5)                                     ## result type Float can't be cast to the desired output type Long
 k.mul_(a)                                       ## result type Float can't be cast to the desired output type Long
 k.div_(2)                                       ## result type Float can't be cast to the desired output type Long
@@ -277,6 +289,8 @@ torch.add(a, a, alpha=1j)                       ## argument alpha must not be a 
 torch.float_power(a, 2, out=a)                  ## the output given to float_power has dtype Float but
 a.float_power_(2)                               ## the base given to float_power_ has dtype Float but
 torch.lerp(a, a.double(), 0.5)                  ## expected dtype float for `end` but got dtype double
+torch.lerp(k, k, 0.5)                           ## "lerp_kernel_scalar" not implemented for 'Long'
+torch.lerp(k, k, k)                             ## "lerp_kernel_tensor" not implemented for 'Long'
 a @ 2                                           ## unsupported operand type(s) for @
 torch.linalg.matrix_power(a[:, :3], 2.5)        ## argument 'n'
 torch.polygamma(1.5, v)                         ## argument 'n'

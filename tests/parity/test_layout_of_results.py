@@ -56,12 +56,21 @@ x.slice_scatter(x[:, :2], 1, 0, 2)
 x.masked_scatter(x > 0, x)
 x.unsqueeze(-1)[:, :, :1].double()
 torch.rand_like(x[:, :, :1]) * 0
+torch.add(x, x[0, :, 0, 0, None, None], out=torch.empty(0))
+torch.exp(x, out=torch.empty(0))
+torch.sort(x, 1, out=(torch.empty(0), torch.empty(0, dtype=torch.int64)))[0]
+x[:, :, :1, :1].contiguous(memory_format=torch.channels_last) * 5
+x[:, :, :1, :1].contiguous(memory_format=torch.channels_last) + x[0, :, :1, :1]
+(x[:1, :1, :, ::2] + x[:1, :1, :, ::2]).permute(2, 0, 1, 3)
 F.max_pool3d(x[:, :, None], (1, 2, 2))
 F.pad(x[:, :, None], (1, 1, 1, 1, 1, 1), "replicate")
 F.interpolate(x[:, :, None], scale_factor=2)
 torch.autograd.grad(F.max_pool2d(z, 2).sum(), z)[0]
 torch.autograd.grad(F.pad(z, (1, 1, 1, 1), "reflect").sum(), z)[0]
 torch.autograd.grad(F.avg_pool2d(z, 2).sum(), z)[0]
+torch.autograd.grad(F.conv2d(z, torch.ones(3, 4, 2, 2)), z, torch.ones(2, 3, 3, 5))[0]
+(lambda w: torch.autograd.grad(F.conv2d(x, w), w, torch.ones(2, 3, 3, 5))[0])(torch.ones(3, 4, 2, 2, requires_grad=True))
+torch.autograd.grad(F.batch_norm(z, torch.zeros(4), torch.ones(4)), z, torch.ones(2, 4, 4, 6))[0]
 torch.autograd.grad(F.batch_norm(z, None, None, None, None, True).sin().sum(), z)[0]
 """
 ORDERS = {

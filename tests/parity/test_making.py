@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import fractions
+
 import numpy as np
 import pytest
 from parity.oracle import assert_same_outcome, evaluate, lines
@@ -77,6 +80,13 @@ torch.tensor([torch.tensor(True), torch.tensor(2)])
 torch.tensor([torch.tensor(1, dtype=torch.int8), 3])
 torch.tensor([torch.tensor(1.0, dtype=torch.half), 3.0])
 torch.tensor([2.0, np.float64(1)])
+torch.tensor(bytearray(b"abc"))
+torch.tensor(collections.deque([(1, 2.5), collections.deque([3, 4])]))
+torch.tensor(fractions.Fraction(1, 2))
+torch.tensor((2**70, 1.5))
+torch.tensor([-(2**63) - 1, float("nan"), 0], dtype=torch.bool)
+torch.randint(6, (2, 0), dtype=torch.complex64)
+torch.arange(1e-38, 1e38)
 torch.tensor([np.int32(1), 2])
 torch.tensor([[1, 2], np.array([1.0, 2.0])])
 torch.tensor([torch.zeros(2), torch.zeros(2)])
@@ -189,7 +199,9 @@ __import__("pickle").loads(__import__("pickle").dumps(torch.addmm)) is torch.add
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("line", lines(TYPES + FORMATS + DATA + SHAPES + FORMS))
 def test_made_as_torch_makes_it(line: str) -> None:
-    found, expected = evaluate(line, {"x": data(2, 3, 4, 5)})
+    found, expected = evaluate(
+        line, {"x": data(2, 3, 4, 5)}, collections=collections, fractions=fractions
+    )
     assert_same_outcome(found, expected)
 
 

@@ -290,7 +290,7 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
+    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1: two of (N, D) and (N,), or two of (D,) and ()."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(
@@ -331,7 +331,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss between the target class and each other one, to the power p."""
+    """Hinge loss between the target class and each other one, to the power p: (N, C) and (N,), or (C,) and ()."""
 
     def __init__(
         self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
@@ -365,7 +365,7 @@ def _check_margin(module: Module, margin: float) -> None:
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, distance to positive - distance to negative + margin)."""
+    """max(0, distance to positive - distance to negative + margin), of vectors (N, D) or (D,)."""
 
     def __init__(
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,

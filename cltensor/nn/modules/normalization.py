@@ -119,7 +119,7 @@ class RMSNorm(Module):
 
 
 class LocalResponseNorm(Layer):
-    """Divide by a power of the mean square over neighbouring channels (Krizhevsky et al., 2012)."""
+    """Divide (N, C, …) by a power of the mean square over neighbouring channels (Krizhevsky et al., 2012)."""
 
     _shown = ("alpha", "beta", "k")
 

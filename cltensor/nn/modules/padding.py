@@ -58,7 +58,7 @@ class _ConstantPadNd(_Pad):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Pad (N, C, L) or (C, L) with a value."""
+    """Pad (N, C, L) or (C, L) with a value; negative sizes cut off."""
 
     _rank = 1
 
