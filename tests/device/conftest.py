@@ -40,6 +40,25 @@ def _short_header_has_every_builtin() -> Iterator[None]:
     )
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _barriers_build_quickly() -> Iterator[None]:
+    """Kernels with barriers, which only GPU schedules have, are built for PoCL without optimisation.
+
+    It makes loops of the lanes between two barriers, and optimising those takes seconds instead of 0.1 s.
+    """
+    from cltensor.runtime.program import ProgramCache
+
+    load = ProgramCache._load_or_build
+
+    def quickly(self: Any, name: str, source: str, options: tuple[str, ...]) -> Any:
+        slow = self._pocl and "barrier(" in source
+        return load(self, name, source, (*options, "-cl-opt-disable") if slow else options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProgramCache, "_load_or_build", quickly)
+        yield
+
+
 @pytest.fixture
 def divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small work, too, is divided among the threads of a CPU."""

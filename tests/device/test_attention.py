@@ -13,7 +13,7 @@ from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import attention as family
 from cltensor.nn import functional as F
 from cltensor.runtime import STATS
-from tests.kernel_tools import backend_for
+from tests.backends import backend_for
 from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("divided")
@@ -112,6 +112,7 @@ def test_both_schedules(schedule: str, kind: str) -> None:
             close(back(a), b.tolist(), 2e-5)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_second_order_masks_and_groups() -> None:
     q, k, v = _tensors((1, 2, 3, 4), (1, 1, 5, 4), (1, 1, 5, 2), dtype=ct.float64)
     mask = ct.tensor(data(3, 5), dtype=ct.float64, requires_grad=True)

@@ -333,7 +333,11 @@ def test_no_reference_cycles() -> None:
     gc.disable()
     try:
         step()
-        found = [o for o in gc.get_objects() if isinstance(o, torch.autograd.graph.Node) and o.next_functions]
+        found = [
+            o
+            for o in gc.get_objects()
+            if isinstance(o, torch.autograd.graph.Node) and o.next_functions
+        ]
     finally:
         gc.enable()
     assert found == []

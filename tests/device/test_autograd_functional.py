@@ -108,6 +108,7 @@ class Wrong(torch.autograd.Function):
         return g * x
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("fast_mode", [False, True])
 def test_gradcheck(fast_mode: bool) -> None:
     x, y = double(0.3, 0.7), torch.tensor([[0.2], [0.4]], dtype=torch.float64, requires_grad=True)
@@ -126,6 +127,7 @@ def test_gradcheck(fast_mode: bool) -> None:
     close(x, [0.3, 0.7])
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("fast_mode", [False, True])
 def test_gradcheck_of_complex_functions(fast_mode: bool) -> None:
     z = double(0.3 + 0.2j, 0.7 - 0.4j, kind=torch.complex128)
@@ -135,6 +137,7 @@ def test_gradcheck_of_complex_functions(fast_mode: bool) -> None:
     assert gradcheck(lambda a, b: a * b, (x, z), fast_mode=fast_mode)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_gradcheck_of_writes() -> None:
     def write(a: Any) -> Any:
         b = a * 1

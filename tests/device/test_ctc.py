@@ -13,6 +13,7 @@ import cltensor as ct
 import cltensor.nn.functional as F
 from cltensor.autograd import gradcheck
 from cltensor.codegen import ctc as family
+from tests.backends import backend_for
 from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
@@ -98,7 +99,7 @@ def test_labels_that_do_not_fit() -> None:
 
 
 def test_schedules_agree() -> None:
-    from tests.kernel_tools import backend_for, get, put, torch
+    from tests.kernel_tools import get, put, torch
 
     found = []
     for b in map(backend_for, ("cpu", "gpu")):

@@ -13,11 +13,10 @@ from cltensor.autograd import gradcheck, gradgradcheck
 
 F = ct.nn.functional
 M, V, ROW = (3, 4), (4,), (1, 4)
-ANY, POSITIVE, UNIT, BIG = (-2.0, 2.0), (0.3, 3.0), (-0.8, 0.8), (1.2, 3.0)
+ANY, POSITIVE, UNIT = (-2.0, 2.0), (0.3, 3.0), (-0.8, 0.8)
 
 # What has a numpy reference in its row is test_rows.py's.
-UNARY = {ANY: "sigmoid erf erfc relu sgn frac", POSITIVE: "lgamma digamma", UNIT: "erfinv"}
-ZERO = "sign ceil floor trunc round"  # derivative zero almost everywhere
+UNARY = {ANY: "sigmoid erf erfc relu frac", POSITIVE: "lgamma digamma", UNIT: "erfinv"}
 
 
 def lapack(name, *case):
@@ -31,20 +30,10 @@ CASES = [
     ("sub", lambda x, y: x - y, (M, V)),
     ("rsub", lambda x, y: ct.rsub(x, y, alpha=2), (M, V)),
     ("number minus", lambda x: 3 - x, (M,)),
-    ("mul", lambda x, y: x * y, (M, ROW)),
-    ("div", lambda x, y: x / y, (M, V), POSITIVE),
     ("number over", lambda x: 2 / x, (M,), POSITIVE),
-    ("pow", lambda x, y: x**y, (M, V), POSITIVE),
     ("pow 3", lambda x: x**3, (M,)),
     ("pow 2.5", lambda x: x**2.5, (M,), POSITIVE),
     ("number pow", lambda x: 2.0**x, (M,)),
-    ("remainder", lambda x, y: ct.remainder(x, y), (M, V), BIG),
-    ("fmod", lambda x, y: ct.fmod(x, y), (M, V), BIG),
-    ("atan2", lambda x, y: ct.atan2(x, y), (M, V), POSITIVE),
-    ("hypot", lambda x, y: ct.hypot(x, y), (M, V), POSITIVE),
-    ("maximum", lambda x, y: ct.maximum(x, y), (M, V)),
-    ("minimum", lambda x, y: ct.minimum(x, y), (M, V)),
-    ("fmax", lambda x, y: ct.fmax(x, y), (M, V)),
     ("clamp", lambda x: x.clamp(-0.5, 0.7), (M,)),
     ("clamp tensors", lambda x, y, z: ct.clamp(x, y - 3, z + 3), (M, V, V)),
     ("clamp_min", lambda x: x.clamp(min=0.1), (M,)),
@@ -54,8 +43,6 @@ CASES = [
     ("addcmul", lambda x, y, z: ct.addcmul(x, y, z, value=0.5), (M, V, M)),
     ("addcdiv", lambda x, y, z: ct.addcdiv(x, y, z, value=0.5), (M, V, M), POSITIVE),
     ("xlogy", lambda x, y: ct.xlogy(x, y), (M, V), POSITIVE),
-    ("logaddexp", lambda x, y: ct.logaddexp(x, y), (M, V)),
-    ("copysign", lambda x, y: ct.copysign(x, y), (M, V), POSITIVE),
     ("masked_fill", lambda x: x.masked_fill(ct.arange(4) > 2, 1.5), (M,)),
     ("logit", lambda x: ct.logit(x), (M,), (0.2, 0.8)),
     ("gelu", lambda x: F.gelu(x), (M,)),
@@ -190,13 +177,6 @@ def test_first_and_second_derivatives(case):
     xs = inputs(shapes, rest[0] if rest else ANY)
     assert gradcheck(fn, xs)
     assert gradgradcheck(fn, xs)
-
-
-@pytest.mark.parametrize("name", ZERO.split())
-def test_steps_have_zero_derivative(name):
-    (x,) = inputs((M,), ANY)
-    getattr(ct, name)(x).sum().backward()
-    assert not x.grad.any()
 
 
 ONE = ct.ones(())

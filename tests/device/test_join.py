@@ -183,6 +183,7 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name: str) -> None:
     x = ct.tensor(data(3, 4, dtype="float64"), requires_grad=True)

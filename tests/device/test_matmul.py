@@ -55,6 +55,7 @@ def test_matmul_is_numpys(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     close(out, x @ y, 1e-4)
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize(("a", "b"), SHAPES, ids=str)
 def test_matmul_gradients(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     if not np.prod(a) or not np.prod(b):
@@ -156,6 +157,7 @@ def test_sums_with_beta_and_alpha() -> None:
     close(torch.addbmm(t(m), t(p), t(q), beta=2, alpha=3), 2 * m + 3 * (p @ q).sum(0), 1e-4)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_gradients_of_sums() -> None:
     for fn, shapes in (
         (torch.addmm, ((4,), (2, 3), (3, 4))), (torch.addmv, ((1,), (2, 3), (3,))), (torch.addr, ((2, 3), (2,), (3,))),
@@ -170,6 +172,7 @@ def test_gradients_of_sums() -> None:
         assert torch.autograd.gradgradcheck(scaled, xs)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_complex_gradients() -> None:
     x, y = (t(data(*s, seed=i, dtype="complex128"), True) for i, s in enumerate(((2, 3), (3, 2))))
     assert torch.autograd.gradcheck(torch.mm, (x, y))

@@ -128,7 +128,8 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pool, "is_gpu", lambda _, gpu=gpu: gpu)
         pool._kernel.cache_clear()
         results = found[gpu] = []
-        for window in (plain, parts):
+        # Two dtypes have a kind of window each: the text of the kernels is otherwise the first one's.
+        for window in {"float32": (plain, parts), "float16": (plain,), "int64": (parts,)}[dtype]:
             y, at = pool.largest(backend, core.kernel_operand(x), window, positions=True)
             mean = pool.average(backend, core.kernel_operand(x), window)
             results += [y, at, mean]
@@ -226,6 +227,7 @@ def test_fractional_windows_step_by_the_samples() -> None:
     assert one.shape == (2, 2, 2, 2)
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize(
     "fn",
     [

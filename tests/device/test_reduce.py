@@ -45,10 +45,13 @@ def _dims(ndim: int) -> list[Any]:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool"])
 def test_sum_and_truth_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
+    """All of them in every layout of one dtype; of other dtypes the sums in every layout, the rest in one."""
     a = data(*shape, dtype=dtype)
     x = _tensor(a)
     for dim in _dims(a.ndim):
         close(x.sum(dim), a.sum(axis=dim), 1e-4)
+        if dtype != "float32" and shape != (33,):
+            continue
         close(x.any(dim), a.any(axis=dim))
         close(x.all(dim), a.all(axis=dim))
         close(x.count_nonzero(dim), np.count_nonzero(a, axis=dim))
@@ -59,16 +62,19 @@ def test_sum_and_truth_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
 def test_extremes_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
     a = data(*shape, dtype=dtype)
     x = _tensor(a)
-    close(x.max(), a.max())
-    close(x.argmin(), a.argmin())
     for d in range(a.ndim):
         values, indices = x.max(d)
         close(values, a.max(axis=d))
         close(indices, a.argmax(axis=d))
+        if dtype != "float32" and shape != (33,):
+            continue
         close(x.amin(d, keepdim=True), a.min(axis=d, keepdims=True))
         low, high = x.aminmax(dim=d)
         close(low, a.min(axis=d))
         close(high, a.max(axis=d))
+    if dtype == "float32" or shape == (33,):
+        close(x.max(), a.max())
+        close(x.argmin(), a.argmin())
 
 
 @pytest.mark.parametrize("shape", [(33, 32), (3, 33, 5), (70, 31)], ids=str)
@@ -119,10 +125,7 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
     backend = get_backend(x.device)
     dt = x.dtype
     wide = dtypes.float32 if dt.category == 2 else dtypes.int64
-    views = [(x.permute(2, 0, 1), a.transpose(2, 0, 1)), (x, a)]
-    for view, array in views[
-        : 1 if schedule == "gpu-group" else 2
-    ]:  # barriers build slowly on a CPU
+    for view, array in ((x.permute(2, 0, 1), a.transpose(2, 0, 1)), (x, a)):
         source = of_operands(core.kernel_operand(view))
         for dims in ((1,), (0, 2)):
 
@@ -154,7 +157,7 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
                 close(
                     run("argmin", compute, [("index", dtypes.int64)])[0], array.argmin(axis=dims[0])
                 )
-            if dt is dtypes.float32:
+            if dt is dtypes.float32 and view is not x:
                 n = exact.size // exact.sum(axis=dims).size
                 var, mean = run("var", dt, [("var", dt), ("mean", dt)], n - 1)
                 close(var, exact.var(axis=dims, ddof=1), 1e-4)
@@ -241,12 +244,15 @@ def test_a_pending_value_read_twice_runs_once() -> None:
 @pytest.mark.parametrize(
     "fn",
     [
-        lambda x: x.sum(1), lambda x: x.mean((0, 2)), lambda x: x.prod(1), lambda x: x.prod(), lambda x: x.max(1)[0], lambda x: x.amax((0, 1)),
-        lambda x: x.var(1), lambda x: x.std((0, 2), correction=0), lambda x: x.logsumexp(1), lambda x: x.norm(), lambda x: x.norm(3, 1),
-        lambda x: x.cumsum(1), lambda x: x.cumprod(1), lambda x: x.sort(1)[0], lambda x: x.topk(2, 1)[0], lambda x: x.median(1)[0],
+        lambda x: x.mean((0, 2)),
+        lambda x: x.amax((0, 1)),
+        lambda x: x.std((0, 2), correction=0),
+        lambda x: x.norm(3, 1),
+        lambda x: x.cumprod(1),
     ],
-)  # fmt: skip
+)
 def test_gradients(fn: Any) -> None:
+    """Over several dims, or one between others; test_gradients.py has the plain ones."""
     x = (
         ct.from_numpy(data(2, 4, 3, dtype="float64"))
         .to(ct.get_default_device())

@@ -14,6 +14,7 @@ from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import bag, grid_sample, resample
 from cltensor.ops.grid_formula import composed
 from cltensor.size import Size
+from tests.backends import backend_for
 from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
@@ -123,7 +124,7 @@ def test_half_precision_rounds_once() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_interpolation_schedules_agree(turned: bool) -> None:
-    from tests.kernel_tools import backend_for, get, put, torch
+    from tests.kernel_tools import get, put, torch
 
     x = torch.tensor(data(2, 2, 9, 20))
     for kind in _KINDS:
@@ -230,7 +231,7 @@ def test_volumes_are_sampled() -> None:
 
 
 def test_grid_sample_schedules_agree() -> None:
-    from tests.kernel_tools import backend_for, get, put, torch
+    from tests.kernel_tools import get, put, torch
 
     way = _WAYS[0]
     arrays = [data(2, 3, 4, 6), _points(2, 5, 8, 2).astype(np.float32), data(2, 3, 5, 8)]
@@ -349,7 +350,7 @@ def test_bags_of_one_length_and_weights() -> None:
 
 
 def test_bag_schedules_agree() -> None:
-    from tests.kernel_tools import backend_for, get, put, torch
+    from tests.kernel_tools import get, put, torch
 
     table, i, o = torch.tensor(data(5, 70)), torch.tensor(_INDICES), torch.tensor(_OFFSETS)
     for kind in bag.KINDS:

@@ -98,9 +98,9 @@ def test_layouts(row: Row) -> None:
 def test_derivatives(row: Row) -> None:
     if row.node == "NotImplemented":
         pytest.skip("torch has no derivative either")
-    arrays = samples(row, "float64", (3, 8), *[(8,)] * (len(row.args) - 1))
+    arrays = samples(row, "float64", (3, 4), *[(4,)] * (len(row.args) - 1))
     wanted = {index for index, _, _ in row.grads}
-    inputs = [torch.tensor(a)[..., ::2].requires_grad_(i in wanted) for i, a in enumerate(arrays)]
+    inputs = [torch.tensor(a).requires_grad_(i in wanted) for i, a in enumerate(arrays)]
     assert gradcheck(FUNCTIONS[row.name], inputs)
     if row.name not in ("floor", "ceil", "trunc", "round", "sign", "sgn"):
         assert gradgradcheck(FUNCTIONS[row.name], inputs)

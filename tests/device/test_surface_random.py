@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,18 +40,12 @@ def wide(a: np.ndarray) -> np.ndarray:
     return a if a.dtype.kind == "f" else a.astype(np.float32)
 
 
+# One op of each way to treat dtypes: what differs by its formula alone is test_rows.py's.
 UNARY: dict[str, Callable[[np.ndarray], Any]] = {
     "neg": np.negative,
-    "abs": np.abs,
-    "sin": lambda a: np.sin(wide(a)),
     "exp": lambda a: np.exp(wide(a)),
-    "tanh": lambda a: np.tanh(wide(a)),
-    "sqrt": lambda a: np.sqrt(wide(a)),
-    "sigmoid": lambda a: 1 / (1 + np.exp(-wide(a))),
-    "reciprocal": lambda a: 1 / wide(a),
     "floor": np.floor,
     "sign": np.sign,
-    "square": lambda a: a * a,
     "logical_not": np.logical_not,
     "isnan": lambda a: np.isnan(wide(a)),
     "clone": np.copy,
@@ -60,51 +55,31 @@ UNARY: dict[str, Callable[[np.ndarray], Any]] = {
 BINARY: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
     "add": np.add,
     "sub": np.subtract,
-    "mul": np.multiply,
     "div": lambda a, b: wide(a) / wide(b),
-    "maximum": np.maximum,
     "lt": np.less,
-    "eq": np.equal,
     "logical_and": np.logical_and,
     "matmul": np.matmul,
 }
 REDUCE: dict[str, Callable[..., Any]] = {
     "sum": np.sum,
     "mean": np.mean,
-    "prod": np.prod,
     "amax": np.max,
-    "amin": np.min,
     "all": np.all,
-    "any": np.any,
     "argmax": np.argmax,
     "cumsum": lambda a, axis: np.cumsum(a, axis).reshape(a.shape),
 }
 
 
+KINDS = ["unary", "binary", "scalar", "reduce", "all", "view", "size", "index", "pick", "join", "where"]  # fmt: skip
+
+
 @st.composite
-def calls(draw: st.DrawFn) -> Call:
+def calls(draw: st.DrawFn, kind: str) -> Call:
     """Draw a call: what it is in words, how to do it with a tensor library, how with numpy."""
     shape, dtype = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(DTYPES))
     seed = draw(st.integers(0, 3))
     a = array(shape, dtype, seed)
     dim = draw(st.integers(-4, 3))
-    kind = draw(
-        st.sampled_from(
-            [
-                "unary",
-                "binary",
-                "scalar",
-                "reduce",
-                "all",
-                "view",
-                "size",
-                "index",
-                "pick",
-                "join",
-                "where",
-            ]
-        )
-    )
     told = f"{dtype}{list(shape)}"
 
     def call(text: str, do: Callable[..., Any], numpy: Callable[[], Any]) -> Call:
@@ -127,7 +102,7 @@ def calls(draw: st.DrawFn) -> Call:
                 lambda: BINARY[name](a, b),
             )
         case "scalar":
-            name = draw(st.sampled_from(["add", "sub", "mul", "div", "lt", "eq"]))
+            name = draw(st.sampled_from(["add", "sub", "div", "lt"]))
             s = draw(st.sampled_from([0, 2, -3, 0.5, True]))
             return call(
                 f"{name} {s!r}",
@@ -234,32 +209,30 @@ torch = torch_or_none()
 # Where numpy refuses what torch does or does what torch refuses: bool arithmetic, empty reductions,
 # int means, an empty vector in cat.
 DIFFER = (
-    "abs",
     "argmax",
     "amax",
-    "amin",
     "neg",
     "sub",
     "cat",
     "sign",
     "floor",
-    "square",
     "matmul",
     "unsqueeze",
     "mean",
 )
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @settings(
-    max_examples=CALLS,
+    max_examples=CALLS // len(KINDS),
     derandomize="CLTENSOR_RANDOM" not in os.environ,
     deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-@given(calls())
-def test_random_call(case: Call) -> None:
-    told, do, numpy = case
+@given(data=st.data())
+def test_random_call(data: st.DataObject, kind: str) -> None:
+    told, do, numpy = data.draw(calls(kind))
     found, error = outcome(lambda: settled(host(do(cltensor))))
     assert error is None or isinstance(error, ERRORS), f"{told}: {type(error).__name__}: {error}"
     if torch is not None:
