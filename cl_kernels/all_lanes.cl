@@ -10,6 +10,18 @@
 #else
 #define CLT_ALL_LANES(M) M(float, int)
 #endif
+/* CLT_OWN_LANES(M, float, int, K) makes functions for a kernel's lanes alone: M(float16, float, int16, K). */
+#if CLT_LANES == 2
+#define CLT_OWN_LANES(M, T, I, K) M(T##2, T, I##2, K)
+#elif CLT_LANES == 4
+#define CLT_OWN_LANES(M, T, I, K) M(T##4, T, I##4, K)
+#elif CLT_LANES == 8
+#define CLT_OWN_LANES(M, T, I, K) M(T##8, T, I##8, K)
+#elif CLT_LANES == 16
+#define CLT_OWN_LANES(M, T, I, K) M(T##16, T, I##16, K)
+#else
+#define CLT_OWN_LANES(M, T, I, K) M(T, T, I, K)
+#endif
 /* |x| and the sign of x by their bits: fabs() and copysign() are calls on some drivers. */
 #define CLT_ABS(F, I, x) as_##F(as_##I(x) & (I)(0x7fffffff))
 #define CLT_SIGN(I, x) (as_##I(x) & (I)(0x80000000))

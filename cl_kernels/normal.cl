@@ -4,24 +4,17 @@
    they are multiplied out, which takes one operation for three, and parts that no lane needs are left out. */
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
-#define CLT_SERIES(V, T, name, t) clt_series_##V(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
-#define CLT_POWERS(V, T)                                                   \
-  static inline V clt_series_##V(V t, __constant T *c, int n) {            \
+#define CLT_SERIES(V, T, name, t) CLT_SERIES_##T(V)(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
+#define CLT_SERIES_float(V) clt_powers_##V
+#define CLT_SERIES_double(V) clt_cheb_##V
+#define CLT_POWERS(V, T, I, K)                                             \
+  static inline V clt_powers_##V(V t, __constant T *c, int n) {            \
     _Pragma("OPENCL FP_CONTRACT ON")                                       \
     V a = (V)(c[n - 1]);                                                   \
     for (int k = n - 2; k >= 0; k--) a = a * t + (V)(c[k]);                \
     return a;                                                              \
   }
-#define CLT_CHEBYSHEV(V, T)                                                \
-  static inline V clt_series_##V(V t, __constant T *c, int n) {            \
-    V a = (V)(0), b = (V)(0);                                              \
-    for (int k = n - 1; k > 0; k--) {                                      \
-      const V next = 2 * t * a - b + c[k];                                 \
-      b = a;                                                               \
-      a = next;                                                            \
-    }                                                                      \
-    return t * a - b + c[0];                                               \
-  }
+#define CLT_CHEB_LANES(V, T, I, K) CLT_CHEB_OF(T, V)
 #define CLT_ERF_LOG_float(V, x) log_##V(x)
 #define CLT_ERF_LOG_double(V, x) log(x)
 #define CLT_ERF_ABS_float(V, I, x) CLT_ABS(V, I, x)
@@ -72,19 +65,8 @@ __constant float clt_erfcx_float[] = {1.232995117f, -0.1396210865f, 0.0153797687
     const V t = x * K(0.707106781186547524), near = log1p(K(-0.5) * erfc(t));                                    \
     return x < (V)(-1) ? log(erfcx_##V(-t) * K(0.5)) - K(0.5) * x * x : near;                                    \
   }
-#if CLT_LANES == 1
-CLT_POWERS(float, float)
-CLT_ERF(float, float, int, CLT_LIT_F)
-#elif CLT_LANES == 4
-CLT_POWERS(float4, float)
-CLT_ERF(float4, float, int4, CLT_LIT_F)
-#elif CLT_LANES == 8
-CLT_POWERS(float8, float)
-CLT_ERF(float8, float, int8, CLT_LIT_F)
-#else
-CLT_POWERS(float16, float)
-CLT_ERF(float16, float, int16, CLT_LIT_F)
-#endif
+CLT_OWN_LANES(CLT_POWERS, float, int, CLT_LIT_F)
+CLT_OWN_LANES(CLT_ERF, float, int, CLT_LIT_F)
 #ifdef CLT_DOUBLE
 __constant double clt_einv_a_double[] = {1.49129894047449022, 0.601756303410830017, -0.00917055950008092636,
   -0.00496263532676642451, 9.15379670007964204e-4, -3.88956275708300061e-6, -2.42025994049440836e-5,
@@ -119,17 +101,8 @@ __constant double clt_erfcx_double[] = {1.1774832005374487, -0.00726079662030190
   1.40887176420881297e-11, -6.90110832048081496e-12, 9.16795836411129329e-14, 2.1454508286554553e-13,
   -1.47165750270106242e-14, -6.66867511877040792e-15, 7.50459850988008303e-16, 2.22009300666632004e-16,
   -3.17048989563308884e-17};
-#if CLT_LANES == 1
-CLT_CHEBYSHEV(double, double)
-CLT_ERF(double, double, long, CLT_LIT_D)
-#elif CLT_LANES == 4
-CLT_CHEBYSHEV(double4, double)
-CLT_ERF(double4, double, long4, CLT_LIT_D)
-#elif CLT_LANES == 8
-CLT_CHEBYSHEV(double8, double)
-CLT_ERF(double8, double, long8, CLT_LIT_D)
-#else
-CLT_CHEBYSHEV(double16, double)
-CLT_ERF(double16, double, long16, CLT_LIT_D)
+#if CLT_LANES > 1
+CLT_OWN_LANES(CLT_CHEB_LANES, double, long, CLT_LIT_D)
 #endif
+CLT_OWN_LANES(CLT_ERF, double, long, CLT_LIT_D)
 #endif

@@ -26,23 +26,7 @@
     const V zero = as_##V(as_##I(x) ^ as_##I((V)(-INFINITY)));                                                            \
     return x == (V)(0) ? zero : far;                                                                                      \
   }
-#if CLT_LANES == 1
-CLT_DIGAMMA(float, float, int, 6)
-#elif CLT_LANES == 4
-CLT_DIGAMMA(float4, float, int4, 6)
-#elif CLT_LANES == 8
-CLT_DIGAMMA(float8, float, int8, 6)
-#else
-CLT_DIGAMMA(float16, float, int16, 6)
-#endif
+CLT_OWN_LANES(CLT_DIGAMMA, float, int, 6)
 #ifdef CLT_DOUBLE
-#if CLT_LANES == 1
-CLT_DIGAMMA(double, double, long, 10)
-#elif CLT_LANES == 4
-CLT_DIGAMMA(double4, double, long4, 10)
-#elif CLT_LANES == 8
-CLT_DIGAMMA(double8, double, long8, 10)
-#else
-CLT_DIGAMMA(double16, double, long16, 10)
-#endif
+CLT_OWN_LANES(CLT_DIGAMMA, double, long, 10)
 #endif

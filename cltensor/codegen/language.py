@@ -114,11 +114,11 @@ library("igamma", "igamma igammac")
 library("gcd", "gcd")
 library("all_lanes division", "fmod floor_rest floor_quotient", vector=True, cost=20)
 library("frexp", "mantissa exponent exp2_whole")
-library("all_lanes log normal", "erfinv ndtri log_ndtr erfcx", vector=True, cost=30)
-library("bessel_i", "i0 i0e i1 i1e")
-library("bessel_j", "j0 j1 y0 y1")
-library("bessel_k", "k0 k0e k1 k1e")
-library("airy", "airy sj0")
+library("all_lanes chebyshev log normal", "erfinv ndtri log_ndtr erfcx", vector=True, cost=30)
+library("chebyshev chebyshev_bessel_i", "i0 i0e i1 i1e")
+library("chebyshev chebyshev_bessel_j", "j0 j1 y0 y1")
+library("chebyshev chebyshev_bessel_k", "k0 k0e k1 k1e")
+library("chebyshev chebyshev_airy", "airy sj0")
 library(
     "polynomials",
     "chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_t shifted_u shifted_v shifted_w hermite_h hermite_he laguerre_l legendre_p",

@@ -140,8 +140,8 @@ def poke(t: Tensor, value: float) -> float:
     storage, version = t._storage, t._vc
     known = t.__dict__.get("_known")
     cell = None
-    if known is not None and known.buffer is storage.value and not storage.reads:
-        buffer, cell = known.buffer, known.cell
+    if known is not None and known.buffer is storage.value and known.version == version.value:
+        buffer, cell = known.buffer, None if storage.reads else known.cell
     if cell is None or buffer.seq > storage.backend.finished:
         buffer, cell = _write(t, value)
         value = kind.type(value).item()  # the queue may not have come to it yet

@@ -86,16 +86,15 @@ def test_float32_twins_and_flat_memory(case: Callable, dev: Any) -> None:
     training = losses(ct, case, "float32")
     found = [next(training) for _ in range(STEPS)]
     bytes_counted = []
+    ct.opencl.synchronize(dev)  # batch norms' statistics may be pending for a few steps
     for _ in range(2):
         ct.opencl.reset_peak_memory_stats(dev)
         for _ in range(3 * STEPS // 2):
             next(training)
         peak = ct.opencl.max_memory_allocated(dev)
-        ct.opencl.synchronize(dev)  # batch norms' statistics may be pending for a few steps
+        ct.opencl.synchronize(dev)
         bytes_counted.append((ct.opencl.memory_allocated(dev), peak))
-    (held, peak), (held_later, peak_later) = bytes_counted
-    assert held_later == held
-    assert peak_later <= peak + 512  # a few numbers that are pending run at other moments
+    assert bytes_counted[0] == bytes_counted[1]
     same_as_torchs(found, case, "float32", 1e-4)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import cases, report
+from benchmarks import cases, memory, report
 from benchmarks.environment import PEERS, VARIABLES, limit_threads
 from cltensor.tune.peaks import MOVES
 
@@ -124,3 +124,33 @@ def test_summary_and_table_say_what_holds() -> None:
         in words
     )
     assert "| gemm: good | 1 s | 0.0 GB/s | 50 % | 2.00 |" in report.readme_table(results)
+
+
+def test_what_trainings_hold_is_said_beside_torchs() -> None:
+    beside, alone = memory.lines(
+        {"training: a": {"cltensor": 2_000_000, "torch": 3_000_000}, "training: b": {"cltensor": 1}}
+    )
+    assert beside.split() == [
+        "training:",
+        "a",
+        "cltensor",
+        "2.0",
+        "MB,",
+        "torch",
+        "3.0",
+        "MB,",
+        "1.50",
+        "times",
+    ]
+    assert "times" not in alone
+
+
+@pytest.mark.skipif(not memory.FORGET.exists(), reason="the system does not count peaks")
+def test_a_peak_is_counted_and_forgotten() -> None:
+    memory.FORGET.write_text("5")
+    before = memory._count("VmHWM")
+    held = bytearray(b"1") * (64 << 20)
+    assert memory._count("VmHWM") - before > 48 << 20
+    del held
+    memory.FORGET.write_text("5")
+    assert memory._count("VmHWM") - before < 32 << 20

@@ -1,22 +1,5 @@
 /* Modified Bessel functions of the second kind: k0 k1, and k0e k1e scaled by exp(x). Up to 2 the logarithm is split off
    (DLMF 10.31) and the rest is a Chebyshev series in x^2, beyond one in 2 / x; fitted at 40 digits. */
-#ifndef CLT_CHEB
-#define CLT_CHEB(T, name, t) clt_cheb_##T(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
-#define CLT_CHEB_OF(T, V)                                                                            \
-  static inline V clt_cheb_##V(V t, __constant T *c, int n) {                                        \
-    V a = (V)(0), b = (V)(0);                                                                        \
-    for (int k = n - 1; k > 0; k--) {                                                                \
-      const V next = 2 * t * a - b + c[k];                                                           \
-      b = a;                                                                                         \
-      a = next;                                                                                      \
-    }                                                                                                \
-    return t * a - b + c[0];                                                                         \
-  }
-CLT_CHEB_OF(float, float)
-#ifdef CLT_DOUBLE
-CLT_CHEB_OF(double, double)
-#endif
-#endif
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 __constant float clt_k_i0_float[] = {1.602922807f, 0.6388096257f, 0.03685485969f, 9.828781273e-4f, 1.498365421e-5f,

@@ -1,23 +1,6 @@
 /* The Airy function Ai, and the spherical Bessel function sj0 = sin(x) / x. Ai is a Chebyshev series on [-4, 3]; outside, DLMF
    9.7 with zeta = 2/3 |x|^(3/2): exp(-zeta) times a series in 1 / zeta, or sine and cosine of zeta + pi/4 with series in
    1 / zeta^2. Fitted at 40 digits. */
-#ifndef CLT_CHEB
-#define CLT_CHEB(T, name, t) clt_cheb_##T(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
-#define CLT_CHEB_OF(T, V)                                                                            \
-  static inline V clt_cheb_##V(V t, __constant T *c, int n) {                                        \
-    V a = (V)(0), b = (V)(0);                                                                        \
-    for (int k = n - 1; k > 0; k--) {                                                                \
-      const V next = 2 * t * a - b + c[k];                                                           \
-      b = a;                                                                                         \
-      a = next;                                                                                      \
-    }                                                                                                \
-    return t * a - b + c[0];                                                                         \
-  }
-CLT_CHEB_OF(float, float)
-#ifdef CLT_DOUBLE
-CLT_CHEB_OF(double, double)
-#endif
-#endif
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 __constant float clt_airy_float[] = {0.04263815224f, 0.1293742221f, -0.2566372634f, 5.83704727e-5f, 0.1945400056f,

@@ -1,22 +1,5 @@
 /* Modified Bessel functions of the first kind: i0 i1, and i0e i1e scaled by exp(-|x|). Chebyshev series, fitted at 40 digits: in
    x on [0, 8], in 8 / x beyond. */
-#ifndef CLT_CHEB
-#define CLT_CHEB(T, name, t) clt_cheb_##T(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
-#define CLT_CHEB_OF(T, V)                                                                            \
-  static inline V clt_cheb_##V(V t, __constant T *c, int n) {                                        \
-    V a = (V)(0), b = (V)(0);                                                                        \
-    for (int k = n - 1; k > 0; k--) {                                                                \
-      const V next = 2 * t * a - b + c[k];                                                           \
-      b = a;                                                                                         \
-      a = next;                                                                                      \
-    }                                                                                                \
-    return t * a - b + c[0];                                                                         \
-  }
-CLT_CHEB_OF(float, float)
-#ifdef CLT_DOUBLE
-CLT_CHEB_OF(double, double)
-#endif
-#endif
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 __constant float clt_i0_float[] = {0.3383976372f, -0.3046826723f, 0.1716209015f, -0.09490109705f, 0.04930528424f,
