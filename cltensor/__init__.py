@@ -287,18 +287,29 @@ def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:
 
 
 def get_num_threads() -> _builtins.int:
-    """Return the compute units of the cpu device."""
+    """Return how many threads work on the cpu device."""
     from .runtime import get_backend
 
-    return get_backend(device("cpu")).info.compute_units
+    backend = get_backend(device("cpu"))
+    return backend.info.compute_units if backend.team is None else backend.team.threads
 
 
 def set_num_threads(n: _builtins.int) -> None:
-    """Accepted for torch's programs; the OpenCL driver owns its threads. RuntimeError for what is no positive int."""
+    """Have at most `n` threads work on the cpu device; without effect where an OpenCL driver owns them.
+
+    RuntimeError for what is no positive int.
+    """
+    from .runtime import get_backend, loader
+
     if not isinstance(n, _builtins.int):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
+    if loader.forked():  # nothing is computed in here
+        return
+    team = get_backend(device("cpu")).team
+    if team is not None:
+        team.threads = n
 
 
 _expose(

@@ -1,25 +1,17 @@
-"""Where kernel text comes from: the only module that knows the folders `cl_kernels/` and `templates/`.
+"""Where kernel text comes from: the folders `cl_kernels/` and `templates/`.
 
-In a checkout both lie beside the package; in an installed wheel they are mapped into it (see pyproject.toml).
 Headers are pasted into the source, so the text that is hashed is the whole truth of a kernel.
 """
 
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+from ..runtime.folders import shipped
 
-
-def _folder(name: str) -> Path:
-    inside = _PACKAGE / name
-    return inside if inside.is_dir() else _PACKAGE.parent / name
-
-
-KERNELS = _folder("cl_kernels")
-TEMPLATES = _folder("templates")
+KERNELS = shipped("cl_kernels")
+TEMPLATES = shipped("templates")
 
 
 @functools.cache

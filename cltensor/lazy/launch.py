@@ -18,7 +18,7 @@ from .fusion import Fusion, classify
 
 # In units of an addition (`Formula.cost`): what an element costs beside its nodes, what a CPU's thread does in a microsecond, and
 # what is worth a work-item.
-ACCESS, PACE, GRAIN = 3, 25_000, 1 << 19
+ACCESS, PACE, GRAIN = 3, 25_000, 1 << 16
 TURN = 1 << 16  # elements from which on a transposed operand is copied by tiles first
 
 
@@ -50,11 +50,8 @@ _kernels: dict[tuple, tuple] = {}
 _ONE = (1,)
 
 
-def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: int) -> None:
-    """Launch a program over n elements; builds its kernel when this is the first of its pattern.
-
-    args: n, the length of a work-item's chunk, which is put in here, and what the program takes.
-    """
+def entry_of(backend: Backend, program: Program) -> tuple:
+    """Return the kernel of a program, built when this is the first of its pattern, and how to divide work for it."""
     key = (backend, program)
     entry = _kernels.get(key)
     if entry is None:
@@ -75,6 +72,14 @@ def run_program(backend: Backend, program: Program, n: int, args: list, nbytes: 
         alone = PACE * info.wake_us // cost
         grain = max(1024, tuned.get("pointwise.grain", GRAIN) // cost)
         entry = _kernels[key] = (kernel, group, alone, grain, info.compute_units * most)
+    return entry
+
+
+def start(backend: Backend, entry: tuple, n: int, args: list, nbytes: int) -> None:
+    """Launch a program over n elements.
+
+    args: n, the length of a work-item's chunk, which is put in here, and what the program takes.
+    """
     kernel, group, alone, grain, most = entry
     if group:
         groups = min((n + group - 1) // group, most)
@@ -189,4 +194,4 @@ def launch(
         rank,
         nbytes >= STREAM and _streams(backend, leaves, outputs, n, sizes),
     )
-    run_program(backend, program, n, args, nbytes)
+    start(backend, entry_of(backend, program), n, args, nbytes)

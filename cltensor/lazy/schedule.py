@@ -14,6 +14,7 @@ from .expression import MAX_LEAVES, MAX_NODES, PRODUCTS, UNKNOWN_READS, Expr, Vi
 from .fusion import Fusion, argument_bytes
 from .launch import launch
 from .product import PRODUCT, first_product, forget, run
+from .single import run_single
 
 if TYPE_CHECKING:
     from ..storage import Storage
@@ -41,6 +42,8 @@ def realise(storage: Storage) -> None:
             return
         if expr.op is PRODUCT:
             run(expr)
+            return
+        if run_single(storage, expr):
             return
         fusion = _collect(backend, expr)
         if fusion.product is not None and fusion.product_leaf is not None:

@@ -17,9 +17,9 @@ import numpy as np
 
 from cltensor.errors import OutOfMemoryError, debug_line
 
-from . import loader, observe, pocl, tuning
+from . import loader, observe, pocl, team, tuning
 from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platforms
-from .inline import WORTH, InlineLane
+from .folders import shipped
 from .memory import Block, Buffer, Pool
 from .observe import OBSERVERS
 from .program import Kernel, ProgramCache
@@ -29,7 +29,7 @@ from .stats import STATS
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
 _SMALL = 64 << 10  # host data up to here is copied aside rather than waited for
 _MAX_STAGED = 256
-_SINGLE = {(1,), (1, 1), (1, 1, 1)}  # sizes of one work-item
+_ONES = (1, 1, 1)
 _WRAPPED = -1  # size of a block that is not the pool's
 
 _PROBE = """
@@ -47,8 +47,7 @@ class Backend:
         self.device = dev
         self.cl_device = cl_device
         self.lock = threading.RLock()
-        twin = platforms().twins.get(cl_device) if shared else None
-        self.context = cl.Context([cl_device] if twin is None else [cl_device, twin])
+        self.context = cl.Context([cl_device])
         self.queue = cl.CommandQueue(self.context, cl_device)
         # Never released: drivers abort or hang when contexts go while the interpreter closes.
         _keep_forever(self.context, self.queue)
@@ -58,16 +57,15 @@ class Backend:
         self.pending: list[Any] = []  # for lazy/: cells with an unevaluated expression
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._timed: Any = None  # the queue of observed launches
-        self.inline: InlineLane | None = None
+        self.team: team.Team | None = None  # what runs kernels in the place of the queue
         self.unchecked = False  # a recording was played whose index checks nobody has looked at
         self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
         self.tuned = tuning.load(self.info)
         self.programs = ProgramCache(self)
-        if shared and self._probe_shared():
-            self.info = replace(self.info, host_shared=True)
-        if twin is not None and self.info.host_shared:
-            self.inline = InlineLane(cl, self.context, twin, self.programs)
-            _keep_forever(self.inline.queue)
+        if shared:
+            self.team = self._form_team()
+            if self.team is not None or self._probe_shared():
+                self.info = replace(self.info, host_shared=True, team=self.team is not None)
         self.pool = Pool(self)
         debug_line(
             1, "%s is %s (%s, %s)", dev, self.info.name, self.info.platform_version,
@@ -144,12 +142,10 @@ class Backend:
                 return
             if Recording.active is not None:
                 Recording.active.launch(self, kernel, global_size, local_size, args, nbytes, flops)
-            if (
-                global_size in _SINGLE
-                and self.seq == self.finished
-                and self.inline is not None
-                and self._launch_inline(self.inline, kernel, global_size, args)
-            ):
+            call = kernel.call
+            if call is not None:
+                self._call(call, kernel, global_size, local_size, args)
+                STATS.launches += 1
                 return
             self.seq = seq = self.seq + 1
             try:
@@ -164,30 +160,23 @@ class Backend:
             elif not seq % _FLUSH_EVERY:
                 self.queue.flush()
 
-    def _launch_inline(
-        self, lane: InlineLane, kernel: Kernel, one: tuple[int, ...], args: Sequence[Any]
-    ) -> bool:
-        """Run a launch of one group at once, if the kernel has a twin (Note [Inline lane])."""
-        twin = kernel.inline
-        if twin is None:
-            if kernel.singles < 0 or kernel.fresh:
-                return False
-            kernel.singles += 1
-            if kernel.singles < WORTH:
-                return False
-            twin = kernel.inline = lane.kernel(kernel)
-            if twin is None:
-                kernel.singles = -1
-                return False
-        seq = self.seq + 1
+    def _call(
+        self,
+        call: Any,
+        kernel: Kernel,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        args: Sequence[Any],
+    ) -> None:
+        """Have the team run a kernel; it has when this returns."""
+        if self.seq != self.finished:
+            self.finish()
+        kernel.fresh = False
+        local_size = local_size or _ONES[: len(global_size)]
         try:
-            kernel.run(twin, lane.queue, one, one, args, seq)
-        except Exception:  # bad arguments and full memory are dealt with on the queue
-            return False
-        lane.queue.finish()
-        self.seq = self.finished = seq
-        STATS.launches += 1
-        return True
+            call(args, global_size, local_size)
+        except Exception as error:
+            call(_plain(kernel, args, error), global_size, local_size)
 
     def _launch_again(
         self,
@@ -206,16 +195,7 @@ class Backend:
             except self.module.MemoryError:
                 wanted = sum(a.nbytes for a in args if isinstance(a, Buffer))
                 raise self.pool.out_of_memory(wanted) from error
-        if len(args) != len(kernel.arg_types):
-            raise TypeError(
-                f"{kernel.name} takes {len(kernel.arg_types)} arguments, got {len(args)}"
-            ) from error
-        plain = [
-            a if t is None else (float(a) if np.dtype(t).kind == "f" else int(a))
-            for a, t in zip(args, kernel.arg_types, strict=True)
-        ]
-        if all(type(a) is type(b) for a, b in zip(plain, args, strict=True)):
-            raise error
+        plain = _plain(kernel, args, error)
         return kernel.run(kernel.cl, self.queue, global_size, local_size, plain, self.seq)
 
     def timed_queue(self) -> Any:
@@ -312,6 +292,10 @@ class Backend:
                 Recording.active.copy(src, src_off, dst, dst_off, nbytes)
             STATS.copies += 1
             STATS.bytes_moved += nbytes
+            if self.team is not None:
+                self.finish()
+                observe.host_copy(self, dst.address + dst_off, src.address + src_off, nbytes)
+                return
             self.seq = src.seq = dst.seq = self.seq + 1
             self._enqueue_copy(
                 dst.cl, src.cl, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off
@@ -348,6 +332,25 @@ class Backend:
                 ) from None
 
     # --- probing
+
+    def _form_team(self) -> team.Team | None:
+        """Return the threads that run kernels in the place of the queue, where that can be."""
+        if not team.possible(self):
+            return None
+        self.programs.wants_code = True
+        source = (shipped("cl_kernels") / "team.cl").read_text()
+        arguments = {"team_run": 4, "team_help": 3, "team_probe": 3}
+        try:
+            made = team.Team(
+                lambda name: self.programs.code(name, source, arguments[name]),
+                self.info.compute_units,
+            )
+        except RuntimeError as error:
+            debug_line(1, "%s runs kernels through its queue: %s", self.device, error)
+            self.programs.wants_code = False
+            return None
+        self.programs.team = made
+        return made
 
     def _probe_shared(self) -> bool:
         """Say whether a kernel's write through USE_HOST_PTR reaches the host without a map call."""
@@ -389,6 +392,22 @@ def _aligned_empty(nbytes: int) -> np.ndarray:
     raw = np.empty(nbytes + 64, np.uint8)  # some drivers mangle transfers to unaligned memory
     start = -raw.ctypes.data % 64
     return raw[start : start + nbytes]
+
+
+def _plain(kernel: Kernel, args: Sequence[Any], error: Exception) -> list[Any]:
+    """Return the arguments as Python's own numbers within their types; raise `error` if they were, or a better one."""
+    if len(args) != len(kernel.arg_types):
+        raise TypeError(
+            f"{kernel.name} takes {len(kernel.arg_types)} arguments, got {len(args)}"
+        ) from error
+    with np.errstate(over="ignore"):
+        plain = [
+            a if t is None else (float(t(a)) if np.dtype(t).kind == "f" else int(a))
+            for a, t in zip(args, kernel.arg_types, strict=True)
+        ]
+    if all(type(a) is type(b) and a == b for a, b in zip(plain, args, strict=True)):
+        raise error
+    return plain
 
 
 def _launch_error(

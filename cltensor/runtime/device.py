@@ -215,14 +215,16 @@ class DeviceInfo:
     device_version: str
     driver_version: str
     is_pocl: bool
+    team: bool = False
+    """Launches are calls of a team of threads that waits awake (runtime/team.py)."""
 
     @property
     def wake_us(self) -> int:
         """Microseconds of work that a CPU's thread does alone sooner than with a second one, which has to be woken.
 
-        Measured on two processors: a launch of one work-item runs in the calling thread with PoCL; others spin a while.
+        Measured on two processors: other drivers than PoCL have threads that stay awake a while, too.
         """
-        return 50 if self.is_pocl else 12
+        return 4 if self.team else 50 if self.is_pocl else 12
 
     @property
     def total_memory(self) -> int:
@@ -295,8 +297,6 @@ class Platforms:
     all: tuple[Any, ...]
     gpus: tuple[Any, ...]
     cpu: Any
-    twins: dict[Any, Any]
-    """PoCL's threaded CPU device -> the one that runs in the calling thread (not listed in `all`)."""
 
 
 _found: Platforms | None = None
@@ -320,14 +320,11 @@ def _enumerate(cl: Any) -> Platforms:
     except cl.Error:  # PLATFORM_NOT_FOUND_KHR: no driver at all
         found = []
     listed = []
-    twins: dict[Any, Any] = {}
     for platform in found:
         try:
             devices = platform.get_devices()
         except cl.Error:  # a platform without devices
             continue
-        if pocl.asked_for_twins():
-            devices = _without_twins(devices, twins)
         for position, dev in enumerate(devices):
             rank = {"gpu": 0, "accelerator": 1, "cpu": 2}[_kind(cl, dev)]
             newest_first = tuple(-n for n in version(platform.version))
@@ -338,18 +335,7 @@ def _enumerate(cl: Any) -> Platforms:
         all=devices,
         gpus=tuple(dev for dev in devices if _kind(cl, dev) == "gpu"),
         cpu=_choose_cpu([dev for dev in devices if _kind(cl, dev) == "cpu"]),
-        twins=twins,
     )
-
-
-def _without_twins(devices: list[Any], twins: dict[Any, Any]) -> list[Any]:
-    """Take PoCL's "basic" device out of a platform's list, noting beside whom it stood."""
-    basic = [dev for dev in devices if is_pocl(dev) and dev.name.startswith("basic-")]
-    threaded = [dev for dev in devices if is_pocl(dev) and dev.name.startswith("pthread-")]
-    if len(basic) != 1 or len(threaded) != 1:
-        return devices
-    twins[threaded[0]] = basic[0]
-    return [dev for dev in devices if dev != basic[0]]
 
 
 def version(text: str) -> tuple[int, ...]:

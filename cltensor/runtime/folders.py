@@ -1,4 +1,4 @@
-"""Where compiled kernels and drivers' files are kept."""
+"""Where compiled kernels and drivers' files are kept, and where the package's own kernels are."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ def writable(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def shipped(name: str) -> Path:
+    """Return a folder of the distribution: inside of the package as installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / name
+    return inside if inside.is_dir() else package.parent / name

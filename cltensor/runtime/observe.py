@@ -7,6 +7,7 @@ of a command and how it is timed. Must not know what its watchers do with it.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -84,20 +85,15 @@ def launch(
         Recording.active.launch(backend, kernel, global_size, local_size, args, nbytes, flops)
     fresh = kernel.fresh
     backend.finish()
-    backend.seq = seq = backend.seq + 1
     event = None
     begin = time.perf_counter_ns()
-    try:
-        queue = backend.timed_queue()
-        event = timed_launcher(kernel)(kernel.cl, queue, global_size, local_size, args, seq)
-        queue.finish()
-    except Exception as error:
-        begin = time.perf_counter_ns()
-        backend._launch_again(kernel, global_size, local_size, args, error)
-        backend.queue.finish()
+    if kernel.call is not None:
+        backend._call(kernel.call, kernel, global_size, local_size, args)
+    else:
+        begin, event = _on_timed_queue(backend, kernel, global_size, local_size, args)
     end = time.perf_counter_ns()
     STATS.launches += 1
-    if fresh:
+    if kernel.fresh:
         backend.programs.first_launch(kernel)
     backend.finish()
     tell(
@@ -113,6 +109,28 @@ def launch(
         flops,
         fresh,
     )
+
+
+def _on_timed_queue(
+    backend: Backend,
+    kernel: Kernel,
+    global_size: tuple[int, ...],
+    local_size: tuple[int, ...] | None,
+    args: Sequence[Any],
+) -> tuple[int, Any]:
+    """Launch and wait; return when it began by the host's clock, and the event with the device's."""
+    backend.seq = seq = backend.seq + 1
+    event = None
+    begin = time.perf_counter_ns()
+    try:
+        queue = backend.timed_queue()
+        event = timed_launcher(kernel)(kernel.cl, queue, global_size, local_size, args, seq)
+        queue.finish()
+    except Exception as error:
+        begin = time.perf_counter_ns()
+        backend._launch_again(kernel, global_size, local_size, args, error)
+        backend.queue.finish()
+    return begin, event
 
 
 def tell(
@@ -148,11 +166,8 @@ def _device_ns(event: Any) -> int:
         return 0
 
 
-def played(backend: Backend, step: Step, event: Any) -> None:
-    """Wait for a command of a recording that was just enqueued, and tell the observers."""
-    begin = time.perf_counter_ns()
-    event.wait()
-    end = time.perf_counter_ns()
+def played(backend: Backend, step: Step, begin: int, end: int, event: Any = None) -> None:
+    """Tell the observers of a command of a recording, which has been waited for."""
     kernel = step.kernel
     name = "Memcpy DtoD" if kernel is None else kernel.name
     grid = step.global_size or ()
@@ -172,6 +187,15 @@ def copy(backend: Backend, dst: Any, src: Any, how: dict[str, Any]) -> Any:
     both = 2 * nbytes if letters == "DD" else nbytes
     tell(backend, f"Memcpy {letters[0]}to{letters[1]}", None, (), None, begin, end, event, both)
     return event
+
+
+def host_copy(backend: Backend, dst: int, src: int, nbytes: int) -> None:
+    """Copy between two addresses in the host's memory, and tell the observers if there are any."""
+    begin = time.perf_counter_ns()
+    ctypes.memmove(dst, src, nbytes)
+    if OBSERVERS:
+        end = time.perf_counter_ns()
+        tell(backend, "Memcpy DtoD", None, (), None, begin, end, None, 2 * nbytes)
 
 
 def _print(seen: Observed) -> None:

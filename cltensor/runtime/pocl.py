@@ -29,14 +29,13 @@ from pathlib import Path
 
 from cltensor.errors import debug_line
 
-from .folders import cache_dir, writable
+from .folders import cache_dir, shipped, writable
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
 lacking: list[str] = []  # kernels that needed the whole header; the tests want none of ours here
 _scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose they are
 _short_header = False
 _SCRATCH_VARIABLE = "CLTENSOR_POCL_SCRATCH"  # tells children that POCL_CACHE_DIR is not the user's
-_TWINS = "pthread basic"
 
 
 def prepare() -> None:
@@ -49,7 +48,6 @@ def prepare() -> None:
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     if _a_thread_per_processor():
         os.environ.setdefault("POCL_AFFINITY", "1")
-    _ask_for_twins()
     _link_files()
 
 
@@ -88,32 +86,7 @@ def linker_error() -> str | None:
     )
 
 
-# --- devices and folders -------------------------------------------------------------------------
-
-
-def _ask_for_twins() -> None:
-    """Have the wheel's PoCL offer its single-threaded device too (Note [Inline lane]).
-
-    Only where it is the one PoCL around: the names of its devices changed with version 4. CLTENSOR_INLINE=0 turns it off.
-    """
-    if os.environ.get("CLTENSOR_INLINE") == "0":
-        return
-    if "POCL_DEVICES" in os.environ or "pyopencl" in sys.modules:
-        return
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        ours = version("pocl-binary-distribution").startswith("3.")
-    except PackageNotFoundError:
-        return
-    folder = Path(os.environ.get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors"))
-    if ours and not any("pocl" in path.name for path in (folder, *folder.glob("*.icd"))):
-        os.environ["POCL_DEVICES"] = _TWINS
-
-
-def asked_for_twins() -> bool:
-    """Say whether PoCL's single-threaded device is there for us and not because the user wants it."""
-    return os.environ.get("POCL_DEVICES") == _TWINS
+# --- folders ------------------------------------------------------------------------------------
 
 
 def _make_scratch() -> None:
@@ -260,14 +233,13 @@ def _short_header_of(whole: Path) -> Path | None:
 
 def _sources() -> Iterator[Path]:
     """Yield the files in which every builtin that a kernel of ours calls is spelled."""
-    package = Path(__file__).resolve().parents[1]
-    for root in (package, package.parent):  # as installed, and as checked out
-        for folder, pattern in (
-            ("cl_kernels", "*.cl"),
-            ("templates", "*.mako"),
-            ("codegen", "*.py"),
-        ):
-            yield from sorted((root / folder).glob(pattern))
+    codegen = Path(__file__).resolve().parents[1] / "codegen"
+    for folder, pattern in (
+        (shipped("cl_kernels"), "*.cl"),
+        (shipped("templates"), "*.mako"),
+        (codegen, "*.py"),
+    ):
+        yield from sorted(folder.glob(pattern))
 
 
 _DECLARATION = re.compile(r"^[a-z][^#;{}]*?__ovld[^#;{}]*?(\w+)\s*\([^;]*\)\s*;\n", re.MULTILINE)

@@ -23,12 +23,14 @@ import numpy as np
 from cltensor.config import CONFIG
 from cltensor.errors import BuildError, debug_line, number_lines
 
-from . import pocl
+from . import machine_code, pocl
 from .folders import cache_dir, writable
 from .stats import STATS
 
 if TYPE_CHECKING:
     from .backend import Backend
+    from .machine_code import Function
+    from .team import Team
 
 _MAGIC = b"cltensor kernel 1\n"
 _FORMAT = 1  # part of every key: raise it when the meaning of an entry changes
@@ -42,32 +44,44 @@ Launcher = Callable[[Any, Any, tuple[int, ...], "tuple[int, ...] | None", Sequen
 class Program:
     """A built program and whether the disk cache still lacks it."""
 
-    __slots__ = ("cl", "key", "twin", "unsaved")
+    __slots__ = ("binary", "cl", "key", "unsaved")
 
-    def __init__(self, cl: Any, key: str, unsaved: bool) -> None:
-        self.cl = cl
+    def __init__(self, cl: Any, key: str, unsaved: bool, binary: bytes | None = None) -> None:
+        self.cl = cl  # None while only the machine code is needed
         self.key = key
         self.unsaved = unsaved
-        self.twin: Any = None  # the same for the inline lane
+        self.binary = binary  # where machine code is run without the driver
 
 
 class Kernel:
     """A function of a built program, with fixed argument types; launched by its backend only."""
 
-    __slots__ = ("arg_types", "cl", "fresh", "inline", "name", "program", "run", "singles")
+    __slots__ = ("arg_types", "call", "cl", "fresh", "function", "name", "program", "run")
 
-    def __init__(self, name: str, cl: Any, program: Program, arg_types: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        cl: Any,
+        program: Program,
+        arg_types: tuple[Any, ...],
+        function: Function | None = None,
+        call: Callable[..., None] | None = None,
+    ) -> None:
         self.name = name
-        self.cl = cl
+        self.cl = cl  # None while the team runs it
         self.program = program
         self.arg_types = arg_types
-        self.run = _launcher(_kinds(arg_types))
+        self.function = function  # its machine code, for the team
+        self.call = call  # runs that at once: call(args, global_size, local_size)
+        self.run = _launcher(kinds(arg_types)) if call is None else _not_on_a_queue
         self.fresh = program.unsaved
-        self.inline: Any = None  # its twin in the inline lane
-        self.singles = 0  # launches of one group so far; -1 when there will be no twin
 
     def __repr__(self) -> str:
         return f"Kernel({self.name!r})"
+
+
+def _not_on_a_queue(*args: Any) -> bool:
+    raise AssertionError("this kernel has no object of the driver's")
 
 
 # --- passing arguments --------------------------------------------------------------------------
@@ -121,10 +135,11 @@ def _launcher(kinds: tuple[str | None, ...], timed: bool = False) -> Launcher:
 
 def timed_launcher(kernel: Kernel) -> Callable[..., Any]:
     """Return `kernel.run` as one that returns the launch's event."""
-    return _launcher(_kinds(kernel.arg_types), True)
+    return _launcher(kinds(kernel.arg_types), True)
 
 
-def _kinds(arg_types: tuple[Any, ...]) -> tuple[str | None, ...]:
+def kinds(arg_types: tuple[Any, ...]) -> tuple[str | None, ...]:
+    """Return what the arguments are: None for a Buffer, numpy's text of the dtype for a number."""
     return tuple(None if t is None else np.dtype(t).str for t in arg_types)
 
 
@@ -161,6 +176,8 @@ class ProgramCache:
         self._failed: dict[tuple[str, tuple[str, ...]], BuildError] = {}
         self._unsaved: list[Program] = []
         self._unsaved_since = 0.0
+        self.team: Team | None = None  # who runs machine code, once somebody does
+        self.wants_code = False  # whether somebody does, or may
 
     def kernel(
         self, name: str, source: str, arg_types: Sequence[Any], options: Sequence[str] = ()
@@ -177,6 +194,8 @@ class ProgramCache:
         kernel.fresh = False
         if kernel.program.unsaved:
             kernel.program.unsaved = False
+            if kernel.program.binary is not None:
+                return
             if not self._unsaved:
                 self._unsaved_since = time.monotonic()
             self._unsaved.append(kernel.program)
@@ -189,9 +208,12 @@ class ProgramCache:
             if binary is not None:
                 disk_write(program.key, binary)
 
-    def binary(self, program: Program) -> bytes | None:
-        """Return the machine code of a launched program, None when there is none."""
-        return disk_read(program.key) or self._ask_binary(program)
+    def code(self, name: str, source: str, arguments: int) -> Function:
+        """Return the machine code of a kernel; RuntimeError where there is none that we know how to call."""
+        program = self._program(name, source, self._options(()))
+        if program.binary is None:
+            raise RuntimeError("the driver gives no machine code out")
+        return machine_code.load(program.binary, name, arguments)
 
     def _ask_binary(self, program: Program) -> bytes | None:
         try:
@@ -219,12 +241,17 @@ class ProgramCache:
     def _make(
         self, name: str, source: str, arg_types: tuple[Any, ...], options: tuple[str, ...]
     ) -> Kernel:
-        options += tuple(o for o in self._base_options if o not in options)
-        if "-w" not in options and CONFIG.debug < 4:
-            options += ("-w",)  # clang prints its warnings past Python, straight to stderr
+        options = self._options(options)
         program = self._program(name, source, options)
+        if self.team is not None and program.binary is not None:
+            try:
+                function = machine_code.load(program.binary, name, len(arg_types))
+                call = self.team.launcher(name, function, kinds(arg_types))
+                return Kernel(name, None, program, arg_types, function, call)
+            except RuntimeError as error:
+                debug_line(1, "%s goes to the queue: %s", name, error)
         try:
-            made = self._module.Kernel(program.cl, name)
+            made = self._module.Kernel(self._on_driver(program, options), name)
         except self._module.Error as error:
             # PoCL's own cache keeps what a killed build left; other text is another entry.
             if not self._pocl or "INVALID_KERNEL_NAME" not in str(error) or name not in source:
@@ -236,6 +263,20 @@ class ProgramCache:
                 f"kernel {name} has {made.num_args} arguments, {len(arg_types)} types were given"
             )
         return Kernel(name, made, program, arg_types)
+
+    def _options(self, options: tuple[str, ...]) -> tuple[str, ...]:
+        options += tuple(o for o in self._base_options if o not in options)
+        if "-w" not in options and CONFIG.debug < 4:
+            options += ("-w",)  # clang prints its warnings past Python, straight to stderr
+        return options
+
+    def _on_driver(self, program: Program, options: tuple[str, ...]) -> Any:
+        """Return the driver's own object of a program of which we may have the machine code alone."""
+        if program.cl is None:
+            raw_program = self._module._cl._Program
+            program.cl = raw_program(self._context, [self._device], [program.binary])
+            self._build(program.cl, " ".join(options).encode())
+        return program.cl
 
     def _program(self, name: str, source: str, options: tuple[str, ...]) -> Program:
         found = self._programs.get((source, options))
@@ -251,6 +292,9 @@ class ProgramCache:
         flags = " ".join(options).encode()
         raw_program = self._module._cl._Program
         binary = disk_read(key)
+        if binary is not None and self.wants_code and machine_code.known(binary):
+            STATS.disk_hits += 1
+            return Program(None, key, unsaved=False, binary=binary)
         if binary is not None:
             try:
                 program = raw_program(self._context, [self._device], [binary])
@@ -273,11 +317,16 @@ class ProgramCache:
             failed = _build_error(name, source, options, str(error))
             self._failed[source, options] = failed
             raise failed from None
+        made = Program(program, key, unsaved=True)
+        if self.wants_code:
+            made.binary = self._ask_binary(made)
+            if made.binary is not None:
+                disk_write(key, made.binary)
         seconds = time.perf_counter() - start
         STATS.builds += 1
         STATS.build_seconds += seconds
         debug_line(1, "built %s in %.0f ms", name, seconds * 1e3)
-        return Program(program, key, unsaved=True)
+        return made
 
     def _build(self, program: Any, flags: bytes) -> None:
         with warnings.catch_warnings():

@@ -11,6 +11,7 @@ Owns the notes and their playing. Must not know tensors; capture.py says which b
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -21,6 +22,7 @@ from . import observe
 from .memory import Arena, Buffer
 from .observe import OBSERVERS
 from .stats import STATS
+from .team import Command, Playlist
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -49,10 +51,10 @@ class Counter(int):
 class Memory:
     """A buffer of the arena as commands know it: the memory, which a later one may have, too, and itself while it lives."""
 
-    __slots__ = ("cl", "ref")
+    __slots__ = ("address", "cl", "ref")
 
     def __init__(self, buffer: Buffer) -> None:
-        self.cl, self.ref = buffer.cl, weakref.ref(buffer)
+        self.cl, self.address, self.ref = buffer.cl, buffer.address, weakref.ref(buffer)
 
 
 class Step:
@@ -74,6 +76,11 @@ class Step:
         self.args = list(args)
         self.cl: Any = None  # the launch's own kernel object
 
+    def command(self) -> Command:
+        """The same as a team takes it."""
+        size = self.global_size or ()
+        return Command(self.kernel, size, self.local_size or (1,) * len(size), self.args)
+
 
 class Recording:
     """The commands of one run of a function, in order."""
@@ -85,13 +92,13 @@ class Recording:
         self.steps: list[Step] = []
         self.arena = Arena()
         self.checks: Any = None  # codegen/checks.py's log for the launches in here
-        self._inline = False  # whether all of it runs in the calling thread
+        self._playlist: Playlist | None = None  # where a team plays it
         self._launches = 0
         self._constants: list[Buffer] = []  # what the host wrote
         self._memories: weakref.WeakKeyDictionary[Buffer, Memory] = weakref.WeakKeyDictionary()
         self._used: list[Buffer | weakref.ref[Buffer]] = []
         self._slots: dict[int, list[tuple[Any, int]]] = {}
-        self._counters: list[tuple[Any, int, str, Counter]] = []
+        self._counters: list[tuple[Any, int, Any, Counter]] = []
 
     # --- noting
 
@@ -111,7 +118,7 @@ class Recording:
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
         self._check(dst.backend)
-        args = [self._noted(src), src_off, self._noted(dst), dst_off, nbytes]
+        args = [self._noted(dst), dst_off, self._noted(src), src_off, nbytes]
         self.steps.append(Step(None, None, None, args, 2 * nbytes))
 
     def _noted(self, buffer: Buffer) -> Buffer | Memory:
@@ -160,84 +167,101 @@ class Recording:
         """Give each launch its own kernel with its arguments set; `rebound` buffers change from play to play."""
         self._used = [b if b.arena is not self.arena else weakref.ref(b) for b in self.buffers()]
         self._slots = {id(b): [] for b in rebound}
-        launches = [s for s in self.steps if s.kernel is not None]
-        self._launches = len(launches)
-        programs = self._twins(launches)
-        self._inline = programs is not None
-        if programs is None:
-            programs = [s.kernel.program.cl for s in launches if s.kernel is not None]
-        for step, program in zip(launches, programs, strict=True):
-            kernel = step.kernel
-            assert kernel is not None
-            step.cl = self.backend.module.Kernel(program, kernel.name)
-            for i, (kind, value) in enumerate(zip(kernel.arg_types, step.args, strict=True)):
-                if kind is None:
-                    step.cl.set_arg(i, value.cl)
-                    if (key := id(_buffer(value))) in self._slots:
-                        self._slots[key].append((step.cl, i))
-                else:
-                    step.cl.set_arg(i, kind(value))
-                    if isinstance(value, Counter):
-                        self._counters.append((step.cl, i, kind, value))
+        self._launches = sum(s.kernel is not None for s in self.steps)
+        team = self.backend.team
+        if team is not None:
+            self._playlist = team.playlist([s.command() for s in self.steps])
+        for number, step in enumerate(self.steps):
+            if step.kernel is not None and self._playlist is None:
+                step.cl = self.backend.module.Kernel(step.kernel.program.cl, step.kernel.name)
+            self._prepare(number, step)
 
-    def _twins(self, launches: list[Step]) -> list[Any] | None:
-        """The programs for the inline lane when all commands can go there, else None."""
-        lane = self.backend.inline
-        if lane is None or len(launches) < len(self.steps):
-            return None
-        if any(set(s.global_size) != {1} for s in launches):
-            return None
-        twins = [lane.program(s.kernel) for s in launches if s.kernel is not None]
-        return None if any(t is None for t in twins) else twins
+    def _prepare(self, number: int, step: Step) -> None:
+        """Set the arguments that stay, and note where those are that change."""
+        kinds = (None, 0, None, 0, 0) if step.kernel is None else step.kernel.arg_types
+        playlist = self._playlist
+        for i, (kind, value) in enumerate(zip(kinds, step.args, strict=True)):
+            changing = kind is None and id(_buffer(value)) in self._slots
+            if playlist is not None:
+                if changing:
+                    self._slots[id(_buffer(value))].append(playlist.slot(number, i))
+                elif isinstance(value, Counter):
+                    self._counters.append((number, i, kind, value))
+            elif step.kernel is not None:
+                step.cl.set_arg(i, value.cl if kind is None else kind(value))
+                if changing:
+                    self._slots[id(_buffer(value))].append((step.cl, i))
+                elif isinstance(value, Counter):
+                    self._counters.append((step.cl, i, kind, value))
 
     def play(self, bound: dict[int, Buffer]) -> None:
         """Run the commands again; `bound` says which buffer stands for each changing one (by id)."""
         backend = self.backend
-        cl = backend.module
         with backend.lock:
-            for key, buffer in bound.items():
-                memory = buffer.cl
-                for kernel, i in self._slots[key]:
-                    kernel.set_arg(i, memory)
-            for kernel, i, kind, counter in self._counters:
-                kernel.set_arg(i, kind(_wrapped(counter.read(), kind)))
-            queue = backend.queue
-            if self._inline and backend.inline is not None:
-                if backend.seq != backend.finished:
-                    backend.finish()
-                queue = backend.inline.queue
-            watched = bool(OBSERVERS)
-            if watched and not self._inline:
-                backend.finish()
-                queue = backend.timed_queue()
-            enqueue = cl.enqueue_nd_range_kernel
-            for step in self.steps:
-                if step.kernel is not None:
-                    event = enqueue(queue, step.cl, step.global_size, step.local_size)
-                else:
-                    src, a, dst, b, n = step.args
-                    src, dst = (bound.get(id(_buffer(x)), x) for x in (src, dst))
-                    event = cl.enqueue_copy(
-                        queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b
-                    )
-                if watched:
-                    observe.played(backend, step, event)
+            if self._playlist is None:
+                self._play_on_queue(bound)
+            else:
+                self._play_on_team(self._playlist, bound)
             STATS.launches += self._launches
             STATS.copies += len(self.steps) - self._launches
-            backend.seq += 1
-            if self._inline:
-                queue.finish()
-                backend.finished = backend.seq
+
+    def _play_on_team(self, playlist: Playlist, bound: dict[int, Buffer]) -> None:
+        backend = self.backend
+        for key, buffer in bound.items():
+            address = buffer.address
+            for words, place in self._slots[key]:
+                words[place] = address
+        for number, i, kind, counter in self._counters:
+            playlist.put(number, i, np.dtype(kind).str, _wrapped(counter.read(), kind))
+        if backend.seq != backend.finished:
+            backend.finish()
+        if not OBSERVERS:
+            playlist.run()
+            return
+        for number, step in enumerate(self.steps):
+            begin = time.perf_counter_ns()
+            playlist.run(number, 1)
+            observe.played(backend, step, begin, time.perf_counter_ns())
+
+    def _play_on_queue(self, bound: dict[int, Buffer]) -> None:
+        backend = self.backend
+        cl = backend.module
+        for key, buffer in bound.items():
+            memory = buffer.cl
+            for kernel, i in self._slots[key]:
+                kernel.set_arg(i, memory)
+        for kernel, i, kind, counter in self._counters:
+            kernel.set_arg(i, kind(_wrapped(counter.read(), kind)))
+        queue = backend.queue
+        watched = bool(OBSERVERS)
+        if watched:
+            backend.finish()
+            queue = backend.timed_queue()
+        for step in self.steps:
+            begin = time.perf_counter_ns()
+            if step.kernel is not None:
+                event = cl.enqueue_nd_range_kernel(
+                    queue, step.cl, step.global_size, step.local_size
+                )
             else:
-                queue.flush()
-            seen = False
-            for used in (*self._used, *bound.values()):
-                held = used() if isinstance(used, weakref.ref) else used
-                if held is not None:
-                    held.seq = backend.seq
-                    seen = seen or held.exported
-            if seen:
-                backend.finish()
+                dst, b, src, a, n = step.args
+                src, dst = (bound.get(id(_buffer(x)), x) for x in (src, dst))
+                event = cl.enqueue_copy(
+                    queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b
+                )
+            if watched:
+                event.wait()
+                observe.played(backend, step, begin, time.perf_counter_ns(), event)
+        backend.seq += 1
+        queue.flush()
+        seen = False
+        for used in (*self._used, *bound.values()):
+            held = used() if isinstance(used, weakref.ref) else used
+            if held is not None:
+                held.seq = backend.seq
+                seen = seen or held.exported
+        if seen:
+            backend.finish()
 
 
 def _buffer(a: Any) -> Buffer | None:

@@ -1,0 +1,167 @@
+// A team of threads that runs the machine code of other kernels (Note [Team] in runtime/team.py, which lays the memory out).
+//
+// The thread that calls team_run works, too; the others are in team_help for ever. They stay awake for a while after
+// each piece of work, for to wake a thread takes longer than most kernels do.
+//
+// x86-64 only: OpenCL C has no pointers to functions, so that a call is written in assembler.
+
+#define CLOSED (1L << 62) // of `next`: there is nothing to take
+#define LAUNCH_ARGS 96    // arguments and local arrays of a kernel that has local arrays
+
+// A launch of a kernel: function(arguments, context, group's place along x, y, z). Without `groups`: function(a, b, c).
+struct job {
+    ulong function, a, b, c;
+    long groups;
+    ulong locals; // address of: arguments, local arrays, the place of each in a member's local memory; or 0
+};
+
+struct member {
+    long asleep; // it waits, or is about to wait, for its semaphore
+    long unused[7];
+    ulong semaphore[8];
+    ulong own[LAUNCH_ARGS]; // the arguments where it has local arrays of its own
+};
+
+struct team {
+    struct job job;
+    long step; // groups in a portion
+    long unused0;
+    long next; // first portion that nobody has taken
+    long unused1[7];
+    long inside; // helpers that may be at work
+    long unused2[7];
+    long round; // counts the jobs that were divided
+    long unused3[7];
+    ulong sem_wait, sem_post, sched_yield; // addresses of the C library's functions
+    long patience;                         // turns a helper waits awake
+    long members;                          // threads that may work, with the caller
+    ulong local_memory;
+    long local_bytes; // of it for each member
+    long unused4;
+};
+
+#define READ(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define WRITE(x, value) __atomic_store_n(&(x), value, __ATOMIC_RELEASE)
+#define PAUSE() __builtin_ia32_pause()
+
+// Below the stack pointer the compiler may keep values, 128 bytes of them; vectors want the stack aligned to their size.
+static void call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
+{
+    __asm__ volatile("movq %[e], %%r8\n\tmovq %%rsp, %%r15\n\tleaq -128(%%rsp), %%rsp\n\tandq $-64, %%rsp\n\t"
+                     "call *%%rax\n\tmovq %%r15, %%rsp"
+                     : "+a"(function), "+D"(a), "+S"(b), "+d"(c), "+c"(d)
+                     : [e] "r"(e)
+                     : "r15", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc");
+}
+
+// A kernel's arguments for one member: its local arrays follow what the launch gave.
+static ulong arguments(__global struct team *team, __global struct member *members, long member)
+{
+    __global const long *locals = (__global const long *)team->job.locals;
+    if (!locals) return team->job.a;
+    __global const ulong *given = (__global const ulong *)team->job.a;
+    __global ulong *own = members[member].own;
+    const long count = locals[0];
+    for (long i = 0; i < count; ++i) own[i] = given[i];
+    for (long i = 0; i < locals[1]; ++i)
+        own[count + i] = team->local_memory + member * team->local_bytes + locals[2 + i];
+    return (ulong)own;
+}
+
+// Run groups `first` to `end` of a job.
+static void run(__global const struct job *job, ulong arguments, long first, long end)
+{
+    const long nx = ((__global const long *)job->b)[0], ny = ((__global const long *)job->b)[1];
+    for (long i = first; i < end; ++i) call(job->function, arguments, job->b, i % nx, i / nx % ny, i / nx / ny);
+}
+
+// Take the next portion of the job. Nothing of the job may be read before: until then it may be the next one, half written.
+static bool take(__global struct team *team, long *portion)
+{
+    *portion = __atomic_fetch_add(&team->next, 1, __ATOMIC_ACQ_REL);
+    return *portion < CLOSED && *portion * team->step < team->job.groups;
+}
+
+// Take portions of the job until there are none left.
+static void take_part(__global struct team *team, __global struct member *members, long member)
+{
+    __global struct job *job = &team->job;
+    long portion;
+    if (!take(team, &portion)) return;
+    const ulong a = arguments(team, members, member);
+    do run(job, a, portion * team->step, min((portion + 1) * team->step, job->groups));
+    while (take(team, &portion));
+}
+
+static void wake(__global struct team *team, __global struct member *members, long wanted)
+{
+    for (long i = 1; i < wanted; ++i)
+        if (READ(members[i].asleep) && __atomic_exchange_n(&members[i].asleep, 0, __ATOMIC_ACQ_REL))
+            call(team->sem_post, (ulong)members[i].semaphore, 0, 0, 0, 0);
+}
+
+// Do the jobs one after the other.
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void team_run(__global struct team *team, __global struct member *members, __global const struct job *jobs, long count)
+{
+    for (long j = 0; j < count; ++j) {
+        __global const struct job *job = jobs + j;
+        if (!job->groups) {
+            call(job->function, job->a, job->b, job->c, 0, 0);
+            continue;
+        }
+        team->job = *job;
+        if (job->groups == 1 || team->members == 1) {
+            run(job, arguments(team, members, 0), 0, job->groups);
+            continue;
+        }
+        team->step = job->groups / (16 * team->members) + 1;
+        WRITE(team->next, 0);
+        WRITE(team->round, team->round + 1);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); // or else we miss who falls asleep now
+        wake(team, members, min(job->groups, team->members));
+        take_part(team, members, 0);
+        WRITE(team->next, CLOSED);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        for (long turns = 0; READ(team->inside); ++turns) {
+            PAUSE();
+            if (turns > team->patience) call(team->sched_yield, 0, 0, 0, 0, 0);
+        }
+    }
+}
+
+// What a thread of the team does until the team has no members.
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void team_help(__global struct team *team, __global struct member *members, long member)
+{
+    __global struct member *me = members + member;
+    long seen = READ(team->round);
+    for (;;) {
+        for (long turns = 0; READ(team->round) == seen; ++turns) {
+            PAUSE();
+            if (turns < team->patience) continue;
+            __atomic_exchange_n(&me->asleep, 1, __ATOMIC_SEQ_CST);
+            if (READ(team->round) == seen || !__atomic_exchange_n(&me->asleep, 0, __ATOMIC_SEQ_CST))
+                call(team->sem_wait, (ulong)me->semaphore, 0, 0, 0, 0); // posted already in the second case
+            turns = 0;
+        }
+        seen = READ(team->round);
+        const long members_now = READ(team->members);
+        if (!members_now) return;
+        if (member >= members_now) continue;
+        __atomic_fetch_add(&team->inside, 1, __ATOMIC_SEQ_CST);
+        take_part(team, members, member);
+        __atomic_fetch_sub(&team->inside, 1, __ATOMIC_ACQ_REL);
+    }
+}
+
+// What a kernel of ours asks of the thread that runs it.
+__kernel void team_probe(__global long *out, long a, float b)
+{
+    __local long places[4];
+    for (int i = 0; i < 3; ++i) places[i] = get_group_id(i) + 100 * get_num_groups(i) + 10000 * get_local_size(i);
+    const long n = 4 * ((get_group_id(2) * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0));
+    places[3] = a + (long)b + get_global_offset(0);
+    for (int i = 0; i < 4; ++i) out[n + i] = places[i];
+}

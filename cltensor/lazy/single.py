@@ -1,0 +1,91 @@
+"""The most frequent fusion, one node over dense operands that nobody shares, run without being collected.
+
+It comes to the program that a `Fusion` would come to; what it spares is Python's time. Owns the kernels of such nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..codegen.pointwise import Node, Program
+from ..codegen.region import STREAM
+from .expression import INDEXED, Expr, Leaf, Scalar
+from .launch import entry_of, scalar_args, start
+
+if TYPE_CHECKING:
+    from ..storage import Storage
+
+_entries: dict[tuple, tuple] = {}
+
+
+def run_single(storage: Storage, expr: Expr) -> bool:
+    """Give a pending storage its buffer if its value is such a node; the backend's lock is held."""
+    if expr.users or expr.flags & INDEXED or storage.home is not None or expr.live() is not storage:
+        return False
+    backend, dt = storage.backend, expr.dtype
+    nbytes = storage.nbytes
+    n = nbytes // dt.itemsize
+    if not n:
+        return False
+    args: list[Any] = [n, 0]
+    key: list[Any] = [backend, expr.op, expr.compute, dt]
+    leaves: list[Leaf] = []
+    numbers: list[Any] = []
+    for a in expr.args:
+        kind = a.__class__
+        if kind is Leaf:
+            if a.strides is not None:
+                return False
+            for i, other in enumerate(leaves):
+                if a.buffer is other.buffer and a.offset == other.offset and a.dtype is other.dtype:
+                    key.append(i)
+                    break
+            else:
+                key.append(a.dtype)
+                leaves.append(a)
+                nbytes += n * a.dtype.itemsize
+                args += (a.buffer, a.offset)
+        elif kind is Scalar:
+            key.append(None)
+            numbers.append(a.value)
+        else:
+            return False
+    if nbytes >= STREAM:  # there is more to decide
+        return False
+    found = tuple(key)
+    entry = _entries.get(found)
+    if entry is None:
+        entry = _entries[found] = entry_of(backend, _program(expr, key[4:], leaves))
+    if numbers:
+        args += scalar_args(numbers, [expr.compute] * len(numbers))
+    buffer = backend.alloc(storage.nbytes)
+    args += (buffer, 0)
+    start(backend, entry, n, args, nbytes)
+    storage.value = expr.value = buffer
+    storage.reads = 0
+    expr.args = ()
+    pending = backend.pending
+    if pending and pending[-1] is expr.cell:
+        pending.pop()
+    return True
+
+
+def _program(expr: Expr, operands: list[Any], leaves: list[Leaf]) -> Program:
+    refs: list[tuple[str, int]] = []
+    leaf = number = 0
+    for operand in operands:
+        if operand.__class__ is int:
+            refs.append(("a", operand))
+        elif operand is None:
+            refs.append(("k", number))
+            number += 1
+        else:
+            refs.append(("a", leaf))
+            leaf += 1
+    return Program(
+        tuple([(one.dtype, "d") for one in leaves]),
+        (expr.compute,) * number,
+        (Node(expr.op, expr.compute, expr.dtype, tuple(refs)),),
+        ((("t", 0), expr.dtype, "d"),),
+        0,
+    )

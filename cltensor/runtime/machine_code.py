@@ -1,0 +1,83 @@
+"""The machine code in a program's binary as PoCL 3 writes it: finding it and loading it.
+
+The binary holds files, for each kernel a shared library for any size of work-group, and the sizes of its local arrays. The
+library's function `_pocl_kernel_NAME_workgroup_fast` takes the arguments as an array: addresses of buffers, addresses of
+numbers, addresses of local arrays; then the context, then the group's place.
+
+Owns the format. Must not know who calls the functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import struct
+import tempfile
+from typing import Any, NamedTuple
+
+_MAGIC = b"poclbin\0"
+_VERSION = 8
+_BEFORE_LOCALS = (
+    24  # bytes between the number of local arrays and their sizes: the required work-group
+)
+_MOST_LOCALS = 32
+_RTLD_NOW = 2
+
+
+class Function(NamedTuple):
+    """Machine code of a kernel: its address and the bytes of each of its local arrays."""
+
+    address: int
+    local_sizes: tuple[int, ...]
+
+
+def known(binary: bytes) -> bool:
+    """Say whether a binary is of the version that is understood here."""
+    return binary.startswith(_MAGIC) and struct.unpack_from("<I", binary, 16)[0] == _VERSION
+
+
+def load(binary: bytes, name: str, arguments: int) -> Function:
+    """Load the code of the kernel `name`, which stays for good; RuntimeError where the binary is not as we know it."""
+    if not known(binary):
+        raise RuntimeError("a binary of another version")
+    word = name.encode()
+    path = b"/%s/0-0-0/%s.so" % (word, word)
+    library = binary.find(struct.pack("<I", len(path)) + path)
+    record = struct.pack("<I", len(word)) + word + struct.pack("<I", arguments)
+    kernel = binary.rfind(record, 0, max(library, 0))
+    if library < 0 or kernel < 0:
+        raise RuntimeError("a binary without its machine code")
+    start = library + 4 + len(path)
+    (size,) = struct.unpack_from("<I", binary, start)
+    code = binary[start + 4 : start + 4 + size]
+    (count,) = struct.unpack_from("<I", binary, kernel + len(record))
+    if not code.startswith(b"\x7fELF") or len(code) != size or count > _MOST_LOCALS:
+        raise RuntimeError("a binary that is not as we know it")
+    sizes = struct.unpack_from(f"<{count}Q", binary, kernel + len(record) + 4 + _BEFORE_LOCALS)
+    return Function(_address(code, f"_pocl_kernel_{name}_workgroup_fast"), sizes)
+
+
+def _address(code: bytes, symbol: str) -> int:
+    """Load a shared library; its file lives where PoCL has its own, and only until it is loaded."""
+    handle, path = tempfile.mkstemp(suffix=".so", dir=os.environ.get("POCL_CACHE_DIR"))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(code)
+        libc = _libc()
+        library = libc.dlopen(path.encode(), _RTLD_NOW)
+        address = libc.dlsym(library, symbol.encode()) if library else None
+        if not address:
+            raise RuntimeError(f"{symbol} cannot be loaded: {(libc.dlerror() or b'').decode()}")
+        return int(address)
+    finally:
+        os.unlink(path)
+
+
+@functools.cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None)
+    libc.dlopen.restype, libc.dlopen.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_int]
+    libc.dlsym.restype, libc.dlsym.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+    libc.dlerror.restype = ctypes.c_char_p
+    return libc

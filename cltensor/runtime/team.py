@@ -1,0 +1,362 @@
+"""A team of threads that runs the machine code PoCL made, in the place of PoCL's queue: a launch is a function call.
+
+Note [Team]. PoCL hands a launch to threads that sleep, and wakes the caller when they are done: 40 to 70 us, where
+the kernel often takes five. But what it compiles is a plain function of (arguments, context, group's place), in a
+shared library inside of the program's binary, and on the "cpu" device buffers are memory of the process. So we load the
+library and call it: the calling thread and helpers, which stay awake for a while, take the groups of a launch between them,
+as OpenMP's teams do. A launch is done when it returns, so nothing is ever outstanding and the host never waits; one of a
+single group costs a microsecond, as there is nobody to tell. A recording is played by one call for all of its launches.
+
+The loop of a team and the calls themselves are a kernel, too (cl_kernels/team.cl). PoCL 3, Linux and x86-64 only, where
+the layout of its binaries and contexts is known; a probe says whether it is as we know it. Everywhere else, and with
+CLTENSOR_TEAM=0, launches go to the queue; sums may then be divided differently, for there small work costs less undivided.
+
+Owns the threads, the loaded functions and how arguments are laid out for them. Must not know when a launch is made.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import functools
+import itertools
+import math
+import os
+import platform
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cltensor.config import CONFIG
+from cltensor.errors import debug_line
+
+from .machine_code import Function
+from .program import Kernel, kinds
+
+if TYPE_CHECKING:
+    from .backend import Backend
+
+PATIENCE = 1 << 14  # turns a helper waits awake for work: 0.2 to 0.8 ms
+_ALIGN = 128  # of local arrays
+_MOST_ARGS = 96  # LAUNCH_ARGS in team.cl
+_CLOSED = 1 << 62
+
+# Places in 8-byte words, as team.cl has them.
+_STEP, _NEXT, _INSIDE, _ROUND, _CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES = (
+    6, 8, 16, 24, 32, 35, 36, 37, 38,
+)  # fmt: skip
+_TEAM_WORDS, _MEMBER_WORDS, _JOB_WORDS = 40, 112, 6
+_SEMAPHORE = 8
+_FUNCTION, _A, _B, _C, _GROUPS, _LOCAL_PLACES = range(6)
+# What a kernel is told of its launch: groups, offset and local size along each dimension; the rest is for printf.
+_CONTEXT_WORDS, _CONTEXT = 16, "3Q24x3Q56x"
+
+
+def possible(backend: Backend) -> bool:
+    """Say whether the backend's device is one whose machine code is known to us, before it is tried."""
+    info = backend.info
+    return (
+        info.is_pocl
+        and info.name.startswith("pthread-")
+        and sys.platform == "linux"
+        and platform.machine() == "x86_64"
+        and sys.maxsize > 1 << 32
+        and CONFIG.team
+    )
+
+
+class Team:
+    """The threads of one backend, the caller's with them. The backend's lock guards it."""
+
+    def __init__(self, machine_code: Callable[[str], Function], compute_units: int) -> None:
+        """Take the team's own kernels from `machine_code`; RuntimeError where it is not as we know it."""
+        processors = len(os.sched_getaffinity(0))
+        self.size = max(1, min(compute_units, processors))
+        self._memory = _words(_TEAM_WORDS)
+        self._members = _words(_MEMBER_WORDS * self.size)
+        self._libc = ctypes.CDLL(None)
+        libc = ("sem_wait", "sem_post", "sched_yield")
+        self._memory[_CALLS : _CALLS + 3] = [self._address(name) for name in libc]
+        self._memory[_NEXT] = _CLOSED
+        self._memory[_PATIENCE] = PATIENCE
+        self._memory[_MEMBERS] = self.size
+        self._memmove = self._address("memmove")
+        self._local_memory = _words(0)
+        # A kernel's function takes the place of its group, too; ours is one group and does not ask.
+        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+        self.call = prototype(machine_code("team_run").address)
+        self._help = prototype(machine_code("team_help").address)
+        self._own_context = _context()
+        self.context = self._own_context.ctypes.data
+        self.idle = self.size > 1  # its helpers have not begun
+        self._arguments: list[Any] = []  # of the helpers
+        self._probed = machine_code("team_probe")
+        self.probe()
+
+    def _address(self, name: str) -> int:
+        return ctypes.cast(getattr(self._libc, name), ctypes.c_void_p).value or 0
+
+    @property
+    def base(self) -> tuple[int, int]:
+        """The addresses of the team and of its members."""
+        return self._memory.ctypes.data, self._members.ctypes.data
+
+    @property
+    def threads(self) -> int:
+        """How many threads may work on a launch."""
+        return int(self._memory[_MEMBERS])
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self._memory[_MEMBERS] = max(1, min(count, self.size))
+
+    def start(self) -> None:
+        """Let the helpers begin; before the first launch of more than one group."""
+        self.idle = False
+        semaphores = self._members.ctypes.data + 8 * _SEMAPHORE
+        for member in range(1, self.size):
+            address = semaphores + 8 * _MEMBER_WORDS * member
+            self._libc.sem_init(ctypes.c_void_p(address), 0, 0)
+            number = np.array([member], np.int64)
+            args = np.array([*self.base, number.ctypes.data], np.uint64)
+            try:
+                _thread.start_new_thread(self._help, (args.ctypes.data, self.context))
+            except RuntimeError as error:
+                debug_line(1, "no more than %d threads: %s", member, error)
+                self.size = member
+                self.threads = min(self.threads, member)
+                break
+            self._arguments.append((args, number))
+
+    def local_places(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Return where a member's local memory has arrays of these sizes, after making it large enough."""
+        steps = [-(-size // _ALIGN) * _ALIGN for size in sizes]
+        *places, total = itertools.accumulate(steps, initial=0)
+        if total > self._memory[_LOCAL_BYTES]:
+            self._local_memory = _words(total // 8 * self.size)
+            self._memory[_LOCALS] = self._local_memory.ctypes.data
+            self._memory[_LOCAL_BYTES] = total
+        return tuple(places)
+
+    def launcher(
+        self, name: str, function: Function, types: tuple[str | None, ...]
+    ) -> Callable[..., None]:
+        """Return `run(args, global_size, local_size)`, which returns when the launch is done."""
+        if len(types) + len(function.local_sizes) > _MOST_ARGS:
+            raise RuntimeError(f"more than {_MOST_ARGS} arguments")
+        return _bound(types)(name, Launch(self, function, types), self)
+
+    def playlist(self, commands: Sequence[Command]) -> Playlist:
+        """Return what runs these commands again and again, one after the other."""
+        return Playlist(self, self._memmove, commands)
+
+    @property
+    def patience(self) -> int:
+        """How many turns a helper waits awake for work."""
+        return int(self._memory[_PATIENCE])
+
+    @patience.setter
+    def patience(self, turns: int) -> None:
+        self._memory[_PATIENCE] = turns
+
+    def probe(self) -> None:
+        """Launch a kernel over all three dimensions; RuntimeError if it is told other things than we mean."""
+        groups, local = (3, 2, 2), (1, 1, 1)
+        out = np.zeros((2, 2, 3, 4), np.int64)
+        run = self.launcher("team_probe", self._probed, (None, "<i8", "<f4"))
+        run((_Memory(out.ctypes.data), 7, 2.0), groups, local)
+        z, y, x = np.meshgrid(range(2), range(2), range(3), indexing="ij")
+        wanted = [i + 100 * n + 10000 for i, n in zip((x, y, z), groups, strict=True)]
+        if not np.array_equal(out, np.stack([*wanted, np.full_like(x, 9)], -1)):
+            raise RuntimeError("kernels are told other things than we know of")
+
+
+class _Memory(NamedTuple):
+    address: int
+
+
+# --- arguments ----------------------------------------------------------------------------------
+
+
+class Launch:
+    """Memory for one kernel's launches: what team_run gets, the job, its context, its arguments.
+
+    Words: four arguments of team_run, the count of jobs they point at, three unused; the job; the context; a pointer for each
+    argument; the numbers that some of those point at; the places of local arrays.
+    """
+
+    JOB = 8
+    CONTEXT = JOB + _JOB_WORDS
+    ARGS = CONTEXT + _CONTEXT_WORDS
+
+    def __init__(self, team: Team, function: Function, types: tuple[str | None, ...]) -> None:
+        count = len(types)
+        scalars = self.ARGS + count
+        places = scalars + count
+        self.words = words = _words(places + 2 + len(function.local_sizes))
+        self.memory = memoryview(words).cast("B")  # type: ignore[arg-type]
+        base = self.address = words.ctypes.data
+        words[0:5] = [*team.base, base + 8 * self.JOB, base + 8 * 4, 1]
+        job = self.JOB
+        words[job + _FUNCTION] = function.address
+        words[job + _A] = base + 8 * self.ARGS
+        words[job + _B] = base + 8 * self.CONTEXT
+        words[self.CONTEXT + 6 : self.CONTEXT + 9] = 1
+        self.scalars = [base + 8 * (scalars + i) for i in range(count)]  # by argument
+        words[self.ARGS : self.ARGS + count] = self.scalars
+        self.locals = 0
+        if function.local_sizes:
+            found = team.local_places(function.local_sizes)
+            words[places : places + 2 + len(found)] = [count, len(found), *found]
+            self.locals = base + 8 * places
+        words[job + _LOCAL_PLACES] = self.locals
+
+    def put(self, index: int, kind: str, value: Any) -> None:
+        """Set one number among the arguments."""
+        place = self.scalars[index] - self.address
+        struct.pack_into("=" + CODES[kind[1:]], self.memory, place, value)
+
+
+CODES = {
+    "b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I",
+    "i8": "q", "u8": "Q", "f2": "e", "f4": "f", "f8": "d",
+}  # fmt: skip
+
+
+@functools.cache
+def _bound(types: tuple[str | None, ...]) -> Callable[[str, Launch, Team], Callable[..., None]]:
+    """Return what makes `run(args, global_size, local_size)` of a kernel with such arguments.
+
+    Its text is generated, for one call of `pack_into` lays out everything, and a loop would cost more than the call.
+    """
+    count = len(types)
+    names = [f"a{i}" for i in range(count)]
+    fields = [f"a{i}.address" if kind is None else f"p{i}" for i, kind in enumerate(types)]
+    numbers = [i for i, kind in enumerate(types) if kind is not None]
+    code = "=qQ" + _CONTEXT + "Q" * count
+    for kind in types:
+        letter = "" if kind is None else CODES[kind[1:]]
+        code += f"{letter}{8 - struct.calcsize('=' + letter)}x"
+    values = ", ".join([*fields, *(f"a{i}" for i in numbers)])
+    text = f"""
+def bind(name, launch, team):
+    memory, address, local, call, context = launch.memory, launch.address, launch.locals, team.call, team.context
+    {"; ".join(f"p{i} = launch.scalars[{i}]" for i in numbers) or "pass"}
+    def run(args, global_size, local_size):
+        {", ".join(names) + ", = args" if names else "pass"}
+        if len(global_size) == 1:
+            x, = local_size
+            nx, left = divmod(global_size[0], x)
+            ny = nz = y = z = 1
+        else:
+            (nx, ny, nz), (x, y, z), left = grid(global_size, local_size)
+        if left:
+            raise RuntimeError(f"{{name}}, launched with {{global_size}} in groups of {{local_size}}: not a multiple")
+        n = nx * ny * nz
+        pack_into(memory, {8 * (Launch.JOB + _GROUPS)}, n, local, nx, ny, nz, x, y, z, {values})
+        if n > 1 and team.idle:
+            team.start()
+        call(address, context)
+    return run
+"""
+    namespace: dict[str, Any] = {"pack_into": struct.Struct(code).pack_into, "grid": _grid}
+    exec(text, namespace)
+    made: Callable[[str, Launch, Team], Callable[..., None]] = namespace["bind"]
+    return made
+
+
+def _grid(size: tuple[int, ...], group: tuple[int, ...]) -> tuple[list[int], list[int], int]:
+    """Return groups and local size along three dimensions, and what is left over."""
+    pairs = [divmod(n, g) for n, g in zip(size, group, strict=True)]
+    fill = [1] * (3 - len(pairs))
+    return [n for n, _ in pairs] + fill, [*group, *fill], sum(left for _, left in pairs)
+
+
+def _context() -> np.ndarray:
+    words = _words(_CONTEXT_WORDS)
+    words[0:3] = words[6:9] = 1
+    return words
+
+
+def _words(count: int) -> np.ndarray:
+    """Return zeroed memory of `count` words of 8 bytes, aligned as the widest loads want it."""
+    raw = np.zeros(count + _ALIGN // 8, np.uint64)
+    start = -(raw.ctypes.data // 8) % (_ALIGN // 8)
+    return raw[start : start + count]
+
+
+# --- recordings ---------------------------------------------------------------------------------
+
+
+class Command(NamedTuple):
+    """A launch; or, without a kernel, a copy between memories: dst, its offset, src, its offset, bytes."""
+
+    kernel: Kernel | None
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    args: Sequence[Any]
+
+
+class Playlist:
+    """Commands with memory of their own for all that they need, run by one call."""
+
+    def __init__(self, team: Team, memmove: int, commands: Sequence[Command]) -> None:
+        self._team = team
+        self._jobs = jobs = _words(_JOB_WORDS * len(commands))
+        self._launches: list[Launch | None] = []
+        for i, command in enumerate(commands):
+            job = jobs[_JOB_WORDS * i : _JOB_WORDS * (i + 1)]
+            if command.kernel is None:
+                dst, dst_offset, src, src_offset, nbytes = command.args
+                job[:] = [memmove, dst.address + dst_offset, src.address + src_offset, nbytes, 0, 0]
+                self._launches.append(None)
+            else:
+                launch = self._launch(command.kernel, command)
+                job[:] = launch.words[Launch.JOB : Launch.JOB + _JOB_WORDS]
+                self._launches.append(launch)
+        self._call = _words(8)
+
+    def _launch(self, kernel: Kernel, command: Command) -> Launch:
+        assert kernel.function is not None
+        types = kinds(kernel.arg_types)
+        launch = Launch(self._team, kernel.function, types)
+        groups, local, _ = _grid(command.global_size, command.local_size)
+        words = launch.words
+        words[Launch.CONTEXT : Launch.CONTEXT + 9] = [*groups, 0, 0, 0, *local]
+        words[Launch.JOB + _GROUPS] = math.prod(groups)
+        for i, (kind, value) in enumerate(zip(types, command.args, strict=True)):
+            if kind is None:
+                words[Launch.ARGS + i] = value.address
+            else:
+                launch.put(i, kind, value)
+        return launch
+
+    def slot(self, command: int, index: int) -> tuple[Any, int]:
+        """Return the memory and the word in it where a launch has the address that is its argument `index`."""
+        launch = self._launches[command]
+        assert launch is not None
+        return launch.words, Launch.ARGS + index
+
+    def put(self, command: int, index: int, kind: str, value: Any) -> None:
+        """Set a number among the arguments of a launch."""
+        launch = self._launches[command]
+        assert launch is not None
+        launch.put(index, kind, value)
+
+    def run(self, first: int = 0, count: int | None = None) -> None:
+        """Run the commands, or some of them."""
+        if self._team.idle:
+            self._team.start()
+        call = self._call
+        here = call.ctypes.data
+        jobs = self._jobs.ctypes.data + 8 * _JOB_WORDS * first
+        call[0:5] = [
+            *self._team.base,
+            jobs,
+            here + 8 * 4,
+            len(self._launches) if count is None else count,
+        ]
+        self._team.call(here, self._team.context)

@@ -1,0 +1,180 @@
+"""Kernels run by a team of threads (Note [Team] in runtime/team.py): every group once, whoever sleeps; done when a launch returns."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import cltensor as torch
+from cltensor.runtime import STATS, Backend, device, get_backend, machine_code, team
+
+# Each group fills local memory of its own and reads it again: groups that shared it would disturb each other.
+PLACES = """
+__kernel void places(__global long *out, long add, float scale) {
+  __local long mine[64];
+  __local long other[3];
+  const long g = get_group_id(0) + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2));
+  for (int i = 0; i < 64; ++i) mine[i] = g * 64 + i;
+  for (int i = 0; i < 3; ++i) other[i] = get_group_id(i);
+  long sum = 0;
+  for (int r = 0; r < 3; ++r)
+    for (int i = 0; i < 64; ++i) { sum += mine[i]; mine[i] ^= r + other[r]; }
+  out[g] += (long)(scale * (sum != 0)) + add + 10 * other[0] + 100 * other[1] + 1000 * other[2];
+}
+"""
+BARRIER = """
+__kernel void turn_groups(__global int *a) {
+  __local int part[8];
+  part[get_local_id(0)] = a[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  a[get_global_id(0)] = part[7 - get_local_id(0)];
+}
+"""
+
+
+@pytest.fixture
+def backend() -> Backend:
+    found = get_backend(device("cpu"))
+    if found.team is None:
+        pytest.skip("the cpu device has no team")
+    return found
+
+
+@pytest.fixture(params=[team.PATIENCE, 20, 0], ids=["awake", "tired", "asleep"])
+def patience(request: pytest.FixtureRequest, backend: Backend) -> Iterator[None]:
+    """How long helpers wait awake: with little, they fall asleep while work comes in."""
+    assert backend.team is not None
+    backend.team.patience = request.param
+    yield
+    backend.team.patience = team.PATIENCE
+
+
+@pytest.fixture
+def threads(backend: Backend) -> Iterator[None]:
+    yield
+    assert backend.team is not None
+    backend.team.threads = backend.team.size
+
+
+def run_places(backend: Backend, grid: tuple[int, ...], times: int = 1) -> np.ndarray:
+    kernel = backend.kernel("places", PLACES, (None, np.int64, np.float32))
+    n = int(np.prod(grid))
+    buffer = backend.alloc(8 * n)
+    backend.write(buffer, 0, np.zeros(n, np.int64))
+    for _ in range(times):
+        backend.launch(kernel, grid, (1,) * len(grid), [buffer, 3, 2.0])
+        assert backend.finished == backend.seq
+    return backend.read(buffer, 0, 8 * n).view(np.int64)
+
+
+def expected(grid: tuple[int, ...]) -> np.ndarray:
+    z, y, x = np.indices((*(1,) * (3 - len(grid)), *grid[::-1]))
+    found: np.ndarray = (5 + 10 * x + 100 * y + 1000 * z).reshape(-1)
+    return found
+
+
+@pytest.mark.parametrize("grid", [(1,), (2,), (37,), (1000,), (3, 5), (2, 3, 4)])
+def test_every_group_runs_once(grid: tuple[int, ...], backend: Backend) -> None:
+    launches = STATS.launches
+    np.testing.assert_array_equal(run_places(backend, grid, 20), 20 * expected(grid))
+    assert STATS.launches == launches + 20
+
+
+def test_whoever_sleeps(patience: None, backend: Backend) -> None:
+    dice = random.Random(0)
+    for _ in range(60):
+        grid = (dice.choice((1, 2, 3, 37)),)
+        times = dice.choice((1, 3, 40))
+        np.testing.assert_array_equal(run_places(backend, grid, times), times * expected(grid))
+        if dice.random() < 0.3:
+            time.sleep(dice.random() * 2e-3)
+
+
+def test_several_threads_launch(backend: Backend) -> None:
+    trouble: list[str] = []
+
+    def work() -> None:
+        for _ in range(50):
+            if (run_places(backend, (5,), 4) != 4 * expected((5,))).any():
+                trouble.append("wrong")
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not trouble
+
+
+def test_groups_with_barriers(backend: Backend) -> None:
+    kernel = backend.kernel("turn_groups", BARRIER, (None,))
+    values = np.arange(64, dtype=np.int32)
+    buffer = backend.alloc(values.nbytes)
+    backend.write(buffer, 0, values)
+    backend.launch(kernel, (64,), (8,), [buffer])
+    found = backend.read(buffer, 0, values.nbytes).view(np.int32)
+    np.testing.assert_array_equal(found, values.reshape(-1, 8)[:, ::-1].reshape(-1))
+    with pytest.raises(RuntimeError, match="turn_groups, launched with"):
+        backend.launch(kernel, (63,), (8,), [buffer])
+
+
+def test_numbers_are_of_the_arguments_type(backend: Backend) -> None:
+    source = """__kernel void numbers(__global float *out, float a, int b, uchar c, float d) {
+      out[0] = a; out[1] = b; out[2] = c; out[3] = d;
+    }"""
+    kernel = backend.kernel("numbers", source, (None, np.float32, np.int32, np.uint8, np.float32))
+    buffer = backend.alloc(16)
+    backend.launch(kernel, (1,), (1,), [buffer, np.float64(0.1), np.int64(-7), True, 1e300])
+    found = backend.read(buffer, 0, 16).view(np.float32)
+    assert found.tolist() == [np.float32(0.1), -7, 1, np.inf]
+    with pytest.raises(TypeError, match="numbers takes 5 arguments, got 2"):
+        backend.launch(kernel, (1,), (1,), [buffer, 1.0])
+
+
+def test_number_of_threads(threads: None, backend: Backend) -> None:
+    before = torch.get_num_threads()
+    assert before == backend.info.compute_units
+    torch.set_num_threads(1)
+    assert torch.get_num_threads() == 1
+    np.testing.assert_array_equal(run_places(backend, (37,), 3), 3 * expected((37,)))
+    torch.set_num_threads(1000)  # no more than there are
+    assert torch.get_num_threads() == before
+
+
+def test_a_binary_of_another_kind_is_refused() -> None:
+    for binary in (b"not a binary", b"poclbin\0" + bytes(64)):
+        assert not machine_code.known(binary)
+        with pytest.raises(RuntimeError):
+            machine_code.load(binary, "places", 3)
+
+
+def test_other_contexts_are_refused(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The probe sees when a kernel is told other things than ours assume."""
+    assert backend.team is not None
+    monkeypatch.setattr(team, "_CONTEXT", "3Q32x3Q48x")
+    team._bound.cache_clear()
+    with pytest.raises(RuntimeError, match="other things"):
+        backend.team.probe()
+    monkeypatch.undo()
+    team._bound.cache_clear()
+    backend.team.probe()
+
+
+def test_switched_off() -> None:
+    code = """
+import cltensor as torch
+from cltensor.runtime import device, get_backend
+x = torch.arange(12.).view(3, 4)
+assert (x @ x.T + 1).sum().item() == 1143
+assert get_backend(device("cpu")).team is None
+"""
+    environment = {**os.environ, "CLTENSOR_TEAM": "0"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
