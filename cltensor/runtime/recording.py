@@ -97,7 +97,7 @@ class Recording:
         self._constants: list[Buffer] = []  # what the host wrote
         self._memories: weakref.WeakKeyDictionary[Buffer, Memory] = weakref.WeakKeyDictionary()
         self._used: list[Buffer | weakref.ref[Buffer]] = []
-        self._slots: dict[int, list[tuple[Any, int]]] = {}
+        self._slots: dict[int, list[tuple]] = {}
         self._counters: list[tuple[Any, int, Any, Counter]] = []
 
     # --- noting
@@ -209,8 +209,8 @@ class Recording:
         backend = self.backend
         for key, buffer in bound.items():
             address = buffer.address
-            for words, place in self._slots[key]:
-                words[place] = address
+            for words, place, offset in self._slots[key]:
+                words[place] = address + offset
         for number, i, kind, counter in self._counters:
             playlist.put(number, i, np.dtype(kind).str, _wrapped(counter.read(), kind))
         if backend.seq != backend.finished:
@@ -220,7 +220,7 @@ class Recording:
             return
         for number, step in enumerate(self.steps):
             begin = time.perf_counter_ns()
-            playlist.run(number, 1)
+            playlist.run_one(number)
             observe.played(backend, step, begin, time.perf_counter_ns())
 
     def _play_on_queue(self, bound: dict[int, Buffer]) -> None:

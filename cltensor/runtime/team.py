@@ -198,6 +198,7 @@ class Launch:
         places = scalars + count
         self.words = words = _words(places + 2 + len(function.local_sizes))
         self.memory = memoryview(words).cast("B")  # type: ignore[arg-type]
+        self.view = self.memory.cast("Q")  # numpy takes longer to set a word
         base = self.address = words.ctypes.data
         words[0:5] = [*team.base, base + 8 * self.JOB, base + 8 * 4, 1]
         job = self.JOB
@@ -304,7 +305,7 @@ class Playlist:
     """Commands with memory of their own for all that they need, run by one call."""
 
     def __init__(self, team: Team, memmove: int, commands: Sequence[Command]) -> None:
-        self._team = team
+        self._team, self._commands = team, commands
         self._jobs = jobs = _words(_JOB_WORDS * len(commands))
         self._launches: list[Launch | None] = []
         for i, command in enumerate(commands):
@@ -317,7 +318,13 @@ class Playlist:
                 launch = self._launch(command.kernel, command)
                 job[:] = launch.words[Launch.JOB : Launch.JOB + _JOB_WORDS]
                 self._launches.append(launch)
-        self._call = _words(8)
+        self._address = jobs.ctypes.data
+        self._order = _words(
+            8
+        )  # what team_run gets: the team, its members, the first job, how many
+        self._play = self._order.ctypes.data
+        self._order[0:3] = [*team.base, self._address]
+        self._order[3:5] = [self._play + 8 * 4, len(commands)]
 
     def _launch(self, kernel: Kernel, command: Command) -> Launch:
         assert kernel.function is not None
@@ -334,11 +341,13 @@ class Playlist:
                 launch.put(i, kind, value)
         return launch
 
-    def slot(self, command: int, index: int) -> tuple[Any, int]:
-        """Return the memory and the word in it where a launch has the address that is its argument `index`."""
+    def slot(self, command: int, index: int) -> tuple[Any, int, int]:
+        """Say where the address of a buffer among a command's arguments is: memory, the word in it, what to add to it."""
         launch = self._launches[command]
-        assert launch is not None
-        return launch.words, Launch.ARGS + index
+        if launch is not None:
+            return launch.view, Launch.ARGS + index, 0
+        word = _JOB_WORDS * command + (_A if index == 0 else _B)
+        return self._jobs, word, self._commands[command].args[index + 1]
 
     def put(self, command: int, index: int, kind: str, value: Any) -> None:
         """Set a number among the arguments of a launch."""
@@ -346,17 +355,17 @@ class Playlist:
         assert launch is not None
         launch.put(index, kind, value)
 
-    def run(self, first: int = 0, count: int | None = None) -> None:
-        """Run the commands, or some of them."""
-        if self._team.idle:
-            self._team.start()
-        call = self._call
-        here = call.ctypes.data
-        jobs = self._jobs.ctypes.data + 8 * _JOB_WORDS * first
-        call[0:5] = [
-            *self._team.base,
-            jobs,
-            here + 8 * 4,
-            len(self._launches) if count is None else count,
-        ]
-        self._team.call(here, self._team.context)
+    def run(self) -> None:
+        """Run the commands."""
+        team = self._team
+        if team.idle:
+            team.start()
+        team.call(self._play, team.context)
+
+    def run_one(self, command: int) -> None:
+        """Run a single one of the commands."""
+        order = self._order
+        all_of_them = order[2:5].copy()
+        order[2], order[4] = self._address + 8 * _JOB_WORDS * command, 1
+        self.run()
+        order[2:5] = all_of_them

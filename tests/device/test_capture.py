@@ -208,3 +208,19 @@ def test_a_failed_recording_gives_its_memory_back() -> None:
             f(x)
         held.append(torch.opencl.memory_reserved(device))
     assert held[1] == held[-1]
+
+
+def test_copies_into_what_changes() -> None:
+    """A fresh result may be what a copy writes."""
+
+    @torch.capture
+    def constant(x: torch.Tensor) -> Any:
+        return torch.tensor([1.0, 2.0, 3.0]), x + 1
+
+    results = [constant(torch.full((2,), float(n))) for n in range(4)]
+    before = torch.stats().copies
+    results.append(constant(torch.full((2,), 4.0)))
+    assert torch.stats().copies == before + 1
+    for n, (found, shifted) in enumerate(results):
+        assert found.tolist() == [1, 2, 3]
+        assert shifted.tolist() == [n + 1, n + 1]
