@@ -1,24 +1,56 @@
 """Where kernel text comes from: the folders `cl_kernels/` and `templates/`.
 
+Mako translates templates to Python modules, which takes longer than everything else of a first result with kernels from
+the disk cache; so the modules are kept beside those, in a folder for each state of the templates.
 Headers are pasted into the source, so the text that is hashed is the whole truth of a kernel.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import shutil
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
-from ..runtime.folders import shipped
+from ..config import CONFIG
+from ..runtime.folders import cache_dir, shipped, writable
 
 KERNELS = shipped("cl_kernels")
 TEMPLATES = shipped("templates")
+_KEPT = 30 * 86400  # seconds that translations of other templates stay
 
 
 @functools.cache
 def _lookup() -> Any:
     from mako.lookup import TemplateLookup  # a seventh of this package's import time
 
-    return TemplateLookup(directories=[str(TEMPLATES)], strict_undefined=True)
+    folder = _modules()
+    modules = None if folder is None else str(folder)
+    return TemplateLookup([str(TEMPLATES)], strict_undefined=True, module_directory=modules)
+
+
+def _modules() -> Path | None:
+    """Return the folder of the translated templates; None where nothing is to be kept, or can be."""
+    if CONFIG.cache_size == 0:
+        return None
+    import mako
+
+    facts = [mako.__version__, sys.version, str(TEMPLATES)]
+    for path in sorted(TEMPLATES.glob("*.mako")):
+        stat = path.stat()
+        facts.append(f"{path.name} {stat.st_size} {stat.st_mtime_ns}")
+    parent = cache_dir() / "templates"
+    folder = parent / hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
+    if not folder.is_dir():
+        if not writable(folder):
+            return None
+        for old in parent.iterdir():
+            if old != folder and old.stat().st_mtime < time.time() - _KEPT:
+                shutil.rmtree(old, ignore_errors=True)
+    return folder
 
 
 @functools.cache

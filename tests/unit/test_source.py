@@ -1,0 +1,50 @@
+"""Where kernel text comes from: templates are translated once for each state of theirs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cltensor.codegen import source
+from cltensor.config import CONFIG
+
+
+@pytest.fixture
+def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "templates"
+    folder.mkdir()
+    (folder / "one.mako").write_text("value ${n}")
+    monkeypatch.setattr(source, "TEMPLATES", folder)
+    monkeypatch.setattr(source, "cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr(source, "_lookup", source._lookup.__wrapped__)
+    return folder
+
+
+def test_translations_are_kept(templates: Path) -> None:
+    assert source.render("one", n=1) == "value 1"
+    folder = source._modules()
+    assert folder is not None
+    (kept,) = folder.rglob("*.py")
+    kept.write_text(kept.read_text().replace("'value '", "'kept '"))
+    assert source.render("one", n=2) == "kept 2"
+
+
+def test_other_templates_are_translated_anew(templates: Path) -> None:
+    assert source.render("one", n=1) == "value 1"
+    before = source._modules()
+    path = templates / "one.mako"
+    path.write_text("other ${n}")
+    os.utime(path, (0, 0))  # older than the translation, as after an installation
+    assert source.render("one", n=3) == "other 3"
+    assert source._modules() != before
+
+
+def test_nothing_is_kept_without_a_cache(
+    templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "CONFIG", replace(CONFIG, cache_size=0))
+    assert source.render("one", n=1) == "value 1"
+    assert not (tmp_path / "cache").exists()
