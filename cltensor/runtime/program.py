@@ -189,6 +189,10 @@ class ProgramCache:
             found = self._kernels[key] = self._make(name, source, key[2], key[3])
         return found
 
+    def on_driver(self, kernel: Kernel) -> Any:
+        """Return a new object of the driver's for a kernel, with arguments of its own."""
+        return self._module.Kernel(self._on_driver(kernel.program), kernel.name)
+
     def first_launch(self, kernel: Kernel) -> None:
         """Note that `kernel` runs now, so that its program's binary becomes worth saving."""
         kernel.fresh = False
@@ -251,7 +255,7 @@ class ProgramCache:
             except RuntimeError as error:
                 debug_line(1, "%s goes to the queue: %s", name, error)
         try:
-            made = self._module.Kernel(self._on_driver(program, options), name)
+            made = self._module.Kernel(self._on_driver(program), name)
         except self._module.Error as error:
             # PoCL's own cache keeps what a killed build left; other text is another entry.
             if not self._pocl or "INVALID_KERNEL_NAME" not in str(error) or name not in source:
@@ -270,12 +274,12 @@ class ProgramCache:
             options += ("-w",)  # clang prints its warnings past Python, straight to stderr
         return options
 
-    def _on_driver(self, program: Program, options: tuple[str, ...]) -> Any:
+    def _on_driver(self, program: Program) -> Any:
         """Return the driver's own object of a program of which we may have the machine code alone."""
         if program.cl is None:
             raw_program = self._module._cl._Program
             program.cl = raw_program(self._context, [self._device], [program.binary])
-            self._build(program.cl, " ".join(options).encode())
+            self._build(program.cl, b"")
         return program.cl
 
     def _program(self, name: str, source: str, options: tuple[str, ...]) -> Program:

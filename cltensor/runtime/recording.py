@@ -169,11 +169,13 @@ class Recording:
         self._slots = {id(b): [] for b in rebound}
         self._launches = sum(s.kernel is not None for s in self.steps)
         team = self.backend.team
-        if team is not None:
+        if team is not None and all(
+            s.kernel is None or s.kernel.function is not None for s in self.steps
+        ):
             self._playlist = team.playlist([s.command() for s in self.steps])
         for number, step in enumerate(self.steps):
             if step.kernel is not None and self._playlist is None:
-                step.cl = self.backend.module.Kernel(step.kernel.program.cl, step.kernel.name)
+                step.cl = self.backend.programs.on_driver(step.kernel)
             self._prepare(number, step)
 
     def _prepare(self, number: int, step: Step) -> None:

@@ -145,8 +145,8 @@ class Team:
         self, name: str, function: Function, types: tuple[str | None, ...]
     ) -> Callable[..., None]:
         """Return `run(args, global_size, local_size)`, which returns when the launch is done."""
-        if len(types) + len(function.local_sizes) > _MOST_ARGS:
-            raise RuntimeError(f"more than {_MOST_ARGS} arguments")
+        if function.local_sizes and len(types) + len(function.local_sizes) > _MOST_ARGS:
+            raise RuntimeError(f"more than {_MOST_ARGS} arguments beside local arrays")
         return _bound(types)(name, Launch(self, function, types), self)
 
     def playlist(self, commands: Sequence[Command]) -> Playlist:

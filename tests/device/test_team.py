@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cltensor as torch
-from cltensor.runtime import STATS, Backend, device, get_backend, machine_code, team
+from cltensor.runtime import STATS, Backend, Recording, device, get_backend, machine_code, team
 
 # Each group fills local memory of its own and reads it again: groups that shared it would disturb each other.
 PLACES = """
@@ -166,6 +166,37 @@ def test_other_contexts_are_refused(backend: Backend, monkeypatch: pytest.Monkey
     monkeypatch.undo()
     team._bound.cache_clear()
     backend.team.probe()
+
+
+def test_a_kernel_that_only_the_driver_runs(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes to the queue between launches of the team, and takes a recording with it."""
+    assert backend.team is not None
+    monkeypatch.setattr(team, "_MOST_ARGS", 4)
+    source = PLACES.replace("places", "queued")
+    queued = backend.kernel("queued", source, (None, np.int64, np.float32))
+    monkeypatch.undo()
+    places = backend.kernel("places", PLACES, (None, np.int64, np.float32))
+    assert queued.function is None
+    assert places.function is not None
+    buffer = backend.alloc(8 * 5)
+    backend.write(buffer, 0, np.zeros(5, np.int64))
+
+    def both() -> None:
+        for kernel in (places, queued, places):
+            backend.launch(kernel, (5,), (1,), [buffer, 3, 2.0])
+
+    both()
+    np.testing.assert_array_equal(backend.read(buffer, 0, 40).view(np.int64), 3 * expected((5,)))
+    Recording.active = recording = Recording(backend)
+    try:
+        both()
+    finally:
+        Recording.active = None
+    recording.prepare([])
+    recording.play({})
+    np.testing.assert_array_equal(backend.read(buffer, 0, 40).view(np.int64), 9 * expected((5,)))
 
 
 def test_switched_off() -> None:
