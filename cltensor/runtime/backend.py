@@ -142,9 +142,8 @@ class Backend:
                 return
             if Recording.active is not None:
                 Recording.active.launch(self, kernel, global_size, local_size, args, nbytes, flops)
-            call = kernel.call
-            if call is not None:
-                self._call(call, kernel, global_size, local_size, args)
+            if kernel.call is not None:
+                self.call(kernel, global_size, local_size, args)
                 STATS.launches += 1
                 return
             self.seq = seq = self.seq + 1
@@ -160,18 +159,19 @@ class Backend:
             elif not seq % _FLUSH_EVERY:
                 self.queue.flush()
 
-    def _call(
+    def call(
         self,
-        call: Any,
         kernel: Kernel,
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
         args: Sequence[Any],
     ) -> None:
-        """Have the team run a kernel; it has when this returns."""
+        """Have the team run a kernel; it has when this returns. The lock is held."""
         if self.seq != self.finished:
             self.finish()
         kernel.fresh = False
+        call = kernel.call
+        assert call is not None
         local_size = local_size or _ONES[: len(global_size)]
         try:
             call(args, global_size, local_size)

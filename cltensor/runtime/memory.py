@@ -6,6 +6,7 @@ Owns size classes, limits and the counters. Must not know kernels, programs or t
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import sys
 import weakref
@@ -26,6 +27,7 @@ _FINE = 1 << 20  # blocks from here on come in eight steps an octave, smaller on
 _PROMPT = 32 << 20  # requests from here on are compared with the host's available memory
 
 
+@functools.lru_cache(maxsize=4096)
 def block_size(nbytes: int) -> int:
     """Return the size of the block that holds `nbytes`: at most 25 % of it is waste."""
     if nbytes <= _MIN:
@@ -156,10 +158,12 @@ class Pool:
 
     def take(self, nbytes: int) -> Block:
         """Return a block of `nbytes` or a little more; OutOfMemoryError when there is none."""
-        if self.dead:
-            self.drain()
         size = block_size(nbytes)
         arena = self.arena
+        if self.dead:
+            if arena is None and (block := self._just_died(size)) is not None:
+                return block
+            self.drain()
         blocks = (arena.free if arena is not None else self._free).get(size) or self._free.get(size)
         if blocks:
             block = blocks.pop()
@@ -178,6 +182,18 @@ class Pool:
         if size >= _FINE:
             self._large.add(block)
         return block
+
+    def _just_died(self, size: int) -> Block | None:
+        """Return the latest block to have died if it is of this size: it is in the cache, and counted as in use."""
+        try:
+            block = self.dead.pop()
+        except IndexError:
+            return None
+        if block.size == size and block.arena is None:
+            self.allocations += 1
+            return block
+        self.dead.append(block)
+        return None
 
     def drain(self) -> None:
         """Count the blocks whose Buffers died and make them available."""

@@ -88,7 +88,7 @@ def launch(
     event = None
     begin = time.perf_counter_ns()
     if kernel.call is not None:
-        backend._call(kernel.call, kernel, global_size, local_size, args)
+        backend.call(kernel, global_size, local_size, args)
     else:
         begin, event = _on_timed_queue(backend, kernel, global_size, local_size, args)
     end = time.perf_counter_ns()

@@ -252,6 +252,10 @@ def bind(name, launch, team):
             x, = local_size
             nx, left = divmod(global_size[0], x)
             ny = nz = y = z = 1
+        elif local_size == (1, 1, 1):
+            nx, ny, nz = global_size
+            x = y = z = 1
+            left = 0
         else:
             (nx, ny, nz), (x, y, z), left = grid(global_size, local_size)
         if left:
