@@ -74,24 +74,47 @@ def beside(
     return timed, left_out
 
 
+def limit(case: Case, peak: dict[str, float]) -> str:
+    """What a case is held against: one of the device's memory speeds, its arithmetic ("flops"), or nothing ("")."""
+    if case.flops / peak["flops"] > case.bytes / peak[case.bound]:
+        return "flops"
+    return case.bound if case.bytes else ""
+
+
 def one(
-    case: Case, ours: Kit, peers: Sequence[Kit], seconds: float, compile: bool
+    case: Case,
+    ours: Kit,
+    peers: Sequence[Kit],
+    seconds: float,
+    compile: bool,
+    peak: dict[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Measure a case: times, rates, launches, ratios."""
+    """Measure a case: times, rates, launches, ratios, and its share of what the device itself did in between."""
     import cltensor
+    from cltensor.tune.peaks import probes
 
     mine = measure.Timed(ours.name, case.make(ours), ours.wait)
     first_s, value = mine.first()
     value = numbers(ours, value) if case.check else []
     timed, left_out = beside(case, value, peers, compile)
     del value
-    measure.alternate([mine, *timed], seconds * (1 + len(timed)))
+    bound = limit(case, peak) if peak else ""
+    held: list[measure.Timed] = []
+    if bound:
+        probe = probes(ours.device)[bound]
+        held = [measure.Timed("the device", probe.run, ours.wait)]
+    measure.alternate([mine, *timed, *held], seconds * (1 + len(timed)))
+    of_peak = None
+    if bound:
+        amount = case.flops if bound == "flops" else case.bytes
+        of_peak = measure.ratios(mine, held[0])["ratio"] * amount / probe.amount
     before = cltensor.stats().launches
     mine.first()
     launches = cltensor.stats().launches - before
     low, _, high = statistics.quantiles(mine.times, n=4)
     return {
         "family": case.family, "name": case.name, "bytes": case.bytes, "flops": case.flops, "bound": case.bound, "bar": case.bar,
+        "limit": bound, "of_peak": of_peak,
         "first_s": first_s, "launches": launches, **measure.summary(mine), "low_s": low, "high_s": high,
         "peers": {p.name: {**measure.ratios(mine, p), **measure.summary(p)} for p in timed}, "left_out": left_out,
     }  # fmt: skip
@@ -117,17 +140,15 @@ def run(
         if case.family != family:
             family, peak = case.family, best(device, peak)
         try:
-            result = one(case, ours, peers, seconds, "torch.compile" in wanted)
+            result = one(case, ours, peers, seconds, "torch.compile" in wanted, peak)
         except Exception as error:
             print(f"{case.label:56} {kits.reason(error)}")
             continue
         found.append(result)
-        print(line(result, peak), flush=True)
+        print(line(result), flush=True)
         gc.collect()
     peak = best(device, peak)
     print(peak_words(peak))
-    for result in found:
-        result["of_peak"] = rate(result, peak)[1]
     return {
         "device": device, "device_name": info.name, "driver": f"{info.platform} {info.platform_version}", "threads": threads,
         "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs", "when": time.strftime("%Y-%m-%d"),
@@ -148,16 +169,11 @@ def peak_words(peak: dict[str, float]) -> str:
     return f"peaks: {memory} GB/s, multiply-add {peak['flops'] / 1e9:.0f} GFLOP/s"
 
 
-def rate(result: dict[str, Any], peak: dict[str, float]) -> tuple[str, float | None]:
-    """The rate that the case is about, in words, and its share of the device's peak."""
-    seconds, memory = result["median_s"], peak[result["bound"]]
-    if result["flops"] and result["flops"] / peak["flops"] > result["bytes"] / memory:
-        value = result["flops"] / seconds
-        return f"{value / 1e9:.1f} GFLOP/s", value / peak["flops"]
-    if result["bytes"]:
-        value = result["bytes"] / seconds
-        return f"{value / 1e9:.1f} GB/s", value / memory
-    return "", None
+def rate(result: dict[str, Any]) -> str:
+    """The rate that the case is about, in words."""
+    if result["limit"] == "flops":
+        return f"{result['flops'] / result['median_s'] / 1e9:.1f} GFLOP/s"
+    return f"{result['bytes'] / result['median_s'] / 1e9:.1f} GB/s" if result["limit"] else ""
 
 
 def percent(share: float | None) -> str:
@@ -171,9 +187,8 @@ def unit(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
-def line(result: dict[str, Any], peak: dict[str, float]) -> str:
+def line(result: dict[str, Any]) -> str:
     """One line of the printed table; a missed bar is marked, a peer that failed is named."""
-    speed, share = rate(result, peak)
     parts = []
     for name, p in result["peers"].items():
         text = f"{name} {p['ratio']:.2f} ({p['low']:.2f}-{p['high']:.2f})"
@@ -183,6 +198,6 @@ def line(result: dict[str, Any], peak: dict[str, float]) -> str:
     parts += [f"{name} left out: {why}" for name, why in result["left_out"].items()]
     label = f"{result['family']}: {result['name']}"
     return (
-        f"{label:56} {unit(result['median_s']):>9} {speed:>14} {percent(share):>7} {result['launches']:>8}  "
+        f"{label:56} {unit(result['median_s']):>9} {rate(result):>14} {percent(result['of_peak']):>7} {result['launches']:>8}  "
         + "; ".join(parts)
     )

@@ -26,6 +26,7 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -68,13 +69,22 @@ def possible(backend: Backend) -> bool:
     )
 
 
+def processors() -> int:
+    """Return how many processors this process may keep busy: those it is bound to, and its control group's share of them."""
+    bound = len(os.sched_getaffinity(0))
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, min(bound, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # no such group, or "max"
+        return bound
+
+
 class Team:
     """The threads of one backend, the caller's with them. The backend's lock guards it."""
 
     def __init__(self, machine_code: Callable[[str], Function], compute_units: int) -> None:
         """Take the team's own kernels from `machine_code`; RuntimeError where it is not as we know it."""
-        processors = len(os.sched_getaffinity(0))
-        self.size = max(1, min(compute_units, processors))
+        self.size = max(1, min(compute_units, processors()))
         self._memory = _words(_TEAM_WORDS)
         self._members = _words(_MEMBER_WORDS * self.size)
         self._libc = ctypes.CDLL(None)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 # Statements about b[i] and a[i], the fastest counts; s is the sum that `read` has to leave somewhere.
 MOVES = {
@@ -67,20 +67,30 @@ def _multiply(lanes: int, chains: int) -> str:
     )
 
 
-def _best(launches: Sequence[Callable[[], None]], wait: Callable[[], None]) -> list[float]:
-    """Seconds of each, taken in turns, so that none finds in the cache what it left there."""
-    times: list[list[float]] = [[] for _ in launches]
+class Probe(NamedTuple):
+    """A launch that does nothing but one thing, and how much of it: bytes moved or operations."""
+
+    run: Callable[[], None]
+    amount: float
+
+
+def _best(probes: Sequence[Probe], wait: Callable[[], None]) -> list[float]:
+    """Bytes or operations a second of each, taken in turns, so that none finds in the cache what it left there."""
+    times: list[list[float]] = [[] for _ in probes]
     for _ in range(12):
-        for launch, taken in zip(launches, times):
+        for probe, taken in zip(probes, times, strict=True):
             begin = time.perf_counter()
-            launch()
+            probe.run()
             wait()
             taken.append(time.perf_counter() - begin)
-    return [statistics.median(sorted(taken)[:6]) for taken in times]
+    return [
+        probe.amount / statistics.median(sorted(taken)[:6])
+        for probe, taken in zip(probes, times, strict=True)
+    ]
 
 
-def _memory(backend: Any, cpu: bool) -> dict[str, float]:
-    """Bytes a second of each of MOVES."""
+def _memory(backend: Any, cpu: bool) -> Iterator[tuple[str, Probe]]:
+    """Each of MOVES, in its ways."""
     import numpy as np
 
     n, units = (1 << 24) if cpu else (1 << 27), backend.info.compute_units
@@ -90,42 +100,55 @@ def _memory(backend: Any, cpu: bool) -> dict[str, float]:
     sizes, count = ((units,), (1,)), n // units // 16
     if not cpu:
         sizes, count = ((units * 2048,), (256,)), n // 4
-    names, launches = [], []
     for name, move in ((name, move) for name, moves in MOVES.items() for move in moves):
         text = (ON_CPU if cpu else ON_GPU).replace("NAME", name).replace("MOVE", move)
         kernel = backend.kernel(f"bench_{name}", text, (None, None, np.int64))
-        names.append(name)
-        launches.append(functools.partial(backend.launch, kernel, *sizes, [a, b, count]))
-    speeds = dict.fromkeys(MOVES, 0.0)
-    for name, took in zip(names, _best(launches, backend.finish)):
-        speeds[name] = max(speeds[name], (4 if name == "read" else 8) * n / took)
-    return speeds
+        run = functools.partial(backend.launch, kernel, *sizes, [a, b, count])
+        yield name, Probe(run, (4 if name == "read" else 8) * n)
 
 
-def _arithmetic(backend: Any, cpu: bool) -> float:
-    """Operations a second."""
+def _arithmetic(backend: Any, cpu: bool) -> Iterator[tuple[str, Probe]]:
+    """Multiply-adds, in each of SHAPES."""
     import numpy as np
 
     units = backend.info.compute_units
     out = backend.alloc(4 * units * 2048)
-    rounds = 500_000 if cpu else 20_000  # long beside the waking of threads
+    rounds = 100_000 if cpu else 20_000  # long beside the waking of threads
     sizes = ((units,), (1,)) if cpu else ((units * 2048,), (256,))
-    shapes, launches = SHAPES["cpu" if cpu else "gpu"], []
-    for lanes, chains in shapes:
+    for lanes, chains in SHAPES["cpu" if cpu else "gpu"]:
         types = (None, np.int64, np.float32, np.float32)
         text = _multiply(lanes, chains)
         kernel = backend.kernel("bench_multiply", text, types, ("-cl-mad-enable",))
         args = [out, rounds, 0.999, 0.001]
-        launches.append(functools.partial(backend.launch, kernel, *sizes, args))
-    taken = _best(launches, backend.finish)
-    return max(2.0 * lanes * chains * rounds * sizes[0][0] / t for (lanes, chains), t in zip(shapes, taken))  # fmt: skip
+        run = functools.partial(backend.launch, kernel, *sizes, args)
+        yield "flops", Probe(run, 2.0 * lanes * chains * rounds * sizes[0][0])
+
+
+def _backend(device: str) -> Any:
+    from cltensor.runtime import device as named
+    from cltensor.runtime import get_backend
+
+    return get_backend(named(device))
+
+
+@functools.cache
+def probes(device: str) -> dict[str, Probe]:
+    """Return, for "copy", "update", "read" and "flops", the launch that does it quickest."""
+    return {name: probe for name, (probe, _) in _measured(device).items()}
 
 
 def peaks(device: str) -> dict[str, float]:
     """Return bytes a second copied, updated in place and read, and float32 operations a second ("flops")."""
-    from cltensor.runtime import device as named
-    from cltensor.runtime import get_backend
+    return {name: speed for name, (_, speed) in _measured(device).items()}
 
-    backend = get_backend(named(device))
+
+def _measured(device: str) -> dict[str, tuple[Probe, float]]:
+    backend = _backend(device)
     cpu = backend.info.kind == "cpu"
-    return {**_memory(backend, cpu), "flops": _arithmetic(backend, cpu)}
+    every = [*_memory(backend, cpu), *_arithmetic(backend, cpu)]
+    found: dict[str, tuple[Probe, float]] = {}
+    speeds = _best([probe for _, probe in every], backend.finish)
+    for (name, probe), speed in zip(every, speeds, strict=True):
+        if name not in found or speed > found[name][1]:
+            found[name] = probe, speed
+    return found

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,6 +148,13 @@ def test_number_of_threads(threads: None, backend: Backend) -> None:
     np.testing.assert_array_equal(run_places(backend, (37,), 3), 3 * expected((37,)))
     torch.set_num_threads(1000)  # no more than there are
     assert torch.get_num_threads() == before
+
+
+def test_processors_of_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    for text, wanted in (("max 100000", 8), ("300000 100000", 3), ("50000 100000", 1), ("", 8)):
+        monkeypatch.setattr(Path, "read_text", lambda self, text=text: text)
+        assert team.processors() == wanted
 
 
 def test_a_binary_of_another_kind_is_refused() -> None:

@@ -65,7 +65,7 @@ def _result(name: str, ratio: float, spread: float = 0.1, **more: Any) -> dict[s
     torch = {"low": ratio - spread, "ratio": ratio, "high": ratio + spread}
     return {
         "family": "gemm", "name": name, "bytes": 100.0, "flops": 0.0, "bound": "copy", "bar": 1.0, "median_s": 1.0, "low_s": 0.9,
-        "high_s": 1.1, "launches": 1, "peers": {"torch": torch}, "left_out": {}, "of_peak": 0.5, **more,
+        "high_s": 1.1, "launches": 1, "peers": {"torch": torch}, "left_out": {}, "of_peak": 0.5, "limit": "copy", **more,
     }  # fmt: skip
 
 
@@ -123,6 +123,9 @@ def test_summary_and_table_say_what_holds() -> None:
         "beyond the peak, 120 % (in a cache, or by fewer operations than counted): gemm: odd"
         in words
     )
+    assert "0 of 0 cases that move 32 MiB" in words
+    moved = [_result(str(share), 2, bytes=1e8, of_peak=share) for share in (0.7, 0.8, 0.9)]
+    assert "2 of 3 cases that move 32 MiB" in report.summary(_results(*moved))
     assert "| gemm: good | 1 s | 0.0 GB/s | 50 % | 2.00 |" in report.readme_table(results)
 
 
