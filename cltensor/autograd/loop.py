@@ -126,10 +126,12 @@ def fit(g: Any, meta: Any, node: Node, i: int, grad_output: bool = False) -> Any
                 f"shape compatible with {list(shape)}"
             )
         dims = [d for d in range(len(have)) if d < lead or (shape[d - lead] == 1 and have[d] != 1)]
-        if dims:
+        if len(dims) == lead:
+            g = g.sum(dims)
+        else:
             g = g.sum(dims, keepdim=True)
-        if lead:
-            g = g.reshape(shape)
+            if lead:
+                g = g.reshape(shape)
     if g.dtype is not dtype:
         if g.dtype.category == 3 and dtype.category != 3:
             g = g.real
