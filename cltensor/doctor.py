@@ -110,6 +110,8 @@ def _report_devices(found: dict[str, Any], fixes: list[str]) -> int:
                 print(f"  self-test     {test}: {outcome}")
         if result["host_shared"]:
             print("  memory        shared with the host, numpy() copies nothing")
+        if result["threads"]:
+            print(f"  launches      calls of a team of {result['threads']} threads (CLTENSOR_TEAM)")
         if info["tuned"]:
             print(f"  tuned         {', '.join(f'{k} {v}' for k, v in info['tuned'].items())}")
         if all(outcome == "ok" for outcome in result["tests"].values()):
@@ -306,7 +308,9 @@ def _self_test(name: str) -> dict[str, Any]:
         else:
             right = np.array_equal(found.view(np.uint32), expected.view(np.uint32))
         tests[kernel_name] = "ok" if right else "wrong numbers"
-    return {"tests": tests, "host_shared": backend.info.host_shared}
+    team = backend.team
+    threads = 0 if team is None else team.threads
+    return {"tests": tests, "host_shared": backend.info.host_shared, "threads": threads}
 
 
 def _version(name: str) -> str:

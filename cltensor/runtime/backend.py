@@ -68,8 +68,9 @@ class Backend:
                 self.info = replace(self.info, host_shared=True, team=self.team is not None)
         self.pool = Pool(self)
         debug_line(
-            1, "%s is %s (%s, %s)", dev, self.info.name, self.info.platform_version,
+            1, "%s is %s (%s, %s%s)", dev, self.info.name, self.info.platform_version,
             "memory shared with the host" if self.info.host_shared else "memory of its own",
+            "" if self.team is None else f", a team of {self.team.size}",
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -349,6 +350,7 @@ class Backend:
             debug_line(1, "%s runs kernels through its queue: %s", self.device, error)
             self.programs.wants_code = False
             return None
+        _keep_forever(made)  # its threads never end
         self.programs.team = made
         return made
 

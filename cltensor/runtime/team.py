@@ -45,13 +45,10 @@ _ALIGN = 128  # of local arrays
 _MOST_ARGS = 96  # LAUNCH_ARGS in team.cl
 _CLOSED = 1 << 62
 
-# Places in 8-byte words, as team.cl has them.
-_STEP, _NEXT, _INSIDE, _ROUND, _CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES = (
-    6, 8, 16, 24, 32, 35, 36, 37, 38,
-)  # fmt: skip
-_TEAM_WORDS, _MEMBER_WORDS, _JOB_WORDS = 40, 112, 6
-_SEMAPHORE = 8
-_FUNCTION, _A, _B, _C, _GROUPS, _LOCAL_PLACES = range(6)
+# Places in 8-byte words, as team.cl has them: of a team, of a member, of a job.
+_NEXT, _CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES, _TEAM_WORDS = 8, 32, 35, 36, 37, 38, 40
+_SEMAPHORE, _MEMBER_WORDS = 8, 112
+_FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
 # What a kernel is told of its launch: groups, offset and local size along each dimension; the rest is for printf.
 _CONTEXT_WORDS, _CONTEXT = 16, "3Q24x3Q56x"
 
@@ -101,10 +98,13 @@ class Team:
         self._help = prototype(machine_code("team_help").address)
         self._own_context = _context()
         self.context = self._own_context.ctypes.data
-        self.idle = self.size > 1  # its helpers have not begun
+        self.idle = False  # its helpers have not begun and are wanted
         self._arguments: list[Any] = []  # of the helpers
         self._probed = machine_code("team_probe")
+        self.threads = 1
         self.probe()
+        self.threads = self.size
+        self.idle = self.size > 1
 
     def _address(self, name: str) -> int:
         return ctypes.cast(getattr(self._libc, name), ctypes.c_void_p).value or 0
