@@ -1,5 +1,5 @@
 /* Modified Bessel functions of the first kind: i0 i1, and i0e i1e scaled by exp(-|x|). Chebyshev series, fitted at 40 digits: in
-   x on [0, 8], in 8 / x beyond. */
+   x on [0, 8], in 8 / x beyond. At infinity i0 and i1 are 0 * infinity, NaN as torch has them. */
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 __constant float clt_i0_float[] = {0.3383976372f, -0.3046826723f, 0.1716209015f, -0.09490109705f, 0.04930528424f,
@@ -27,11 +27,11 @@ __constant float clt_i1_far_float[] = {0.3892881175f, -0.009761097491f, -1.10588
   }                                                                                                                            \
   static inline T i0_##T(T x) {                                                                                                \
     const T e = exp(fabs(x) * K(0.5));                                                                                         \
-    return isinf(x) ? (T)INFINITY : i0e_##T(x) * e * e;                                                                        \
+    return i0e_##T(x) * e * e;                                                                                                 \
   }                                                                                                                            \
   static inline T i1_##T(T x) {                                                                                                \
     const T e = exp(fabs(x) * K(0.5));                                                                                         \
-    return isinf(x) ? x : i1e_##T(x) * e * e;                                                                                  \
+    return i1e_##T(x) * e * e;                                                                                                 \
   }
 CLT_BESSEL_I(float, CLT_LIT_F)
 #ifdef CLT_DOUBLE

@@ -8,7 +8,7 @@
   static inline T2 cmul_##T2(T2 a, T2 b) { return (T2)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }                        \
   static inline T2 cdiv_##T2(T2 a, T2 b) {                                                                                     \
     T m = fmax(fabs(b.x), fabs(b.y));                                                                                          \
-    if (m == 0) return (T2)(a.x / m, a.y / m);                                                                                 \
+    if (m == 0) return a / (fabs(b.x) + fabs(b.y));                                                                            \
     if (m > K(1e37) && isfinite(m)) a *= K(0.125), b *= K(0.125);                                                              \
     if (m < K(1e-30)) a *= CLT_LIFT_##T, b *= CLT_LIFT_##T;                                                                    \
     if (fabs(b.x) >= fabs(b.y)) {                                                                                              \
@@ -143,7 +143,7 @@
     return (T2)(r.y, -r.x);                                                                                                    \
   }                                                                                                                            \
   /* (log 2|z|, angle of z) for the inverse functions far out. */                                                              \
-  static inline bool clt_far_##T2(T2 z) { return fmax(fabs(z.x), fabs(z.y)) > K(1e17) && !isnan(z.x + z.y); }                  \
+  static inline bool clt_far_##T2(T2 z) { return fmax(fabs(z.x), fabs(z.y)) > K(1e17); }                                       \
   static inline T2 clt_log_twice_##T2(T2 z) { return clog_##T2(z) + (T2)(K(0.6931471805599453), 0); }                          \
   static inline T2 casin_##T2(T2 z) {                                                                                          \
     if (clt_far_##T2(z)) return (T2)(atan2(z.x, fabs(z.y)), copysign(clt_log_twice_##T2(z).x, z.y));                           \

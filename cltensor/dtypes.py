@@ -10,6 +10,7 @@ from builtins import bool as pybool
 from builtins import float as pyfloat
 from builtins import int as pyint
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -325,6 +326,17 @@ def scalar_dtype(value: Any) -> dtype:
     if isinstance(value, (complex, np.complexfloating)):
         return _COMPLEX[_default]
     raise TypeError(f"expected a number, got {kind.__name__}")
+
+
+@lru_cache(maxsize=1024)
+def nearest(value: pyfloat, d: dtype) -> pyfloat:
+    """Return the number that `value` becomes in a 16-bit floating type."""
+    with np.errstate(over="ignore"):
+        if d is float16:
+            return pyfloat(np.float16(value))
+        bits = pyint(np.float32(value).view(np.uint32))
+    kept = bits + 0x7FFF + ((bits >> 16) & 1) if value == value else bits
+    return pyfloat(np.uint32(kept & 0xFFFF0000).view(np.float32))
 
 
 def from_numpy(kind: Any) -> dtype:

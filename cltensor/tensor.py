@@ -432,7 +432,13 @@ class Tensor(AutogradMixin, Methods):
         t = self.alias()
         t.__class__ = type(self)
         t._requires, t._node, t._nr = self._requires, self._node, self._nr
+        t.__dict__.update(self._attributes())
         return t
+
+    def _attributes(self) -> dict[str, Any]:
+        """What the user has set on the tensor."""
+        own = {"shape", "dtype", "device"}
+        return {k: v for k, v in self.__dict__.items() if not k.startswith("_") and k not in own}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -455,6 +461,7 @@ class Tensor(AutogradMixin, Methods):
         if self._grad is not None:
             t._grad = copying.deepcopy(self._grad, memo)
         memo[id(self)] = t
+        t.__dict__.update(copying.deepcopy(self._attributes(), memo))
         return t
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -464,7 +471,7 @@ class Tensor(AutogradMixin, Methods):
             else 0
         )
         data = self._storage.host(0, extent * self.dtype.itemsize).tobytes() if extent else b""
-        return _rebuild, (
+        made = (
             type(self),
             data,
             tuple(self.shape),
@@ -474,6 +481,7 @@ class Tensor(AutogradMixin, Methods):
             str(self.device),
             self.requires_grad,
         )
+        return _rebuild, made, self._attributes() or None
 
     def cpu(self, memory_format: Any = None) -> Tensor:
         """Copy to the host's device; the tensor itself if it is there."""

@@ -60,14 +60,14 @@ void ${fn}(__global const ${ta} *X, __global const ${acc} *filters, __global con
     __local ${acc} tile[${MR * NR}] __attribute__((aligned(64)));
 ${patch.geometry()}
     const long group = get_global_id(2), panels = (rows + ${MR - 1}) / ${MR};
-    const long pb = get_global_id(1) * span, pe = min(pb + span, panels);
+    const long pb = get_global_id(1) * span, pe = MIN(pb + span, panels);
     const long m0 = (p0 + b0 - 1) / b0, m1 = (p1 + b1 - 1) / b1, m2 = (p2 + b2 - 1) / b2, box = get_global_id(0);
     const long i2 = box % m2 * b2, i1 = box / m2 % m1 * b1, i0 = box / (m2 * m1) % m0 * b0, ib = box / (m2 * m1 * m0) * n;
-    const long nb = min(n, batch - ib), n0 = min(b0, p0 - i0), n1 = min(b1, p1 - i1), n2 = min(b2, p2 - i2);
+    const long nb = MIN(n, batch - ib), n0 = MIN(b0, p0 - i0), n1 = MIN(b1, p1 - i1), n2 = MIN(b2, p2 - i2);
     const long Q = (((nb - 1) * e0 + n0 - 1) * e1 + n1 - 1) * e2 + n2;
     __global ${to} *Yg = Y + y_off + group * y_g + ib * y_b + i0 * y_0 + i1 * y_1 + i2 * y_2;
     for (long cb = 0; cb == 0 || cb < channels; cb += part) {
-        const long cn = min(part, channels - cb);
+        const long cn = MIN(part, channels - cb);
         ${patch.copy_box("cb", "cn")}
 % if MR == 1:
         // One output channel: vectors of an output row each, the last overlapping the one before; NV of them at a time.
@@ -79,7 +79,7 @@ ${patch.geometry()}
         for (long slot = 0, j2 = 0, j1 = 0, j0 = 0, jb = 0; slot < slots; slot += ${NV}) {
             __global const ${acc} *a = filters + (group * channels + cb) * taps;
 % for v in range(NV):
-            const long at${v} = max(min(j2, n2 - ${V}), 0L), skip${v} = j2 - at${v};
+            const long at${v} = MAX(MIN(j2, n2 - ${V}), 0L), skip${v} = j2 - at${v};
             __local const ${acc} *x${v} = xr + at${v};
             __global ${to} *y${v} = yr + at${v} * y_2;
             if ((j2 += ${V}) >= n2) {
@@ -117,8 +117,8 @@ ${patch.geometry()}
             __global ${to} *const to[] = {${', '.join(f'y{v}' for v in range(NV))}};
             const long skips[] = {${', '.join(f'skip{v}' for v in range(NV))}};
             PLAIN
-            for (long v = 0; v < min(left, ${NV}L); v++)
-                put(to[v] + skips[v] * y_2, y_2, tile + v * ${V} + skips[v], 0, min(n2, ${V}L) - skips[v], cb);
+            for (long v = 0; v < MIN(left, ${NV}L); v++)
+                put(to[v] + skips[v] * y_2, y_2, tile + v * ${V} + skips[v], 0, MIN(n2, ${V}L) - skips[v], cb);
         }
 % else:
         for (long pi = pb; pi < pe; pi += block)
@@ -128,7 +128,7 @@ ${patch.geometry()}
             if (q1 >= n1) { q += (e1 - q1) * e2 - q2; q2 = q1 = 0; ++q0; }
             if (q0 >= n0) { q += ((e0 - q0) * e1 - q1) * e2 - q2; q2 = q1 = q0 = 0; ++qb; }
             if (q >= Q) break;
-            for (long panel = pi; panel < min(pi + block, pe); panel++) {
+            for (long panel = pi; panel < MIN(pi + block, pe); panel++) {
                 __global const ${acc} *a = filters + ((group * panels + panel) * channels + cb) * taps * ${MR};
 % for r in range(MR):
                 ${av} ${', '.join(f"t{r}_{v} = 0" for v in range(NV))};
@@ -149,7 +149,7 @@ ${patch.geometry()}
                         }
 % endfor
                     }
-                const long o0 = panel * ${MR}, live = min(rows - o0, (long)${MR});
+                const long o0 = panel * ${MR}, live = MIN(rows - o0, (long)${MR});
                 if (cb == 0 && y_2 == 1 && live == ${MR} && q2 + ${NR} <= n2 && q1 < n1 && q0 < n0) {
                     __global ${to} *y = Yg + o0 * y_o + qb * y_b + q0 * y_0 + q1 * y_1 + q2;
 % for r in range(MR):
@@ -170,7 +170,7 @@ ${patch.geometry()}
                 // The positions of the tile, one piece of an output row at a time.
                 long j2 = q2, j1 = q1, j0 = q0, jb = qb;
                 for (long j = 0; j < ${NR} && jb < nb;) {
-                    const long rest = min(e2 - j2, ${NR} - j), run = min(n2 - j2, rest);
+                    const long rest = MIN(e2 - j2, ${NR} - j), run = MIN(n2 - j2, rest);
                     if (run > 0 && j1 < n1 && j0 < n0) {
                         __global ${to} *y = Yg + o0 * y_o + jb * y_b + j0 * y_0 + j1 * y_1 + j2 * y_2;
                         PLAIN

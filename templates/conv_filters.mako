@@ -22,7 +22,7 @@ ${patch.geometry()}
 % if MR:
     __global ${acc} *q = filters + (group * get_global_size(0) + panel) * channels * taps * ${MR};
     __global const ${ta} *p = F + f_off + group * f_g + panel * ${MR} * f_o;
-    const int live = (int)min(rows - panel * ${MR}, (long)${MR});
+    const int live = (int)MIN(rows - panel * ${MR}, (long)${MR});
     for (long c = 0; c < channels; c++)
         for (long t0 = 0; t0 < k0; t0++)
             for (long t1 = 0; t1 < k1; t1++) {

@@ -16,32 +16,32 @@ typedef ${t}${n} ${t}${n}_u __attribute__((aligned(${size})));
 % endfor
 % endfor
 </%def>
-<%def name="copies()">\
-static void clear(__local ${acc} *q, long n)
+<%def name="copies(space='__local')">\
+static void clear(${space} ${acc} *q, long n)
 {
     long j = 0;
     for (; j + ${V} <= n; j += ${V})
-        *(__local ${acc}${V}_u *)(q + j) = 0;
+        *(${space} ${acc}${V}_u *)(q + j) = 0;
     PLAIN
     for (; j < n; j++)
         q[j] = 0;
 }
 
-static void copy_row(__local ${acc} *q, __global const ${ta} *p, long step, long n)
+static void copy_row(${space} ${acc} *q, __global const ${ta} *p, long step, long n)
 {
     long j = 0;
     if (step == 1 && n >= ${V}) {
         for (; j + ${V} <= n; j += ${V})
-            *(__local ${acc}${V}_u *)(q + j) = ${loadv("p + j")};
+            *(${space} ${acc}${V}_u *)(q + j) = ${loadv("p + j")};
         j = n - ${V};
-        *(__local ${acc}${V}_u *)(q + j) = ${loadv("p + j")};
+        *(${space} ${acc}${V}_u *)(q + j) = ${loadv("p + j")};
         return;
     }
 % if ta == acc:
 % for h in (n for n in (V // 2, V // 4) if n > 1):
     if (step == 1 && n >= ${h}) {
-        *(__local ${acc}${h}_u *)q = *(__global const ${acc}${h}_u *)p;
-        *(__local ${acc}${h}_u *)(q + n - ${h}) = *(__global const ${acc}${h}_u *)(p + n - ${h});
+        *(${space} ${acc}${h}_u *)q = *(__global const ${acc}${h}_u *)p;
+        *(${space} ${acc}${h}_u *)(q + n - ${h}) = *(__global const ${acc}${h}_u *)(p + n - ${h});
         return;
     }
 % endfor
@@ -49,8 +49,15 @@ static void copy_row(__local ${acc} *q, __global const ${ta} *p, long step, long
     if (step == 2)
         for (; j + ${V} < n; j += ${V}) {
             const ${acc}${V} a = ${loadv("p + 2 * j")}, b = ${loadv(f"p + 2 * j + {V}")};
-            *(__local ${acc}${V}_u *)(q + j) = (${acc}${V})(a.even, b.even);
+            *(${space} ${acc}${V}_u *)(q + j) = (${acc}${V})(a.even, b.even);
         }
+% if ta == acc and V >= 8:
+    if (step == 2 && j + ${V // 2} < n) {
+        const ${acc}${V} a = ${loadv("p + 2 * j")};
+        *(${space} ${acc}${V // 2}_u *)(q + j) = a.even;
+        j += ${V // 2};
+    }
+% endif
     PLAIN
     for (; j < n; j++)
         q[j] = ${load("p[j * step]")};
@@ -61,27 +68,25 @@ static void copy_row(__local ${acc} *q, __global const ${ta} *p, long step, long
 </%def>
 <%def name="copy_box(first, count)">\
 // Channels ${first} .. ${first} + ${count} - 1 of the box at image ib, output i0, i1, i2.
-for (long c = 0; c < ${count}; c++)
-    for (long h = 0; h < h0 * h1 * h2; h++) {
-        const long r0 = h / (h1 * h2) * step0 % stride0 - pad0 + i0 * stride0;
-        const long r1 = h / h2 % h1 * step1 % stride1 - pad1 + i1 * stride1;
-        const long r2 = h % h2 * step2 % stride2 - pad2 + i2 * stride2;
-        const long lo = min(r2 < 0 ? (-r2 + stride2 - 1) / stride2 : 0L, e2);
-        const long hi = max(min(s2 > r2 ? (s2 - r2 + stride2 - 1) / stride2 : 0L, e2), lo);
-        __local ${acc} *q = xp + c * plane + h * n * area;
-        for (long b = 0; b < n; b++)
-            for (long y0 = 0; y0 < e0; y0++)
-                for (long y1 = 0; y1 < e1; y1++, q += e2) {
-                    const long a0 = r0 + y0 * stride0, a1 = r1 + y1 * stride1;
-                    if (ib + b >= batch || a0 < 0 || a0 >= s0 || a1 < 0 || a1 >= s1) {
-                        clear(q, e2);
-                        continue;
-                    }
-                    clear(q, lo);
-                    copy_row(q + lo, X + x_off + group * x_g + (ib + b) * x_b + (${first} + c) * x_c + a0 * x_0 + a1 * x_1
-                        + (r2 + lo * stride2) * x_2, stride2 * x_2, hi - lo);
-                    clear(q + hi, e2 - hi);
-                }
-    }
-clear(xp + ${count} * plane, tail);
+clear(xp, ${count} * plane + tail);
+for (long h = 0; h < h0 * h1 * h2; h++) {
+    const long r0 = h / (h1 * h2) * step0 % stride0 - pad0 + i0 * stride0;
+    const long r1 = h / h2 % h1 * step1 % stride1 - pad1 + i1 * stride1;
+    const long r2 = h % h2 * step2 % stride2 - pad2 + i2 * stride2;
+    // What of a row, and which rows, lie in the input.
+    const long lo = MIN(r2 < 0 ? (-r2 + stride2 - 1) / stride2 : 0L, e2);
+    const long hi = MAX(MIN(s2 > r2 ? (s2 - r2 + stride2 - 1) / stride2 : 0L, e2), lo);
+    const long top = MIN(r1 < 0 ? (-r1 + stride1 - 1) / stride1 : 0L, e1);
+    const long end = MAX(MIN(s1 > r1 ? (s1 - r1 + stride1 - 1) / stride1 : 0L, e1), top);
+    for (long c = 0; c < ${count}; c++)
+        for (long b = 0; b < MIN(n, batch - ib); b++)
+            for (long y0 = 0, a0 = r0; y0 < e0; y0++, a0 += stride0) {
+                if (a0 < 0 || a0 >= s0) continue;
+                __local ${acc} *q = xp + c * plane + ((h * n + b) * e0 + y0) * e1 * e2 + top * e2 + lo;
+                __global const ${ta} *p = X + x_off + group * x_g + (ib + b) * x_b + (${first} + c) * x_c + a0 * x_0
+                    + (r1 + top * stride1) * x_1 + (r2 + lo * stride2) * x_2;
+                for (long y1 = top; y1 < end; y1++, q += e2, p += stride1 * x_1)
+                    copy_row(q, p, stride2 * x_2, hi - lo);
+            }
+}
 </%def>

@@ -31,11 +31,11 @@ void ${fn}(__global const ${ta} *X, __global const ${ta} *Y, __global const int 
     __local ${acc} xp[${room + V}] __attribute__((aligned(64)));
 ${patch.geometry()}
     const long group = get_global_id(2), across = (channels + part - 1) / part;
-    const long cb = get_global_id(1) % across * part, cn = min(part, channels - cb);
-    const long ob = get_global_id(1) / across * span, on = min(span, rows - ob);
+    const long cb = get_global_id(1) % across * part, cn = MIN(part, channels - cb);
+    const long ob = get_global_id(1) / across * span, on = MIN(span, rows - ob);
     const long m0 = (p0 + b0 - 1) / b0, m1 = (p1 + b1 - 1) / b1, m2 = (p2 + b2 - 1) / b2;
     const long boxes = m0 * m1 * m2, first = get_global_id(0) * each;
-    const long last = min(first + each, (batch + n - 1) / n * boxes);
+    const long last = MIN(first + each, (batch + n - 1) / n * boxes);
     out += ((get_global_id(0) * groups + group) * rows + ob) * channels * taps + cb * taps;
     PLAIN
     for (long o = 0; o < on; o++)
@@ -46,7 +46,7 @@ ${patch.geometry()}
     for (long at = first; at < last; at++) {
         const long ib = at / boxes * n, box = at % boxes;
         const long i2 = box % m2 * b2, i1 = box / m2 % m1 * b1, i0 = box / (m2 * m1) * b0;
-        const long nb = min(n, batch - ib), n0 = min(b0, p0 - i0), n1 = min(b1, p1 - i1), n2 = min(b2, p2 - i2);
+        const long nb = MIN(n, batch - ib), n0 = MIN(b0, p0 - i0), n1 = MIN(b1, p1 - i1), n2 = MIN(b2, p2 - i2);
         const long Q = (((nb - 1) * e0 + n0 - 1) * e1 + n1 - 1) * e2 + n2, full = (Q + ${V - 1}) / ${V} * ${V};
         ${patch.copy_box("cb", "cn")}
         for (long o = 0; o < on; o++) {
@@ -58,15 +58,18 @@ ${patch.geometry()}
                         copy_row(q + ((b * e0 + j0) * e1 + j1) * e2, Y + y_off + group * y_g + (ib + b) * y_b + (ob + o) * y_o
                             + (i0 + j0) * y_0 + (i1 + j1) * y_1 + i2 * y_2, y_2, n2);
         }
-        for (long k = 0; k < cn * taps; k += ${RC}) {
-            // A tile past the end computes its last column again and does not keep it.
-% for c in range(RC):
-            const long k_${c} = min(k + ${c}, cn * taps - 1);
-            __local const ${acc} *x${c} = xp + k_${c} / taps * plane + shift[k_${c} % taps];
-% endfor
-            for (long o = 0; o < on; o += ${RO}) {
+        // The taps of a channel read the same memory: rows of slopes stay near while those of the input come by.
+        for (long o = 0; o < on; o += ${RO}) {
 % for r in range(RO):
-                __local const ${acc} *y${r} = yp + min(o + ${r}, on - 1) * full;
+            __local const ${acc} *y${r} = yp + MIN(o + ${r}, on - 1) * full;
+% endfor
+            for (long k = 0, c = 0, t = 0; k < cn * taps; k += ${RC}) {
+                // A tile past the end computes its last column again and does not keep it.
+% for c in range(RC):
+                __local const ${acc} *x${c} = xp + c * plane + shift[t];
+                if (k + ${c + 1} < cn * taps && ++t == taps) { t = 0; ++c; }
+% endfor
+% for r in range(RO):
                 ${av} ${', '.join(f"s{r}_{c} = 0" for c in range(RC))};
 % endfor
                 for (long q = 0; q < full; q += ${V}) {

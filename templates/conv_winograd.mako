@@ -11,7 +11,7 @@ channels) of group z: `block` panels at a time, summed over `part` input channel
     scatters: the outputs of a run of tiles. The transforms add up four inputs, which may be too much where an output is not, and two
     infinite ones give nan: where an output is not finite its run is made again, by the plain sum.
 Lanes past a run hold numbers of no tile; they are overwritten by the next run, or lie past the tiles, and are never stored.
-Variables: fn MR NV V room (floats) tiles (T at most) few (channels gathered at a time) longs.
+Variables: fn MR NV V room (floats) tiles (T at most) few (channels gathered at a time) longs limits.
 </%doc>
 <%
 NR = NV * V
@@ -20,6 +20,7 @@ H = V // 2
 hv = f"float{H}"
 wide = 2 * tiles + 2 * V + V
 %>\
+${limits}
 #pragma OPENCL FP_CONTRACT ON
 // Loops that only tidy up: not worth the compiler's time.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
@@ -118,12 +119,12 @@ static void sum_plainly(__local float *q, __global const float *x, __global cons
         q[k] = k < n ? 0 : NAN;
     bool live = true;
     for (long channel = 0; channel < channels && live; channel++, x += x_c, f += sizes[6]) {
-        for (long i = max(-r, 0L); i < min(s1 - r, 3L); i++)
+        for (long i = MAX(-r, 0L); i < MIN(s1 - r, 3L); i++)
             for (long j = 0; j < 3; j++) {
                 const float w = f[i * sizes[7] + j * sizes[8]];
-                const long hi = min(s2 - c - j, n);
+                const long hi = MIN(s2 - c - j, n);
                 __global const float *p = x + (r + i) * x_1 + (c + j) * x_2;
-                long k = max(-c - j, 0L);
+                long k = MAX(-c - j, 0L);
                 if (x_2 == 1)
                     for (; k + ${V} <= hi; k += ${V})
                         AT(q + k) += w * *(__global const ${fv}_u *)(p + k);
@@ -147,24 +148,24 @@ void ${fn}(__global const float *X, __global const float *U, __global const floa
     __local float last[${2 * V}] __attribute__((aligned(64)));
     const long sizes[] = {channels, s1, s2, x_c, x_1, x_2, f_c, f_1, f_2};
     const long group = get_global_id(2), panels = (rows + ${MR - 1}) / ${MR};
-    const long pb = get_global_id(1) * span, pe = min(pb + span, panels);
+    const long pb = get_global_id(1) * span, pe = MIN(pb + span, panels);
     const long across = (p2 + 1) / 2, down = (p1 + 1) / 2, first = get_global_id(0) * T;
-    const long count = min(T, batch * down * across - first), full = (count + ${NR - 1}) / ${NR} * ${NR};
+    const long count = MIN(T, batch * down * across - first), full = (count + ${NR - 1}) / ${NR} * ${NR};
     const long pitch = T + ${V}, v_plane = part * pitch + 16, m_plane = block * ${MR} * T + 16;
     const long place = panels * part * ${MR} + 16, parts = (channels + part - 1) / part;
     for (long pi = pb; pi < pe; pi += block) {
-        const long pn = min(pi + block, pe);
+        const long pn = MIN(pi + block, pe);
         for (long cb = 0; cb == 0 || cb < channels; cb += part) {
-            const long cn = min(part, channels - cb);
+            const long cn = MIN(part, channels - cb);
             if (pi == pb || part < channels) {
                 for (long t = 0; t < count;) {
                     const long j2 = (first + t) % across, j1 = (first + t) / across % down, jb = (first + t) / (across * down);
-                    const long run = min(across - j2, count - t), need = (run + ${V - 1}) / ${V} * ${2 * V} + 2;
+                    const long run = MIN(across - j2, count - t), need = (run + ${V - 1}) / ${V} * ${2 * V} + 2;
                     const long at1 = 2 * j1 - pad1, at2 = 2 * j2 - pad2;
-                    const long lo = min(max(-at2, 0L), need), hi = max(min(s2 - at2, 2 * run + 2), lo);
+                    const long lo = MIN(MAX(-at2, 0L), need), hi = MAX(MIN(s2 - at2, 2 * run + 2), lo);
                     __global const float *x = X + x_off + group * x_g + jb * x_b + cb * x_c + at1 * x_1 + (at2 + lo) * x_2;
                     for (long cf = 0; cf < cn; cf += ${few}) {
-                        const long ce = min(cf + ${few}, cn);
+                        const long ce = MIN(cf + ${few}, cn);
                         __local float *q = lines;
                         for (long c = cf; c < ce; c++)
                             for (long i = 0; i < 4; i++, q += ${wide}) {
@@ -225,14 +226,14 @@ void ${fn}(__global const float *X, __global const float *U, __global const floa
         }
         for (long t = 0; t < count;) {
             const long j2 = (first + t) % across, j1 = (first + t) / across % down, jb = (first + t) / (across * down);
-            const long run = min(across - j2, count - t);
+            const long run = MIN(across - j2, count - t);
             __global float *y = Y + y_off + group * y_g + jb * y_b + 2 * j1 * y_1 + 2 * j2 * y_2;
-            for (long o = pi * ${MR}; o < min(pn * ${MR}, rows); o++) {
+            for (long o = pi * ${MR}; o < MIN(pn * ${MR}, rows); o++) {
                 const float bias = has_bias ? D[d_off + group * d_g + o * d_o] : 0;
                 ${fv} watch = 0;
                 for (long k = 0; k < run; k += ${V}) {
                     // The last vector of a run overlaps the one before.
-                    const long j = max(min(k, run - ${V}), 0L), n = min(${2 * V}L, min(p2 - 2 * j2, 2 * run) - 2 * j);
+                    const long j = MAX(MIN(k, run - ${V}), 0L), n = MIN(${2 * V}L, MIN(p2 - 2 * j2, 2 * run) - 2 * j);
                     __local const float *m = ms + (o - pi * ${MR}) * T + t + j;
                     __global float *to = y + o * y_o + 2 * j * y_2;
 % for i in range(4):
@@ -257,8 +258,8 @@ void ${fn}(__global const float *X, __global const float *U, __global const floa
                 }
                 if (some(watch != watch)) {
                     __global const float *x = X + x_off + group * x_g + jb * x_b, *f = F + f_off + group * f_g + o * f_o;
-                    const long n = min(2 * run, p2 - 2 * j2);
-                    for (long i = 0; i < min(p1 - 2 * j1, 2L); i++) {
+                    const long n = MIN(2 * run, p2 - 2 * j2);
+                    for (long i = 0; i < MIN(p1 - 2 * j1, 2L); i++) {
                         sum_plainly(lines, x, f, sizes, 2 * j1 + i - pad1, 2 * j2 - pad2, n);
                         PLAIN
                         for (long k = 0; k < n; k++)

@@ -2,7 +2,7 @@
 The filters of templates/conv_winograd.mako: G g G^T of every 3 x 3 filter g, in the order they are read there: [group, part, place of
 16, panel, channel, MR], a part being `part` input channels and a panel MR output channels, with 16 numbers free after each place. Rows past
 the last output channel repeat it. Work-item (x, y, z) makes part y of panel x of group z.
-Variables: fn MR V longs.
+Variables: fn MR V longs limits.
 </%doc>
 <%
 lanes = range(V)
@@ -10,6 +10,7 @@ fv = f"float{V}"
 # How MR lanes of a vector split into stores: (first lane, how many).
 pieces = [(MR >> k + 1 << k + 1, 1 << k) for k in reversed(range(5)) if MR >> k & 1]
 %>\
+${limits}
 #pragma OPENCL FP_CONTRACT ON
 % for _, n in pieces:
 typedef float${n} float${n}_u __attribute__((aligned(4)));
@@ -25,10 +26,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const float *F, __global float *U, ${', '.join(f'const long {name}' for name in longs)})
 {
     const long panel = get_global_id(0), panels = get_global_size(0), group = get_global_id(2);
-    const long o = panel * ${MR}, cb = get_global_id(1) * part, cn = min(part, channels - cb), place = panels * part * ${MR} + 16;
+    const long o = panel * ${MR}, cb = get_global_id(1) * part, cn = MIN(part, channels - cb), place = panels * part * ${MR} + 16;
     __global const float *p = F + f_off + group * f_g + o * f_o;
 % for k in lanes:
-    const long o${k} = min(${min(k, MR - 1)}L, rows - 1 - o) * f_o;
+    const long o${k} = MIN(${min(k, MR - 1)}L, rows - 1 - o) * f_o;
 % endfor
     __global float *q = U + (group * get_global_size(1) + get_global_id(1)) * 16 * place + panel * part * ${MR};
     for (long c = cb; c < cb + cn; c++, q += ${MR}) {

@@ -7,13 +7,14 @@ Work-item (x, y, z) sums tiles x * each .. x * each + each - 1 for panels y * sp
 group z: T tiles, `part` vectors of input channels and `block` panels at a time. Channels lie side by side in a vector:
 lines[row][column][V] is what the tiles of a run read, vs[16][part][T][V] and ms[16][T][pitch] are the transforms. Lanes past the last
 channel repeat it. Result: [piece, group, 16, panels * MR, vectors * V], sums of what is past the last channels included.
-Variables: fn MR NV V T v_room m_room (floats) longs.
+Variables: fn MR NV V T v_room m_room (floats) longs limits.
 </%doc>
 <%
 fv = f"float{V}"
 stages = V.bit_length() - 1
 wide = 2 * T + 2
 %>\
+${limits}
 #pragma OPENCL FP_CONTRACT ON
 // Loops that only tidy up: not worth the compiler's time.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
@@ -32,10 +33,10 @@ static void turn(__local float *q, __global const float *p, long by, long live, 
 {
     if (step == 1 && n >= ${V}) {
 % for k in range(V):
-        __global const float *p${k} = p + min(${k}L, live - 1) * by;
+        __global const float *p${k} = p + MIN(${k}L, live - 1) * by;
 % endfor
         for (long k = 0; k < n; k += ${V}) {
-            const long j = min(k, n - ${V}); // the last block overlaps the one before
+            const long j = MIN(k, n - ${V}); // the last block overlaps the one before
 % for i in range(V):
             const ${fv} r0_${i} = FROM(p${i} + j);
 % endfor
@@ -61,7 +62,7 @@ static void turn(__local float *q, __global const float *p, long by, long live, 
     for (long j = 0; j < n; j++)
         PLAIN
         for (long k = 0; k < ${V}; k++)
-            q[j * ${V} + k] = p[min(k, live - 1) * by + j * step];
+            q[j * ${V} + k] = p[MIN(k, live - 1) * by + j * step];
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -71,21 +72,21 @@ void ${fn}(__global const float *X, __global const float *Y, __global float *out
     __local float ms[${m_room}] __attribute__((aligned(64)));
     __local float lines[${4 * wide * V}] __attribute__((aligned(64)));
     const long group = get_global_id(2), panels = (rows + ${MR - 1}) / ${MR}, vectors = (channels + ${NV * V - 1}) / ${NV * V} * ${NV};
-    const long pb = get_global_id(1) * span, pe = min(pb + span, panels);
+    const long pb = get_global_id(1) * span, pe = MIN(pb + span, panels);
     const long across = (p2 + 1) / 2, down = (p1 + 1) / 2, first = get_global_id(0) * each;
-    const long end = min(first + each, batch * down * across);
+    const long end = MIN(first + each, batch * down * across);
     const long pitch = (block * ${MR} + ${V - 1}) / ${V} * ${V} + ${V}, v_plane = part * ${T * V} + 16, m_plane = ${T} * pitch + 16;
     out += (get_global_id(0) * groups + group) * 16 * panels * ${MR} * vectors * ${V};
     for (long t0 = first; t0 < end; t0 += ${T})
     for (long vb = 0; vb < vectors; vb += part)
     for (long pi = pb; pi < pe; pi += block) {
-        const long count = min(end - t0, ${T}L), vn = min(vectors - vb, part);
+        const long count = MIN(end - t0, ${T}L), vn = MIN(vectors - vb, part);
         for (long t = pi == pb ? 0 : count; t < count;) { // once for all panels
             const long j2 = (t0 + t) % across, j1 = (t0 + t) / across % down, jb = (t0 + t) / (across * down);
-            const long run = min(across - j2, count - t), need = 2 * run + 2, at1 = 2 * j1 - pad1, at2 = 2 * j2 - pad2;
-            const long lo = min(max(-at2, 0L), need), hi = max(min(s2 - at2, need), lo);
+            const long run = MIN(across - j2, count - t), need = 2 * run + 2, at1 = 2 * j1 - pad1, at2 = 2 * j2 - pad2;
+            const long lo = MIN(MAX(-at2, 0L), need), hi = MAX(MIN(s2 - at2, need), lo);
             for (long v = 0; v < vn; v++) {
-                const long c = min((vb + v) * ${V}, channels - 1);
+                const long c = MIN((vb + v) * ${V}, channels - 1);
                 __global const float *x = X + x_off + group * x_g + jb * x_b + c * x_c + at1 * x_1 + (at2 + lo) * x_2;
                 for (long i = 0; i < 4; i++) {
                     __local float *q = lines + i * ${wide * V};
@@ -120,12 +121,12 @@ void ${fn}(__global const float *X, __global const float *Y, __global float *out
             }
             t += run;
         }
-        const long pn = min(pi + block, pe), ob = pi * ${MR}, on = min(pn * ${MR}, rows) - ob;
+        const long pn = MIN(pi + block, pe), ob = pi * ${MR}, on = MIN(pn * ${MR}, rows) - ob;
         for (long t = 0; t < count;) {
             const long j2 = (t0 + t) % across, j1 = (t0 + t) / across % down, jb = (t0 + t) / (across * down);
-            const long run = min(across - j2, count - t), n = min(2 * run, p2 - 2 * j2);
+            const long run = MIN(across - j2, count - t), n = MIN(2 * run, p2 - 2 * j2);
             for (long o = 0; o < (pn - pi) * ${MR}; o += ${V}) {
-                const long from = min(o, on - 1);
+                const long from = MIN(o, on - 1);
                 __global const float *y = Y + y_off + group * y_g + jb * y_b + (ob + from) * y_o + 2 * j1 * y_1 + 2 * j2 * y_2;
                 for (long i = 0; i < 2; i++) {
                     __local float *q = lines + i * ${wide * V};

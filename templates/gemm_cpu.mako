@@ -76,7 +76,7 @@ static void pack_rows(__global const ${ta} *p, long sm, long sk, long kc, long b
             }
     for (; i < bm; i += ${MR}, q += panel) {
         __global const ${ta} *pi = p + i * sm;
-        const long rows = min(bm - i, (long)${MR});
+        const long rows = MIN(bm - i, (long)${MR});
         long k = 0;
         if (rows == ${MR} && sk == 1) {
             for (; k + ${V} <= kc; k += ${V}) {
@@ -134,16 +134,16 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endif
     __local ${acc} tile[${MR * NR + NR}] __attribute__((aligned(64)));
     const long jb = get_global_id(0) * BN, ib = get_global_id(1) * BM;
-    const long je = min(jb + BN, N), ie = min(ib + BM, M);
-    const long zb = get_global_id(2) * per, ze = min(zb + per, batches);
+    const long je = MIN(jb + BN, N), ie = MIN(ib + BM, M);
+    const long zb = get_global_id(2) * per, ze = MIN(zb + per, batches);
     for (long z = zb; z < ze; z++) {
         const long zo = z / inner, zi = z % inner;
         __global const ${ta} *Az = A + aoff + zo * a0 + zi * a1, *Bz = B + boff + zo * b0 + zi * b1;
         __global ${to} *Cz = C + coff + zo * c0 + zi * c1;
         __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
-        const long Kz = kstep ? min(kstep, K - zi * kstep) : K;
+        const long Kz = kstep ? MIN(kstep, K - zi * kstep) : K;
         for (long kb = 0; kb == 0 || kb < Kz; kb += KC) {
-            const long kc = min(KC, Kz - kb);
+            const long kc = MIN(KC, Kz - kb);
             // What a tile is added to: nothing, the blocks of K before, or the bias.
             const bool add = kb || has_bias;
             __global const ${to} *Ez = kb ? Cz : Dz;
@@ -154,7 +154,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endif
 % if pack_a or pack_b:
             for (long j = jb; j < je; j += ${NR}) {
-                const long cols = min(je - j, (long)${NR});
+                const long cols = MIN(je - j, (long)${NR});
 % endif
 % if pack_b:
                 __local ${acc} *bj = bp${"" if pack_a else " + (j - jb) * kc"};
@@ -168,21 +168,21 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endif
             for (long i = ib; i < ie; i += ${MR}) {
                 for (long j = jb; j < je; j += ${NR}) {
-                    const long cols = min(je - j, (long)${NR});
+                    const long cols = MIN(je - j, (long)${NR});
 % endif
-                    const long rows = min(ie - i, (long)${MR});
+                    const long rows = MIN(ie - i, (long)${MR});
 % if pack_a:
                     const long i0 = i;
                     __local const ${acc} *a = ap + (i - ib) * kc + (i - ib) / ${MR} * ${V};
 % else:
-                    const long i0 = min(i, M - ${MR});
+                    const long i0 = MIN(i, M - ${MR});
                     __global const ${ta} *a = Az + i0 * sam + kb * sak;
 % endif
 % if pack_b:
                     const long j0 = j;
                     __local const ${acc} *b = ${"bj" if pack_a else "bp + (j - jb) * kc"};
 % else:
-                    const long j0 = min(j, N - ${NR});
+                    const long j0 = MIN(j, N - ${NR});
                     __global const ${ta} *b = Bz + kb * sbk + j0;
 % endif
 % for r in range(MR):
@@ -235,7 +235,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                             }
                             PLAIN
                             for (long n = 0; n < cols; n += ${finish.lanes})
-                                finish(i0 + r, j + n, (int)min(cols - n, (long)${finish.lanes}),
+                                finish(i0 + r, j + n, (int)MIN(cols - n, (long)${finish.lanes}),
                                     *(__local const run_u *)(t + (j - j0) + n), ${', '.join(finish.names)});
                         }
                         continue;

@@ -1,13 +1,17 @@
 <%doc>
-Matrix times vector, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m].
+Matrix times vector, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m];
+or times N vectors, few enough that this still holds, S at a time.
 One of three bodies:
   rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time share x, each summed in U vectors of V lanes.
-  cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory, four k at a time.
-  group  work-group (y, z) of G lanes: row y, lanes stride over k, tree of sums in local memory.
+  cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory per vector, four k at a time.
+  group  work-group (y, z) of G lanes: row y, lanes stride over k, tree of sums in local memory; one vector.
 x is read at any stride in cols and group; rows with stage copies it to local memory first, X_ROOM elements at a time.
-Variables: fn body ta to acc load loadv store unaligned V R U G stage X_ROOM M_ROOM headers.
+Variables: fn body ta to acc load loadv store unaligned V R S U G N_ROOM stage X_ROOM M_ROOM headers.
 </%doc>
-<% av = f"{acc}{V}" %>\
+<%
+av = f"{acc}{V}"
+tile = [(r, s) for r in range(R) for s in range(S)]
+%>\
 % for h in headers:
 ${h}
 % endfor
@@ -18,35 +22,35 @@ typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 % endif
 __kernel __attribute__((reqd_work_group_size(${G}, 1, 1)))
 void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
-    __global const ${ta} *X, long xoff, long sx,
-    __global ${to} *C, long coff, long sc,
-    __global const ${to} *D, long doff, long sd, int has_bias, ${acc} alpha, ${acc} beta,
-    long M, long K, long BM, long batches, long inner, long kstep,
+    __global const ${ta} *X, long xoff, long sx, long sxn,
+    __global ${to} *C, long coff, long sc, long scn,
+    __global const ${to} *D, long doff, long sd, long sdn, int has_bias, ${acc} alpha, ${acc} beta,
+    long M, long N, long K, long BM, long batches, long inner, long kstep,
     long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1)
 {
 % if stage:
     __local ${acc} xl[${X_ROOM}] __attribute__((aligned(64)));
 % endif
 % if body == "cols":
-    __local ${acc} sum[${M_ROOM}] __attribute__((aligned(64)));
+    __local ${acc} sum[${N_ROOM * M_ROOM}] __attribute__((aligned(64)));
 % endif
 % if body == "group":
     __local ${acc} part[${G}];
     const int lane = get_local_id(0);
     const long mb = get_group_id(0), me = M, step = get_num_groups(0);
 % else:
-    const long mb = get_global_id(0) * BM, me = min(mb + BM, M);
+    const long mb = get_global_id(0) * BM, me = MIN(mb + BM, M);
 % endif
     for (long z = get_global_id(1); z < batches; z += get_global_size(1)) {
     const long zo = z / inner, zi = z % inner;
     __global const ${ta} *Az = A + aoff + zo * a0 + zi * a1, *x = X + xoff + zo * b0 + zi * b1;
     __global ${to} *c = C + coff + zo * c0 + zi * c1;
     __global const ${to} *d = D + doff + zo * d0 + zi * d1;
-    const long Kz = kstep ? min(kstep, K - zi * kstep) : K;
+    const long Kz = kstep ? MIN(kstep, K - zi * kstep) : K;
 % if body == "rows":
 % if stage:
     for (long kb = 0; kb == 0 || kb < Kz; kb += ${X_ROOM}) {
-    const long kc = min(Kz - kb, (long)${X_ROOM});
+    const long kc = MIN(Kz - kb, (long)${X_ROOM});
     for (long k = 0; k < kc; k++)
         xl[k] = ${load("x[(kb + k) * sx]")};
 % else:
@@ -54,95 +58,128 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     {
 % endif
     for (long m = mb; m < me; m += ${R}) {
-        const long m0 = max(min(m, M - ${R}), 0L);
+        const long m0 = MAX(MIN(m, M - ${R}), 0L);
+        for (long n = 0; n < N; n += ${S}) {
+        // Rows and vectors past the end are those before, computed again and not stored.
+        const long n0 = ${"MIN(n, N - %d)" % S if S > 1 else "n"};
         __global const ${ta} *a = Az + m0 * sam + kb;
-% for r in range(R):
+% for r, s in tile:
 % for u in range(U):
-        ${av} s${r}_${u} = 0;
+        ${av} t${r}_${s}_${u} = 0;
 % endfor
-        ${acc} y${r} = 0;
+        ${acc} y${r}_${s} = 0;
 % endfor
         long k = 0;
         for (; k + ${U * V} <= kc; k += ${U * V}) {
 % for u in range(U):
             {
+% for s in range(S):
 % if stage:
-                const ${av} v = *(__local const ${av}_u *)(xl + k + ${u * V});
+                const ${av} v${s} = *(__local const ${av}_u *)(xl + k + ${u * V});
 % else:
-                const ${av} v = ${loadv(f"x + k + {u * V}")};
+                const ${av} v${s} = ${loadv(f"x + (n0 + {s}) * sxn + k + {u * V}")};
 % endif
+% endfor
 % for r in range(R):
-                s${r}_${u} = v * ${loadv(f"a + {r} * sam + k + {u * V}")} + s${r}_${u};
+                {
+                    const ${av} w = ${loadv(f"a + {r} * sam + k + {u * V}")};
+% for s in range(S):
+                    t${r}_${s}_${u} = v${s} * w + t${r}_${s}_${u};
+% endfor
+                }
 % endfor
             }
 % endfor
         }
         for (; k < kc; k++) {
-            const ${acc} v = ${"xl[k]" if stage else load("x[k]")};
-% for r in range(R):
-            y${r} = v * ${load(f"a[{r} * sam + k]")} + y${r};
+% for s in range(S):
+            const ${acc} v${s} = ${"xl[k]" if stage else load(f"x[(n0 + {s}) * sxn + k]")};
+% endfor
+% for r, s in tile:
+            y${r}_${s} = v${s} * ${load(f"a[{r} * sam + k]")} + y${r}_${s};
 % endfor
         }
-% for r in range(R):
+% for r, s in tile:
         {
 % for u in range(1, U):
-            s${r}_0 += s${r}_${u};
+            t${r}_${s}_0 += t${r}_${s}_${u};
 % endfor
-<% half = V // 2; src = f"s{r}_0" %>\
+<% half = V // 2; src = f"t{r}_{s}_0" %>\
 % while half >= 2:
             const ${acc}${half} h${half} = ${src}.lo + ${src}.hi;
 <% src = f"h{half}"; half //= 2 %>\
 % endwhile
-            y${r} += ${src}.lo + ${src}.hi;
-            const long i = m0 + ${r};
-            if (i >= m && i < me) {
-                y${r} *= alpha;
+            ${acc} y = y${r}_${s} + (${src}.lo + ${src}.hi);
+            const long i = m0 + ${r}, j = n0 + ${s};
+            if (i >= m && i < me && j >= n) {
+                y *= alpha;
 % if stage:
-                if (kb) y${r} += ${load("c[i * sc]", "to")};
+                if (kb) y += ${load("c[i * sc + j * scn]", "to")};
                 else
 % endif
-                if (has_bias) y${r} += beta * ${load("d[i * sd]", "to")};
-                ${store(f"y{r}", "c", "i * sc")};
+                if (has_bias) y += beta * ${load("d[i * sd + j * sdn]", "to")};
+                ${store("y", "c", "i * sc + j * scn")};
             }
         }
 % endfor
+        }
     }
     }
 % elif body == "cols":
     for (long m = mb; m < me; m += ${M_ROOM}) {
-        const long width = min(me - m, (long)${M_ROOM}), full = width / ${V} * ${V};
-        for (long n = 0; n < width; n++)
-            sum[n] = 0;
+        const long width = MIN(me - m, (long)${M_ROOM}), full = width / ${V} * ${V};
+        for (long n = 0; n < N; n++)
+            for (long i = 0; i < width; i++)
+                sum[n * ${M_ROOM} + i] = 0;
         long k = 0;
         __global const ${ta} *a = Az + m;
-% for S in (4, 1):
-        for (; k + ${S} <= Kz; k += ${S}, a += ${S} * sak) {
-% for s in range(S):
-            const ${acc} x${s} = ${load(f"x[(k + {s}) * sx]")};
-% endfor
+% for T in (4, 1):
+        for (; k + ${T} <= Kz; k += ${T}, a += ${T} * sak) {
             long n = 0;
-            for (; n < full; n += ${V}) {
-                ${av} y = *(__local const ${av}_u *)(sum + n);
-% for s in range(S):
-                y = x${s} * ${loadv(f"a + {s} * sak + n")} + y;
+% for W in sorted({S, 1}, reverse=True):
+            for (; n + ${W} <= N; n += ${W}) {
+                __local ${acc} *to = sum + n * ${M_ROOM};
+% for t in range(T):
+% for s in range(W):
+                const ${acc} x${t}_${s} = ${load(f"x[(k + {t}) * sx + (n + {s}) * sxn]")};
 % endfor
-                *(__local ${av}_u *)(sum + n) = y;
-            }
-            for (; n < width; n++) {
-                ${acc} y = sum[n];
-% for s in range(S):
-                y = x${s} * ${load(f"a[{s} * sak + n]")} + y;
 % endfor
-                sum[n] = y;
+                long i = 0;
+                for (; i < full; i += ${V}) {
+% for s in range(W):
+                    ${av} y${s} = *(__local const ${av}_u *)(to + ${s * M_ROOM} + i);
+% endfor
+% for t in range(T):
+                    {
+                        const ${av} w = ${loadv(f"a + {t} * sak + i")};
+% for s in range(W):
+                        y${s} = x${t}_${s} * w + y${s};
+% endfor
+                    }
+% endfor
+% for s in range(W):
+                    *(__local ${av}_u *)(to + ${s * M_ROOM} + i) = y${s};
+% endfor
+                }
+                for (; i < width; i++) {
+% for s in range(W):
+                    ${acc} y${s} = to[${s * M_ROOM} + i];
+% for t in range(T):
+                    y${s} = x${t}_${s} * ${load(f"a[{t} * sak + i]")} + y${s};
+% endfor
+                    to[${s * M_ROOM} + i] = y${s};
+% endfor
+                }
             }
+% endfor
         }
 % endfor
-        for (long n = 0; n < width; n++) {
-            const long i = m + n;
-            ${acc} y = sum[n] * alpha;
-            if (has_bias) y += beta * ${load("d[i * sd]", "to")};
-            ${store("y", "c", "i * sc")};
-        }
+        for (long n = 0; n < N; n++)
+            for (long i = m; i < m + width; i++) {
+                ${acc} y = sum[n * ${M_ROOM} + i - m] * alpha;
+                if (has_bias) y += beta * ${load("d[i * sd + n * sdn]", "to")};
+                ${store("y", "c", "i * sc + n * scn")};
+            }
     }
 % else:
     for (long m = mb; m < me; m += step) {

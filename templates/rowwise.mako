@@ -2,6 +2,7 @@
 What is computed along rows (sets of elements): stages that each pass over a row and accumulate, then a pass that stores.
 A row stays in cache between passes. A Kind (codegen/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
 or, where that has another type (`scratch`), in a row of each work-item's own.
+What keeps nothing may store past the cache (`streams`).
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
 Sums are taken in blocks, which keeps long ones accurate.
@@ -60,6 +61,7 @@ masked = row and m != str(L) and L > 1
 place = "q0 + zb + at * z_r" if row and not dense_out else "q0 + zb + at" if row else "q0 + zb + at * z_r" + (f" + w * {L}" + ("" if dense_out else " * z_k") if wide else "")
 def put(value):
     if L == 1: return memory.scalar_store(place, value)
+    if streams and m == str(L): return f"CLT_STREAM({value}, (__global {memory.reg} *)({place}))"
     if dense_out: return f"store_{out.code}({place}, {value}, {m})"
     return f"scatter_{out.code}({place}, {'z_r' if row else 'z_k'}, {value}, {m})"
 waiting = "*(__global u_kept *)(kb + at)"

@@ -58,6 +58,7 @@ TEMPLATES = {
     "gemm chain": "epilogue",
     "gemv": "gemv",
     "conv2d": "conv_cpu conv_gpu conv_filters conv_patch conv_weight_cpu",
+    "conv2d many": "conv_unfold",
     "conv2d winograd": "conv_winograd conv_winograd_filters conv_winograd_weight conv_winograd_taps",
     "max_pool2d": "pool",
     "interpolate": "resample resample_axis resample_turn",
@@ -185,10 +186,14 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemm long": lambda: (r(3, 2100) @ r(2100, 2), r(3, 2100).half() @ r(2100, 5).half()),
         "gemm chain": chain,
         "gemv": lambda: r(17, 33) @ r(33),
+        "gemv few": lambda: r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T,
         "random": lambda: torch.rand(33) + torch.randn(33),
         "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),
         "conv1d": lambda: grads(lambda x, w: F.conv1d(x, w, dilation=2), r(2, 3, 21), r(5, 3, 3)),
         "conv2d": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3)),
+        "conv2d many": lambda: grads(
+            lambda x, w: F.conv2d(x, w, stride=2, padding=1), r(2, 32, 5, 35), r(128, 32, 3, 3)
+        ),
         "conv2d winograd": winograd,
         "conv2d grouped": lambda: grads(
             lambda x, w: F.conv2d(x, w, stride=2, groups=2), r(1, 4, 5, 5), r(4, 2, 3, 3)

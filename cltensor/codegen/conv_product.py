@@ -1,17 +1,22 @@
-"""Convolutions on a CPU that are plain matrix products: filters of 1 x 1, patches that lie apart, images of 1 x 1.
+"""Convolutions on a CPU that are matrix products: filters of 1 x 1, patches that lie apart, images of 1 x 1, many channels.
 
 Owns which correlations are made so, what is copied for it, and the products; conv.py asks here first. What the outputs of a
-place are summed from is a row of numbers: where it does not lie ready in memory (1 x 1 at stride 1) it is copied once.
+place are summed from is a row of numbers: where it does not lie ready in memory (1 x 1 at stride 1) it is copied once, and
+where patches overlap, once per tap (templates/conv_unfold.mako): for small images and many channels that is soon made up for,
+because a product has none of the junk that lies between the rows of a box.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..layouts import collapse, contiguous_strides, numel
 from . import gemm, moves
+from .conv_window import LONGS, numbers
 from .operand import Operand
+from .product import LONG, access_variables, built, ceil_div
 from .region import empty
+from .source import render
 
 if TYPE_CHECKING:
     from ..runtime import Backend
@@ -20,7 +25,10 @@ if TYPE_CHECKING:
 LEAST = 4  # output channels, and numbers that an output is summed from
 COPIED = 32  # output channels that make a copy cheap
 TAPS = 4  # side by side: shorter runs are copied slowly
+UNFOLDED = 1 << 22  # numbers copied at a time for patches that overlap
+IMAGE = 1 << 20  # of an image, at most
 FEW = 64  # places of an image: with fewer the images of a batch share register tiles
+SMALL = 256  # with fewer, boxes have much junk
 
 
 def correlate(
@@ -30,39 +38,94 @@ def correlate(
     if _spread(backend, x, f, y, window, bias):
         return True
     weights, target = _joined(f, 2), _places(y)
-    if weights is None or target is None or not _fits(x, f.shape, y, window):
+    if weights is None or target is None:
         return False
-    rows, target = _merged(_rows(backend, x, f.shape, y, window), target)
-    if target.shape[1] == 1 or target.shape[2] >= FEW:
+    apart = _apart(x, f.shape, y, window)
+    if not apart and (target.shape[2] >= SMALL or not _overlapping(x, f.shape, y, 4 * COPIED)):
+        return False
+    for some, made in _parts(x, y, f.shape, apart):
+        _correlate(backend, some, f.shape, weights, made, window, bias)
+    return True
+
+
+def _correlate(
+    backend: Backend,
+    x: Operand,
+    shape: tuple[int, ...],
+    weights: Operand,
+    y: Operand,
+    window: Window,
+    bias: Operand | None,
+) -> None:
+    target = _places(y)
+    assert target is not None
+    few = target.shape[2] < FEW
+    rows, target = _merged(_rows(backend, x, shape, y, window, few), target)
+    if target.shape[1] == 1 or not few:
         _multiply(backend, weights, rows, target, bias)
-        return True
+        return
     by_column = empty(backend, y.dtype, tuple(target.shape[d] for d in _COLUMNS))
     made = _seen(by_column, _BACK)
     _multiply(backend, weights, *_merged(_columns(backend, rows), made), bias)
     moves.copy_strided(backend, made, target)
-    return True
 
 
 def weigh(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
 ) -> Operand | None:
     """As conv.weigh for a result [G, O, C, *taps]; None where it is no product."""
-    slopes = _places(y)
-    if slopes is None or not _fits(x, shape, y, window):
+    apart = _apart(x, shape, y, window)
+    if _places(y) is None or not (apart or _overlapping(x, shape, y, 2 * COPIED)):
         return None
-    rows, slopes = _merged(_rows(backend, x, shape, y, window), slopes)
-    (groups, images, places, outputs), each = slopes.shape, rows.shape[3]
+    places, outputs, each = numel(y.shape[3:]), shape[1], numel(shape[2:])
     # The sums of each image, which the caller adds up, unless they are more than what they are made of.
-    if images > 1 and outputs * each > places * (outputs + each):
-        rows, slopes = _merged(_columns(backend, rows), _columns(backend, slopes))
-        images = 1
-    out = empty(backend, x.dtype, (images, *shape))
-    sums = out._replace(
-        shape=(groups, images, outputs, each),
-        strides=(outputs * each, groups * outputs * each, each, 1),
-    )
-    gemm.matmul(backend, _seen(slopes, _TURNED), rows, sums)
+    few = outputs * each > places * (outputs + each)
+    parts = _parts(x, y, shape, apart)
+    out = empty(backend, x.dtype, (len(parts) if few else x.shape[1], *shape))
+    matrix = outputs * each
+    done = 0
+    for some, slopes in parts:
+        rows, slopes = _factors(backend, some, shape, slopes, window, few)
+        sums = out._replace(
+            shape=(*slopes.shape[:2], outputs, each),
+            strides=(matrix, x.shape[0] * matrix, each, 1),
+            offset=done * x.shape[0] * matrix,
+        )
+        gemm.matmul(backend, _seen(slopes, _TURNED), rows, sums)
+        done += slopes.shape[1]
+    if done < out.shape[0]:  # images that follow each other were one
+        out = out._replace(shape=(done, *shape))
     return out
+
+
+def _factors(
+    backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window, few: bool
+) -> tuple[Operand, Operand]:
+    """Return the matrices whose product a gradient is, of all images at once with `few`."""
+    slopes = _places(y)
+    assert slopes is not None
+    rows, slopes = _merged(_rows(backend, x, shape, y, window, few), slopes)
+    if few and slopes.shape[1] > 1:
+        rows, slopes = _merged(_columns(backend, rows), _columns(backend, slopes))
+    return rows, slopes
+
+
+def _parts(
+    x: Operand, y: Operand, shape: tuple[int, ...], apart: bool
+) -> list[tuple[Operand, Operand]]:
+    """Cut input and output, so many images at a time that what is copied of them stays in a cache."""
+    images = x.shape[1]
+    each = x.shape[0] * numel(y.shape[3:]) * numel(shape[2:])
+    many = images if apart else max(UNFOLDED // each, 1)
+    many = ceil_div(images, ceil_div(images, many))
+    starts = range(0, images, many)
+    return [(_images(x, first, many), _images(y, first, many)) for first in starts]
+
+
+def _images(v: Operand, first: int, many: int) -> Operand:
+    """See images from `first` on, `many` or those there are."""
+    shape = (v.shape[0], min(many, v.shape[1] - first), *v.shape[2:])
+    return v._replace(shape=shape, offset=v.offset + first * v.strides[1])
 
 
 # Matrices are [group, image, place, number]; the last is a channel, or a channel and a tap.
@@ -82,7 +145,15 @@ def _multiply(
     gemm.matmul(backend, filters, _seen(rows, _TURNED), out, beta=beta, bias=shift)
 
 
-def _fits(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
+def _overlapping(x: Operand, shape: tuple[int, ...], y: Operand, least: int) -> bool:
+    """Say whether a product of `least` outputs pays though numbers are copied for each place that reads them."""
+    adjacent = x.strides[5] == 1 or x.shape[5] == 1
+    image = numel(y.shape[3:]) * numel(shape[2:])
+    enough = shape[1] >= least and shape[2] >= COPIED
+    return _floats(x, y) and adjacent and enough and image <= IMAGE
+
+
+def _apart(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
     """Say whether no number is read for two places, none outside the input, and a product pays."""
     taps, outputs, numbers = shape[3:], shape[1], numel(shape[2:])
     dims = list(zip(taps, y.shape[3:], x.shape[3:], window.stride, window.step, strict=True))
@@ -135,9 +206,11 @@ def _spread(
 
 
 def _rows(
-    backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window
+    backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window, few: bool
 ) -> Operand:
-    """Return what places read."""
+    """Return what places read; with `few` the images follow each other where all is copied."""
+    if not _apart(x, shape, y, window):
+        return _unfolded(backend, x, shape, y, window, few)
     along = x.strides[3:]
     by_place = tuple(n * by for n, by in zip(window.stride, along, strict=True))
     by_tap = tuple(n * by for n, by in zip(window.step, along, strict=True))
@@ -159,8 +232,37 @@ def _rows(
     return _dense(_copy(backend, seen, tuple(range(9))), sizes)
 
 
+def _unfolded(
+    backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window, few: bool
+) -> Operand:
+    """Copy what places read, places side by side."""
+    (groups, images), places, each = x.shape[:2], numel(y.shape[3:]), numel(shape[2:])
+    order = _COLUMNS if few else (0, 1, 3, 2)
+    made = empty(backend, x.dtype, [(groups, images, places, each)[d] for d in order])
+    made = _seen(made, _BACK if few else _TURNED)
+    longs = (*LONGS, "u_g", "u_b", "u_k", "span")
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"conv_unfold_{x.dtype.code}"
+        variables = access_variables(x.dtype, x.dtype, 32 // x.dtype.itemsize)
+        source = render("conv_unfold", fn=name, longs=longs, **variables)
+        return name, source, [None] * 2 + [LONG] * len(longs)
+
+    wanted = ceil_div(4 * backend.info.compute_units, groups * images)
+    span = ceil_div(x.shape[2], min(wanted, x.shape[2]))
+    f = x._replace(shape=shape, strides=(0,) * 6)
+    values = numbers(x, f, y, None, window)
+    args = (x.buffer, made.buffer, *values, *made.strides[:2], made.strides[3], span)
+    grid = ceil_div(x.shape[2], span), images, groups
+    kernel = built(backend, ("conv unfold", x.dtype), make)
+    backend.launch(kernel, grid, (1, 1, 1), args, x.nbytes + made.nbytes)
+    return made
+
+
 def _columns(backend: Backend, rows: Operand) -> Operand:
-    """Copy a matrix such that its images follow each other."""
+    """Copy a matrix such that its images follow each other, if they do not."""
+    if len(collapse(rows.shape[1:3], [rows.strides[1:3]])[0]) == 1:
+        return rows
     return _seen(_copy(backend, rows, _COLUMNS), _BACK)
 
 

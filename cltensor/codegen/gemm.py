@@ -5,8 +5,8 @@ read (in place or packed) and the chain it ends with, never a shape or a stride.
 (stride 0 where broadcast).
 
 Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm_gpu.mako, here: a
-work-item is a lane). Products with one row or one column go to gemv.py when the matrix has an
-adjacent dim.
+work-item is a lane). Products with one row or column, on a CPU a few, go to gemv.py when the matrix has
+an adjacent dim.
 """
 
 from __future__ import annotations
@@ -267,11 +267,10 @@ def _run(backend: Backend, dt: dtype, p: Product, schedule: str | None) -> bool:
     if p.k == 0:
         p = p._replace(alpha=0)
     cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
-    if p.m == 1 or p.n == 1:
-        q = p if p.n == 1 else p.transposed()
-        if gemv.takes(q, cpu):
-            gemv.run(backend, dt, q, cpu)
-            return True
+    if (few := gemv.chosen(p, cpu)) is not None:
+        if p.epilogue is None:
+            gemv.run(backend, dt, few, cpu)
+        return p.epilogue is None
     return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, dt, p)
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 PACK_BYTES = 512 * 1024  # local memory for packed rows, at most; stays in a core's cache
 K_ROOM = 512  # a block of K for which a panel stays in the nearest cache
 DIRECT_A, DIRECT_B = 1 << 20, 1 << 14  # numbers of an operand that are read where they lie, at most
+ONCE_B = 1 << 19  # numbers of a B, read where it lies, that is to be gone through once
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 PIECE = 1024  # the shortest piece of K worth a second pass
 
@@ -136,6 +137,7 @@ def _cost(p: Product, mr: int, lanes: int, narrow: bool) -> tuple[float, bool, b
         narrow
         or p.m < mr
         or (cols >= 8 and p.m * p.k >= (DIRECT_A if p.a.col == 1 else DIRECT_A // 8))
+        or (rows > 1 and not pack_b and p.k * p.n > ONCE_B)  # its columns then meet all rows
     )
     if pack_b:
         work += p.k * cols * nr / (lanes if p.b.col == 1 else 4 if p.b.row == 1 else 0.7)

@@ -87,6 +87,9 @@ def move(
     strides = [dst_strides, *([] if scalar else [src_strides]), *(t.strides for t in through)]
     dims = Dims(space, strides)
     gpu = is_gpu(backend)
+    if side == "get" and describe is not None and not gpu and source:
+        if rows.take(backend, dst, source[0], dims, through, wrap, describe):
+            return
     kind = index_type(backend, *operands)
     moving = 1 if scalar else 2
     hoist = (
@@ -131,13 +134,6 @@ def move(
         )
         return
     assert describe is not None
-    if (
-        side == "get"
-        and not gpu
-        and source
-        and rows.take(backend, dst, source[0], dims, through, wrap, describe)
-    ):
-        return
     with checking(backend, describe) as status:
         scalars = [status.offset, dims.n, *offsets, *_targets(through), *dims.args()]
         run(

@@ -25,15 +25,16 @@ _ids = itertools.count()
 class PointOp:
     """One formula with a name; identity is what program keys are made of. The text is parsed at first use."""
 
-    __slots__ = ("formula", "heavy", "id", "masks", "name", "text")
+    __slots__ = ("formula", "heavy", "id", "masks", "name", "rounds", "text")
 
     formula: Formula
     heavy: bool
 
-    def __init__(self, name: str, text: str, masks: str = "") -> None:
+    def __init__(self, name: str, text: str, masks: str = "", rounds: bool = False) -> None:
         self.name = name
         self.text = text
         self.masks = frozenset(masks)
+        self.rounds = rounds  # numbers to the operands' dtype, where that has 16 bits
         self.id = next(_ids)
 
     def __getattr__(self, name: str) -> Any:  # asked only while the slots are empty

@@ -112,7 +112,7 @@ def number(acc: str, value: float) -> float | int:
 @cache
 def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
     """Return the texts a kernel over these storage types needs."""
-    texts = []
+    texts = [include("limits")]
     if "f16" in codes:
         texts.append(_WIDEN.replace("@", str(lanes)))
     if "bf16" in codes:

@@ -5,6 +5,7 @@ Knows no schedule: the same texts serve vectors along a row, vectors across rows
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from ..dtypes import dtype
@@ -93,6 +94,7 @@ NLL_BACK = Kind(
 # ------------------------------------------------------------------------------------------- normalisation
 
 
+@functools.cache
 def norm(weight: bool, bias: bool) -> Kind:
     """(x - mean) * rstd [* weight] [+ bias]; values x, weight, bias; rows: mean, variance, reciprocal deviation."""
     deviation = (("var", "var / count"), ("rstd", "({S})(1) / sqrt(var + ({S})(eps))"))
@@ -108,6 +110,7 @@ def norm(weight: bool, bias: bool) -> Kind:
     )
 
 
+@functools.cache
 def norm_back(weight: bool) -> Kind:
     """The gradient by x, from x, the gradient, mean, rstd [, weight]."""
     after = (("by_mean", "by_mean / count"), ("by_rstd", "by_rstd / count"))
@@ -119,6 +122,7 @@ def norm_back(weight: bool) -> Kind:
     )
 
 
+@functools.cache
 def channel_back(weight: bool) -> Kind:
     """As `norm_back` where the weight is one for a row: its gradient and the bias's are the row's sums."""
     after = (("by_mean", "by_bias / count"), ("by_rstd", "by_weight / count"))
@@ -131,6 +135,7 @@ def channel_back(weight: bool) -> Kind:
     )
 
 
+@functools.cache
 def rms(weight: bool) -> Kind:
     """x * rstd [* weight]; the row keeps the reciprocal of the root mean square."""
     return Kind(
@@ -142,6 +147,7 @@ def rms(weight: bool) -> Kind:
     )
 
 
+@functools.cache
 def rms_back(weight: bool) -> Kind:
     """The gradient by x, from x, the gradient, rstd [, weight]."""
     return Kind(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .moves import Meeting, Through
 
 _LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading ahead
+_AHEAD, _NEAR = 8, 1024  # rows between asking for one and reading it, and how many bytes of it
+_CACHE = 1 << 20  # bytes that a core's own cache holds: rows that lie in it are not asked for
 SLICE = 1024  # bytes of a row that are worth a work-item of their own
 _memory = functools.cache(Memory)  # part of a kernel's key
 
@@ -54,12 +56,14 @@ def take(
             f"take_b{size}_{index.dtype.code}_rows",
             [dst.buffer, src.buffer, index.buffer, status.buffer],
             [status.offset, n, width, dst.offset, src.offset, index.offset, count, step]
-            + [dst_step, index_step],
+            + [dst_step, index_step, min(width, _NEAR // size)],
             workers(backend, dims.n),
             n * (2 * width * size + index.dtype.itemsize),
             T=storage(dst.dtype),
             L=lanes,
             size=size,
+            headers=include("ahead"),
+            ahead=_AHEAD if count * width * size > _CACHE else 0,
             I="long",
             index=index.dtype.cl,
             wrap=wrap,
@@ -92,7 +96,9 @@ def combine(backend: Backend, meeting: Meeting) -> bool:
     head = "#define CLT_DOUBLE 1\n" if dt is dtypes.float64 else ""
     head += f"#define CLT_LANES {lanes}\n"
     head += include("half") if dt.code in ("f16", "bf16") else ""
+    head += include("ahead")
     scalars = [ranges, slices, dst.offset, src.offset, index.offset, size, step, *strides[1:]]
+    scalars.append(min(width, _NEAR // dt.itemsize))
     with checking(backend, describe) as status:
         run(
             backend,
@@ -103,6 +109,7 @@ def combine(backend: Backend, meeting: Meeting) -> bool:
             ranges * slices,
             c.n * (width * 3 * dt.itemsize + index.dtype.itemsize * ranges * slices),
             headers=head,
+            ahead=_AHEAD if size * width * dt.itemsize > _CACHE else 0,
             dt=dt,
             L=lanes,
             memory=_memory(dt, lanes),

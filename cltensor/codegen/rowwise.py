@@ -6,6 +6,7 @@ reduction, and those with stride 0 along a row serve as its numbers. Owns schedu
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +19,7 @@ from .language import _SIGNED, convert
 from .operand import Operand
 from .pointwise import scalar_type
 from .prologue import Reader, Source, Split, along_reduced, dense, split
+from .region import STREAM, STREAM_ALIGN
 from .row_kinds import Kind
 from .source import include, render
 
@@ -67,18 +69,81 @@ def run(
 
     `schedule` overrides the choice: "row", "col", "gpu-row", "gpu-col".
     """
-    shape = source.shape
-    n = math.prod(shape)
-    steps = dense(shape) if strides is None else strides
-    result = Operand(backend.alloc(n * out.itemsize), out, shape, steps, 0) if kind.store else None
-    numbers = _numbers(backend, kind, shape, dims, compute)
-    if not n:
+    shape, alloc = source.shape, backend.alloc
+    place = alloc(math.prod(shape) * out.itemsize) if kind.store else None
+    plan = _plan(
+        backend, backend.info.wake_us, kind, source.pattern(), tuple(dims), compute, out, strides, schedule, _streams(backend, place)
+    )  # fmt: skip
+    result = None if place is None else Operand(place, out, shape, plan.strides, 0)
+    kept = plan.kept
+    numbers = [
+        Operand(alloc(plan.nout * dt.itemsize), dt, kept, plan.kept_strides, 0) for dt in plan.types
+    ]
+    if plan.kernel is None:
         return Rows(result, numbers)
+    args = [plan.nout, plan.chunk, plan.cut.nred, *plan.reader.arguments(source, plan.cut)]
+    if result is not None:
+        args += [result.buffer, *plan.along]
+    args += [x.buffer for x in numbers]
+    if kind.epsilon:
+        args.append(float(eps))
+    if targets is not None:
+        args += [*targets]
+    if plan.scratch:
+        args.append(alloc(plan.scratch))
+    n = plan.n
+    nbytes = n * out.itemsize * bool(kind.store)
+    nbytes += sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
+    backend.launch(plan.kernel, (plan.items,), (plan.group,), args, nbytes)
+    return Rows(result, numbers)
+
+
+class _Plan(NamedTuple):
+    """A kernel and the division of its work, for all calls of one pattern; no kernel where there are no elements."""
+
+    n: int
+    strides: tuple[int, ...]
+    kept: tuple[int, ...]
+    kept_strides: tuple[int, ...]
+    nout: int
+    types: tuple[dtype, ...]  # of the numbers of the rows
+    kernel: Any
+    cut: Any
+    reader: Any
+    along: tuple[int, ...]  # the result's strides over kept and reduced dims
+    scratch: int  # bytes
+    items: int
+    group: int
+    chunk: int
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(
+    backend: Backend,
+    wake_us: int,
+    kind: Kind,
+    source: Source,
+    dims: tuple[int, ...],
+    compute: dtype,
+    out: dtype,
+    strides: tuple[int, ...] | None,
+    schedule: str | None,
+    streams: bool,
+) -> _Plan:
+    shape = source.shape
+    n, steps = math.prod(shape), dense(shape) if strides is None else strides
+    kept = tuple([size for d, size in enumerate(shape) if d not in dims])
+    types = (compute, compute, compute, dtypes.int32) if kind.pick else (compute,) * len(kind.rows)
+    fresh = (n, steps, kept, dense(kept), math.prod(kept), types)
+    if not n:
+        return _Plan(*fresh, None, None, None, (), 0, 0, 0, 0)
     _require(backend, source, compute, out)
     layouts = tuple([leaf[2] for leaf in source.leaves])
-    cut = split(shape, layouts, tuple(dims) if shape else (), (steps,), ordered=True)
+    cut = split(shape, layouts, dims if shape else (), (steps,), ordered=True)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
     row = along_reduced(cut) if schedule is None else schedule.endswith("row")
+    lanes = 1 if gpu else backend.info.lanes
+    streams = streams and row and not gpu and not kind.keep and _aligned(cut, lanes, out)
     scratch = bool(kind.keep) and out is not compute
     if scratch and (gpu or not row):
         kind, scratch = kind.recomputed(), False
@@ -86,46 +151,33 @@ def run(
         source,
         cut,
         row=row,
-        lanes=1 if gpu else backend.info.lanes,
+        lanes=lanes,
         outputs=[out],
         wide=compute.itemsize > 4,
     )
-    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, scratch)
-    args = [cut.nout, 0, cut.nred, *reader.arguments(source, cut)]
-    if result is not None:
-        kept, reduced = cut.kept_strides[-1], cut.reduced_strides[-1]
-        args += [result.buffer, *kept, *reduced]
-    args += [x.buffer for x in numbers]
-    if kind.epsilon:
-        args.append(float(eps))
-    if targets is not None:
-        args += [*targets]
-    nbytes = n * out.itemsize * bool(kind.store) + sum(
-        min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves
-    )
+    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, scratch, streams)
+    along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
     if gpu:
-        units = backend.info.compute_units * 64
-        groups = min(cut.nout if row else -(-cut.nout // GROUP), units)
-        backend.launch(kernel, (groups * GROUP,), (GROUP,), args, nbytes)
-    else:
-        args[1] = chunk = _chunk(backend, cut.nout, n, 1 if row else reader.lanes)
-        items = -(-cut.nout // chunk)
-        if scratch:
-            args.append(backend.alloc(items * (cut.nred + reader.lanes) * compute.itemsize))
-        backend.launch(kernel, (items,), (1,), args, nbytes)
-    return Rows(result, numbers)
+        groups = min(cut.nout if row else -(-cut.nout // GROUP), backend.info.compute_units * 64)
+        return _Plan(*fresh, kernel, cut, reader, along, 0, groups * GROUP, GROUP, 0)
+    chunk = _chunk(backend, wake_us, cut.nout, n, 1 if row else reader.lanes)
+    items = -(-cut.nout // chunk)
+    spare = items * (cut.nred + reader.lanes) * compute.itemsize if scratch else 0
+    return _Plan(*fresh, kernel, cut, reader, along, spare, items, 1, chunk)
 
 
-def _numbers(
-    backend: Backend, kind: Kind, shape: tuple[int, ...], dims: Sequence[int], compute: dtype
-) -> list[Operand]:
-    """Memory for what is stored once per row."""
-    kept = tuple([size for d, size in enumerate(shape) if d not in dims])
-    types = [compute, compute, compute, dtypes.int32] if kind.pick else [compute] * len(kind.rows)
-    return [
-        Operand(backend.alloc(math.prod(kept) * dt.itemsize), dt, kept, dense(kept), 0)
-        for dt in types
-    ]
+def _streams(backend: Backend, place: Buffer | None) -> bool:
+    """Whether a result is so large that it goes past the cache, if nothing of it is read back and its rows allow it."""
+    if place is None or place.nbytes < STREAM or not backend.info.host_shared:
+        return False
+    return place.address % STREAM_ALIGN == 0
+
+
+def _aligned(cut: Split, lanes: int, out: dtype) -> bool:
+    """Whether all whole vectors of the result lie in memory as vectors do."""
+    steps = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
+    plain = out.code not in ("f16", "bf16") and lanes > 1 and steps[-1] == 1
+    return plain and not any(step % lanes for step in steps[:-1])
 
 
 def _require(backend: Backend, source: Source, compute: dtype, out: dtype) -> None:
@@ -138,9 +190,9 @@ def _require(backend: Backend, source: Source, compute: dtype, out: dtype) -> No
         backend.require(dt)
 
 
-def _chunk(backend: Backend, nout: int, n: int, lanes: int) -> int:
+def _chunk(backend: Backend, wake_us: int, nout: int, n: int, lanes: int) -> int:
     """Rows for one CPU work-item."""
-    alone = n < PACE * backend.info.wake_us
+    alone = n < PACE * wake_us
     items = 1 if alone else max(1, min(backend.info.compute_units * 4, n // GRAIN, nout))
     chunk = -(-nout // items)
     return -(-chunk // lanes) * lanes
@@ -156,9 +208,10 @@ def _kernel(
     out: dtype,
     gpu: bool,
     scratch: bool,
+    streams: bool,
 ) -> Any:
     along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
-    key = (backend.device, kind, compute, out, reader.key, reader.values, gpu, along == 1)
+    key = (backend.device, kind, compute, out, reader.key, reader.values, gpu, along == 1, streams)
     kernel = _kernels.get(key)
     if kernel is not None:
         return kernel
@@ -166,8 +219,12 @@ def _kernel(
     codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}"
-    head = reader.headers() + "".join(map(include, kind.headers(compute)))
+    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{'_streamed' if streams else ''}"
+    head = (
+        include("stream") * streams
+        + reader.headers()
+        + "".join(map(include, kind.headers(compute)))
+    )
     if compute.reg == "double" and "#define CLT_DOUBLE" not in head:
         head = "#define CLT_DOUBLE 1\n" + head
     index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
@@ -177,7 +234,7 @@ def _kernel(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, block=BLOCK, dt=compute,
         out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=_SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
-        scratch=scratch,
+        scratch=scratch, streams=streams,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel

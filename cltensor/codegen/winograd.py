@@ -19,7 +19,7 @@ from ..layouts import contiguous_strides, numel
 from .conv_window import LONGS, numbers
 from .operand import Operand
 from .product import LONG, built, ceil_div, tile
-from .source import render
+from .source import include, render
 
 if TYPE_CHECKING:
     from ..runtime import Backend, Buffer, Kernel
@@ -158,6 +158,7 @@ def _kernel(backend: Backend, sizes: Sizes) -> Kernel:
             tiles=ASIDE * VECTORS * lanes,
             few=FEW,
             longs=_LONGS,
+            limits=include("limits"),
         )
         return "conv_winograd", source, [None] * 5 + [np.int32] + [LONG] * len(_LONGS)
 
@@ -172,7 +173,7 @@ def _filters(
 
     def make() -> tuple[str, str, list[Any]]:
         longs = (*LONGS, "part")
-        source = render("conv_winograd_filters", fn="conv_winograd_filters", MR=mr, V=lanes, longs=longs)  # fmt: skip
+        source = render("conv_winograd_filters", fn="conv_winograd_filters", MR=mr, V=lanes, longs=longs, limits=include("limits"))  # fmt: skip
         return "conv_winograd_filters", source, [None] * 2 + [LONG] * len(longs)
 
     groups, rows, channels = f.shape[:3]
@@ -258,6 +259,7 @@ def _weight_kernel(backend: Backend, sizes: Sizes) -> Kernel:
             v_room=room,
             m_room=_weight_room(room),
             longs=_WEIGHT_LONGS,
+            limits=include("limits"),
         )
         return "conv_winograd_weight", source, [None] * 3 + [LONG] * len(_WEIGHT_LONGS)
 
@@ -269,7 +271,9 @@ def _taps_kernel(backend: Backend, sizes: Sizes) -> Kernel:
 
     def make() -> tuple[str, str, list[Any]]:
         name, longs = "conv_winograd_taps", ("channels", "pieces", "each")
-        source = render(name, fn=name, MR=mr, NV=VECTORS, V=lanes, longs=longs)
+        source = render(
+            name, fn=name, MR=mr, NV=VECTORS, V=lanes, longs=longs, limits=include("limits")
+        )
         return name, source, [None, None, LONG, LONG, LONG]
 
     return built(backend, ("conv winograd taps", mr, lanes), make)

@@ -98,6 +98,10 @@ def asarray(
     dt = dtypes.asked(dtype, "asarray")
     t = _on_memory_of(obj, dt)
     if t is None:
+        if copy is False and isinstance(obj, np.generic):
+            raise RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
+            )
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return finish(tensor(obj, dtype=dt, device=device), bool(requires_grad))

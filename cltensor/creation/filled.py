@@ -53,6 +53,7 @@ def empty(
     """Make a tensor of undefined content."""
     shape = shape_of("empty", args, size)
     if out is not None:
+        core.dtype_into(out, dt)
         return out.resize_(shape, memory_format=memory_format)
     return ordered(blank(shape, dt, dev), formats.strides("empty", memory_format, shape))
 

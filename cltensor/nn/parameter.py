@@ -65,7 +65,8 @@ class Parameter(Tensor, metaclass=_Marked):
         return printing.parameter_str(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.data, self.requires_grad)
+        made = (type(self), self.data, self.requires_grad)
+        return _rebuild, made, self._attributes() or None
 
 
 class Buffer(Tensor, metaclass=_Marked):

@@ -12,6 +12,7 @@ from . import (  # isort: skip
     row,
     shape,
     unary,
+    floats,
     index,
     join,
     matmul,
@@ -25,6 +26,7 @@ from . import (  # isort: skip
     random,
     linalg,
     special,
+    fft,
     stft,
     normalization,
     dropout,
@@ -57,7 +59,7 @@ from . import (  # isort: skip
     old_forms,
 )
 
-numpy_names.install()
+numpy_names.install(linalg.LINALG, fft.FFT, special.SPECIAL)
 old_forms.install()
 
 __all__ = [
@@ -75,6 +77,8 @@ __all__ = [
     "embedding",
     "embedding_bag",
     "extremes",
+    "fft",
+    "floats",
     "grid",
     "histogramdd",
     "host_loops",

@@ -50,23 +50,31 @@ def _gelu_tanh_grad(g: Tensor, x: Tensor) -> Tensor:
 
 
 softplus_row = Row(
-    "softplus", {"f": "where(x * y > z, x, log1p(exp(x * y)) / y)"}, args=("input", "beta", "threshold"), public=False, graph_inputs=1,
+    "softplus", {"f": "where(x * y > z, x, log1p(exp(x * y)) / y)"}, exact=True, args=("input", "beta", "threshold"), public=False, graph_inputs=1,
     grad={"x": lambda g, x, y, z: where(x * y > z, g, g * (x * y).sigmoid())},
 )  # fmt: skip
 log_sigmoid = RowMajor(
     "log_sigmoid", {"f": "where(x < 0, x, 0) - log1p(exp(-abs(x)))"}, public=False, node="LogSigmoidBackward0",
     grad={"x": lambda g, x: g * (-x).sigmoid()},
 )  # fmt: skip
+_NEGATIVE = (
+    "In-place {} backward calculation is triggered with a negative slope which is not supported. "
+    "This is caused by calling in-place forward function with a negative slope, please call out-of-place version instead."
+)
+_REPORT = (
+    " File an issue at https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward calculation "
+    "with negative slope"
+)
 leaky_relu_row = Row(
-    "leaky_relu", {"f": "where(x > 0, x, x * y)"}, args=("input", "negative_slope"), public=False, step=True, graph_inputs=1,
+    "leaky_relu", {"f": "where(x > 0, x, x * y)"}, exact=True, final=lambda slope: _NEGATIVE.format("leakyReLu") + _REPORT if slope < 0 else "", args=("input", "negative_slope"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: where(x > 0, g, g * y)},
 )  # fmt: skip
 elu_row = Row(
-    "elu", {"f": "where(x > 0, x * z, y * z * expm1(x * w))"}, args=("input", "alpha", "scale", "input_scale"), public=False, graph_inputs=1,
+    "elu", {"f": "where(x > 0, x * z, y * z * expm1(x * w))"}, exact=True, final=lambda alpha, *_: _NEGATIVE.format("elu") if alpha < 0 else "", args=("input", "alpha", "scale", "input_scale"), public=False, graph_inputs=1,
     grad={"x": lambda g, x, y, z, w: where(x > 0, g * z, g * (y * z * w) * where(x < 0, x * w, 0.0).exp())},
 )  # fmt: skip
 celu_row = Row(
-    "celu", {"f": "where(x > 0, x, y * expm1(x / y))"}, args=("input", "alpha"), public=False, graph_inputs=1,
+    "celu", {"f": "where(x > 0, x, y * expm1(x / y))"}, exact=True, final=lambda alpha: _NEGATIVE.format("elu") if alpha < 0 else "", args=("input", "alpha"), public=False, graph_inputs=1,
     grad={"x": lambda g, x, y: where(x > 0, g, g * where(x < 0, x / y, 0.0).exp())},
 )  # fmt: skip
 hardtanh_row = Row(
@@ -100,11 +108,11 @@ hardshrink_row = Row(
     grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
 )  # fmt: skip
 softshrink_row = Row(
-    "softshrink", {"f": "where(x > y, x - y, where(x < -y, x + y, x * 0))"}, args=("input", "lambd"), public=False, step=True, graph_inputs=1,
+    "softshrink", {"f": "where(x > y, x - y, where(x < -y, x + y, x * 0))"}, exact=True, args=("input", "lambd"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
 )  # fmt: skip
 threshold_row = Row(
-    "threshold", {"if": "where(x <= y, z, x)"}, args=("input", "threshold", "value"), public=False, step=True, graph_inputs=1,
+    "threshold", {"if": "where(x <= y, z, x)"}, exact=True, args=("input", "threshold", "value"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: where(x <= y, 0.0, g)},
 )  # fmt: skip
 prelu_row = Row(

@@ -135,11 +135,11 @@ METHODS["sub_"] = METHODS["subtract_"] = sub_
 # ------------------------------------------------------------------------------------------- products and quotients
 
 mul = Row(
-    "mul", {"b": "x and y", "ifc": "x * y"}, args=BINARY, aliases=("multiply",), numbers="xy", reference=np.multiply,
+    "mul", {"b": "x and y", "ifc": "x * y"}, exact=True, args=BINARY, aliases=("multiply",), numbers="xy", reference=np.multiply,
     grad={"x": lambda g, y: g * conj(y), "y": lambda g, x: g * conj(x)},
 )  # fmt: skip
 true_divide = Row(
-    "div", {"fc": "x / y"}, promote=FLOAT, args=BINARY, public=False, reference=np.true_divide, node="DivBackward0",
+    "div", {"fc": "x / y"}, promote=FLOAT, exact=True, args=BINARY, public=False, reference=np.true_divide, node="DivBackward0",
     grad={"x": lambda g, y: g / conj(y), "y": lambda g, x, y: -g * conj((x / y) / y)},
 )  # fmt: skip
 
@@ -148,6 +148,7 @@ div_number = Row(
     "div_number",
     {"fc": "x / y"},
     promote=FLOAT,
+    exact=True,
     args=BINARY,
     public=False,
     node="DivBackward1",
@@ -162,16 +163,17 @@ _FLOOR_REST = f"where({_TRUNC_REST} != 0 and ({_TRUNC_REST} < 0) != (y < 0), {_T
 _FLOOR = f"where(y == -1, 0 - x, {_TRUNC} - where({_TRUNC_REST} != 0 and ({_TRUNC_REST} < 0) != (y < 0), 1, 0))"
 
 div_trunc = Row(
-    "div_trunc", {"i": _TRUNC, "f": "trunc(x / y)"}, args=BINARY, public=False, node="DivBackward2",
+    "div_trunc", {"i": _TRUNC, "f": "trunc(x / y)"}, exact=True, args=BINARY, public=False, node="DivBackward2",
     grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
 )  # fmt: skip
 div_floor = Row(
-    "div_floor", {"i": _FLOOR, "f": "floor_quotient(x, y)"}, args=BINARY, public=False, node="DivBackward2",
+    "div_floor", {"i": _FLOOR, "f": "floor_quotient(x, y)"}, exact=True, args=BINARY, public=False, node="DivBackward2",
     grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
 )  # fmt: skip
 floor_divide_row = Row(
     "floor_divide",
     {"i": _FLOOR, "f": "floor_quotient(x, y)"},
+    exact=True,
     args=BINARY,
     public=False,
     underivable="floor_divide",
@@ -295,7 +297,7 @@ lerp_row = Row(
 )  # fmt: skip
 lerp_number = Row(
     "lerp_number", {"f": "where(abs(z) < 0.5, x + z * (y - x), y - (y - x) * (1 - z))", "c": "x + z * (y - x)"},
-    args=("input", "end", "weight"), public=False, node="LerpBackward0", graph_inputs=2,
+    exact=True, args=("input", "end", "weight"), public=False, node="LerpBackward0", graph_inputs=2,
     grad={"x": lambda g, z: g * conj(1 - z), "y": lambda g, z: g * conj(z)},
 )  # fmt: skip
 
@@ -334,11 +336,11 @@ METHODS["lerp_"] = lambda t, end, weight: (lambda c: c[0].inplace(*c[1]))(
 )
 
 addcmul_row = Row(
-    "addcmul", {"ifc": "x + w * y * z"}, args=("input", "tensor1", "tensor2", "value"), public=False, node="AddcmulBackward0", graph_inputs=3,
+    "addcmul", {"ifc": "x + w * y * z"}, exact=True, args=("input", "tensor1", "tensor2", "value"), public=False, node="AddcmulBackward0", graph_inputs=3,
     grad={"x": lambda g: g, "y": lambda g, z, w: g * conj(z * w), "z": lambda g, y, w: g * conj(y * w)},
 )  # fmt: skip
 addcdiv_row = Row(
-    "addcdiv", {"fc": "x + w * (y / z)"}, args=("input", "tensor1", "tensor2", "value"), public=False, node="AddcdivBackward0", graph_inputs=3,
+    "addcdiv", {"fc": "x + w * (y / z)"}, exact=True, args=("input", "tensor1", "tensor2", "value"), public=False, node="AddcdivBackward0", graph_inputs=3,
     grad={"x": lambda g: g, "y": lambda g, z, w: g * conj(w / z), "z": lambda g, y, z, w: -g * conj(w * (y / (z * z)))},
 )  # fmt: skip
 

@@ -86,21 +86,34 @@ isfinite = Row(
     inplace=False,
     reference=np.isfinite,
 )
-isposinf = Row(
+
+
+class _OnlyBool(Row):
+    """A row that refuses an `out=` of another dtype, which other comparisons take."""
+
+    def bind(self, xs: tuple, kwargs: dict[str, Any], name: str = "") -> tuple[tuple, Any]:
+        """Match arguments to operands by torch's names."""
+        xs, out = super().bind(xs, kwargs, name)
+        if out is not None and out.dtype is not dtypes.bool:
+            raise RuntimeError(f"{self.name} does not support non-boolean outputs.")
+        return xs, out
+
+
+isposinf = _OnlyBool(
     "isposinf",
     {"bi": "x != x", "f": "x == inf"},
     promote=BOOL,
     inplace=False,
     reference=np.isposinf,
 )
-isneginf = Row(
+isneginf = _OnlyBool(
     "isneginf",
     {"bi": "x != x", "f": "x == -inf"},
     promote=BOOL,
     inplace=False,
     reference=np.isneginf,
 )
-signbit = Row(
+signbit = _OnlyBool(
     "signbit",
     {"b": "x != x", "i": "x < 0", "f": "copysign(1, x) < 0"},
     promote=BOOL,

@@ -201,7 +201,9 @@ def einsum(*args: Any) -> Tensor:
             )
         operands = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], list | tuple) else rest
         if not operands:
-            raise RuntimeError("einsum(): must provide at least one operand")
+            raise ValueError(
+                "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+            )
         labels, output = _parse(equation, len(operands))
     return _einsum(operands, labels, output)
 

@@ -22,6 +22,7 @@ from ..lazy import HEAVY, MAX_RECOMPUTE, NON_DENSE, Expr, Leaf, Scalar, View
 from ..runtime import Backend, Buffer, device, get_backend
 from ..size import Size
 from ..storage import Storage
+from .refusals import out_refusal
 
 Tensor = Any
 Number = bool | int | float | complex
@@ -115,9 +116,10 @@ def expression(
 ) -> Expr:
     """Build the expression of one op; operands that would make it too big are run first."""
     found: list[Any] = []
+    short = op.rounds and compute.itemsize == 2 and compute.category == 2
     for a in args:
         if a.__class__ in NUMBERS:
-            found.append(Scalar(a))
+            found.append(Scalar(dtypes.nearest(a, compute) if short else a))
             continue
         storage = a._storage
         value = storage.value
@@ -212,7 +214,8 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
         if kind is float or kind is int:
             if dt.category <= (kind is float):
                 return None
-            operands.append(Scalar(x))
+            short = dt.itemsize == 2 and dt.category == 2 and types.op.rounds
+            operands.append(Scalar(dtypes.nearest(x, dt) if short else x))
             continue
         if kind in NUMBERS or not x._contig or x._offset:
             return None
@@ -465,6 +468,8 @@ def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequen
         raise RuntimeError(
             f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
+    if out.dtype is not dt and (text := out_refusal(function, dt, out.dtype)):
+        raise RuntimeError(text)
     if not dtypes.can_cast(dt, out.dtype):
         raise RuntimeError(
             f"result type {dt.scalar_name} can't be cast to the desired output type {out.dtype.scalar_name}"

@@ -14,6 +14,7 @@ from ..codegen.operand import Operand
 from ..runtime import get_backend
 from . import core
 from .core import Tensor
+from .values import check_value
 
 WAITS = 1 << 22  # multiply-adds of a product that is worth a kernel of its own for what follows it
 HELD = 1 << 24  # bytes of operands that a waiting product may keep alive, or four times its own
@@ -27,6 +28,8 @@ def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: 
     dt, dev = a.dtype, a.device
     if bias is None or beta == 0:
         bias, beta = None, 0
+    if alpha != 1 or beta not in (0, 1):
+        alpha, beta = check_value(alpha, dt), check_value(beta, dt)
     if dt.category < 2:
         alpha, beta = int(alpha), int(beta)
     elif alpha.__class__ is complex or beta.__class__ is complex:

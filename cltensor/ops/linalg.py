@@ -284,7 +284,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
             f"but got {numel(shape)} != {numel(A.shape[: B.ndim])}"
         )
     return core.deliver(
-        solve(A.reshape(B.numel(), -1), B.reshape(-1)).reshape(shape),
+        solve(A.reshape(B.numel(), numel(shape)), B.reshape(-1)).reshape(shape),
         out,
         "linalg_tensorsolve",
         (A, B),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from ..autograd import record as graph
 from . import core
 from .core import Tensor
@@ -177,6 +178,17 @@ def lu_unpack(
     """Take the matrices P, L and U out of packed factors and pivots; what is not asked for is empty."""
     m = LU_data.shape[-2]
     empty = LU_data.new_empty(0)
+    if unpack_pivots:
+        if LU_pivots.dtype is not dtypes.int32:
+            raise RuntimeError(
+                "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+                "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
+            )
+        if bool(((LU_pivots < 1) | (LU_pivots > m)).any()):
+            raise RuntimeError(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+                "Did you properly pass the result of lu_factor?"
+            )
     P = _permutations(LU_pivots, m, LU_data) if unpack_pivots else empty
     if not unpack_data:
         unpacked = (P, empty, LU_data.new_empty(0))
@@ -214,7 +226,30 @@ def linalg_lu_solve(
     check_matrix(B, "linalg.lu_solve", "B")
     check_pair(LU, B, "linalg.lu_solve")
     check_sides(LU, B.shape, left, "linalg.lu_solve")
+    _check_given(LU, pivots)
     return core.deliver(_lu_solve(LU, pivots, B, left, adjoint), out, "linalg_lu_solve", (LU, B))
+
+
+def _check_given(LU: Tensor, pivots: Tensor) -> None:
+    name = "linalg.lu_solve"
+    if pivots.dtype is not dtypes.int32:
+        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type torch.int32")
+    if not pivots.ndim or pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError(
+            f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+        )
+    if pivots.shape[:-1] != LU.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape {list(pivots.shape)} instead"
+        )
+    for outside, side in (
+        (pivots < 1, "greater or equal to 1"),
+        (pivots > LU.shape[-1], "smaller or equal to LU.size(-2)"),
+    ):
+        if bool(outside.any()):
+            raise RuntimeError(
+                f"Pivots given to lu_solve must all be {side}. Did you properly pass the result of lu_factor?"
+            )
 
 
 def _lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, flip: bool) -> Tensor:

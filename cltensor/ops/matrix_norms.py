@@ -56,7 +56,7 @@ def matrix_norm(
         value = vector_norm(A, 2, (rows, cols), keepdim)
     elif ord == "nuc" or abs(ord) == 2:
         s = svdvals(A.permute((*[d for d in range(A.ndim) if d not in (rows, cols)], rows, cols)))
-        value = s.sum(-1) if ord == "nuc" else s.amax(-1) if ord > 0 else s.amin(-1)
+        value = s.sum(-1) if ord == "nuc" else _extreme(s, -1, False, ord > 0)
         if keepdim:
             for d in sorted((rows, cols)):
                 value = value.unsqueeze(d)
@@ -65,8 +65,15 @@ def matrix_norm(
         if second > first and not keepdim:
             second -= 1
         sums = vector_norm(A, 1, first, keepdim)
-        value = sums.amax(second, keepdim) if ord > 0 else sums.amin(second, keepdim)
+        value = _extreme(sums, second, keepdim, ord > 0)
     return core.deliver(value, out, "linalg_matrix_norm", (A,))
+
+
+def _extreme(x: Tensor, dim: int, keepdim: bool, largest: bool) -> Tensor:
+    """The largest or smallest of norms; the largest of none is 0."""
+    if largest:
+        return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)
+    return x.amin(dim, keepdim)
 
 
 def linalg_norm(
@@ -107,19 +114,23 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Return the condition number of matrices with respect to a norm (2 by default); inf for singular ones."""
     if A.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if not A.numel():
+        value = A.new_zeros(A.shape[:-2], dtype=A.dtype.to_real())
+        return core.deliver(value, out, "linalg_cond", (A,))
     if p is None or p in (2, -2):
         s = svdvals(A)
         big, small = s.narrow(-1, 0, 1), s.narrow(-1, s.shape[-1] - 1, 1)
         value = (small / big if p == -2 else big / small).squeeze(-1)
         return core.deliver(value, out, "linalg_cond", (A,))
     check_square(A, "linalg.cond")
+    inverse, info = inv_ex(A)
     if p == "nuc":
         s = svdvals(A)
-        return core.deliver(s.sum(-1) * s.reciprocal().sum(-1), out, "linalg_cond", (A,))
-    inverse, info = inv_ex(A)
-    inverse = inverse.masked_fill((info != 0)[..., None, None], math.inf)
-    value = matrix_norm(A, p) * matrix_norm(inverse, p)
-    return core.deliver(value.nan_to_num(math.inf, math.inf, -math.inf), out, "linalg_cond", (A,))
+        value = s.sum(-1) * s.reciprocal().sum(-1)
+    else:
+        value = matrix_norm(A, p) * matrix_norm(inverse, p)
+    value = value.masked_fill(info != 0, math.inf).nan_to_num(math.inf, math.inf, -math.inf)
+    return core.deliver(value, out, "linalg_cond", (A,))
 
 
 @public(method=False)

@@ -16,7 +16,7 @@ from ..autograd.mode import no_grad
 from ..codegen import row_kinds as rows
 from . import formats, rowwise
 from .core import Tensor
-from .row import FUNCTIONS, public
+from .row import FUNCTIONS, Row, public
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -51,11 +51,10 @@ def _normalized(
     dims: tuple[int, ...],
     scaled: tuple[int, ...],
     eps: float,
-    stats: tuple[Tensor, Tensor] | None = None,
     *,
     images: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`, or given; then mean, variance.
+    """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`; then mean, variance.
 
     `scaled` is the shape in which weight and bias broadcast to `grouped`. `images`: channels last stays so, else results are row-major.
     """
@@ -63,7 +62,7 @@ def _normalized(
     steps = None if to is None else layouts.view_strides(tuple(input.shape), to, grouped)
     x = _shaped(input.detach(), grouped)
     factors = [None if v is None else _shaped(v.detach(), scaled) for v in (weight, bias)]
-    if stats is None and rowwise.worth(x, dims):
+    if rowwise.worth(x, dims):
         present = [x, *[v for v in factors if v is not None]]
         kind = rows.norm(weight is not None, bias is not None)
         out, numbers = rowwise.run(kind, present, dims, x.dtype, strides=steps, eps=eps)
@@ -71,36 +70,59 @@ def _normalized(
         mean, var, rstd = (_shaped(v, kept) for v in numbers)
     else:
         x = _wide(x)
-        mean, var, rstd = _statistics(x, dims, eps) if stats is None else (stats[0], *stats)
-        if stats is None:
-            out = (x - mean) * rstd
-            if factors[0] is not None:
-                out = out * factors[0]
-            if factors[1] is not None:
-                out = out + factors[1]
-        else:
-            out = _mapped(x, mean, rstd, *factors)
+        mean, var, rstd = _statistics(x, dims, eps)
+        out = (x - mean) * rstd
+        if factors[0] is not None:
+            out = out * factors[0]
+        if factors[1] is not None:
+            out = out + factors[1]
         out = out.to(input.dtype)
     # A result of its own, which may be written to.
     out = out if out.shape == input.shape else out.reshape(input.shape).detach()
     out = formats.settled(out, to)
     if graph.needs_grad(input, weight, bias):
         saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
-        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": stats is not None, "steps": steps, "images": images}  # fmt: skip
+        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": False, "steps": steps, "images": images}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out, mean, var
 
 
-def _mapped(
-    x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None
+_RSTD = Row("norm_rstd", {"f": "rsqrt(x + y)"}, public=False)
+_SCALE = Row("norm_scale", {"f": "rsqrt(x + y) * z"}, args=("input", "eps", "weight"), public=False)
+_SHIFT = Row("norm_shift", {"f": "-x * y"}, args=("input", "scale"), public=False)
+_BIASED = Row("norm_biased", {"f": "z - x * y"}, args=("input", "scale", "bias"), public=False)
+_MAPPED = Row("norm_mapped", {"f": "x * y + z"}, args=("input", "scale", "shift"), public=False)
+
+
+def _fixed(
+    node: str,
+    input: Tensor,
+    stats: tuple[Tensor, Tensor],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
 ) -> Tensor:
-    """x * scale + shift: what is one number for many elements is computed once, and a large x read by a plain chain."""
-    scale = rstd if weight is None else rstd * weight
-    shift = -mean * scale if bias is None else bias - mean * scale
-    if x.numel() >= lazy.TURN:
+    """x * scale + shift by given mean and variance of each channel: what is one number for many elements is computed once.
+
+    A large x is read by a plain chain, the numbers of the channels having been computed before.
+    """
+    scaled, to = _channels(input), formats.images(input, input.shape)
+    mean, var, factor, offset = (
+        None if v is None else _wide(v.detach()) for v in (*stats, weight, bias)
+    )
+    scale = _RSTD(var, eps) if factor is None else _SCALE(var, eps, factor)
+    shift = _SHIFT(mean, scale) if offset is None else _BIASED(mean, scale, offset)
+    if input.numel() >= lazy.TURN:
         shift._storage.buffer()  # and with it, in one launch, the scale
         scale._storage.buffer()
-    return x * scale + shift
+    out = _MAPPED(_wide(input.detach()), scale.reshape(scaled), shift.reshape(scaled))
+    out = formats.settled(out.to(input.dtype), to)
+    if graph.needs_grad(input, weight, bias):
+        shape, dims = tuple(input.shape), (0, *range(2, input.ndim))
+        saved = {"input": input, "weight": weight, "result1": mean.reshape(scaled), "result2": _RSTD(var, eps).reshape(scaled)}  # fmt: skip
+        saved |= {"grouped": shape, "dim": dims, "scaled": scaled, "eps": eps, "fixed": True, "steps": to, "images": True}  # fmt: skip
+        graph.record(node, (input, weight, bias), out, _back, saved)
+    return out
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:
@@ -341,15 +363,12 @@ def batch_norm(
                 f"Dimension out of range (expected to be in range of [{-max(input.ndim, 1)}, {max(input.ndim - 1, 0)}], but got 1)"
             )
         return input.clone()
-    dims, scaled = (0, *range(2, input.ndim)), _channels(input)
-    node, shape, stats = "NativeBatchNormBackward0", tuple(input.shape), None
+    node = "NativeBatchNormBackward0"
     if not training:
-        stats = (
-            running_mean.detach().reshape(scaled),
-            (running_var.detach() + eps).rsqrt().reshape(scaled),
-        )
-    out, mean, var = _normalized(node, input, weight, bias, shape, dims, scaled, eps, stats)
-    if training and input.numel():
+        return _fixed(node, input, (running_mean, running_var), weight, bias, eps)
+    dims, shape = (0, *range(2, input.ndim)), tuple(input.shape)
+    out, mean, var = _normalized(node, input, weight, bias, shape, dims, _channels(input), eps)
+    if input.numel():
         _update(running_mean, running_var, mean, var, input.numel() // channels, momentum)
     return out
 

@@ -6,14 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .row import FUNCTIONS, METHODS
+from .row import FUNCTIONS, METHODS, NUMPYS
 
 # torch's functions that are written in Python take `dim` only.
 _PLAIN = {"norm", "split", "unique", "unique_consecutive"}
 
 
 def numpy_names(fn: Callable) -> Callable:
-    """Accept numpy's `axis` and `keepdims` for `dim` and `keepdim`, and its names of the operand."""
+    """Accept numpy's `axis` and `keepdims` for `dim` and `keepdim`, and its names of the operands."""
+    first = fn.__code__.co_varnames[0]  # "input", or "A" in linear algebra
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -22,22 +23,24 @@ def numpy_names(fn: Callable) -> Callable:
                 kwargs["dim"] = kwargs.pop("axis")
             if "keepdims" in kwargs:
                 kwargs["keepdim"] = kwargs.pop("keepdims")
-            for name in ("a", "x", "x1"):
-                if name in kwargs and not args:
-                    kwargs["input"] = kwargs.pop(name)
+            for own, names in NUMPYS.items():
+                for name in names:
+                    if name in kwargs and name != first and not (args and own == "input"):
+                        kwargs[first if own == "input" else own] = kwargs.pop(name)
         return fn(*args, **kwargs)
 
     wrapper._numpy_names = True  # type: ignore[attr-defined]
     return wrapper
 
 
-def install() -> None:
-    """Let every exported function and method that has a `dim` take the names."""
+def install(*tables: Any) -> None:
+    """Let every exported function and method that has a `dim` take the names; `tables` are of other modules' functions."""
     made: dict[int, Callable] = {}
-    for table in (FUNCTIONS, METHODS):
+    for table in (FUNCTIONS, METHODS, *tables):
+        plain = _PLAIN if table is FUNCTIONS or table is METHODS else ()
         for name, fn in table.items():
             code = getattr(fn, "__code__", None)
-            if code is None or name in _PLAIN or hasattr(fn, "_numpy_names"):
+            if code is None or name in plain or hasattr(fn, "_numpy_names"):
                 continue
             if "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
                 table[name] = made.setdefault(id(fn), numpy_names(fn))

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layouts
+from .. import dtypes
 from ..autograd import record as graph
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
-from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
+from .refusals import refusal
+from .row import METHODS, Row, invalid_combination, normal, public
 from .selection import where
 from .values import conj
 
@@ -45,12 +46,8 @@ def _pow_exponent_grad(g: Tensor, x: Any, y: Any, result: Tensor) -> Tensor:
     return where((x == 0) & (y >= 0), 0.0, g * (result * x.log()))
 
 
-# x ** y of integers by squaring: 64 bits are enough steps for any exponent that does not overflow.
-_INT_POW_STEPS = 6
-
-
 pow_row = Row(
-    "pow", {"f": "pow(x, y)", "c": "cpow(x, y)"}, args=("input", "exponent"), public=False, reference=np.power, node="PowBackward1",
+    "pow", {"i": "ipow(x, y)", "f": "pow(x, y)", "c": "cpow(x, y)"}, args=("input", "exponent"), public=False, reference=np.power, node="PowBackward1",
     domain=(0.2, 2.0), grad={"x": _pow_base_grad, "y": _pow_exponent_grad},
 )  # fmt: skip
 
@@ -74,36 +71,19 @@ POWERS = {
 }
 
 
-def _int_power(x: Any, y: Any) -> Tensor:
-    """Integer power by repeated squaring, lazily; the result wraps like the multiplications do."""
-    dt = core.result_type((x, y))
-    shape = layouts.broadcast_shapes(*[t.shape for t in (x, y) if is_tensor(t)])
-    if y.__class__ in NUMBERS:
-        base = x.to(dt)
-        result = None
-        while y:
-            if y & 1:
-                result = base if result is None else result * base
-            y >>= 1
-            if y:
-                base = base * base
-        return (
-            base.new_ones(()).to(dt).expand(shape).clone()
-            if result is None
-            else (result if result is not x else result.clone())
-        )
-    tensors = (x if is_tensor(x) else y.new_full((), x, dtype=dt), y)
-    base, e = tensors[0].to(dt), tensors[1].to(dt)
-    # A negative exponent is 1 / x ** -e: 1 for 1, +-1 for -1, else 0.
-    negative = where(base == 1, 1, where(base == -1, where((e & 1) == 1, -1, 1), 0)).to(dt)
-    result, left = base * 0 + 1, e
-    square = base
-    for _ in range(_INT_POW_STEPS if dt.itemsize > 1 else 3):
-        result = where((left & 1) == 1, result * square, result)
-        square = square * square
-        left = left >> 1
-    positive = result if not dt.is_signed else where(e < 0, negative, result)
-    return positive.expand(shape)
+def _int_power(x: Tensor, exponent: int, dt: dtypes.dtype) -> Tensor:
+    """Raise integers to a number by repeated squaring, lazily; the result wraps like the multiplications do."""
+    base = x.to(dt)
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else result * base
+        exponent >>= 1
+        if exponent:
+            base = base * base
+    if result is None:
+        return x.new_ones(x.shape, dtype=dt)
+    return result if result is not x else result.clone()
 
 
 @public()
@@ -124,12 +104,8 @@ def _pow(x: Any, y: Any) -> Tensor:
         if dt.category == 0:
             if y.__class__ in NUMBERS:
                 return x | (not y)
-            return (
-                FUNCTIONS["logical_or"](x, FUNCTIONS["logical_not"](y))
-                if is_tensor(x)
-                else FUNCTIONS["logical_not"](y) | bool(x)
-            )
-        return _int_power(x, y)
+            raise refusal("pow", dt)
+        return _int_power(x, int(y), dt) if y.__class__ in NUMBERS else pow_row(x, y)  # type: ignore[arg-type]
     if y.__class__ in NUMBERS and y.__class__ is not complex:
         if y == 0:
             ones = x.new_ones(x.shape, dtype=dt)

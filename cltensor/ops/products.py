@@ -17,7 +17,7 @@ from . import core
 from .core import Tensor, is_tensor
 from .dense import run
 from .row import public, with_inplace
-from .values import conj, into
+from .values import check_value, conj, into
 
 # ------------------------------------------------------------------------------------------- checks
 
@@ -412,10 +412,13 @@ def addr(
     _expandable(input, (vec1.shape[0], vec2.shape[0]))
     dt = core.result_type((input, vec1, vec2))
     for name, factor in (("beta", beta), ("alpha", alpha)):
-        if factor.__class__ is float and dt.category < 2:
+        if factor.__class__ in (float, complex) and dt.category < 2:
             raise RuntimeError(
                 f"For integral input tensors, argument {name} must not be a floating point number."
             )
+        if factor.__class__ is bool and dt.category:
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+        check_value(factor, dt)
     with no_grad():
         value = outer(vec1, vec2)
         if alpha != 1:

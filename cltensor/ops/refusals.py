@@ -1,8 +1,12 @@
-"""What torch answers where a pointwise op has no kernel for a dtype: mostly `"<name>_cpu" not implemented for '<dtype>'`."""
+"""What torch answers to dtypes it does not take.
+
+Where a pointwise op has no kernel for one: mostly `"<name>_cpu" not implemented for '<dtype>'`. Where an `out=` tensor has another
+than the result: most functions cast, those named here do not.
+"""
 
 from __future__ import annotations
 
-from ..dtypes import dtype
+from ..dtypes import C_NAMES, can_cast, dtype
 
 _KERNELS = {
     "addcmul": "addcmul_cpu_out",
@@ -60,3 +64,78 @@ def refusal(row: str, dt: dtype) -> Exception:
         return NotImplementedError(_COMPLEX_UNIMPLEMENTED[name])
     kernel = _KERNELS.get(name, f"{name}_cpu")
     return NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
+
+
+# {d} and {o} are the dtypes of result and `out=` in C's words, {D} and {O} in torch's own.
+EXPECTED = "Expected out tensor to have dtype {d}, but got {o} instead"
+_OUT = {
+    **dict.fromkeys(
+        (
+            *("tril", "triu", "diag", "renorm", "scatter", "scatter_add", "scatter_reduce"),
+            *("index_add", "index_copy", "index_reduce", "isin", "msort", "triangular_solve"),
+            *(
+                f"linalg_{name}"
+                for name in (
+                    *(
+                        "cholesky",
+                        "cholesky_ex",
+                        "cross",
+                        "det",
+                        "eigh",
+                        "eigvalsh",
+                        "inv",
+                        "inv_ex",
+                    ),
+                    *("ldl_factor", "ldl_factor_ex", "lu", "lu_factor", "lu_factor_ex", "lu_solve"),
+                    *("qr", "slogdet", "solve", "solve_ex", "svd", "svdvals"),
+                )
+            ),
+        ),
+        EXPECTED,
+    ),
+    "softplus": "Found dtype {O} but expected {D}",
+    **dict.fromkeys(("dot", "vdot"), "result dtype {O} does not match input dtype {D}"),
+    **dict.fromkeys(
+        ("tensordot", "inner"),
+        "tensordot: Expected the output tensor to have dtype {D}, but got an output tensor with dtype {O}",
+    ),
+    "histc": "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {d} and hist {o}",
+    "linalg_matrix_norm": "linalg.matrix_norm expected out tensor dtype {D} but got: {O}",
+    "linalg_norm": "linalg.norm expected out tensor dtype {D} but got: {O}",
+    "linalg_solve_triangular": "expected scalar type {D} but found {O}",
+    "linalg_vecdot": "linalg.vecdot: Expected out of dtype{D} but found {O}",
+    "masked_select": "masked_select(): self and result must have the same scalar type",
+    "multi_dot": "multi_dot(): expected out tensor to have dtype {d} but got {o}",
+    "multinomial": "multinomial expects {D} tensor out, got: {O}",
+    "narrow_copy": "Expected self.dtype() == output.dtype() to be true, but got false.  "
+    "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)",
+    "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{D} and result has dtype {O}",
+    "where": "Expected out type to be {D} but got {O}",
+}
+# What casts where that loses nothing: torch's name of the function, and what it calls the result.
+_CASTS = {
+    "cholesky": ("cholesky", "result"),
+    "cholesky_inverse": ("cholesky_inverse", "result"),
+    "cholesky_solve": ("cholesky_solve", "result"),
+    "linalg_cond": ("linalg.cond", "result"),
+    "linalg_eig": ("torch.linalg.eig", "eigenvalues"),
+    "linalg_eigvals": ("torch.linalg.eigvals", "eigenvalues"),
+    "linalg_householder_product": ("torch.linalg.householder_product", "result"),
+    "linalg_pinv": ("linalg.pinv", "result"),
+    "linalg_tensorinv": ("tensorinv", "result"),
+}
+
+
+def out_refusal(function: str, dt: dtype, out: dtype, usual: str = "") -> str:
+    """Return the error of a function for an `out=` of another dtype, "" where it casts; `usual` is that of unnamed functions."""
+    if function in _CASTS:
+        name, what = _CASTS[function]
+        if can_cast(dt, out):
+            return ""
+        return (
+            f"{name}: Expected {what} to be safely castable from {dt.scalar_name} dtype, "
+            f"but got {what} with dtype {out.scalar_name}"
+        )
+    return _OUT.get(function, usual).format(
+        d=C_NAMES[dt.name], o=C_NAMES[out.name], D=dt.scalar_name, O=out.scalar_name
+    )

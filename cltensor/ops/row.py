@@ -22,6 +22,10 @@ from .refusals import refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
 OPERANDS = "xyzw"
+NUMPYS = {
+    "input": ("x", "a", "x1"),
+    "other": ("x2",),
+}  # numpy's names, which torch takes beside its own
 _LETTERS = "bifc"
 
 ROWS: dict[str, Row] = {}
@@ -44,6 +48,8 @@ class Row:
     graph_from, graph_inputs: the first and the end of the operands that are edges of the graph.
     weak: operands, numbers, whose type does not take part in promotion.
     step: the gradient is a step function of the operands, whose derivative torch takes to be zero.
+    final: from the numbers of an in-place call, why torch cannot differentiate it; "" where it can.
+    exact: numbers beside 16-bit tensors are used as they are; other rows round them to the tensors' dtype, as torch does.
     underivable: the name under which backward refuses to differentiate, where torch has no derivative but records a node.
     reference, domain: numpy's function and the interval its samples come from, for the tests.
     """
@@ -70,6 +76,8 @@ class Row:
         numbers: str = "",
         underivable: str = "",
         step: bool = False,
+        exact: bool = False,
+        final: Callable[..., str] | None = None,
         doc: str = "",
     ) -> None:
         self.name, self.args, self.promote, self.reference, self.domain = (
@@ -80,7 +88,7 @@ class Row:
             domain,
         )
         self.node = node or name.title().replace("_", "") + "Backward0"
-        self.step = step
+        self.step, self.final = step, final
         self.graph_from, self.graph_inputs = (
             graph_from,
             len(self.args) if graph_inputs is None else graph_inputs,
@@ -107,7 +115,7 @@ class Row:
         for letters, text in formula.items():
             for letter in letters:
                 if text not in made:
-                    made[text] = PointOp(name, text, masks)
+                    made[text] = PointOp(name, text, masks, rounds=not exact)
                 self.ops[_LETTERS.index(letter)] = made[text]
         self.grads: list[tuple[int, Callable, tuple[str, ...]]] = []
         for key, fn in (grad or {}).items():
@@ -256,11 +264,12 @@ class Row:
         core.check_overlap(t, others)
         core.overwrite(t, value, fresh=True)
         if record and t.dtype.category >= 2:
+            why = self.final(*others) if self.final else ""
             graph.rebase(
                 t,
                 self._node_name(xs),
                 (t, *others)[: self.graph_inputs],
-                self.backward,
+                _raising(why) if why else self.backward,
                 self._saved(xs, t),
             )
         return t
@@ -304,9 +313,10 @@ class Row:
                 f"{name}() takes {len(self.args)} positional argument{'s' * (len(self.args) != 1)} but {len(values)} were given"
             )
         for arg in self.args[len(values) :]:
-            if arg not in kwargs:
+            key = next((n for n in (arg, *NUMPYS.get(arg, ())) if n in kwargs), None)
+            if key is None:
                 raise TypeError(f'{name}() missing 1 required positional arguments: "{arg}"')
-            values.append(kwargs.pop(arg))
+            values.append(kwargs.pop(key))
         if kwargs:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
         refuse_numbers(name, self.args, values, self.numbers)
@@ -325,6 +335,13 @@ def _refusal(function: str) -> Callable:
         raise RuntimeError(f"derivative for aten::{function} is not implemented")
 
     return refuse
+
+
+def _raising(text: str) -> Callable:
+    def backward(ctx: Any, g: Tensor) -> Any:
+        raise RuntimeError(text)
+
+    return backward
 
 
 def _plain(xs: Sequence[Any], numbers: Sequence[bool]) -> bool:

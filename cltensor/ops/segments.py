@@ -82,14 +82,13 @@ def _back(ctx: Any, g: Tensor) -> Tensor:
     if way == "mean":
         return segments.spread(g / segments.sizes)
     if way == "prod":
-        zero = x == 0
-        zeros = segments.spread(segments.reduce(zero.to(x.dtype), "sum", 0.0))
-        others = segments.spread(segments.reduce(where(zero, 1.0, x), "prod", ctx.initial))
-        share = where(
-            zero, where(zeros == 1, others, 0.0), segments.spread(result) / where(zero, 1.0, x)
-        )
+        alone = (x == 0) | x.isnan()  # what the product cannot be divided by
+        count = segments.spread(segments.reduce(alone.to(x.dtype), "sum", 0.0))
+        others = segments.spread(segments.reduce(where(alone, 1.0, x), "prod", ctx.initial))
+        whole = segments.spread(result)
+        share = where(alone, where(count == 1, others, whole), whole / where(alone, 1.0, x))
         return segments.spread(g) * share
-    chosen = x == segments.spread(result)
+    chosen = (x == segments.spread(result)) | x.isnan()
     sharing = segments.reduce(chosen.to(x.dtype), "sum", 0.0).clamp_min(1)
     return where(chosen, segments.spread(g / sharing), 0.0)
 
@@ -106,11 +105,12 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Reduce consecutive runs along `axis` by "sum", "prod", "mean", "max" or "min".
+    """Reduce consecutive runs along `axis` by "sum", "prod", "mean", "max" or "min", also called "amax" and "amin".
 
     lengths (…, S) or offsets (…, S + 1) describe the runs, the leading dims being those of `data` before `axis`. A run of length
     0 gives `initial`, or the reduction's neutral value (nan for a mean).
     """
+    reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)
     if reduce not in _INITIAL:
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"

@@ -343,15 +343,21 @@ def _spacing(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
     if x.ndim == 1:
         if x.shape[0] != y.shape[at]:
             raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
-        x = x.view(-1, *[1] * (y.ndim - at - 1))
-        return x.narrow(0, 1, x.shape[0] - 1) - x.narrow(0, 0, x.shape[0] - 1)
-    x = x.expand(layouts.broadcast_shapes(x.shape, y.shape)) if x.ndim < y.ndim else x
-    return x.narrow(at, 1, x.shape[at] - 1) - x.narrow(at, 0, x.shape[at] - 1)
+        later, earlier = _neighbours(x.view(-1, *[1] * (y.ndim - at - 1)), 0)
+    else:
+        x = x.expand(layouts.broadcast_shapes(x.shape, y.shape)) if x.ndim < y.ndim else x
+        later, earlier = _neighbours(x, at)
+    return later - earlier
+
+
+def _neighbours(y: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    n = max(y.shape[dim] - 1, 0)
+    return y.narrow(dim, min(n, 1), n), y.narrow(dim, 0, n)
 
 
 def _pairs(y: Tensor, dim: int) -> Tensor:
-    n = y.shape[layouts.wrap_dim(dim, y.ndim)]
-    return y.narrow(dim, 1, max(n - 1, 0)) + y.narrow(dim, 0, max(n - 1, 0))
+    later, earlier = _neighbours(y, dim)
+    return later + earlier
 
 
 @public("trapezoid", method=False, aliases=("trapz",))
@@ -359,6 +365,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     """Integrate along `dim` by the trapezoidal rule, with spacing `dx` (1) or at the places `x`."""
     if y.dtype is dtypes.bool:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
+    if not y.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if not y.shape[layouts.wrap_dim(dim, y.ndim)]:
         return y.sum(dim) * 0.0
     return (_pairs(y, dim) * _spacing("trapezoid", y, x, dx, dim)).sum(dim) / 2.0
@@ -369,6 +377,8 @@ def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
 ) -> Tensor:
     """The running sums of what `trapezoid` adds up."""
+    if not y.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if y.dtype is dtypes.bool:
         raise RuntimeError(
             "cumulative_trapezoid: received a bool input for `y`, but bool is not supported"

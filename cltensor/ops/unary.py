@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any
 
 import numpy as np
 
 from .. import dtypes
-from ..autograd import record as graph
-from . import core, return_types
+from . import core
 from .core import Tensor
 from .dims import whole
 from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
@@ -87,19 +85,26 @@ ceil = Row("ceil", {"i": "x", "f": "ceil(x)"}, reference=np.ceil, grad=_ZERO)
 floor = Row("floor", {"i": "x", "f": "floor(x)"}, reference=np.floor, grad=_ZERO)
 trunc = Row("trunc", {"i": "x", "f": "trunc(x)"}, aliases=("fix",), reference=np.trunc, grad=_ZERO)
 round_row = Row("round", {"i": "x", "f": "rint(x)"}, public=False, reference=np.round, grad=_ZERO)
+round_decimals, round_places = (
+    Row(
+        name, {"f": formula}, exact=True, args=("input", "power"), public=False, node="RoundBackward1", graph_inputs=1, grad=_ZERO,
+    )
+    for name, formula in (("round_decimals", "rint(x * y) / y"), ("round_places", "rint(x / y) * y"))
+)  # fmt: skip
 frac = Row("frac", {"f": "x - trunc(x)"}, grad={"x": lambda g: g})
 
 
 @public()
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """Round half to even, optionally to a number of decimals."""
-    if decimals == 0 or input.dtype.category < 2:
+    decimals = whole("round", "decimals", decimals)
+    if decimals == 0:
         value = round_row(input)
+    elif input.dtype.category == 2:
+        row = round_decimals if decimals > 0 else round_places
+        value = row(input, float(f"1e{builtins.abs(decimals)}"))
     else:
-        scale = 10.0 ** builtins.abs(decimals)
-        value = (
-            round_row(input * scale) / scale if decimals > 0 else round_row(input / scale) * scale
-        )
+        raise NotImplementedError(f"\"round_cpu\" not implemented for '{input.dtype.scalar_name}'")
     return value if out is None else core.deliver(value, out, "round", (input,))
 
 
@@ -116,7 +121,7 @@ exp = Row(
 )
 exp2 = Row(
     "exp2",
-    {"f": "exp2(x)", "c": "cexp(x * 0.6931471805599453)"},
+    {"f": "exp2(x)", "c": "cexp(cplx(re(x) * 0.6931471805599453, im(x) * 0.6931471805599453))"},
     promote=FLOAT,
     reference=np.exp2,
     grad={"x": lambda g, result: g * conj(result) * math.log(2)},
@@ -455,78 +460,3 @@ logaddexp2 = Row(
     "logaddexp2", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 1, log1p(exp2(-abs(x - y))) * 1.4426950408889634)"}, args=("input", "other"),
     reference=np.logaddexp2, inplace=False, grad={"x": lambda g, x, y: g / (1 + (y - x).exp2()), "y": lambda g, x, y: g / (1 + (x - y).exp2())},
 )  # fmt: skip
-copysign = Row(
-    "copysign", {"f": "copysign(x, y)"}, promote=FLOAT, args=("input", "other"), reference=np.copysign, numbers="y", number_nodes={"y": "CopysignBackward1"},
-    grad={"x": lambda g, x, result: where(x == 0, 0.0, g * (result / x)), "y": lambda g: g * 0},
-)  # fmt: skip
-nextafter = Row(
-    "nextafter",
-    {"f": "nextafter(x, y)"},
-    args=("input", "other"),
-    reference=np.nextafter,
-    node="NextafterBackward0",
-    grad={"x": lambda g: g, "y": lambda g: g * 0},
-)
-heaviside = Row(
-    "heaviside",
-    {"bif": "where(x == 0, y, where(x < 0, 0, 1))"},
-    args=("input", "values"),
-    reference=np.heaviside,
-    underivable="heaviside",
-)
-
-
-@public()
-def nan_to_num(
-    input: Tensor,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Replace NaN and infinities by numbers (zero and the dtype's extremes by default)."""
-    if input.dtype.category < 2:
-        value = input.clone()
-    elif input.dtype.category == 3:
-        parts = [nan_to_num(part, nan, posinf, neginf) for part in (input.real, input.imag)]
-        value = FUNCTIONS["complex"](*parts)
-    else:
-        info = dtypes.finfo(input.dtype)
-        value = nan_row(
-            input,
-            0.0 if nan is None else nan,
-            info.max if posinf is None else posinf,
-            info.min if neginf is None else neginf,
-        )
-    return value if out is None else core.deliver(value, out, "nan_to_num", (input,))
-
-
-nan_row = Row(
-    "nan_to_num", {"f": "where(x != x, y, where(x == inf, z, where(x == -inf, w, x)))"}, args=("input", "nan", "posinf", "neginf"), public=False,
-    graph_inputs=1, grad={"x": lambda g, x: where(x.isfinite(), g, 0.0)},
-)  # fmt: skip
-METHODS["nan_to_num_"] = lambda t, *a, **k: core.assign(t, lambda x: nan_to_num(x, *a, **k))
-
-mantissa = Row("mantissa", {"f": "mantissa(x)"}, public=False)
-exponent = Row("exponent", {"f": "exponent(x)"}, public=False)
-
-
-@public()
-def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
-    """Split into a mantissa in [0.5, 1) and an int32 exponent of two."""
-    if input.dtype.category != 2:
-        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    x = input.detach()
-    pair = mantissa(x), exponent(x).to(dtypes.int32)
-    if graph.needs_grad(input):
-        graph.record(
-            "FrexpBackward0",
-            (input,),
-            pair,
-            lambda ctx, g, _: g / ctx.exponent.exp2(),
-            {"exponent": pair[1].detach()},
-        )
-    if out is not None:
-        pair = tuple(core.deliver(v, o, "frexp", (input,)) for v, o in zip(pair, out, strict=True))
-    return return_types.frexp(pair)

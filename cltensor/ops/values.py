@@ -10,6 +10,7 @@ import numpy as np
 from .. import dtypes
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
+from .refusals import EXPECTED, out_refusal
 
 
 def conj(v: Any) -> Any:
@@ -98,5 +99,7 @@ def into(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Ten
     """Return a result, or write it into an `out=` tensor, which must have its dtype."""
     if out is None:
         return value
-    check_out_dtype(value.dtype, out)
+    if is_tensor(out) and out.dtype is not value.dtype:
+        if text := out_refusal(function, value.dtype, out.dtype, EXPECTED):
+            raise RuntimeError(text)
     return core.deliver(value, out, function, inputs)

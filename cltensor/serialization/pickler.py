@@ -186,15 +186,15 @@ def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
     function = _name("torch._utils", "_rebuild_tensor_v2")
     if not typed:
         function, own = _name("torch._utils", "_rebuild_tensor_v3"), (*own, dt)
+    state = t._attributes()
     if parameter and kind.__name__ == "Parameter":
-        return _name("torch._utils", "_rebuild_parameter"), (
-            _Plain(function, own),
-            bool(t.requires_grad),
-            OrderedDict(),
-        )
-    if kind is Tensor:
+        made: Any = (_Plain(function, own), bool(t.requires_grad), OrderedDict())
+        if state:
+            return _name("torch._utils", "_rebuild_parameter_with_state"), (*made, state)
+        return _name("torch._utils", "_rebuild_parameter"), made
+    if kind is Tensor and not state:
         return function, own
-    return _name("torch._tensor", "_rebuild_from_type_v2"), (function, kind, own, {})
+    return _name("torch._tensor", "_rebuild_from_type_v2"), (function, kind, own, state)
 
 
 class _Plain:

@@ -76,7 +76,9 @@ CASES = [
     ((9, 20, 7, 7), (33, 20, 3, 3), {"padding": 1}),
     ((2, 4, 90), (6, 4, 5), {"padding": 2}),
     ((2, 3, 5, 6, 7), (5, 3, 2, 3, 2), {"stride": (1, 2, 3), "padding": 1}),
-]
+    ((3, 32, 7, 41), (128, 32, 3, 3), {"stride": 2, "padding": 1}),
+    ((2, 64, 9, 7), (256, 32, 3, 2), {"stride": (1, 2), "dilation": (2, 1), "padding": (1, 0), "groups": 2}),
+]  # fmt: skip
 
 
 def run(x: Any, w: Any, bias: Any = None, **kwargs: Any) -> Any:
@@ -132,6 +134,33 @@ def test_which_are_products(monkeypatch: pytest.MonkeyPatch) -> None:
         sides = (_apart(v[:, :, :2, :end], 1) for v in (x, g))
         found = kernels.weigh(backend, *sides, (1, 1, 1), _window(spec))
         assert found.shape == (images, 1, 40, 20, 1, 1, 1)
+
+
+def test_patches_that_overlap_are_copied_some_images_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backend = get_backend(ct.get_default_device())
+    if backend.info.kind != "cpu":
+        pytest.skip("this device keeps one schedule")
+    x, w = tensor(data(3, 32, 7, 41)), tensor(data(128, 32, 3, 3, seed=1), requires_grad=True)
+
+    def both() -> tuple[Any, Any, int]:
+        before = STATS.launches
+        y = F.conv2d(x, w, stride=2, padding=1)
+        (slope,) = ct.autograd.grad(y.square().sum(), w)
+        ct.opencl.synchronize()
+        return y, slope, STATS.launches - before
+
+    monkeypatch.setattr(conv_product, "FEW", 0)
+    ways = []
+    for numbers in (1 << 22, 2 * 84 * 288, 1):
+        monkeypatch.setattr(conv_product, "UNFOLDED", numbers)
+        both()
+        ways.append(both())
+    assert ways[0][2] < ways[1][2] < ways[2][2]
+    for y, slope, _ in ways[1:]:
+        close(y, ways[0][0].tolist(), 1e-5)
+        close(slope, ways[0][1].tolist(), 1e-3)
 
 
 def test_results_larger_than_a_box_and_sums_over_many_channels() -> None:

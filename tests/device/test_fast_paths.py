@@ -13,6 +13,7 @@ import cltensor as ct
 from cltensor import dtypes
 from cltensor.codegen import index, scan
 from cltensor.codegen import reduce as family
+from cltensor.codegen import rows as chosen
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.prologue import of_operands
 from cltensor.ops import core
@@ -187,3 +188,31 @@ def test_a_gradient_of_rows_is_a_fill_and_a_launch() -> None:
         assert STATS.launches - before == 2
     assert grad[3, 0].item() == 2
     assert grad.sum().item() == 192
+
+
+@pytest.mark.parametrize("dt", ["float32", "bfloat16", "int8", "float64"])
+def test_steps_in_rows(dt: str) -> None:
+    n = 37  # two vectors and five elements
+    a = np.random.default_rng(0).integers(-40, 40, (3, 3 * n)).astype(np.float64)
+    x = ct.tensor(a).to(getattr(ct, dt))
+    found = x.clone()
+    found[:, ::3] = x[:, 1::3] * 2
+    expected = a.copy()
+    expected[:, ::3] = a[:, 1::3] * 2
+    np.testing.assert_array_equal(found.double().numpy(force=True), expected)
+    total = x[:, ::3].double().sum(1)
+    np.testing.assert_array_equal(total.numpy(force=True), a[:, ::3].sum(1))
+
+
+def test_rows_asked_for_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chosen, "_CACHE", 0)
+    rng = np.random.default_rng(0)
+    a, at = rng.standard_normal((50, 40)).astype(np.float32), rng.integers(-50, 50, 60)
+    x, index = ct.tensor(a), ct.tensor(at)
+    np.testing.assert_array_equal(x[index].numpy(force=True), a[at])
+    expected, new = a.copy(), rng.standard_normal((60, 40)).astype(np.float32)
+    np.add.at(expected, at % 50, new)
+    found = x.index_add(0, index % 50, ct.tensor(new))
+    np.testing.assert_allclose(found.numpy(force=True), expected, rtol=1e-6, atol=1e-6)
+    with pytest.raises(IndexError, match="out of range in self"):
+        ct.nn.functional.embedding(ct.tensor([0] * 20 + [1 << 60]), x)

@@ -22,6 +22,7 @@ SIZES = [
     (7, 100, 300),
     (130, 17, 65),
     (200, 130, 600),
+    (5, 301, 220),
 ]
 SCHEDULES = ["cpu", "gpu"]
 
@@ -114,7 +115,14 @@ def test_float_types(backend: Any, dtype: str, schedule: str) -> None:
         "complex64": 1e-6,
         "complex128": 1e-15,
     }[dtype]
-    for m, n, k in [(5, 3, 7), (33, 40, 50), (20, 70, 1500), (1, 40, 3000), (40, 1, 3000)]:
+    for m, n, k in [
+        (5, 3, 7),
+        (33, 40, 50),
+        (20, 70, 1500),
+        (1, 40, 3000),
+        (40, 1, 3000),
+        (3, 301, 220),
+    ]:
         for order in ((False, False), (True, False), (False, True)):
             base = "float32" if dtype == "bfloat16" else dtype
             a = rand(rng, (k, m), base).T if order[0] else rand(rng, (m, k), base)
@@ -159,8 +167,11 @@ def test_bias_and_out(backend: Any, schedule: str) -> None:
         (3, 3, 9000),
         (1, 30, 40),
         (30, 1, 40),
+        (3, 301, 220),
+        (3, 301, 221),
     ]:
-        a, b = rand(rng, (m, k)), rand(rng, (k, n))
+        a = rand(rng, (m, k))
+        b = rand(rng, (n, k)).T if k == 221 else rand(rng, (k, n))  # a few rows, either way
         pa, pb = put(backend, a), put(backend, b)
         for name, d in {
             "full": rand(rng, (m, n)),
@@ -209,6 +220,7 @@ def test_out_leaves_neighbours(backend: Any, schedule: str) -> None:
         ((5,), (1, 20, 30)),
         ((2, 5), (20, 1, 30)),
         ((2, 3), (70, 64, 70)),
+        ((2, 3), (5, 301, 220)),
     ],
     ids=str,
 )

@@ -12,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cltensor as torch
-from cltensor.codegen import moves
+from cltensor.codegen import moves, rowwise
 from cltensor.profiler import profile
 
-MODULES = (moves, sys.modules["cltensor.lazy.launch"])  # the package has a function of that name
+LAZY = [
+    sys.modules[f"cltensor.lazy.{name}"] for name in ("launch", "single")
+]  # a function is launch, too
+MODULES = (moves, rowwise, *LAZY)
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 
 
@@ -55,6 +58,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "half": lambda x: x.half() * 2,
     "turned": lambda x: x.transpose(1, 2).contiguous(),
     "turned bytes": lambda x: (x > 0).transpose(1, 2).contiguous(),
+    "norms of rows": lambda x: torch.nn.functional.rms_norm(x, x.shape[2:]),
     "beside": lambda x: torch.cat([x, x * 2], 1),
 }
 
@@ -82,6 +86,9 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
 
     assert streamed(lambda: x + 1)
     assert streamed(lambda: x.t().contiguous())
+    assert streamed(lambda: x.log_softmax(1))
+    assert not streamed(lambda: x.softmax(1))  # it reads its exponentials back
+    assert not streamed(lambda: odd.log_softmax(1))
     assert not streamed(lambda: fresh.add_(1))  # its lines are read
     assert not streamed(lambda: odd + odd[:1])  # its rows are not aligned
     small(4 * 64 * 64 + 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import io
+import pickle
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -265,3 +267,22 @@ def test_structures(name: str, tmp_path: Path) -> None:
     _same(back, ours)
     assert _storages(back, []) == _storages(ours, [])
     _same(load(path, weights_only=False, map_location="cpu"), ours)
+
+
+def test_what_is_set_on_a_tensor_is_kept(tmp_path: Path) -> None:
+    def made(module: Any) -> list[Any]:
+        tensors = [module.ones(2), module.nn.Parameter(module.ones(2))]
+        for t in tensors:
+            t.label = ["x"]
+        return tensors
+
+    path = str(tmp_path / "file")
+    for write, read in ((save, th.load), (th.save, load)):
+        write(made(ct if write is save else th), path)
+        assert [t.label for t in read(path)] == [["x"], ["x"]]
+    tensor, parameter = made(ct)
+    for copied in (copy.deepcopy(tensor), pickle.loads(pickle.dumps(tensor))):
+        assert copied.label == ["x"] and copied.label is not tensor.label
+    assert copy.copy(tensor).label is tensor.label
+    assert pickle.loads(pickle.dumps(parameter)).label == ["x"]
+    assert not hasattr(copy.deepcopy(parameter), "label")

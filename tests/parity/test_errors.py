@@ -295,6 +295,28 @@ a @ 2                                           ## unsupported operand type(s) f
 torch.linalg.matrix_power(a[:, :3], 2.5)        ## argument 'n'
 torch.polygamma(1.5, v)                         ## argument 'n'
 torch.linalg.vector_norm(a, dtype=torch.int32)  ## dtype should be floating point or complex, but got Int
+torch.isposinf(a, out=a.clone())                ## isposinf does not support non-boolean outputs.
+torch.heaviside(a, a.double())                  ## heaviside is not yet implemented for tensors with different dtypes.
+torch.heaviside(a, a, out=a.double())           ## heaviside is not yet implemented for tensors with different dtypes.
+torch.frexp(a, out=(a.double(), k.int()))       ## torch.frexp() expects mantissa to have dtype float but got double
+torch.frexp(a, out=(a.clone(), k))              ## torch.frexp() expects exponent to have int dtype but got long int
+torch.round(k, decimals=1)                      ## "round_cpu" not implemented for 'Long'
+torch.pow(m, m)                                 ## "pow" not implemented for 'Bool'
+torch.cumulative_trapezoid(v[0])                ## slice() cannot be applied to a 0-dim tensor.
+torch.tril(a, out=a.double())                   ## Expected out tensor to have dtype float, but got double instead
+torch.linalg.inv(a[:, :3], out=a.double())      ## Expected out tensor to have dtype float, but got double instead
+torch.linalg.norm(a, out=k)                     ## linalg.norm expected out tensor dtype Float but got: Long
+torch.linalg.pinv(a, out=k)                     ## linalg.pinv: Expected result to be safely castable from Float dtype, but got result with dtype Long
+torch.tensordot(a, a, 2, out=a.double())        ## tensordot: Expected the output tensor to have dtype Float, but got an output tensor with dtype Double
+torch.where(m, a, a, out=a.double())            ## Expected out type to be Float but got Double
+torch.addmm(a, a, torch.ones(4, 4), beta=1j)    ## value cannot be converted to type float without overflow
+torch.addr(a, a[:, 0], v, alpha=True)           ## Boolean alpha only supported for Boolean results.
+torch.lu_unpack(a[:, :3], torch.tensor([0, 1, 2]).int())  ## pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.
+torch.linalg.lu_solve(a[:, :3], torch.tensor([1, 7, 2]).int(), a)  ## Pivots given to lu_solve must all be smaller or equal to LU.size(-2).
+torch.linalg.lu_solve(a[:, :3], torch.tensor([1, 2]).int(), a)  ## linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix
+torch.einsum("i->i")                            ## einsum(): must specify the equation string and at least one operand
+torch.nn.functional.elu_(a.requires_grad_() * 1, -1.0).sum().backward()  ## In-place elu backward calculation is triggered with a negative slope
+torch.nn.functional.leaky_relu_(a.requires_grad_() * 1, -0.1).sum().backward()  ## In-place leakyReLu backward calculation is triggered with a negative slope
 torch.cat(a)                                    ## cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor
 """
 

@@ -385,7 +385,22 @@ torch.tensor([1 + 2j, 3])
 torch.broadcast_shapes((3, 1), (1, 4))
 """
 
+# Bits of 16-bit results beside numbers, wrapped integers, what is at infinity, and what is empty.
+EDGES = """
+[x.view(torch.int16) for x in (p.bfloat16() + 0.1, p.half() - 0.7, p.half() % 0.3, p.bfloat16() ** 0.3, p.bfloat16() * 0.3, p.half() / 0.7)]
+(p.bfloat16() / 10) == 0.3, (p.half() / 10) >= 0.3, F.hardshrink((p / 10).bfloat16(), 0.3)
+[torch.nextafter(a.to(t), b.to(t)).view(torch.int16) for t in (torch.half, torch.bfloat16)]
+torch.nextafter(torch.tensor([0.0, -0.0, torch.inf, torch.nan, 65504]).half(), torch.tensor([-1.0, 0, 0, 0, torch.inf]).half())
+[torch.round((a / 3).to(t), decimals=n).view(torch.int16) for t in (torch.half, torch.bfloat16) for n in (2, -1)]
+torch.pow(2, torch.tensor([0, 7, 8, 17], dtype=torch.uint8)), torch.pow(-3, torch.tensor([0, 5, 127, -1], dtype=torch.int8)), torch.pow(3, torch.tensor([63, 100, 2**40 + 1]))
+torch.heaviside(a / a - a / a + torch.nan, b)
+torch.i0(a / 0), torch.special.i1(a / 0)
+torch.acos(torch.complex(a / 0, b / 0)), torch.asin(torch.complex(a / 0, b / 0)), torch.exp2(torch.complex(a / 0, b))
+torch.cumulative_trapezoid(a[:0], dim=0), torch.cumulative_trapezoid(a[:, :1]), torch.trapezoid(u[:0], u[:0])
+"""
+
 SECTIONS = (
+    (EDGES, ("float32",)),
     (POINTWISE, ("float32", "float64", "int64", "bool")),
     (REDUCTIONS, ("float32", "float64", "int64")),
     (SHAPES, ("float32", "bool")),

@@ -123,6 +123,12 @@ torch.linalg.cholesky(s @ s.t() + torch.eye(3))
 torch.linalg.svdvals(a)
 torch.linalg.eigvalsh(s + s.t())
 torch.linalg.matrix_norm(a)
+[torch.linalg.matrix_norm(x, n) for x in (a[:0], a[:, :0], h[:, :0]) for n in ('fro', 'nuc', 2, torch.inf if x.shape[-1] else 1)]
+[torch.linalg.cond(x, n) for x in (s[:0, :0], torch.stack([s, s * 0])) for n in ('fro', 1, torch.inf)]
+torch.linalg.tensorsolve(h[:, :0].reshape(2, 0, 0, 4), h[:, :0, 0])
+torch.linalg.norm(a, axis=1, keepdims=True), torch.fft.fft(a, axis=0), torch.maximum(x1=a, x2=b), torch.sum(x=a, axis=0)
+torch.segment_reduce(u, 'amax', lengths=torch.tensor([1, 3]))
+[torch.autograd.functional.vjp(lambda t: torch.segment_reduce(t, r, lengths=torch.tensor([2, 2])), torch.where(u > u.median(), torch.nan, u), u[:2].abs())[1] for r in ('max', 'min', 'prod')]
 torch.linalg.vector_norm(a, 3)
 torch.linalg.pinv(a)
 torch.linalg.matrix_rank(a)
