@@ -33,6 +33,7 @@ Scalar = complex | float | int | bool
 # A GPU schedule gives a lane to each position that cannot collide when there are this many, else it
 # sorts.
 _SERIAL_LANES = 4096
+FEW = 8  # places along a dim that make no tile
 
 
 class Through(NamedTuple):
@@ -342,7 +343,29 @@ def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
         )
         return
     if not _copy_tiled(backend, src, dst):
+        order = _along_rows(src)
+        if order is not None:
+            src, dst = _ordered(src, order), _ordered(dst, order)
         move(backend, "set", dst, src, dst.shape, dst.strides, src.strides)
+
+
+def _along_rows(src: Operand) -> list[int] | None:
+    """Return an order of dims in which rows are read where the last dim has few places, such as channels; None where it is not so."""
+    shape, strides = src.shape, src.strides
+    last = first = len(shape) - 1
+    if last < 1 or shape[last] >= FEW or strides[last - 1] != 1 or abs(strides[last]) <= 1:
+        return None
+    first -= 1
+    while first and strides[first - 1] == strides[first] * shape[first]:
+        first -= 1
+    return [*range(first), last, *range(first, last)]
+
+
+def _ordered(x: Operand, order: Sequence[int]) -> Operand:
+    """See an operand with its dims in another order."""
+    return x._replace(
+        shape=tuple([x.shape[d] for d in order]), strides=tuple([x.strides[d] for d in order])
+    )
 
 
 def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
@@ -354,7 +377,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     a = min(range(dims.rank), key=lambda d: to[d])
     b = min((d for d in range(dims.rank) if of[d]), key=lambda d: of[d], default=a)
     na, nb = dims.sizes[a], dims.sizes[b]
-    if a == b or min(na, nb) < 8 or dims.n < 4096 or of[a] < 4 * of[b] or to[b] < 4 * to[a]:
+    if a == b or min(na, nb) < FEW or dims.n < 4096 or of[a] < 4 * of[b] or to[b] < 4 * to[a]:
         return False
     rest = [d for d in range(dims.rank) if d not in (a, b)]
     outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])

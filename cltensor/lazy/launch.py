@@ -101,7 +101,7 @@ def runs_across(leaf: Leaf, shape: tuple[int, ...]) -> bool:
     if strides is None:
         return False
     varied = [(n, st) for n, st in zip(shape, strides, strict=True) if n > 1]
-    if not varied or varied[-1][1] < 16 or varied[-1][0] < 16:
+    if not varied or varied[-1][1] < 16:
         return False
     return any(st == 1 and n >= 16 for n, st in varied) and all(st for _, st in varied)
 

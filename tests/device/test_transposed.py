@@ -25,6 +25,29 @@ def test_tiles(kind: str) -> None:
     np.testing.assert_array_equal(wide.cpu().numpy(), want)
 
 
+@pytest.mark.parametrize("kind", ["uint8", "float32"])
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 9])
+def test_few_channels_last(channels: int, kind: str) -> None:
+    """A dim of a few places becomes the innermost one: rows are read, and written apart."""
+    values = (np.random.default_rng(0).random((2, channels, 130, 150)) * 100).astype(kind)
+    t = torch.tensor(values)
+    last = t.contiguous(memory_format=torch.channels_last)
+    if channels > 1:
+        assert last.stride() == (channels * 130 * 150, 1, channels * 150, channels)
+    np.testing.assert_array_equal(last.cpu().numpy(), values)
+    np.testing.assert_array_equal(
+        last.permute(0, 2, 3, 1).reshape(-1).cpu().numpy(), values.transpose(0, 2, 3, 1).reshape(-1)
+    )
+    turned = t.permute(0, 2, 3, 1)
+    np.testing.assert_array_equal(
+        (turned + turned[:, ::1]).cpu().numpy(), values.transpose(0, 2, 3, 1) * 2
+    )
+    part = t[:, :, 3:, 1::2].permute(0, 2, 3, 1)
+    np.testing.assert_array_equal(
+        part.contiguous().cpu().numpy(), values[:, :, 3:, 1::2].transpose(0, 2, 3, 1)
+    )
+
+
 def test_launches() -> None:
     a, b = torch.rand(300, 500), torch.rand(500, 300)
     torch.opencl.synchronize()
