@@ -132,8 +132,9 @@ class Backend:
         nbytes: int = 0,
         flops: int = 0,
     ) -> None:
-        """Enqueue `kernel`; no size may be 0. Waits for it when numpy can see one of its buffers.
+        """Run `kernel`, or enqueue it where there is no team; no size may be 0.
 
+        What is enqueued is waited for when numpy can see one of its buffers.
         `nbytes` is the memory traffic, `flops` the arithmetic where it may be the limit: for observers.
         """
         assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"

@@ -44,13 +44,14 @@ Launcher = Callable[[Any, Any, tuple[int, ...], "tuple[int, ...] | None", Sequen
 class Program:
     """A built program and whether the disk cache still lacks it."""
 
-    __slots__ = ("binary", "cl", "key", "unsaved")
+    __slots__ = ("binary", "cl", "coded", "key", "unsaved")
 
     def __init__(self, cl: Any, key: str, unsaved: bool, binary: bytes | None = None) -> None:
         self.cl = cl  # None while only the machine code is needed
         self.key = key
         self.unsaved = unsaved
-        self.binary = binary  # where machine code is run without the driver
+        self.coded = binary is not None  # its machine code is run without the driver
+        self.binary = binary  # that, until its first kernel is loaded if it is on disk, too
 
 
 class Kernel:
@@ -198,7 +199,7 @@ class ProgramCache:
         kernel.fresh = False
         if kernel.program.unsaved:
             kernel.program.unsaved = False
-            if kernel.program.binary is not None:
+            if kernel.program.coded:
                 return
             if not self._unsaved:
                 self._unsaved_since = time.monotonic()
@@ -215,9 +216,14 @@ class ProgramCache:
     def code(self, name: str, source: str, arguments: int) -> Function:
         """Return the machine code of a kernel; RuntimeError where there is none that we know how to call."""
         program = self._program(name, source, self._options(()))
-        if program.binary is None:
+        binary = self._code_of(program)
+        if binary is None:
             raise RuntimeError("the driver gives no machine code out")
-        return machine_code.load(program.binary, name, arguments)
+        return machine_code.load(binary, name, arguments)
+
+    def _code_of(self, program: Program) -> bytes | None:
+        """Return the binary of a program whose machine code is run; None where it is not, or is no longer on disk."""
+        return program.binary or (disk_read(program.key) if program.coded else None)
 
     def _ask_binary(self, program: Program) -> bytes | None:
         try:
@@ -247,10 +253,16 @@ class ProgramCache:
     ) -> Kernel:
         options = self._options(options)
         program = self._program(name, source, options)
-        if self.team is not None and program.binary is not None:
+        if self.team is not None and program.coded:
+            if (binary := self._code_of(program)) is None:
+                del self._programs[source, options]
+                program = self._program(name, source, options)
+                binary = program.binary or b""
             try:
-                function = machine_code.load(program.binary, name, len(arg_types))
+                function = machine_code.load(binary, name, len(arg_types))
                 call = self.team.launcher(name, function, kinds(arg_types))
+                if not program.unsaved:
+                    program.binary = None
                 return Kernel(name, None, program, arg_types, function, call)
             except RuntimeError as error:
                 debug_line(1, "%s goes to the queue: %s", name, error)
@@ -277,8 +289,10 @@ class ProgramCache:
     def _on_driver(self, program: Program) -> Any:
         """Return the driver's own object of a program of which we may have the machine code alone."""
         if program.cl is None:
-            raw_program = self._module._cl._Program
-            program.cl = raw_program(self._context, [self._device], [program.binary])
+            binary = self._code_of(program)
+            if binary is None:
+                raise RuntimeError("a compiled kernel has vanished from the cache on disk")
+            program.cl = self._module._cl._Program(self._context, [self._device], [binary])
             self._build(program.cl, b"")
         return program.cl
 
@@ -322,10 +336,9 @@ class ProgramCache:
             self._failed[source, options] = failed
             raise failed from None
         made = Program(program, key, unsaved=True)
-        if self.wants_code:
-            made.binary = self._ask_binary(made)
-            if made.binary is not None:
-                disk_write(key, made.binary)
+        if self.wants_code and (binary := self._ask_binary(made)) is not None:
+            made = Program(program, key, unsaved=True, binary=binary)
+            disk_write(key, binary)
         seconds = time.perf_counter() - start
         STATS.builds += 1
         STATS.build_seconds += seconds

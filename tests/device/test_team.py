@@ -207,6 +207,26 @@ def test_a_kernel_that_only_the_driver_runs(
     np.testing.assert_array_equal(backend.read(buffer, 0, 40).view(np.int64), 9 * expected((5,)))
 
 
+def test_a_binary_that_is_no_longer_on_disk(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program from disk is read again for its next kernel; if it has vanished, it is built."""
+    one = PLACES.replace("places", "first_of_two")
+    source = one + PLACES.replace("places", "second_of_two")
+    types = (None, np.int64, np.float32)
+    kernel = backend.kernel("first_of_two", source, types)
+    kernel.program.binary = None  # as if it had come from disk
+    monkeypatch.setattr("cltensor.runtime.program.disk_read", lambda key: None)
+    builds = STATS.builds
+    again = backend.kernel("second_of_two", source, types)
+    assert STATS.builds == builds + 1
+    buffer = backend.alloc(8)
+    for each in (kernel, again):
+        backend.write(buffer, 0, np.zeros(1, np.int64))
+        backend.launch(each, (1,), (1,), [buffer, 3, 2.0])
+        assert backend.read(buffer, 0, 8).view(np.int64) == expected((1,))
+
+
 def test_switched_off() -> None:
     code = """
 import cltensor as torch
