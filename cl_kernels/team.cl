@@ -42,7 +42,7 @@ struct team {
 
 #define READ(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define WRITE(x, value) __atomic_store_n(&(x), value, __ATOMIC_RELEASE)
-#define PAUSE() __builtin_ia32_pause()
+#define TURNS 64 // between two offers of the processor to another thread, which may be the one that is waited for
 
 // Below the stack pointer the compiler may keep values, 128 bytes of them; vectors want the stack aligned to their size.
 static void call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
@@ -53,6 +53,13 @@ static void call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
                      : [e] "r"(e)
                      : "r15", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
                        "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc");
+}
+
+// A turn of waiting awake.
+static void linger(__global struct team *team, long turns)
+{
+    __builtin_ia32_pause();
+    if (turns % TURNS == 0) call(team->sched_yield, 0, 0, 0, 0, 0);
 }
 
 // A kernel's arguments for one member: its local arrays follow what the launch gave.
@@ -124,10 +131,7 @@ __kernel void team_run(__global struct team *team, __global struct member *membe
         take_part(team, members, 0);
         WRITE(team->next, CLOSED);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        for (long turns = 0; READ(team->inside); ++turns) {
-            PAUSE();
-            if (turns > team->patience) call(team->sched_yield, 0, 0, 0, 0, 0);
-        }
+        for (long turns = 1; READ(team->inside); ++turns) linger(team, turns);
     }
 }
 
@@ -138,8 +142,8 @@ __kernel void team_help(__global struct team *team, __global struct member *memb
     __global struct member *me = members + member;
     long seen = READ(team->round);
     for (;;) {
-        for (long turns = 0; READ(team->round) == seen; ++turns) {
-            PAUSE();
+        for (long turns = 1; READ(team->round) == seen; ++turns) {
+            linger(team, turns);
             if (turns < team->patience) continue;
             __atomic_exchange_n(&me->asleep, 1, __ATOMIC_SEQ_CST);
             if (READ(team->round) == seen || !__atomic_exchange_n(&me->asleep, 0, __ATOMIC_SEQ_CST))

@@ -17,6 +17,7 @@ Owns the threads, the loaded functions and how arguments are laid out for them. 
 from __future__ import annotations
 
 import _thread
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -126,6 +127,7 @@ class Team:
     def start(self) -> None:
         """Let the helpers begin; before the first launch of more than one group."""
         self.idle = False
+        places = sorted(os.sched_getaffinity(0))
         semaphores = self._members.ctypes.data + 8 * _SEMAPHORE
         for member in range(1, self.size):
             address = semaphores + 8 * _MEMBER_WORDS * member
@@ -133,13 +135,22 @@ class Team:
             number = np.array([member], np.int64)
             args = np.array([*self.base, number.ctypes.data], np.uint64)
             try:
-                _thread.start_new_thread(self._help, (args.ctypes.data, self.context))
+                # With a thread for every processor each helper has its own: woken ones often land on the caller's.
+                place = places[member] if len(places) == self.size else None
+                _thread.start_new_thread(self._live, (args.ctypes.data, place))
             except RuntimeError as error:
                 debug_line(1, "no more than %d threads: %s", member, error)
                 self.size = member
                 self.threads = min(self.threads, member)
                 break
             self._arguments.append((args, number))
+
+    def _live(self, args: int, place: int | None) -> None:
+        """What a helper's thread does, for ever."""
+        if place is not None:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, {place})
+        self._help(args, self.context)
 
     def local_places(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Return where a member's local memory has arrays of these sizes, after making it large enough."""
