@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import CONFIG
+from ..errors import debug_line
 from ..runtime.folders import cache_dir, shipped, writable
 
 KERNELS = shipped("cl_kernels")
@@ -24,10 +25,10 @@ _KEPT = 30 * 86400  # seconds that translations of other templates stay
 
 
 @functools.cache
-def _lookup() -> Any:
+def _lookup(keep: bool) -> Any:
     from mako.lookup import TemplateLookup  # a seventh of this package's import time
 
-    folder = _modules()
+    folder = _modules() if keep else None
     modules = None if folder is None else str(folder)
     return TemplateLookup([str(TEMPLATES)], strict_undefined=True, module_directory=modules)
 
@@ -61,4 +62,9 @@ def include(name: str) -> str:
 
 def render(template: str, /, **variables: Any) -> str:
     """Render `templates/<template>.mako`; an undefined variable is an error."""
-    return _lookup().get_template(f"{template}.mako").render(**variables)
+    file = f"{template}.mako"
+    try:
+        return _lookup(True).get_template(file).render(**variables)
+    except OSError as error:  # the disk refuses a translation
+        debug_line(1, "templates are translated in memory: %s", error)
+        return _lookup(False).get_template(file).render(**variables)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.pointwise import Node, Program
+from ..codegen.pointwise import Program
 from ..codegen.region import STREAM
 from .expression import INDEXED, Expr, Leaf, Scalar
+from .fusion import Fusion
 from .launch import entry_of, scalar_args, start
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def run_single(storage: Storage, expr: Expr) -> bool:
     found = tuple(key)
     entry = _entries.get(found)
     if entry is None:
-        entry = _entries[found] = entry_of(backend, _program(expr, key[4:], leaves))
+        entry = _entries[found] = entry_of(backend, _program(expr))
     if numbers:
         args += scalar_args(numbers, [expr.compute] * len(numbers))
     buffer = backend.alloc(storage.nbytes)
@@ -70,22 +71,9 @@ def run_single(storage: Storage, expr: Expr) -> bool:
     return True
 
 
-def _program(expr: Expr, operands: list[Any], leaves: list[Leaf]) -> Program:
-    refs: list[tuple[str, int]] = []
-    leaf = number = 0
-    for operand in operands:
-        if operand.__class__ is int:
-            refs.append(("a", operand))
-        elif operand is None:
-            refs.append(("k", number))
-            number += 1
-        else:
-            refs.append(("a", leaf))
-            leaf += 1
-    return Program(
-        tuple([(one.dtype, "d") for one in leaves]),
-        (expr.compute,) * number,
-        (Node(expr.op, expr.compute, expr.dtype, tuple(refs)),),
-        ((("t", 0), expr.dtype, "d"),),
-        0,
-    )
+def _program(expr: Expr) -> Program:
+    fusion = Fusion(expr.shape)
+    ref = fusion.visit(expr)
+    leaves = tuple([(leaf.dtype, "d") for leaf in fusion.leaves])
+    scalars, nodes = tuple(fusion.scalar_types), tuple(fusion.nodes)
+    return Program(leaves, scalars, nodes, ((ref, expr.dtype, "d"),), 0)

@@ -296,7 +296,11 @@ class Backend:
             STATS.bytes_moved += nbytes
             if self.team is not None:
                 self.finish()
-                observe.host_copy(self, dst.address + dst_off, src.address + src_off, nbytes)
+                to, of = dst.address + dst_off, src.address + src_off
+                if OBSERVERS:
+                    observe.host_copy(self, to, of, nbytes)
+                else:
+                    ctypes.memmove(to, of, nbytes)
                 return
             self.seq = src.seq = dst.seq = self.seq + 1
             self._enqueue_copy(

@@ -60,18 +60,19 @@ def load(binary: bytes, name: str, arguments: int) -> Function:
 
 def _address(code: bytes, symbol: str) -> int:
     """Load a shared library; its file lives where PoCL has its own, and only until it is loaded."""
-    handle, path = tempfile.mkstemp(suffix=".so", dir=os.environ.get("POCL_CACHE_DIR"))
     try:
-        with os.fdopen(handle, "wb") as file:
+        with tempfile.NamedTemporaryFile(
+            suffix=".so", dir=os.environ.get("POCL_CACHE_DIR")
+        ) as file:
             file.write(code)
-        libc = _libc()
-        library = libc.dlopen(path.encode(), _RTLD_NOW)
-        address = libc.dlsym(library, symbol.encode()) if library else None
-        if not address:
-            raise RuntimeError(f"{symbol} cannot be loaded: {(libc.dlerror() or b'').decode()}")
-        return int(address)
-    finally:
-        os.unlink(path)
+            file.flush()
+            library = _libc().dlopen(file.name.encode(), _RTLD_NOW)
+    except OSError as error:
+        raise RuntimeError(f"{symbol} cannot be loaded: {error}") from error
+    address = _libc().dlsym(library, symbol.encode()) if library else None
+    if not address:
+        raise RuntimeError(f"{symbol} cannot be loaded: {(_libc().dlerror() or b'').decode()}")
+    return int(address)
 
 
 @functools.cache

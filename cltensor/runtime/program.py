@@ -38,6 +38,8 @@ _SAVE_AT_ONCE = 16  # launched programs not yet on disk
 _SAVE_AFTER = 2.0  # seconds
 _PRUNE_EVERY = 64  # saves between two looks at the size of the cache
 
+queued: list[str] = []  # kernels that a team could not run; the tests want none of ours here
+
 Launcher = Callable[[Any, Any, tuple[int, ...], "tuple[int, ...] | None", Sequence[Any], int], bool]
 
 
@@ -278,6 +280,8 @@ class ProgramCache:
             raise TypeError(
                 f"kernel {name} has {made.num_args} arguments, {len(arg_types)} types were given"
             )
+        if self.team is not None:
+            queued.append(name)
         return Kernel(name, made, program, arg_types)
 
     def _options(self, options: tuple[str, ...]) -> tuple[str, ...]:

@@ -40,6 +40,15 @@ def _short_header_has_every_builtin() -> Iterator[None]:
     )
 
 
+@pytest.fixture(autouse=True)
+def _a_team_runs_every_kernel() -> Iterator[None]:
+    from cltensor.runtime import program
+
+    before = len(program.queued)
+    yield
+    assert not program.queued[before:], "a kernel went to PoCL's queue"
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _barriers_build_quickly() -> Iterator[None]:
     """Kernels with barriers, which only GPU schedules have, are built for PoCL without optimisation.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import kits, report, suite
+from benchmarks import kits, measure, report, suite
 from benchmarks.case import Case, Index, on
 from cltensor.tune import peaks
 
@@ -109,11 +109,12 @@ def test_a_run_is_written_and_drawn(
 ) -> None:
     monkeypatch.setattr(suite, "best", lambda device, peak: PEAK)
     probe = peaks.Probe(lambda: None, 1e6)
+    monkeypatch.setattr(measure, "ratios", lambda *_: {"ratio": 0.5, "low": 0.5, "high": 0.5})
     monkeypatch.setattr(peaks, "probes", lambda device: dict.fromkeys(PEAK, probe))
     broken = Case("gemm", "broken", on(lambda t, a: a.no_such_name, (4,)))
     found = suite.run([TINY, broken], str(dev), 1, 0.0, ["numpy"])
     assert found["cases"][0]["limit"] == "copy"
-    assert found["cases"][0]["of_peak"] > 0
+    assert found["cases"][0]["of_peak"] == pytest.approx(0.5 * TINY.bytes / 1e6)
     out = capsys.readouterr().out
     assert "gemm: broken" in out and "AttributeError" in out
     assert [report.label(c) for c in found["cases"]] == ["pointwise: a + b, 64"]

@@ -15,7 +15,16 @@ import numpy as np
 import pytest
 
 import cltensor as torch
-from cltensor.runtime import STATS, Backend, Recording, device, get_backend, machine_code, team
+from cltensor.runtime import (
+    STATS,
+    Backend,
+    Recording,
+    device,
+    get_backend,
+    machine_code,
+    program,
+    team,
+)
 
 # Each group fills local memory of its own and reads it again: groups that shared it would disturb each other.
 PLACES = """
@@ -184,6 +193,7 @@ def test_a_kernel_that_only_the_driver_runs(
     monkeypatch.setattr(team, "_MOST_ARGS", 4)
     source = PLACES.replace("places", "queued")
     queued = backend.kernel("queued", source, (None, np.int64, np.float32))
+    assert program.queued.pop() == "queued"
     monkeypatch.undo()
     places = backend.kernel("places", PLACES, (None, np.int64, np.float32))
     assert queued.function is None

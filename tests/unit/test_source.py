@@ -48,3 +48,11 @@ def test_nothing_is_kept_without_a_cache(
     monkeypatch.setattr(source, "CONFIG", replace(CONFIG, cache_size=0))
     assert source.render("one", n=1) == "value 1"
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_disk_that_refuses_is_survived(
+    templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(source, "_modules", lambda: tmp_path / "file" / "folder")
+    assert source.render("one", n=1) == "value 1"
