@@ -299,6 +299,7 @@ def set_num_threads(n: _builtins.int) -> None:
 
     RuntimeError for what is no positive int.
     """
+    from .ops.replay import forget
     from .runtime import get_backend, loader
 
     if not isinstance(n, _builtins.int):
@@ -310,6 +311,7 @@ def set_num_threads(n: _builtins.int) -> None:
     team = get_backend(device("cpu")).team
     if team is not None:
         team.threads = n
+        forget()
 
 
 _expose(

@@ -27,6 +27,7 @@ from .runtime import (
     Backend,
     Buffer,
     Counter,
+    Recorder,
     Recording,
     RecordingError,
     default_device,
@@ -119,7 +120,7 @@ class _Recorded:
         recording.checks = checks.RecordedLog(backend)
         versions = [t._vc.value for t in inputs]
         args, kwargs = _restore(plan, inputs)
-        backend.pool.arena, Recording.active = recording.arena, recording
+        backend.pool.arena, Recorder.active = recording.arena, recording
         Generator._watch = self.watch
         try:
             result = fn(*args, **kwargs)
@@ -132,7 +133,7 @@ class _Recorded:
             backend.pool.close(recording.arena)
             raise
         finally:
-            backend.pool.arena = Recording.active = None
+            backend.pool.arena = Recorder.active = None
             Generator._watch = None
         self.result = _restore(self.plan, outputs)
         self._refuse_written(inputs, versions)

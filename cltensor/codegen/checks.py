@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..runtime import Recording
+from ..runtime import Recorder, Slot
 from .region import max_workers
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class CheckLog:
         self.slots = slots or (1 if backend.info.host_shared else _SLOTS)
         self.buffer: Buffer = backend.alloc(self.slots * self.entries * WORDS * 8)
         self.pending: list[Describe] = []
+        host = self.buffer.host if backend.team is not None else None
+        self.flags = None if host is None else host.view(np.int64)[::WORDS]  # launches are done
         self.clear(backend)
 
     def clear(self, backend: Backend) -> None:
@@ -52,6 +54,8 @@ class CheckLog:
     def examine(self, backend: Backend) -> None:
         pending, self.pending = self.pending, []
         if not pending:
+            return
+        if self.flags is not None and not self.flags.any():
             return
         words = self.words(backend, len(pending))
         if not words[:, :, 0].any():
@@ -113,27 +117,35 @@ class checking:
         backend = self.backend
         backend.lock.acquire()
         try:
-            recording = Recording.active
-            self.log = log = _log(backend) if recording is None else recording.checks
+            recorder = Recorder.active
+            self.log = log = _log(backend) if recorder is None else recorder.checks or _log(backend)
             if len(log.pending) >= log.slots:
-                if recording is not None:
-                    recording.refuse(f"has more than {log.slots} launches that check indices")
+                if recorder is not None:
+                    recorder.refuse(f"has more than {log.slots} launches that check indices")
                 log.examine(backend)
         except BaseException:
             backend.lock.release()
             raise
         self.buffer = log.buffer
-        self.offset = len(log.pending) * log.entries * WORDS
+        self.offset = Slot(len(log.pending) * log.entries * WORDS)
         return self
 
     def __exit__(self, kind: object, value: object, trace: object) -> None:
         try:
-            if kind is None:
-                self.log.pending.append(self.describe)
-                if self.backend.info.host_shared and Recording.active is None:
-                    self.log.examine(self.backend)
+            if kind is not None:
+                return
+            if Recorder.active is None:
+                self.look()
+            else:
+                Recorder.active.checked(self)
         finally:
             self.backend.lock.release()
+
+    def look(self, *, now: bool = True) -> None:
+        """Have a bad index reported: now, if the device shares its memory, else when the host next looks."""
+        self.log.pending.append(self.describe)
+        if now and self.backend.info.host_shared:
+            self.log.examine(self.backend)
 
 
 def flush_checks(backend: Backend) -> None:

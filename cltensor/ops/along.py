@@ -15,6 +15,7 @@ from ..autograd.mode import no_grad
 from ..codegen import index as kernels
 from . import core, parts
 from .core import Tensor, is_tensor
+from .replay import Replayed
 from .row import public
 from .scatter import (
     INTEGERS,
@@ -56,10 +57,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
         core.check_overlap(out, ())
     index = like(index, input)
     describe = None if dim and input.ndim > 1 else _out_of_range
-    operands = core.kernel_operand(input), dim, core.kernel_operand(index)
-    value = core.result(
-        kernels.index_select(backend_of(input), *operands, describe=describe), input.device
-    )
+    (value,) = _selected((input, index), dim, describe)
     if graph.needs_grad(input):
         graph.record(
             "IndexSelectBackward0",
@@ -73,6 +71,16 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
         if out is None
         else core.deliver(value, out, "index_select", (input, index), apart=True)
     )
+
+
+@Replayed.of_memory
+def _selected(operands: Sequence[Tensor], dim: int, describe: Any) -> list[Tensor]:
+    x, index = operands
+    chosen = core.kernel_operand(index)
+    found = kernels.index_select(
+        backend_of(x), core.kernel_operand(x), dim, chosen, describe=describe
+    )
+    return [core.result(found, x.device)]
 
 
 def _out_of_range(value: int, ordinal: int) -> Exception:

@@ -9,7 +9,7 @@ layouts; arguments are checked by convolution.py.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import gcd, prod
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from ..size import Size
 from ..storage import Storage
 from . import core, formats
 from .core import Tensor
+from .replay import Replayed
 from .row import FUNCTIONS
 
 _OPERANDS = {"y": "xw", "x": "yw", "w": "yx"}
@@ -53,7 +54,8 @@ def piece(
     The bias is added along dim 1. `saved` is what the node is to show besides.
     """
     with no_grad():
-        value = _RUN[kind](a.detach(), b.detach(), None if bias is None else bias.detach(), spec, size)  # fmt: skip
+        operands = (a, b) if bias is None else (a, b, bias)
+        (value,) = _computed(operands, kind, spec, size)
     if graph.needs_grad(a, b, bias):
         kept = {"input": a, "weight": b, "kind": kind, "spec": spec}
         graph.record(node, (a, b, bias), value, _back, kept | (saved or {}))
@@ -247,3 +249,11 @@ def _weight(y: Tensor, x: Tensor, bias: None, spec: Spec, size: tuple[int, ...])
 
 
 _RUN: dict[str, Callable] = {"y": _forward, "x": _transposed, "w": _weight}
+
+
+@Replayed.of_memory
+def _computed(
+    operands: Sequence[Tensor], kind: str, spec: Spec, size: tuple[int, ...]
+) -> list[Tensor]:
+    a, b, *bias = [t.detach() for t in operands]
+    return [_RUN[kind](a, b, bias[0] if bias else None, spec, size)]

@@ -5,6 +5,7 @@ Knows nothing of gradients or of torch's checks, which products.py does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes, layouts, lazy
@@ -14,6 +15,7 @@ from ..codegen.operand import Operand
 from ..runtime import get_backend
 from . import core
 from .core import Tensor
+from .replay import Replayed
 from .values import check_value
 
 WAITS = 1 << 22  # multiply-adds of a product that is worth a kernel of its own for what follows it
@@ -25,7 +27,7 @@ def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: 
 
     a is [..., M, K] and b is [..., K, N], of one dtype, strided in any way; the bias broadcasts to [..., M, N].
     """
-    dt, dev = a.dtype, a.device
+    dt = a.dtype
     if bias is None or beta == 0:
         bias, beta = None, 0
     if alpha != 1 or beta not in (0, 1):
@@ -34,7 +36,14 @@ def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: 
         alpha, beta = int(alpha), int(beta)
     elif alpha.__class__ is complex or beta.__class__ is complex:
         return _complex_factors(run(a, b), bias, alpha, beta)
-    side = None
+    operands = (a, b) if bias is None else (a, b, bias)
+    return _product(operands, alpha, beta)[0]
+
+
+@Replayed.of_memory
+def _product(operands: Sequence[Tensor], alpha: Any, beta: Any) -> list[Tensor]:
+    a, b, *rest = operands
+    bias, side = rest[0] if rest else None, None
     if bias is not None:
         shape = (*a.shape[:-1], b.shape[-1])
         side = core.kernel_operand(bias)
@@ -43,13 +52,12 @@ def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: 
             side = side._replace(shape=shape, strides=strides)
     left, right = core.kernel_operand(a), core.kernel_operand(b)
     if _waits(left, right):
-        storages = (
-            (a._storage, b._storage) if bias is None else (a._storage, b._storage, bias._storage)
+        factors = lazy.Factors(
+            left, right, side, alpha, beta, tuple([x._storage for x in operands])
         )
-        factors = lazy.Factors(left, right, side, alpha, beta, storages)
-        return core.pending(lazy.pending_product(factors), dev)
-    found = gemm.matmul(get_backend(dev), left, right, alpha=alpha, beta=beta, bias=side)
-    return core.result(found, dev)
+        return [core.pending(lazy.pending_product(factors), a.device)]
+    found = gemm.matmul(get_backend(a.device), left, right, alpha=alpha, beta=beta, bias=side)
+    return [core.result(found, a.device)]
 
 
 def _waits(a: Operand, b: Operand) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
@@ -10,6 +11,7 @@ from ..autograd.mode import no_grad
 from ..codegen import index as kernels
 from . import core
 from .core import Tensor
+from .replay import Replayed
 from .row import FUNCTIONS, public
 from .scatter import backend_of, like
 from .selection import where
@@ -20,11 +22,17 @@ def _rows(weight: Tensor, indices: Tensor) -> Tensor:
     index = like(indices, weight)
     if not index.is_contiguous():
         index = index.contiguous()
+    return _taken((weight, index))[0]
+
+
+@Replayed.of_memory
+def _taken(operands: Sequence[Tensor]) -> list[Tensor]:
+    weight, index = operands
     flat = core.kernel_operand(index)._replace(shape=(index.numel(),), strides=(1,))
     table = core.kernel_operand(weight)
     found = kernels.index_select(backend_of(weight), table, 0, flat, describe=_out_of_range)
     shape = (*index.shape, table.shape[1])
-    return core.result(found._replace(shape=shape), weight.device)
+    return [core.result(found._replace(shape=shape), weight.device)]
 
 
 def _out_of_range(value: int, ordinal: int) -> Exception:

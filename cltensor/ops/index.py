@@ -25,6 +25,7 @@ from ..lazy import Expr, Scalar
 from . import along, core, parts, shape
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
+from .replay import Replayed
 from .scatter import backend_of, both, change, like, reading, target, zeros
 from .selection import masked_fill_, masked_fill_row, warn_expanded, where
 from .subscripts import (
@@ -205,6 +206,15 @@ def _operands(flat: Indices, t: Tensor | None = None) -> list[tuple[int, Operand
     return [(d, core.kernel_operand(i) if t is None else reading(i, t)) for d, i in flat]
 
 
+@Replayed.of_memory
+def _taken(operands: Sequence[Tensor], dims: tuple[int, ...]) -> list[Tensor]:
+    x, *indices = operands
+    flat = _operands(list(zip(dims, indices, strict=True)))
+    return [
+        core.result(kernels.advanced_get(backend_of(x), core.kernel_operand(x), flat), x.device)
+    ]
+
+
 def _whole_mask(x: Tensor, found: Indices) -> Tensor | None:
     """The one mask that says for every element of `x` whether it is taken, if the subscript is that."""
     if len(found) == 1 and found[0][1].dtype in MASKS and found[0][1].ndim == x.ndim:
@@ -225,9 +235,7 @@ def _take(x: Tensor, found: Indices) -> Tensor:
             graph.record("IndexBackward0", (x,), out, _take_mask_back, {"indices": (mask,)})
         return out
     flat = _expanded(x, found)
-    out = core.result(
-        kernels.advanced_get(backend_of(x), core.kernel_operand(x), _operands(flat)), x.device
-    )
+    (out,) = _taken([x, *[i for _, i in flat]], tuple([d for d, _ in flat]))
     if graph.needs_grad(x):
         graph.record("IndexBackward0", (x,), out, _take_back, _saved(flat))
     return out

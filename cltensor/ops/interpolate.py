@@ -19,6 +19,7 @@ from ..codegen.resample import resample as kernel
 from ..runtime import get_backend
 from . import average_pooling, core, formats
 from .core import Tensor
+from .replay import Replayed
 
 # mode -> (spatial dims it is for, kind of axis, torch's name of the kernel that refuses a dtype)
 _MODES = {
@@ -36,10 +37,15 @@ _BYTES = ("nearest", "nearest-exact", "bilinear", "bicubic", "lanczos")
 
 
 def _run(x: Tensor, axes: tuple[Axis, ...], turned: bool) -> Tensor:
+    return formats.like_images(x, _resampled((x,), axes, turned)[0])
+
+
+@Replayed.of_memory
+def _resampled(xs: Sequence[Tensor], axes: tuple[Axis, ...], turned: bool) -> list[Tensor]:
+    (x,) = xs
     backend = get_backend(x.device)
     with backend.lock:
-        out = core.result(kernel(backend, core.kernel_operand(x), axes, turned), x.device)
-    return formats.like_images(x, out)
+        return [core.result(kernel(backend, core.kernel_operand(x), axes, turned), x.device)]
 
 
 def _apply(x: Tensor, axes: tuple[Axis, ...], turned: bool, node: str) -> Tensor:

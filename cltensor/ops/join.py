@@ -23,6 +23,7 @@ from ..size import Size
 from ..storage import Storage
 from . import core, diagonal, formats, parts
 from .core import Tensor, is_tensor
+from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
 from .scatter import zeros
 from .shape import sizes, variadic
@@ -72,18 +73,19 @@ def _joined(
     if _images(parts):
         order = formats.order(layouts.channels_last_strides(tuple(dims)))
         turned = [formats.turned(x, order) for x in parts]
-        joined = _in_a_row(turned, order.index(dim), [dims[d] for d in order], dt, dev)
+        (joined,) = _in_a_row(turned, order.index(dim), tuple([dims[d] for d in order]), dt, dev)
         return formats.turned_back(joined, order)
-    return _in_a_row(parts, dim, dims, dt, dev)
+    return _in_a_row(parts, dim, tuple(dims), dt, dev)[0] if parts else _fresh(dims, dt, dev)
 
 
 def _images(xs: Sequence[Tensor]) -> bool:
     return bool(xs) and all(formats.suggested(x) is not contiguous_format for x in xs)
 
 
+@Replayed
 def _in_a_row(
-    parts: Sequence[Tensor], dim: int, dims: Sequence[int], dt: dtypes.dtype, dev: Any
-) -> Tensor:
+    parts: Sequence[Tensor], dim: int, dims: tuple[int, ...], dt: dtypes.dtype, dev: Any
+) -> list[Tensor]:
     out = _fresh(dims, dt, dev)
     start = 0
     for x in parts:
@@ -92,7 +94,7 @@ def _in_a_row(
             new = layouts.slice_(out.shape, out._strides, 0, dim, start, start + n)
             _place(x, core.make(out._storage, Size(new[0]), dt, dev, new[1], new[2]))
         start += n
-    return out
+    return [out]
 
 
 @public(aliases=("concat", "concatenate"), method=False)
@@ -184,12 +186,19 @@ def _stacked(xs: Sequence[Tensor], dim: int, dt: dtypes.dtype, dev: Any) -> Tens
         joined = _joined(xs, dim, (*before, len(xs) * after[0], *after[1:]), dt, dev)
         strides = layouts.view_strides(tuple(joined.shape), joined._strides, shape)
         return core.make(joined._storage, Size(shape), dt, dev, strides)
+    return _side_by_side(xs, dim, shape, dt, dev)[0]
+
+
+@Replayed
+def _side_by_side(
+    xs: Sequence[Tensor], dim: int, shape: tuple[int, ...], dt: dtypes.dtype, dev: Any
+) -> list[Tensor]:
     value = _fresh(shape, dt, dev)
     if value.numel():
         for place, x in enumerate(xs):
             new = layouts.select(value.shape, value._strides, 0, dim, place)
             _place(x, core.make(value._storage, Size(new[0]), dt, dev, new[1], new[2]))
-    return value
+    return [value]
 
 
 def _some(function: str, tensors: Any) -> list[Tensor]:

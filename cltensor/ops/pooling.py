@@ -18,6 +18,7 @@ from ..dtypes import dtype
 from ..runtime import get_backend
 from . import core, formats
 from .core import Tensor, is_tensor
+from .replay import Replayed
 from .row import FUNCTIONS
 
 HOW_MANY = {2: "two ints", 3: "three ints"}
@@ -241,20 +242,10 @@ def largest(
     node: str, x: Tensor, window: Window, *, positions: bool, samples: Tensor | None = None
 ) -> tuple[Tensor, Any]:
     """Return the largest element of each window and, if asked for, its position in its plane; `node` without "Backward0"."""
-    backend, wanted = get_backend(x.device), graph.needs_grad(x)
-    drawn = None if samples is None else core.kernel_operand(samples)
-    order = _image_order(node, x, window)
+    wanted, order = graph.needs_grad(x), _image_order(node, x, window)
     straight, last = (x, False) if order is None else (formats.turned(x, order), True)
-    with backend.lock:
-        found = family.largest(
-            backend,
-            core.kernel_operand(straight),
-            window,
-            positions=positions or wanted,
-            samples=drawn,
-            last=last,
-        )
-    values, places = (None if op is None else core.result(op, x.device) for op in found)
+    operands = (straight,) if samples is None else (straight, samples)
+    values, places = _largest(operands, window, positions or wanted, last)
     if order is not None:
         values, places = (None if t is None else formats.turned_back(t, order) for t in (values, places))  # fmt: skip
     values = _laid_out(node, x, values)
@@ -263,6 +254,28 @@ def largest(
         saved = {"self": x, "result1": places, "window": window, "node": node}
         graph.record(f"{node}Backward0", (x,), (values, where), _largest_back, saved)
     return values, where
+
+
+@Replayed.of_memory
+def _largest(xs: Sequence[Tensor], window: Window, positions: bool, last: bool) -> list[Any]:
+    source, *drawn = [core.kernel_operand(x) for x in xs]
+    backend, dev = get_backend(xs[0].device), xs[0].device
+    with backend.lock:
+        found = family.largest(
+            backend, source, window, positions=positions, samples=drawn[0] if drawn else None, last=last
+        )  # fmt: skip
+    return [None if op is None else core.result(op, dev) for op in found]
+
+
+@Replayed.of_memory
+def _given_back(xs: Sequence[Tensor], window: Window) -> list[Tensor]:
+    g, where = xs
+    backend = get_backend(g.device)
+    with backend.lock:
+        found = family.largest_back(
+            backend, core.kernel_operand(g), core.kernel_operand(where), window
+        )
+    return [core.result(found, g.device)]
 
 
 def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
@@ -277,9 +290,7 @@ def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
             value = g.new_zeros(shape).scatter_add(-1, *flat)
             value = value.view(*shape[:-1], *window.size[-window.rank :])
         else:
-            operands = core.kernel_operand(g), core.kernel_operand(where)
-            with backend.lock:
-                value = core.result(family.largest_back(backend, *operands, window), g.device)
+            (value,) = _given_back((g, where), window)
         value = _laid_out(ctx.node, ctx.self, value)
     saved = {"indices": where, "rank": window.rank}
     graph.record(f"{ctx.node}BackwardBackward0", (g, ctx.self), value, _pick_back, saved)
@@ -306,25 +317,32 @@ def pick(x: Tensor, where: Tensor, rank: int) -> Tensor:
 
 def average(node: str, x: Tensor, window: Window) -> Tensor:
     """Return the mean of each window; `node` without "Backward0"."""
-    backend, order = get_backend(x.device), _image_order(node, x, window)
+    order = _image_order(node, x, window)
     straight = x if order is None else formats.turned(x, order)
-    with backend.lock:
-        source = core.kernel_operand(straight)
-        value = core.result(
-            family.average(backend, source, window, last=order is not None), x.device
-        )
+    (value,) = _averaged((straight,), window, False, order is not None)
     value = _laid_out(node, x, value if order is None else formats.turned_back(value, order))
     saved = {"self": x, "window": window, "node": node}
     graph.record(f"{node}Backward0", (x,), value, _average_back, saved)
     return value
 
 
+@Replayed.of_memory
+def _averaged(xs: Sequence[Tensor], window: Window, back: bool, last: bool) -> list[Tensor]:
+    (x,) = xs
+    backend = get_backend(x.device)
+    with backend.lock:
+        source = core.kernel_operand(x)
+        if back:
+            found = family.average_back(backend, source, window)
+        else:
+            found = family.average(backend, source, window, last=last)
+    return [core.result(found, x.device)]
+
+
 def _average_back(ctx: Any, g: Tensor) -> Tensor:
     window, node = ctx.window, ctx.node
     _check_gradient(node, g)
-    backend = get_backend(g.device)
-    with backend.lock:
-        value = core.result(family.average_back(backend, core.kernel_operand(g), window), g.device)
+    (value,) = _averaged((g,), window, True, False)
     value = _laid_out(node, ctx.self, value)
     saved = {"window": window, "node": node}
     graph.record(f"{node}BackwardBackward0", (g, ctx.self), value, _average_twice, saved)

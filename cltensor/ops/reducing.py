@@ -22,6 +22,7 @@ from ..size import Size
 from ..storage import Storage
 from . import core
 from .core import Tensor
+from .replay import Replayed
 from .selection import where
 
 Dims = int | Sequence[int] | None
@@ -121,6 +122,20 @@ def run(
     scale: float | None = None,
 ) -> list[Tensor]:
     """Reduce a tensor over wrapped dims, without gradient: one tensor per output."""
+    return _run((x,), kind, tuple(dims), compute, tuple(outputs), keepdim, scale)
+
+
+@Replayed
+def _run(
+    xs: Sequence[Tensor],
+    kind: str,
+    dims: tuple[int, ...],
+    compute: dtype,
+    outputs: tuple[tuple[str, dtype], ...],
+    keepdim: bool,
+    scale: float | None,
+) -> list[Tensor]:
+    (x,) = xs
     backend = get_backend(x.device)
     if compute.is_complex and not x.dtype.is_complex:  # kernels combine what they read
         x = core.compute(IDENTITY, compute, compute, (x,), x.shape, x.device)

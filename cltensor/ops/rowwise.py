@@ -17,6 +17,7 @@ from ..storage import Storage
 from . import core
 from .core import Tensor
 from .reducing import accumulator, source
+from .replay import Replayed
 
 
 def run(
@@ -30,6 +31,29 @@ def run(
     targets: family.Targets | None = None,
 ) -> tuple[Any, list[Tensor]]:
     """Compute `kind` of tensors, which broadcast to the first one's shape, along `dims`, without gradient: the result, and the numbers of the rows."""
+    given, numbers = list(xs), None
+    if targets is not None:
+        given += (targets.buffer, targets.status)
+        numbers = targets.offset, targets.ignore, targets.slot
+    whole, *rows = _run(given, kind, tuple(dims), out, strides, eps, numbers)
+    return whole, rows
+
+
+@Replayed
+def _run(
+    given: Sequence[Any],
+    kind: Kind,
+    dims: tuple[int, ...],
+    out: dtype,
+    strides: tuple[int, ...] | None,
+    eps: float,
+    numbers: tuple[int, int, int] | None,
+) -> list[Any]:
+    xs, targets = given, None
+    if numbers is not None:
+        *xs, indices, status = given
+        offset, ignore, slot = numbers
+        targets = family.Targets(indices, offset, ignore, status, slot)
     dev = core.common_device(xs)
     backend = get_backend(dev)
     with backend.lock:
@@ -44,7 +68,7 @@ def run(
         op = found.all
         storage = Storage(backend, op.buffer, layouts.numel(op.shape) * out.itemsize)
         whole = core.make(storage, Size(op.shape), out, dev, strides)
-    return whole, [core.result(op, dev) for op in found.numbers]
+    return [whole, *[core.result(op, dev) for op in found.numbers]]
 
 
 def _turned(backend: Backend, read: Source) -> Source:
@@ -91,6 +115,17 @@ def sums(
     dims: Sequence[int] | None = None,
 ) -> list[Tensor]:
     """Take two sums over tensors of one shape in one pass, without gradient: a kind of codegen/states.py with its results' names."""
+    return _sums(xs, kind, tuple(names), out, None if dims is None else tuple(dims))
+
+
+@Replayed
+def _sums(
+    xs: Sequence[Tensor],
+    kind: str,
+    names: tuple[str, ...],
+    out: dtype,
+    dims: tuple[int, ...] | None,
+) -> list[Tensor]:
     dev = core.common_device(xs)
     backend = get_backend(dev)
     over = range(xs[0].ndim) if dims is None else dims

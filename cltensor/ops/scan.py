@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..autograd import record as graph
@@ -15,20 +16,24 @@ from .core import Tensor
 from .dims import one_dim, refuse
 from .reduce import summed
 from .reducing import needs
+from .replay import Replayed
 from .row import FUNCTIONS, public, with_inplace
 from .selection import where
 from .values import check_out_dtype, conj, result_dtype
 
 
 def _run(x: Tensor, dim: int, kind: str, dt: dtype | None = None) -> Any:
+    found = _scanned((x,), dim, kind, dt)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@Replayed.of_memory
+def _scanned(xs: Sequence[Tensor], dim: int, kind: str, dt: dtype | None) -> list[Tensor]:
+    (x,) = xs
     backend = get_backend(x.device)
     with backend.lock:
         found = family.scan(backend, core.kernel_operand(x), dim, kind, dt)
-    return (
-        core.result(found, x.device)
-        if isinstance(found, Operand)
-        else tuple([core.result(f, x.device) for f in found])
-    )
+    return [core.result(f, x.device) for f in ([found] if isinstance(found, Operand) else found)]
 
 
 def _backwards(x: Tensor, dim: int) -> Tensor:

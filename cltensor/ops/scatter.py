@@ -20,6 +20,7 @@ from ..codegen import index as kernels
 from ..codegen.operand import Operand
 from . import core, formats, parts
 from .core import NUMBERS, Tensor, is_tensor
+from .replay import Replayed
 from .row import METHODS, public, titled
 from .selection import where
 from .values import check_out_dtype, check_value
@@ -185,12 +186,7 @@ def gather(
                     f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
                     f"{list(input.shape)} apart from dimension {dim}"
                 )
-        value = core.result(
-            kernels.gather(
-                backend_of(input), core.kernel_operand(input), dim, core.kernel_operand(index)
-            ),
-            input.device,
-        )
+        (value,) = _gathered((input, index), dim)
     else:
         value = input.new_empty(tuple(index.shape))
     if graph.needs_grad(input):
@@ -202,6 +198,13 @@ def gather(
             {"dim": dim, "index": index, "sparse_grad": sparse_grad},
         )
     return value if out is None else core.deliver(value, out, "gather", (input, index), apart=True)
+
+
+@Replayed.of_memory
+def _gathered(operands: Sequence[Tensor], dim: int) -> list[Tensor]:
+    x, index = operands
+    found = kernels.gather(backend_of(x), core.kernel_operand(x), dim, core.kernel_operand(index))
+    return [core.result(found, x.device)]
 
 
 def _gather_back(ctx: Any, g: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes
@@ -15,15 +15,22 @@ from .core import Tensor
 from .dims import nonempty, one_dim, refuse, whole
 from .extremes import deliver_pair, even_back, index_back
 from .reducing import needs
+from .replay import Replayed
 from .row import public
 from .values import check_out_dtype
 
 
-def _run(fn: Callable, x: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
+def _run(fn: Callable, x: Tensor, *args: Any) -> list[Tensor]:
+    return _sorted((x,), fn, *args)
+
+
+@Replayed.of_memory
+def _sorted(xs: Sequence[Tensor], fn: Callable, *args: Any) -> list[Tensor]:
+    (x,) = xs
     backend = get_backend(x.device)
     with backend.lock:
-        values, indices = fn(backend, core.kernel_operand(x), *args)
-    return core.result(values, x.device), core.result(indices, x.device)
+        found = fn(backend, core.kernel_operand(x), *args)
+    return [core.result(op, x.device) for op in found]
 
 
 def _scatter_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:

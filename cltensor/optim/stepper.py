@@ -14,7 +14,7 @@ import numpy as np
 from .. import creation, dtypes
 from ..memory_format import preserve_format
 from ..ops import multi
-from ..runtime import Buffer, Recording, device, get_backend
+from ..runtime import Buffer, Recorder, device, get_backend
 from ..tensor import Tensor
 
 _ZERO = multi.chain("zero", "x = 0", "x", "")
@@ -131,8 +131,8 @@ def peek(t: Tensor) -> float:
 
 def poke(t: Tensor, value: float) -> float:
     """Write a number, without a kernel; returns it as the tensor holds it. A recording refuses: it would write the same again."""
-    if Recording.active is not None:
-        Recording.active.refuse("counts on the host")
+    if Recorder.active is not None:
+        Recorder.active.refuse("counts on the host")
     kind = t.dtype.np
     if kind is None or t.numel() != 1:
         t.fill_(value)

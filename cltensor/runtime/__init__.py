@@ -11,8 +11,9 @@ from .device import (
 )
 from .memory import Buffer
 from .program import Kernel
-from .recording import Counter, Recording, RecordingError
+from .recording import Counter, Recorder, Recording, RecordingError, Slot
 from .stats import STATS
+from .trace import Trace, Untraceable
 
 __all__ = [
     "STATS",
@@ -21,8 +22,12 @@ __all__ = [
     "Counter",
     "DeviceInfo",
     "Kernel",
+    "Recorder",
     "Recording",
     "RecordingError",
+    "Slot",
+    "Trace",
+    "Untraceable",
     "default_device",
     "device",
     "device_info",

@@ -23,7 +23,7 @@ from .folders import shipped
 from .memory import Block, Buffer, Pool
 from .observe import OBSERVERS
 from .program import Kernel, ProgramCache
-from .recording import Recording
+from .recording import Recorder
 from .stats import STATS
 
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
@@ -142,8 +142,8 @@ class Backend:
             if OBSERVERS:
                 observe.launch(self, kernel, global_size, local_size, args, nbytes, flops)
                 return
-            if Recording.active is not None:
-                Recording.active.launch(self, kernel, global_size, local_size, args, nbytes, flops)
+            if Recorder.active is not None:
+                Recorder.active.launch(self, kernel, global_size, local_size, args, nbytes, flops)
             if kernel.call is not None:
                 self.call(kernel, global_size, local_size, args)
                 STATS.launches += 1
@@ -234,8 +234,8 @@ class Backend:
             return
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with self.lock:
-            if Recording.active is not None:
-                Recording.active.write(buffer, offset_bytes, array)
+            if Recorder.active is not None:
+                Recorder.active.write(buffer, offset_bytes, array)
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             host = buffer.host
@@ -263,8 +263,8 @@ class Backend:
         if nbytes == 0:
             return np.empty(0, np.uint8)
         with self.lock:
-            if Recording.active is not None:
-                Recording.active.refuse("reads values")
+            if Recorder.active is not None:
+                Recorder.active.refuse("reads values")
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             if buffer.seq > self.finished:
@@ -290,8 +290,8 @@ class Backend:
                 self.copy(src, src_off, between, 0, nbytes)
                 self.copy(between, 0, dst, dst_off, nbytes)
                 return
-            if Recording.active is not None:
-                Recording.active.copy(src, src_off, dst, dst_off, nbytes)
+            if Recorder.active is not None:
+                Recorder.active.copy(src, src_off, dst, dst_off, nbytes)
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             if self.team is not None:
@@ -317,8 +317,8 @@ class Backend:
         host = buffer.host
         if host is None:
             raise RuntimeError(f"the memory of {self.device} is not visible to the host")
-        if Recording.active is not None:
-            Recording.active.refuse("reads values")
+        if Recorder.active is not None:
+            Recorder.active.refuse("reads values")
         if buffer.seq > self.finished:
             self.finish()
         return host

@@ -1,6 +1,6 @@
 """What a recording remembers of a backend's work, and how it is played again.
 
-While there is a `Recording.active`, every launch and copy of its backend is noted as it happens; reading
+While a `Recording` is `Recorder.active`, every launch and copy of its backend is noted as it happens; reading
 values on the host and the use of another backend are refused. Memory given out meanwhile comes from the
 recording's own arena: reused within the recording as buffers die, never by anybody else, so that the
 addresses stay good for ever. Playing sets the few arguments that differ from call to call and enqueues: kernels are private
@@ -48,6 +48,10 @@ class Counter(int):
         return shifted
 
 
+class Slot(int):
+    """Where in the status buffer a launch notes an index out of range."""
+
+
 class Memory:
     """A buffer of the arena as commands know it: the memory, which a later one may have, too, and itself while it lives."""
 
@@ -82,10 +86,44 @@ class Step:
         return Command(self.kernel, size, self.local_size or (1,) * len(size), self.args)
 
 
-class Recording:
-    """The commands of one run of a function, in order."""
+class Recorder:
+    """What a backend tells of everything it does while there is an active one."""
 
-    active: ClassVar[Recording | None] = None  # the one now being made, in whichever thread
+    active: ClassVar[Recorder | None] = None  # in whichever thread
+    checks: Any  # codegen/checks.py's log for the launches meanwhile; None for the usual one
+
+    def launch(
+        self,
+        backend: Backend,
+        kernel: Kernel,
+        global_size: Any,
+        local_size: Any,
+        args: Sequence[Any],
+        nbytes: int = 0,
+        flops: int = 0,
+    ) -> None:
+        """Note a launch."""
+        raise NotImplementedError
+
+    def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
+        """Note a copy between buffers."""
+        raise NotImplementedError
+
+    def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
+        """Note that the host writes."""
+        raise NotImplementedError
+
+    def checked(self, check: Any) -> None:
+        """Note that launches checked indices: what codegen/checks.py opened for them, which may be opened again."""
+        raise NotImplementedError
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise the error of having done what cannot be recorded."""
+        raise NotImplementedError
+
+
+class Recording(Recorder):
+    """The commands of one run of a function, in order."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -133,14 +171,17 @@ class Recording:
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
         """Host data are constants: kept in memory of their own and copied from there."""
         self._check(buffer.backend)
-        Recording.active = None
+        Recorder.active = None
         try:
             kept = self.backend.alloc(data.nbytes)
             self.backend.write(kept, 0, data)
             self._constants.append(kept)
         finally:
-            Recording.active = self
+            Recorder.active = self
         self.copy(kept, 0, buffer, offset, data.nbytes)
+
+    def checked(self, check: Any) -> None:
+        check.look(now=False)
 
     def _check(self, backend: Backend) -> None:
         if backend is not self.backend:

@@ -49,6 +49,18 @@ def _a_team_runs_every_kernel() -> Iterator[None]:
     assert not program.queued[before:], "a kernel went to PoCL's queue"
 
 
+@pytest.fixture(autouse=True)
+def _nothing_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test works out its launches anew, and one that changes what decides them works out each."""
+    from cltensor.ops import replay
+
+    replay.forget()
+    with pytest.MonkeyPatch.context() as patch:
+        if "monkeypatch" in request.fixturenames:
+            patch.setattr(replay, "MOST", 0)
+        yield
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _barriers_build_quickly() -> Iterator[None]:
     """Kernels with barriers, which only GPU schedules have, are built for PoCL without optimisation.

@@ -18,6 +18,7 @@ import cltensor as torch
 from cltensor.runtime import (
     STATS,
     Backend,
+    Recorder,
     Recording,
     device,
     get_backend,
@@ -207,11 +208,11 @@ def test_a_kernel_that_only_the_driver_runs(
 
     both()
     np.testing.assert_array_equal(backend.read(buffer, 0, 40).view(np.int64), 3 * expected((5,)))
-    Recording.active = recording = Recording(backend)
+    Recorder.active = recording = Recording(backend)
     try:
         both()
     finally:
-        Recording.active = None
+        Recorder.active = None
     recording.prepare([])
     recording.play({})
     np.testing.assert_array_equal(backend.read(buffer, 0, 40).view(np.int64), 9 * expected((5,)))

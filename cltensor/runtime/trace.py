@@ -1,0 +1,174 @@
+"""What one call launched, noted so that it can be launched again for other memory.
+
+A `Trace` stands where a recording would while the call runs. It remembers each launch and copy with its arguments, and which
+of the buffers among them the call was given and which it took from the pool. Playing takes new buffers in their places and
+does the same again: where there is a team, by one call in which everything but the buffers' addresses is set already; else, and
+while somebody watches or records, through the backend. What depends on values (host reads and writes, random numbers,
+more than one check of indices) cannot be noted.
+
+Owns the notes and their playing. Must not know tensors; ops/replay.py says when calls are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from .memory import Arena, Buffer
+from .observe import OBSERVERS
+from .recording import Counter, Recorder, Slot, Step
+from .stats import STATS
+from .team import Playlist
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .program import Kernel
+
+
+class Untraceable(RuntimeError):
+    """A call did what depends on more than the layouts of its operands."""
+
+
+class Trace(Recorder):
+    """The commands of one call on one backend, which got the memory `given`."""
+
+    checks = None
+
+    def __init__(self, backend: Backend, given: Sequence[Buffer]) -> None:
+        self.backend = backend
+        self._steps: list[Step] = []
+        self._arena = Arena()  # by it the buffers are known that the call took
+        self._given = len(given)
+        self._places = {id(b): i for i, b in reversed(tuple(enumerate(given)))}
+        self._sizes: list[int] = []  # of the buffers that a play takes
+        self._changing: list[
+            tuple[Step, int, int]
+        ] = []  # which argument is which of a play's buffers
+        self._playlist: Playlist | None = None  # where a team plays it
+        self._slots: list[tuple[Any, int, int, int]] = []  # where their addresses go there
+        self._launches = 0
+        self._check: Any = None  # what codegen/checks.py opened for the launches
+        self._status: list[tuple[Step, int]] = []  # which arguments are where it notes a bad index
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note what the block launches. Untraceable where that cannot be; what it had launched until then has run."""
+        backend = self.backend
+        with backend.lock:
+            backend.pool.arena, Recorder.active = self._arena, self
+            try:
+                yield
+                self._prepare()
+            finally:
+                backend.pool.arena = Recorder.active = None
+                backend.pool.close(self._arena)
+
+    def place(self, buffer: Buffer) -> int | None:
+        """Say which of a play's buffers stands for one of the call's, None for one that stays; inside of the block."""
+        if buffer.arena is self._arena and id(buffer) not in self._places:
+            self._places[id(buffer)] = self._given + len(self._sizes)
+            self._sizes.append(buffer.nbytes)
+        return self._places.get(id(buffer))
+
+    def _prepare(self) -> None:
+        steps, team = self._steps, self.backend.team
+        self._launches = sum(step.kernel is not None for step in steps)
+        if team is not None and all(s.kernel is None or s.kernel.function for s in steps):
+            self._playlist = team.playlist([step.command() for step in steps])
+        for number, step in enumerate(steps):
+            for i, a in enumerate(step.args):
+                if a.__class__ is Buffer and (place := self.place(a)) is not None:
+                    self._changing.append((step, i, place))
+                    if self._playlist is not None:
+                        self._slots.append((*self._playlist.slot(number, i), place))
+                elif self._check is not None and (a is self._check.buffer or a.__class__ is Slot):
+                    self._status.append((step, i))
+        for step, i, _ in self._changing:  # the memory of this call is not for the plays
+            step.args[i] = None
+        self._places.clear()
+
+    def play(self, given: Sequence[Buffer]) -> list[Buffer]:
+        """Do the same with other memory; return the buffers, those given first. Raises what a bad index means."""
+        backend = self.backend
+        with backend.lock:
+            buffers = [*given, *[backend.alloc(n) for n in self._sizes]]
+            if self._playlist is None or OBSERVERS or Recorder.active is not None:
+                self._play_through_backend(buffers)
+                return buffers
+            if backend.seq != backend.finished:
+                backend.finish()
+            for words, word, offset, place in self._slots:
+                words[word] = buffers[place].address + offset
+            self._playlist.run()
+            STATS.launches += self._launches
+            STATS.copies += len(self._steps) - self._launches
+            if self._check is not None:
+                self._check.look()
+        return buffers
+
+    def _play_through_backend(self, buffers: Sequence[Buffer]) -> None:
+        with self._check or nullcontext():
+            for step, i, place in self._changing:
+                step.args[i] = buffers[place]
+            for step, i in self._status:
+                step.args[i] = (
+                    self._check.offset if step.args[i].__class__ is Slot else self._check.buffer
+                )
+            try:
+                for step in self._steps:
+                    self._run(step)
+            finally:
+                for step, i, _ in self._changing:
+                    step.args[i] = None
+
+    def _run(self, step: Step) -> None:
+        if step.kernel is None:
+            dst, to, src, of, nbytes = step.args
+            self.backend.copy(src, of, dst, to, nbytes)
+        else:
+            self.backend.launch(
+                step.kernel, step.global_size, step.local_size, step.args, step.nbytes, step.flops
+            )
+
+    # --- what a backend tells a recording
+
+    def launch(
+        self,
+        backend: Backend,
+        kernel: Kernel,
+        global_size: Any,
+        local_size: Any,
+        args: Sequence[Any],
+        nbytes: int = 0,
+        flops: int = 0,
+    ) -> None:
+        """Note a launch."""
+        if backend is not self.backend or any(a.__class__ is Counter for a in args):
+            self.refuse("draws random numbers, or uses two devices")
+        self._steps.append(Step(kernel, global_size, local_size, args, nbytes, flops))
+
+    def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
+        """Note a copy."""
+        self._steps.append(Step(None, None, None, [dst, dst_off, src, src_off, nbytes], 2 * nbytes))
+
+    def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
+        """Refuse: the host's values are of this call."""
+        self.refuse("writes values")
+
+    def refuse(self, what: str) -> NoReturn:
+        """Give up."""
+        raise Untraceable(what)
+
+    def checked(self, check: Any) -> None:
+        """Note a check: each play makes it again."""
+        if self._check is not None:
+            self.refuse("checks indices more than once")
+        self._check = check
+        Recorder.active = None
+        try:
+            check.look()
+        finally:
+            Recorder.active = self

@@ -1,0 +1,235 @@
+"""Calls that launch what an earlier one launched give what the long way gives: values, layouts, errors; on fresh memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cltensor as torch
+from cltensor.ops import replay
+from cltensor.runtime import STATS
+
+F = torch.nn.functional
+
+
+def whole(*shape: int) -> Any:
+    """Small whole numbers: sums of them are exact in any order."""
+    return torch.randint(-4, 5, shape).float()
+
+
+def places(*shape: int, below: int) -> Any:
+    return torch.randint(0, below, shape)
+
+
+# name -> (what is called, what makes its operands)
+CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
+    "sum": (lambda x: x.sum(), lambda: (whole(5, 7),)),
+    "mean of columns": (lambda x: x.mean(0, keepdim=True), lambda: (whole(5, 7).t(),)),
+    "max along rows": (lambda x: tuple(x.max(1)), lambda: (whole(5, 7)[1:, ::2],)),
+    "argmax": (lambda x: x.argmax(), lambda: (whole(5, 7),)),
+    "softmax": (lambda x: torch.softmax(x, 1), lambda: (whole(5, 7),)),
+    "softmax, other dim": (lambda x: torch.softmax(x, 0), lambda: (whole(5, 7),)),
+    "layer_norm": (lambda x, w: F.layer_norm(x, (7,), w), lambda: (whole(5, 7), whole(7))),
+    "cross_entropy": (F.cross_entropy, lambda: (whole(5, 7), places(5, below=7))),
+    "product": (lambda a, b: a @ b, lambda: (whole(5, 7), whole(7, 3))),
+    "product with itself": (lambda a: a @ a, lambda: (whole(6, 6),)),
+    "linear": (F.linear, lambda: (whole(5, 7), whole(3, 7), whole(3))),
+    "cat": (lambda a, b: torch.cat([a, b, a], 1), lambda: (whole(5, 7), whole(5, 2))),
+    "stack": (lambda a, b: torch.stack([a, b]), lambda: (whole(5, 7), whole(5, 7))),
+    "cumsum": (lambda x: x.cumsum(1), lambda: (whole(5, 7),)),
+    "cummax": (lambda x: tuple(x.cummax(1)), lambda: (whole(5, 7),)),
+    "sort": (lambda x: tuple(x.sort(1)), lambda: (whole(5, 7),)),
+    "convolution": (F.conv2d, lambda: (whole(2, 3, 8, 8), whole(4, 3, 3, 3), whole(4))),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 2), lambda: (whole(2, 3, 8, 8),)),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), lambda: (whole(2, 3, 8, 8),)),
+    "interpolate": (lambda x: F.interpolate(x, scale_factor=2.0), lambda: (whole(2, 3, 4, 4),)),
+    "index": (lambda x, i: x[i], lambda: (whole(5, 7), places(4, below=5))),
+    "embedding": (lambda i, w: F.embedding(i, w), lambda: (places(2, 3, below=5), whole(5, 7))),
+    "gather": (lambda x, i: x.gather(1, i), lambda: (whole(5, 7), places(5, 2, below=7))),
+    "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
+}
+
+
+def listed(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def same(found: Any, wanted: Any) -> None:
+    for a, b in zip(listed(found), listed(wanted), strict=True):
+        assert a.dtype is b.dtype
+        assert a.stride() == b.stride()
+        assert a.device == b.device
+        assert a.numpy().tobytes() == b.numpy().tobytes()
+
+
+def the_long_way(fn: Callable, *operands: Any) -> Any:
+    replay.forget()
+    return fn(*operands)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values(name: str) -> None:
+    fn, make = CALLS[name]
+    cases = [make() for _ in range(5)]
+    torch.opencl.synchronize()
+    before = STATS.replays
+    found = [fn(*operands) for operands in cases]
+    assert STATS.replays > before, "nothing was remembered"
+    for result, operands in zip(found, cases, strict=True):
+        same(result, the_long_way(fn, *operands))
+
+
+def test_launches_are_counted_as_ever() -> None:
+    x = whole(5, 7)
+    x.data_ptr()
+    counts = []
+    for _ in range(4):
+        before = STATS.launches
+        x.sum(0)
+        counts.append(STATS.launches - before)
+    assert counts == [1] * 4
+
+
+def test_operands_that_were_the_same_and_then_are_not() -> None:
+    a, b = whole(6, 6), whole(6, 6)
+    for left, right in ((a, a), (a, a), (a, a), (a, b), (b, a), (a, b), (b, b), (a, a)):
+        assert np.array_equal((left @ right).numpy(), left.numpy() @ right.numpy())
+
+
+def test_layouts_and_settings_tell_calls_apart() -> None:
+    base = whole(6, 6)
+    views = [base, base.t(), base[1:, 1:], base[:5, :5], base[::2], base[:, ::2], base[0]]
+    for _ in range(3):
+        for v in views:
+            for dim in range(v.ndim):
+                for keep in (False, True):
+                    assert np.array_equal(
+                        v.sum(dim, keep).numpy(), v.numpy().sum(dim, keepdims=keep)
+                    )
+    for dt in (torch.float64, torch.int32, torch.float16) * 3:
+        assert base.to(dt).sum().dtype == (torch.int64 if dt is torch.int32 else dt)
+    for eps in (1e-5, 1.0) * 3:
+        x = whole(2, 4)
+        want = (x.numpy() - x.numpy().mean(1, keepdims=True)) / np.sqrt(
+            x.numpy().var(1, keepdims=True) + eps
+        )
+        assert np.allclose(F.layer_norm(x, (4,), eps=eps).numpy(), want, atol=1e-5)
+
+
+def test_results_are_fresh_and_operands_not_kept() -> None:
+    x = whole(4, 4)
+    results = [x.cumsum(0) for _ in range(4)]
+    assert len({r.data_ptr() for r in results}) == 4
+    results[3].add_(1)
+    same(x.cumsum(0), results[2])
+    held = torch.opencl.memory_allocated()
+    big = torch.zeros(1 << 20)
+    for _ in range(4):
+        big.sum()
+    big.data_ptr()
+    del big
+    assert torch.opencl.memory_allocated() < held + (1 << 20)
+
+
+def test_bad_indices_are_found_at_each_call() -> None:
+    table, good = whole(5, 7), places(4, below=5)
+    for _ in range(4):
+        table[good]
+    for _ in range(2):
+        with pytest.raises(
+            IndexError, match="index 9 is out of bounds for dimension 0 with size 5"
+        ):
+            table[torch.tensor([0, 1, 9, 2])]
+            torch.opencl.synchronize()
+        same(table[good], the_long_way(lambda: table[good]))
+
+
+def test_gradients() -> None:
+    def gradients(x: Any, w: Any, t: Any) -> tuple:
+        leaves = [v.detach().requires_grad_() for v in (x, w)]
+        F.cross_entropy(F.layer_norm(leaves[0], (8,)) @ leaves[1], t).backward()
+        return tuple(v.grad for v in leaves)
+
+    cases = [(whole(5, 8), whole(8, 3), places(5, below=3)) for _ in range(4)]
+    found = [gradients(*case) for case in cases]
+    for result, case in zip(found, cases, strict=True):
+        same(result, the_long_way(gradients, *case))
+
+
+def test_inside_a_recording_and_under_a_profiler() -> None:
+    x, i = whole(5, 7), places(4, below=5)
+
+    def both(x: Any, i: Any) -> Any:
+        return x.sum(0) + x[i].softmax(1).sum()
+
+    plain, captured = [both(x, i) for _ in range(3)], torch.capture(both)
+    for _ in range(4):
+        assert torch.allclose(captured(x, i), plain[-1])
+    with torch.profiler.profile() as watched:
+        x.sum(0)
+    assert any("sum" in event.key for event in watched.key_averages())
+
+
+def test_memory_that_numpy_sees() -> None:
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    x = torch.from_numpy(array)
+    for n in range(5):
+        array[:] = n
+        assert x.sum().item() == 12 * n
+        assert np.array_equal(x.cumsum(0).numpy()[-1], array.sum(0))
+
+
+def test_several_threads() -> None:
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        for n in range(50):
+            x = torch.full((5, 7), float(seed * 100 + n))
+            if not np.array_equal((x.cumsum(0) @ x.t()).numpy(), x.numpy().cumsum(0) @ x.numpy().T):
+                wrong.append((seed, n))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_few_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "MOST", 3)
+    for n in range(1, 8):
+        for _ in range(3):
+            assert whole(n).cumsum(0).shape == (n,)
+    assert all(len(r._calls) <= 3 for r in replay._all)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    shape=st.lists(st.integers(1, 5), min_size=2, max_size=3),
+    order=st.randoms(use_true_random=False),
+    names=st.lists(st.sampled_from(["sum", "cumsum", "cat", "sort", "max", "index"]), max_size=4),
+)
+def test_any_layouts(shape: list[int], order: Any, names: list[str]) -> None:
+    dims = list(range(len(shape)))
+    order.shuffle(dims)
+    i = places(3, below=shape[dims[0]])
+    do: dict[str, Callable] = {
+        "sum": lambda x: x.sum(0),
+        "cumsum": lambda x: x.cumsum(-1),
+        "cat": lambda x: torch.cat([x, x], 1),
+        "sort": lambda x: tuple(x.sort(0)),
+        "max": lambda x: tuple(x.max(-1)),
+        "index": lambda x: x[i],
+    }
+    cases = [whole(*shape).permute(dims) for _ in range(3)]
+    for name in names:
+        found = [do[name](x) for x in cases]
+        for result, x in zip(found, cases, strict=True):
+            same(result, the_long_way(do[name], x))
