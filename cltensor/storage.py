@@ -23,7 +23,7 @@ from .runtime import Backend, Buffer
 class Storage:
     """Memory of `nbytes` bytes on one device, shared by all tensors that are views of it."""
 
-    __slots__ = ("__weakref__", "backend", "home", "nbytes", "pinned", "reads", "value")
+    __slots__ = ("__weakref__", "backend", "home", "nbytes", "pinned", "reads", "reduced", "value")
 
     value: Any  # a Buffer, or an Expr while it is pending
 
@@ -32,6 +32,7 @@ class Storage:
         self.home: Buffer | None = None
         self.reads = 0  # leaves made of the current buffer, see Fusion.only_reader
         self.pinned = False
+        self.reduced = False  # whether a reduction has computed the pending value for itself
 
     @classmethod
     def empty(cls, backend: Backend, nbytes: int) -> Storage:
@@ -78,7 +79,7 @@ class Storage:
         """Give the whole storage a new pending value (see Note [In place])."""
         if self.value.__class__ is not Expr:
             self.home = self.value
-        self.value = expr
+        self.value, self.reduced = expr, False
         lazy.register(self.backend, self, expr)
 
     def for_write(self) -> Buffer:

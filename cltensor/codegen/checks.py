@@ -8,7 +8,6 @@ index operand, position) in its slot. Host-shared devices are examined at once; 
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -88,18 +87,14 @@ class RecordedLog(CheckLog):
 
 
 _played: weakref.WeakKeyDictionary[Backend, set[RecordedLog]] = weakref.WeakKeyDictionary()
-_logs: weakref.WeakKeyDictionary[Backend, CheckLog] = weakref.WeakKeyDictionary()
-_logs_lock = threading.Lock()
 
 
 def _log(backend: Backend) -> CheckLog:
-    log = _logs.get(backend)
-    if log is None:
-        with _logs_lock:
-            log = _logs.get(backend)
-            if log is None:
-                log = _logs[backend] = CheckLog(backend)
-    return log
+    if backend.checks is None:
+        with backend.lock:
+            if backend.checks is None:
+                backend.checks = CheckLog(backend)
+    return backend.checks
 
 
 class checking:
@@ -152,7 +147,7 @@ def flush_checks(backend: Backend) -> None:
     """Raise the error of the first index out of range met since the last call; waits for the
     device if any is pending.
     """
-    log = _logs.get(backend)
+    log = backend.checks
     if log is not None and log.pending:
         with backend.lock:
             log.examine(backend)

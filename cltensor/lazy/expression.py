@@ -66,6 +66,7 @@ class Expr:
         "held",
         "leaves",
         "op",
+        "out_of_bounds",
         "shape",
         "size",
         "users",
@@ -99,11 +100,8 @@ class Expr:
         if op is INDEX:
             flags |= INDEXED
         self.size, self.leaves, self.held, self.flags = size, leaves, held, flags
-
-    @property
-    def out_of_bounds(self) -> bool:
-        """Whether a bound is broken if nothing in the expression is shared."""
-        return self.size > MAX_NODES or self.leaves > MAX_LEAVES or self.held > MAX_HELD
+        # Whether a bound is broken if nothing in the expression is shared.
+        self.out_of_bounds = size > MAX_NODES or leaves > MAX_LEAVES or held > MAX_HELD
 
     def live(self) -> Storage | None:
         """The storage whose value this still is, if somebody holds it."""

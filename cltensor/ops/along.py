@@ -152,8 +152,8 @@ def _index_add(
             if not t.ndim:
                 core.overwrite(t, t.detach() + values.detach().reshape(()) * alpha)
                 return
-            at, add = reading(index, t), reading(values, t)
-            kernels.index_add(backend_of(t), target(t), dim, at, add, alpha)
+            t._storage.for_write()
+            _added((t, index, values), dim, alpha, repr(alpha))
 
     return change(
         "IndexAddBackward0",
@@ -164,6 +164,14 @@ def _index_add(
         {"dim": dim, "index": index, "alpha": alpha},
         inplace=inplace,
     )
+
+
+@Replayed.of_memory
+def _added(operands: Sequence[Tensor], dim: int, alpha: Any, _: str) -> list[Tensor]:
+    t, index, values = operands
+    at, add = reading(index, t), reading(values, t)
+    kernels.index_add(backend_of(t), target(t), dim, at, add, alpha)
+    return []
 
 
 def _index_add_back(ctx: Any, g: Tensor) -> tuple:

@@ -459,13 +459,13 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
     def run(into: Tensor) -> None:
         if not all(i.numel() for _, i in flat) or not into.numel():
             return
-        new = values
+        into._storage.for_write()
+        where = tuple([d for d, _ in flat])
+        operands = [into, *[i for _, i in flat]]
         if is_tensor(values):
-            read = reading(values, into)
-            steps = layouts.expand_strides(read.shape, read.strides, joint)
-            new = read._replace(shape=joint, strides=steps)
-        indices = _operands(flat, into)
-        kernels.advanced_set(backend_of(into), target(into), indices, new, accumulate)
+            _put([*operands, values], where, joint, accumulate)
+        else:
+            _number_put(operands, where, values, repr(values), accumulate)
 
     saved = {**_saved(flat), "accumulate": accumulate}
     return change(
@@ -478,6 +478,29 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
         inplace=inplace,
         overlap=True,
     )
+
+
+@Replayed.of_memory
+def _put(
+    operands: Sequence[Tensor], dims: tuple[int, ...], joint: tuple[int, ...], accumulate: bool
+) -> list[Tensor]:
+    into, *indices, values = operands
+    read = reading(values, into)
+    steps = layouts.expand_strides(read.shape, read.strides, joint)
+    new = read._replace(shape=joint, strides=steps)
+    flat = _operands(list(zip(dims, indices, strict=True)), into)
+    kernels.advanced_set(backend_of(into), target(into), flat, new, accumulate)
+    return []
+
+
+@Replayed.of_memory
+def _number_put(
+    operands: Sequence[Tensor], dims: tuple[int, ...], value: Any, _: str, accumulate: bool
+) -> list[Tensor]:
+    into, *indices = operands
+    flat = _operands(list(zip(dims, indices, strict=True)), into)
+    kernels.advanced_set(backend_of(into), target(into), flat, value, accumulate)
+    return []
 
 
 def _layout_only(i: Tensor) -> Operand:

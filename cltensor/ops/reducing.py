@@ -6,7 +6,6 @@ Owns the choice between fusing a pending operand and running it first, and the h
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,9 +26,6 @@ from .selection import where
 
 Dims = int | Sequence[int] | None
 LIGHT = 4  # a pending operand of at most so many light nodes is recomputed by every reduction of it
-
-# Pending operands that one reduction has computed already: a second one runs them first.
-_seen: weakref.WeakSet[Storage] = weakref.WeakSet()
 
 
 def source(*xs: Tensor) -> Source:
@@ -68,12 +64,12 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
     if value.__class__ is Expr:
         found = None
         if not value.flags & INDEXED and (
-            storage not in _seen or (value.size <= LIGHT and not value.flags & lazy.HEAVY)
+            not storage.reduced or (value.size <= LIGHT and not value.flags & lazy.HEAVY)
         ):
             found = core._pending_operand(x, value, shape)
         if found is not None:
             if value.size > 1:
-                _seen.add(storage)
+                storage.reduced = True
             lazy.run_held(value)
             return (
                 fusion.visit(found.expr, found.dims)
@@ -122,12 +118,16 @@ def run(
     scale: float | None = None,
 ) -> list[Tensor]:
     """Reduce a tensor over wrapped dims, without gradient: one tensor per output."""
+    if compute.is_complex and not x.dtype.is_complex:  # kernels combine what they read
+        x = core.compute(IDENTITY, compute, compute, (x,), x.shape, x.device)
     return _run((x,), kind, tuple(dims), compute, tuple(outputs), keepdim, scale)
 
 
-@Replayed
+@Replayed.reading(source)
 def _run(
-    xs: Sequence[Tensor],
+    read: Source,
+    _: Any,
+    dev: Any,
     kind: str,
     dims: tuple[int, ...],
     compute: dtype,
@@ -135,16 +135,13 @@ def _run(
     keepdim: bool,
     scale: float | None,
 ) -> list[Tensor]:
-    (x,) = xs
-    backend = get_backend(x.device)
-    if compute.is_complex and not x.dtype.is_complex:  # kernels combine what they read
-        x = core.compute(IDENTITY, compute, compute, (x,), x.shape, x.device)
+    backend = get_backend(dev)
     with backend.lock:
-        found = family.reduce(backend, kind, source(x), dims, compute, outputs, scale=scale)
-    shape = Size(layouts.reduced_shape(x.shape, tuple(dims), keepdim))
+        found = family.reduce(backend, kind, read, dims, compute, outputs, scale=scale)
+    shape = Size(layouts.reduced_shape(read.shape, dims, keepdim))
     n = layouts.numel(shape)
     return [
-        core.make(Storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, x.device)
+        core.make(Storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, dev)
         for r in found
     ]
 

@@ -3,21 +3,23 @@
 Note [Replay]. From operands to launch a call passes several floors: pending expressions, layouts, a schedule, the kernel's text
 and its arguments. All of it follows from shapes, strides, dtypes and a few settings; of small operations it is most of the time.
 So a `Replayed` function keeps, from its second call of a kind on, what the first such call launched (runtime/trace.py) and how its results
-are laid out; later calls take memory, launch, and wrap. It must be a pure function of its tensors' memory: its results are fresh, and
-nothing but layouts and settings decides what it launches. Calls whose operands are pending go the long way, for the kernel reads
-their expression; so does what cannot be traced.
+are laid out; later calls take memory, launch, and wrap. It must be a pure function of its tensors' memory: its results are fresh (or it writes to an
+operand, made ready by its caller), and nothing but layouts and settings decides what it launches. Of a kernel that reads pending expressions these are part of what tells calls
+apart, numbers in them, too. What cannot be traced goes the long way each time.
 
 Owns when calls are alike. Knows no op.
 """
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import config
-from ..runtime import STATS, Buffer, Recorder, Trace, Untraceable
+from ..codegen.prologue import Source
+from ..runtime import STATS, Buffer, Recorder, Trace
 from ..storage import Storage
 from . import core
 
@@ -55,20 +57,39 @@ class _Call(NamedTuple):
 
 
 class Replayed:
-    """A function `fn(operands, *settings)` that returns a list of new tensors and Nones (see Note [Replay]).
+    """A function that returns a list of new tensors and Nones (see Note [Replay]), called as `f(operands, *settings)`.
 
-    Operands are tensors, and buffers after them; settings are hashable, and equal ones mean the same.
+    Operands are tensors, and buffers after them; settings are hashable, and equal ones mean the same. The function gets just
+    that; with `memory` what is pending has been run. With `read`, which makes a Source of tensors, it is a kernel that reads expressions:
+    `fn(source, buffers, device, *settings)`.
     """
 
-    def __init__(self, fn: Callable[..., list[Any]], *, memory: bool = False) -> None:
-        self._fn, self._memory = fn, memory
+    def __init__(
+        self,
+        fn: Callable[..., list[Any]],
+        *,
+        memory: bool = False,
+        read: Callable[..., Source] | None = None,
+    ) -> None:
+        self._fn, self._memory, self._read = fn, memory, read
         self._calls: dict[tuple, _Call | None] = {}  # None: not to be traced
         self._seen: set[tuple] = set()
         _all.add(self)
 
+    @staticmethod
+    def of_memory(fn: Callable[..., list[Any]]) -> Replayed:
+        """Make one of a function whose kernels read memory: what is pending is run first."""
+        return Replayed(fn, memory=True)
+
+    @staticmethod
+    def reading(read: Callable[..., Source]) -> Callable[[Callable[..., list[Any]]], Replayed]:
+        """Make one of a function whose kernels read expressions."""
+        return functools.partial(Replayed, read=read)
+
     def __call__(self, operands: Sequence[Any], *settings: Any) -> list[Any]:
         """Do as the function does."""
-        backend = operands[0]._storage.backend
+        first = operands[0]
+        backend = first._storage.backend
         key: list[Any] = [backend, settings]
         given: list[Buffer] = []
         for t in operands:
@@ -77,51 +98,68 @@ class Replayed:
                 continue
             storage = t._storage
             buffer = storage.value
+            if storage.backend is not backend:
+                return self._fn(*self._arguments(operands, settings))
             if buffer.__class__ is not Buffer:
                 if not self._memory:
-                    return self._fn(operands, *settings)
+                    return self._of_pending(operands, settings)
                 buffer = storage.buffer()
-            if storage.backend is not backend:
-                return self._fn(operands, *settings)
-            key += (t.shape, t.dtype, t._lazy_strides, t._offset)
+            key += (t.shape, t.dtype, None if t._contig else t._strides, t._offset)
             if buffer in given:
                 key.append(given.index(buffer))
             given.append(buffer)
         found = tuple(key)
         call = self._calls.get(found)
         if call is not None:
-            return call.play(given, operands[0].device)
-        if found in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
-            return self._fn(operands, *settings)
-        if found not in self._seen:  # most calls are the only ones of their kind
+            return call.play(given, first.device)
+        return self._work_out(found, given, self._arguments(operands, settings))
+
+    def _arguments(self, operands: Sequence[Any], settings: tuple) -> tuple:
+        if self._read is None:
+            return (operands, *settings)
+        tensors = [t for t in operands if t.__class__ is not Buffer]
+        dev = core.common_device(tensors)
+        with tensors[0]._storage.backend.lock:
+            return (self._read(*tensors), operands[len(tensors) :], dev, *settings)
+
+    def _of_pending(self, operands: Sequence[Any], settings: tuple) -> list[Any]:
+        arguments = self._arguments(operands, settings)
+        if self._read is None:
+            return self._fn(*arguments)
+        source, buffers, dev = arguments[:3]
+        given = [*[leaf[0] for leaf in source.leaves], *buffers]
+        key: list[Any] = [operands[0]._storage.backend, settings, source.pattern()]
+        key += [leaf[3] for leaf in source.leaves]
+        if source.scalars:
+            key.append(repr(source.scalars))  # 0.0 equals -0.0
+        for i, buffer in enumerate(given):
+            if buffer in given[:i]:
+                key += (i, given.index(buffer))
+        found = tuple(key)
+        call = self._calls.get(found)
+        if call is not None:
+            return call.play(given, dev)
+        return self._work_out(found, given, arguments)
+
+    def _work_out(self, key: tuple, given: list[Buffer], arguments: tuple) -> list[Any]:
+        """Go the long way; keep what it launches if this is the second such call, for most calls are the only ones of their kind."""
+        if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
+            return self._fn(*arguments)
+        if key not in self._seen:
             if len(self._seen) > MOST:
                 self._seen.clear()
-            self._seen.add(found)
-            return self._fn(operands, *settings)
-        return self._trace(found, operands, settings, given)
-
-    def _trace(
-        self, key: tuple, operands: Sequence[Any], settings: tuple, given: list[Buffer]
-    ) -> list[Any]:
-        trace = Trace(given[0].backend, given)
-        call = None
-        try:
-            with trace.noting():
-                results = self._fn(operands, *settings)
-                described = _describe(trace, results, len(given))
-            if described is not None:
-                call = _Call(trace, described)
-        except Untraceable:
-            results = self._fn(operands, *settings)
+            self._seen.add(key)
+            return self._fn(*arguments)
+        trace = Trace(key[0], given)
+        with trace.noting():
+            results = self._fn(*arguments)
+            described = _describe(trace, results, len(given))
         if len(self._calls) >= MOST:
             self._calls.clear()
-        self._calls[key] = call
+        self._calls[key] = None
+        if described is not None and not trace.refused:
+            self._calls[key] = _Call(trace, described)
         return results
-
-    @staticmethod
-    def of_memory(fn: Callable[..., list[Any]]) -> Replayed:
-        """Make one of a function whose kernels read memory: what is pending is run first."""
-        return Replayed(fn, memory=True)
 
     def forget(self) -> None:
         """Have everything worked out anew."""
@@ -150,6 +188,6 @@ def _describe(
         if place is None or place < count or place in taken or t._node is not None:
             return None
         taken.add(place)
-        strides = t._lazy_strides
+        strides = None if t._contig else t._strides
         found.append(_Result(place, storage.nbytes, t.shape, t.dtype, strides, t._offset))
     return tuple(found)

@@ -11,7 +11,7 @@ from ..codegen import rowwise as family
 from ..codegen.prologue import Source
 from ..codegen.row_kinds import Kind
 from ..dtypes import dtype
-from ..runtime import Backend, get_backend
+from ..runtime import Backend, Buffer, get_backend
 from ..size import Size
 from ..storage import Storage
 from . import core
@@ -39,9 +39,11 @@ def run(
     return whole, rows
 
 
-@Replayed
+@Replayed.reading(source)
 def _run(
-    given: Sequence[Any],
+    read: Source,
+    buffers: Sequence[Buffer],
+    dev: Any,
     kind: Kind,
     dims: tuple[int, ...],
     out: dtype,
@@ -49,15 +51,12 @@ def _run(
     eps: float,
     numbers: tuple[int, int, int] | None,
 ) -> list[Any]:
-    xs, targets = given, None
+    targets = None
     if numbers is not None:
-        *xs, indices, status = given
         offset, ignore, slot = numbers
-        targets = family.Targets(indices, offset, ignore, status, slot)
-    dev = core.common_device(xs)
+        targets = family.Targets(buffers[0], offset, ignore, buffers[1], slot)
     backend = get_backend(dev)
     with backend.lock:
-        read = source(*xs)
         if kind.store and strides is None:
             read = _turned(backend, read)
         found = family.run(
@@ -118,19 +117,20 @@ def sums(
     return _sums(xs, kind, tuple(names), out, None if dims is None else tuple(dims))
 
 
-@Replayed
+@Replayed.reading(source)
 def _sums(
-    xs: Sequence[Tensor],
+    read: Source,
+    _: Any,
+    dev: Any,
     kind: str,
     names: tuple[str, ...],
     out: dtype,
     dims: tuple[int, ...] | None,
 ) -> list[Tensor]:
-    dev = core.common_device(xs)
     backend = get_backend(dev)
-    over = range(xs[0].ndim) if dims is None else dims
+    over = range(len(read.shape)) if dims is None else dims
     with backend.lock:
         found = reductions.reduce(
-            backend, kind, source(*xs), tuple(over), accumulator(out), [(name, out) for name in names]
+            backend, kind, read, tuple(over), accumulator(out), [(name, out) for name in names]
         )  # fmt: skip
     return [core.result(op, dev) for op in found]

@@ -250,9 +250,33 @@ def _scatter_into(
     reduce: str | None = None,
     include_self: bool = True,
 ) -> None:
-    if index.numel():
-        at, value = reading(index, t), reading(src, t) if is_tensor(src) else src
-        kernels.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
+    if not index.numel():
+        return
+    t._storage.for_write()
+    if is_tensor(src):
+        _scattered((t, index, src), dim, reduce, include_self)
+    else:
+        _number_scattered((t, index), dim, src, repr(src), reduce, include_self)
+
+
+@Replayed.of_memory
+def _scattered(
+    operands: Sequence[Tensor], dim: int, reduce: str | None, include_self: bool
+) -> list[Tensor]:
+    t, index, src = operands
+    at, value = reading(index, t), reading(src, t)
+    kernels.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
+    return []
+
+
+@Replayed.of_memory
+def _number_scattered(
+    operands: Sequence[Tensor], dim: int, value: Any, _: str, reduce: str | None, include_self: bool
+) -> list[Tensor]:
+    t, index = operands
+    at = reading(index, t)
+    kernels.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
+    return []
 
 
 def _scatter(

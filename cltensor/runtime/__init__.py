@@ -13,7 +13,7 @@ from .memory import Buffer
 from .program import Kernel
 from .recording import Counter, Recorder, Recording, RecordingError, Slot
 from .stats import STATS
-from .trace import Trace, Untraceable
+from .trace import Trace
 
 __all__ = [
     "STATS",
@@ -27,7 +27,6 @@ __all__ = [
     "RecordingError",
     "Slot",
     "Trace",
-    "Untraceable",
     "default_device",
     "device",
     "device_info",

@@ -58,6 +58,7 @@ class Backend:
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._timed: Any = None  # the queue of observed launches
         self.team: team.Team | None = None  # what runs kernels in the place of the queue
+        self.checks: Any = None  # codegen/checks.py's log of launches that check indices
         self.unchecked = False  # a recording was played whose index checks nobody has looked at
         self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
         self.tuned = tuning.load(self.info)

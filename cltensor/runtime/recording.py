@@ -117,8 +117,8 @@ class Recorder:
         """Note that launches checked indices: what codegen/checks.py opened for them, which may be opened again."""
         raise NotImplementedError
 
-    def refuse(self, what: str) -> NoReturn:
-        """Raise the error of having done what cannot be recorded."""
+    def refuse(self, what: str) -> None:
+        """Note, by an error or not, that something was done that cannot be recorded."""
         raise NotImplementedError
 
 

@@ -51,7 +51,7 @@ _NEXT, _CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES, _TEAM_WORDS = 8, 32, 
 _SEMAPHORE, _MEMBER_WORDS = 8, 112
 _FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
 # What a kernel is told of its launch: groups, offset and local size along each dimension; the rest is for printf.
-_CONTEXT_WORDS, _CONTEXT = 16, "3Q24x3Q56x"
+_GROUPS_THERE, _LOCAL_THERE, _CONTEXT_WORDS = 0, 6, 16
 
 
 def possible(backend: Backend) -> bool:
@@ -226,7 +226,6 @@ class Launch:
         words[job + _FUNCTION] = function.address
         words[job + _A] = base + 8 * self.ARGS
         words[job + _B] = base + 8 * self.CONTEXT
-        words[self.CONTEXT + 6 : self.CONTEXT + 9] = 1
         self.scalars = [base + 8 * (scalars + i) for i in range(count)]  # by argument
         words[self.ARGS : self.ARGS + count] = self.scalars
         self.locals = 0
@@ -241,6 +240,21 @@ class Launch:
         place = self.scalars[index] - self.address
         struct.pack_into("=" + CODES[kind[1:]], self.memory, place, value)
 
+    def set_sizes(
+        self, name: str, global_size: tuple[int, ...], local_size: tuple[int, ...]
+    ) -> int:
+        """Set groups and local size; return how many groups there are. RuntimeError if they do not divide the work."""
+        groups, local, left = _grid(global_size, local_size)
+        if left:
+            raise RuntimeError(
+                f"{name}, launched with {global_size} in groups of {local_size}: not a multiple"
+            )
+        for i, (n, m) in enumerate(zip(groups, local, strict=True)):
+            self.view[self.CONTEXT + _GROUPS_THERE + i] = n
+            self.view[self.CONTEXT + _LOCAL_THERE + i] = m
+        self.view[self.JOB + _GROUPS] = count = math.prod(groups)
+        return count
+
 
 CODES = {
     "b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I",
@@ -252,43 +266,36 @@ CODES = {
 def _bound(types: tuple[str | None, ...]) -> Callable[[str, Launch, Team], Callable[..., None]]:
     """Return what makes `run(args, global_size, local_size)` of a kernel with such arguments.
 
-    Its text is generated, for one call of `pack_into` lays out everything, and a loop would cost more than the call.
+    Its text is generated, for it is most of a small launch: a loop over the arguments would cost more than the call. Sizes stay
+    set from launch to launch, and so do the pointers at numbers.
     """
-    count = len(types)
-    names = [f"a{i}" for i in range(count)]
-    fields = [f"a{i}.address" if kind is None else f"p{i}" for i, kind in enumerate(types)]
     numbers = [i for i, kind in enumerate(types) if kind is not None]
-    code = "=qQ" + _CONTEXT + "Q" * count
+    places = "; ".join(
+        f"words[{Launch.ARGS + i}] = a{i}.address" for i, kind in enumerate(types) if kind is None
+    )
+    code = "="
     for kind in types:
         letter = "" if kind is None else CODES[kind[1:]]
         code += f"{letter}{8 - struct.calcsize('=' + letter)}x"
-    values = ", ".join([*fields, *(f"a{i}" for i in numbers)])
+    values = "".join(f", a{i}" for i in numbers)
     text = f"""
 def bind(name, launch, team):
-    memory, address, local, call, context = launch.memory, launch.address, launch.locals, team.call, team.context
-    {"; ".join(f"p{i} = launch.scalars[{i}]" for i in numbers) or "pass"}
+    memory, words, address, call, context = launch.memory, launch.view, launch.address, team.call, team.context
+    sizes, groups = None, 0
     def run(args, global_size, local_size):
-        {", ".join(names) + ", = args" if names else "pass"}
-        if len(global_size) == 1:
-            x, = local_size
-            nx, left = divmod(global_size[0], x)
-            ny = nz = y = z = 1
-        elif local_size == (1, 1, 1):
-            nx, ny, nz = global_size
-            x = y = z = 1
-            left = 0
-        else:
-            (nx, ny, nz), (x, y, z), left = grid(global_size, local_size)
-        if left:
-            raise RuntimeError(f"{{name}}, launched with {{global_size}} in groups of {{local_size}}: not a multiple")
-        n = nx * ny * nz
-        pack_into(memory, {8 * (Launch.JOB + _GROUPS)}, n, local, nx, ny, nz, x, y, z, {values})
-        if n > 1 and team.idle:
+        nonlocal sizes, groups
+        {"".join(f"a{i}, " for i in range(len(types))) + "= args" if types else "pass"}
+        if sizes != (global_size, local_size):
+            groups = launch.set_sizes(name, global_size, local_size)
+            sizes = global_size, local_size
+        {places or "pass"}
+        {f"pack_into(memory, {8 * (Launch.ARGS + len(types))}{values})" if numbers else "pass"}
+        if groups > 1 and team.idle:
             team.start()
         call(address, context)
     return run
 """
-    namespace: dict[str, Any] = {"pack_into": struct.Struct(code).pack_into, "grid": _grid}
+    namespace: dict[str, Any] = {"pack_into": struct.Struct(code).pack_into}
     exec(text, namespace)
     made: Callable[[str, Launch, Team], Callable[..., None]] = namespace["bind"]
     return made
@@ -303,7 +310,7 @@ def _grid(size: tuple[int, ...], group: tuple[int, ...]) -> tuple[list[int], lis
 
 def _context() -> np.ndarray:
     words = _words(_CONTEXT_WORDS)
-    words[0:3] = words[6:9] = 1
+    words[_GROUPS_THERE : _GROUPS_THERE + 3] = words[_LOCAL_THERE : _LOCAL_THERE + 3] = 1
     return words
 
 
@@ -355,10 +362,8 @@ class Playlist:
         assert kernel.function is not None
         types = kinds(kernel.arg_types)
         launch = Launch(self._team, kernel.function, types)
-        groups, local, _ = _grid(command.global_size, command.local_size)
+        launch.set_sizes(kernel.name, command.global_size, command.local_size)
         words = launch.words
-        words[Launch.CONTEXT : Launch.CONTEXT + 9] = [*groups, 0, 0, 0, *local]
-        words[Launch.JOB + _GROUPS] = math.prod(groups)
         for i, (kind, value) in enumerate(zip(types, command.args, strict=True)):
             if kind is None:
                 words[Launch.ARGS + i] = value.address

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from .team import Playlist
 if TYPE_CHECKING:
     from .backend import Backend
     from .program import Kernel
-
-
-class Untraceable(RuntimeError):
-    """A call did what depends on more than the layouts of its operands."""
 
 
 class Trace(Recorder):
@@ -50,18 +46,20 @@ class Trace(Recorder):
         self._playlist: Playlist | None = None  # where a team plays it
         self._slots: list[tuple[Any, int, int, int]] = []  # where their addresses go there
         self._launches = 0
+        self.refused = False  # not to be played
         self._check: Any = None  # what codegen/checks.py opened for the launches
         self._status: list[tuple[Step, int]] = []  # which arguments are where it notes a bad index
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Note what the block launches. Untraceable where that cannot be; what it had launched until then has run."""
+        """Note what the block launches, which runs as ever."""
         backend = self.backend
         with backend.lock:
             backend.pool.arena, Recorder.active = self._arena, self
             try:
                 yield
-                self._prepare()
+                if not self.refused:
+                    self._prepare()
             finally:
                 backend.pool.arena = Recorder.active = None
                 backend.pool.close(self._arena)
@@ -94,7 +92,8 @@ class Trace(Recorder):
         """Do the same with other memory; return the buffers, those given first. Raises what a bad index means."""
         backend = self.backend
         with backend.lock:
-            buffers = [*given, *[backend.alloc(n) for n in self._sizes]]
+            take = backend.pool.take
+            buffers = [*given, *[Buffer(backend, n, take(n), True) for n in self._sizes]]
             if self._playlist is None or OBSERVERS or Recorder.active is not None:
                 self._play_through_backend(buffers)
                 return buffers
@@ -158,9 +157,9 @@ class Trace(Recorder):
         """Refuse: the host's values are of this call."""
         self.refuse("writes values")
 
-    def refuse(self, what: str) -> NoReturn:
-        """Give up."""
-        raise Untraceable(what)
+    def refuse(self, what: str) -> None:
+        """Give up: the call did what depends on more than the layouts of its operands."""
+        self.refused = True
 
     def checked(self, check: Any) -> None:
         """Note a check: each play makes it again."""

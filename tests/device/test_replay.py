@@ -233,3 +233,46 @@ def test_any_layouts(shape: list[int], order: Any, names: list[str]) -> None:
         found = [do[name](x) for x in cases]
         for result, x in zip(found, cases, strict=True):
             same(result, the_long_way(do[name], x))
+
+
+def test_writing_calls() -> None:
+    """What accumulates does so once a call, from the first on; what reads the old content has run before."""
+    for _ in range(2):
+        t, index, source = torch.zeros(5, 3), torch.tensor([0, 4, 0]), whole(3, 3)
+        read = []
+        for _ in range(5):
+            read.append(t + 0)  # pending on the content before the write
+            t.index_add_(0, index, source)
+        once = np.zeros((5, 3), np.float32)
+        np.add.at(once, index.numpy(), source.numpy())
+        for n, seen in enumerate([*read, t]):
+            assert np.array_equal(seen.numpy(), n * once)
+    t, rows = torch.zeros(4, 4), torch.tensor([[0, 1], [2, 3]])
+    for value in (1.0, 2, True, -0.0, 0.0):
+        for _ in range(3):
+            t.scatter_(1, rows, value)
+            assert np.array_equal(t[:2].numpy()[0, :2], np.full(2, value, np.float32))
+            assert np.signbit(t.numpy()[0, 0]) == np.signbit(np.float32(value))
+    for n in range(4):
+        t[rows[0]] = whole(2, 4) * 0 + n
+        assert t[:2].sum().item() == 8 * n
+
+
+def test_pending_operands() -> None:
+    """The expression is part of what tells calls apart, its numbers too."""
+    a, b = whole(4, 6), whole(4, 6)
+    for k in (2.0, 3.0, 0.0, -0.0, 2.0, 2.0, 2):
+        for _ in range(3):
+            x, y = a.clone(), b.clone()
+            torch.opencl.synchronize()
+            assert ((x - y) * k).sum().item() == ((a.numpy() - b.numpy()) * np.float32(k)).sum()
+            assert ((x * x) * k).sum(1).tolist() == ((a.numpy() ** 2) * np.float32(k)).sum(
+                1
+            ).tolist()
+            assert ((x * y) * k).sum(1).tolist() == ((a.numpy() * b.numpy()) * np.float32(k)).sum(
+                1
+            ).tolist()
+    one = torch.ones(3)
+    one.data_ptr()
+    signs = [np.signbit(torch.amax(one * k).item()) for k in (0.0, 0.0, 0.0, -0.0, -0.0, -0.0)]
+    assert signs == [False] * 3 + [True] * 3
