@@ -144,10 +144,11 @@ class Fusion:
     def only_reader(self, storage: Storage) -> bool:
         """Whether nothing outside this fusion can still read the storage's old buffer, and all reads in it are dense."""
         home, mine = storage.home, set()
+        size = storage.value.dtype.itemsize
         for e in self.exprs:
             for a in e.args:
                 if a.__class__ is Leaf and a.buffer is home:
-                    if a.strides is not None or a.offset:
+                    if a.strides is not None or a.offset or a.dtype.itemsize != size:
                         return False
                     mine.add(id(a))
         if any(

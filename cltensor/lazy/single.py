@@ -21,7 +21,7 @@ _entries: dict[tuple, tuple] = {}
 
 def run_single(storage: Storage, expr: Expr) -> bool:
     """Give a pending storage its buffer if its value is such a node; the backend's lock is held."""
-    if expr.users or expr.flags & INDEXED or storage.home is not None or expr.live() is not storage:
+    if expr.users or expr.flags & INDEXED or expr.live() is not storage:
         return False
     backend, dt = storage.backend, expr.dtype
     nbytes = storage.nbytes
@@ -59,16 +59,27 @@ def run_single(storage: Storage, expr: Expr) -> bool:
         entry = _entries[found] = entry_of(backend, _program(expr))
     if numbers:
         args += scalar_args(numbers, [expr.compute] * len(numbers))
-    buffer = backend.alloc(storage.nbytes)
+    home = storage.home
+    buffer = home if home is not None and _alone(storage, expr) else backend.alloc(storage.nbytes)
     args += (buffer, 0)
     start(backend, entry, n, args, nbytes)
     storage.value = expr.value = buffer
+    storage.home = None
     storage.reads = 0
     expr.args = ()
     pending = backend.pending
     if pending and pending[-1] is expr.cell:
         pending.pop()
     return True
+
+
+def _alone(storage: Storage, expr: Expr) -> bool:
+    """Whether the old memory may be written over: its readers are all here, and read an element where it is written."""
+    home = storage.home
+    mine = [a for a in expr.args if a.__class__ is Leaf and a.buffer is home]
+    return storage.reads == len(mine) and all(
+        not a.offset and a.dtype.itemsize == expr.dtype.itemsize for a in mine
+    )
 
 
 def _program(expr: Expr) -> Program:

@@ -306,3 +306,28 @@ def test_random_programs_agree_with_numpy(seed):
     for _ in range(40):
         program.step()
     program.check()
+
+
+def test_memory_read_as_other_dtypes_is_not_written_over() -> None:
+    """Elements of another size lie elsewhere: writing the result where they are would destroy what is read later."""
+    x = ct.arange(1000).float()
+    wanted = x.clone().view(ct.int16)[:1000].clone().float()
+    x.copy_(x.view(ct.int16)[:1000])
+    assert ct.equal(x, wanted)
+    y = ct.arange(1000).float()
+    y.copy_((y.view(ct.int16)[:1000] >> 2) + 1)
+    assert ct.equal(y, wanted.floor_divide(4) + 1)
+
+
+def test_a_node_in_place_takes_its_own_memory() -> None:
+    x = ct.arange(100).float()
+    x._storage.buffer()
+    before = x._storage.value.address
+    x.mul_(2)
+    x._storage.buffer()
+    assert x._storage.value.address == before
+    kept = x + 1  # reads the old memory
+    x.mul_(2)
+    x._storage.buffer()
+    assert ct.equal(kept, ct.arange(100) * 2.0 + 1)
+    assert ct.equal(x, ct.arange(100) * 4.0)
