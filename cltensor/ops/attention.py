@@ -8,6 +8,7 @@ dropout, the gradient of a mask and unusual shapes use.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes, layouts
@@ -19,6 +20,7 @@ from ..storage import Storage
 from . import core, dropout
 from .core import Tensor
 from .products import C_NAMES, check_tensor
+from .replay import Replayed
 from .row import FUNCTIONS
 from .softmax import softmax
 
@@ -220,18 +222,31 @@ def _fused(
     scale: float,
     shapes: tuple,
 ) -> Tensor:
-    batch, length, _, _, depth = shapes
-    inputs = _operands(query, key, value, mask, shapes)
-    backend = get_backend(query.device)
-    q, k, v, seen = inputs
-    out, lse = kernels.forward(backend, q, k, v, seen, causal, scale)
-    result = _tensor(out, (*batch, length, depth), query.device)
+    operands = [query, key, value]
+    if mask is not None:
+        operands.append(mask)
+    result, lse = _attended(operands, causal, scale, shapes)
     if graph.needs_grad(query, key, value):
         saved = {"query": query, "key": key, "value": value, "attn_mask": mask, "output": result}
-        saved |= {"logsumexp": _tensor(lse, (*batch, length), query.device)}
+        saved |= {"logsumexp": lse}
         saved |= {"is_causal": causal, "scale": scale, "joint": shapes}
         graph.record(NODE, (query, key, value), result, _back, saved)
     return result
+
+
+@Replayed.of_memory
+def _attended(
+    operands: Sequence[Tensor], causal: bool, scale: float, shapes: tuple
+) -> list[Tensor]:
+    """The result and the logarithms of the rows' sums of exponentials."""
+    batch, length, _, _, depth = shapes
+    query, key, value, *mask = operands
+    q, k, v, seen = _operands(query, key, value, mask[0] if mask else None, shapes)
+    out, lse = kernels.forward(get_backend(query.device), q, k, v, seen, causal, scale)
+    return [
+        _tensor(out, (*batch, length, depth), query.device),
+        _tensor(lse, (*batch, length), query.device),
+    ]
 
 
 def _operands(
@@ -267,33 +282,34 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     q, k, v, mask = ctx.query, ctx.key, ctx.value, ctx.attn_mask
     if graph.needs_grad(q, k, v, g):
         return _composed_back(q, k, v, mask, ctx.is_causal, ctx.scale, g)
-    batch, length, keys, width, depth = ctx.joint
-    sides = _operands(q, k, v, mask, ctx.joint)
     delta = (_wide(g) * _wide(ctx.output)).sum(-1)
+    operands = [g, ctx.logsumexp, delta, q, k, v]
+    if mask is not None:
+        operands.append(mask)
+    return tuple(
+        _sloped([t.detach() for t in operands], ctx.is_causal, ctx.scale, ctx.joint, tuple(ctx.needs[:3]))
+    )  # fmt: skip
+
+
+@Replayed.of_memory
+def _sloped(
+    operands: Sequence[Tensor], causal: bool, scale: float, shapes: tuple, needs: tuple[bool, ...]
+) -> list[Tensor | None]:
+    """The gradients of query, key and value, those that are needed."""
+    g, lse, delta, query, key, value, *mask = operands
+    batch, length, keys, width, depth = shapes
+    q, k, v, seen = _operands(query, key, value, mask[0] if mask else None, shapes)
     ones = (1,) * (3 - len(batch))
-    lse, means = (
-        core.kernel_operand(x.expand(*ones, *batch, length)) for x in (ctx.logsumexp, delta)
-    )
+    sums, means = (core.kernel_operand(x.expand(*ones, *batch, length)) for x in (lse, delta))
     grad = core.kernel_operand(g.expand(*ones, *batch, length, depth))
     found = kernels.backward(
-        get_backend(g.device),
-        sides[0],
-        sides[1],
-        sides[2],
-        sides[3],
-        grad,
-        lse,
-        means,
-        ctx.is_causal,
-        ctx.scale,
-        ctx.needs[0],
-        ctx.needs[1] or ctx.needs[2],
-    )
+        get_backend(g.device), q, k, v, seen, grad, sums, means, causal, scale, needs[0], needs[1] or needs[2]
+    )  # fmt: skip
     sizes = ((length, width), (keys, width), (keys, depth))
-    return tuple(
+    return [
         _tensor(op, (*batch, *size), g.device) if need else None
-        for op, size, need in zip(found, sizes, ctx.needs, strict=True)
-    )
+        for op, size, need in zip(found, sizes, needs, strict=True)
+    ]
 
 
 def _composed_back(

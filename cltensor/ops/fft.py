@@ -28,6 +28,7 @@ from .join import cat, flip, roll
 from .padding import constant_pad
 from .parts import slice_dim
 from .reducing import positions
+from .replay import Replayed
 from .row import FUNCTIONS, titled
 from .selection import where
 
@@ -53,19 +54,28 @@ def _lines(
     backend = get_backend(x.device)
     if not family.is_smooth(n) or (half and n > family.reach(backend, dt)):
         return _whole(x, dim, n, forward, scale, half, real)
+    return _transformed((x,), dim, n, dt.to_real() if real else dt, forward, scale, half, real)[0]
+
+
+@Replayed.of_memory
+def _transformed(
+    xs: Sequence[Tensor], dim: int, n: int, dt: dtype, forward: bool, scale: float, half: bool, real: bool
+) -> list[Tensor]:  # fmt: skip
+    (x,) = xs
+    backend = get_backend(x.device)
     with backend.lock:
         found = family.transform(
             backend,
             core.kernel_operand(x),
             dim,
             n,
-            dt.to_real() if real else dt,
+            dt,
             forward=forward,
             scale=scale,
             nout=n // 2 + 1 if half else n,
             herm=real,
         )
-    return core.result(found, x.device)
+    return [core.result(found, x.device)]
 
 
 def _whole(

@@ -408,9 +408,22 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
 def _flipped(x: Tensor, dims: Sequence[int]) -> Tensor:
     """Flip in the order the dims lie in, which the result keeps."""
     order = formats.order(layouts.preserve_strides(tuple(x.shape), x._strides))
-    straight = core.kernel_operand(formats.turned(x, order))
-    found = kernels.flip(x._storage.backend, straight, [order.index(d) for d in dims])
-    return formats.turned_back(core.result(found, x.device), order)
+    (found,) = _straight_flipped((formats.turned(x, order),), tuple([order.index(d) for d in dims]))
+    return formats.turned_back(found, order)
+
+
+@Replayed.of_memory
+def _straight_flipped(xs: Sequence[Tensor], dims: tuple[int, ...]) -> list[Tensor]:
+    (x,) = xs
+    found = kernels.flip(x._storage.backend, core.kernel_operand(x), dims)
+    return [core.result(found, x.device)]
+
+
+@Replayed.of_memory
+def _rolled(xs: Sequence[Tensor], moves: tuple[int, ...], dims: tuple[int, ...]) -> list[Tensor]:
+    (x,) = xs
+    found = kernels.roll(x._storage.backend, core.kernel_operand(x), moves, dims)
+    return [core.result(found, x.device)]
 
 
 @public()
@@ -483,13 +496,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         total: dict[int, int] = {}
         for s, d in zip(moves, order, strict=True):
             total[d] = total.get(d, 0) + s
-        found = kernels.roll(
-            input._storage.backend,
-            core.kernel_operand(input),
-            list(total.values()),
-            list(total),
-        )
-        value = formats.like_images(input, core.result(found, input.device))
+        (found,) = _rolled((input,), tuple(total.values()), tuple(total))
+        value = formats.like_images(input, found)
     if graph.needs_grad(input):
         graph.record(
             "RollBackward0",

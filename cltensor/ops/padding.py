@@ -13,6 +13,7 @@ from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from . import formats, parts
 from .core import Tensor
+from .replay import Replayed
 from .row import FUNCTIONS, public
 from .selection import where
 from .shape import sizes
@@ -47,7 +48,8 @@ def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     order = range(input.ndim) if to is None else formats.order(to)
     with no_grad():
         straight = formats.turned(input, order)
-        found = _padded(straight, [dims[d] for d in order], [pairs[d] for d in order], value)
+        turned = tuple([dims[d] for d in order]), tuple([pairs[d] for d in order])
+        (found,) = _padded((straight,), *turned, value, repr(value))
         out = formats.turned_back(found, order)
     if graph.needs_grad(input):
         graph.record(
@@ -60,7 +62,16 @@ def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     return out
 
 
-def _padded(x: Tensor, dims: Sequence[int], pairs: Sequence[tuple[int, int]], value: Any) -> Tensor:
+@Replayed
+def _padded(
+    xs: Sequence[Tensor],
+    dims: tuple[int, ...],
+    pairs: tuple[tuple[int, int], ...],
+    value: Any,
+    _: str,
+) -> list[Tensor]:
+    (x,) = xs
+
     def inner(z: Tensor, sign: int) -> Tensor:
         """The part of the result that x covers (sign 1), or of x that the result keeps (-1)."""
         for d, (before, after) in enumerate(pairs):
@@ -69,11 +80,11 @@ def _padded(x: Tensor, dims: Sequence[int], pairs: Sequence[tuple[int, int]], va
                 z = parts.slice_dim(z, d, low, z.shape[d] - high)
         return z
 
-    out = x.new_full(tuple(dims), value)
+    out = x.new_full(dims, value)
     part = inner(out, 1)
     if part.numel():
         part.copy_(inner(x, -1))
-    return out
+    return [out]
 
 
 # ------------------------------------------------------------------------------------------- what is there
