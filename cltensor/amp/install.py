@@ -6,6 +6,7 @@ Before that, and for every other op, autocast costs nothing. Knows the namespace
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import weakref
 from collections.abc import Callable, Mapping
@@ -57,9 +58,7 @@ def _holders() -> list[tuple[str, Any]]:
     root = sys.modules[__package__.partition(".")[0]]
     found: list[tuple[str, Any]] = [("", root), ("", Tensor), ("", FUNCTIONS), ("", METHODS)]
     for path in ("nn.functional", "linalg", "fft", "special", "ops.recurrent"):
-        module = sys.modules.get(f"{root.__name__}.{path}")
-        if module is not None:
-            found.append((path, module))
+        found.append((path, importlib.import_module(f"{root.__name__}.{path}")))
     return found + [("", module) for module in EXPOSED]
 
 

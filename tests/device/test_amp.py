@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -262,3 +264,14 @@ def test_recurrent_layers_are_listed(kind: str) -> None:
         found = [cell(3, 2)(x)[0].dtype for cell in (torch.nn.LSTM, torch.nn.RNN, torch.nn.GRU)]
     low = torch.bfloat16
     assert found == [low, low, torch.float32 if kind == "cpu" else low]
+
+
+def test_in_a_process_that_has_not_used_the_namespaces() -> None:
+    """Functions of subpackages that nobody has loaded yet are on the lists, too."""
+    text = (
+        "import cltensor as torch\n"
+        "with torch.autocast('cpu', dtype=torch.bfloat16):\n"
+        "    print(torch.fft.fft(torch.ones(4).bfloat16()).dtype)"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "torch.complex64"
