@@ -14,7 +14,7 @@ from .expression import MAX_LEAVES, MAX_NODES, PRODUCTS, UNKNOWN_READS, Expr, Vi
 from .fusion import Fusion, argument_bytes
 from .launch import launch
 from .product import PRODUCT, first_product, forget, run
-from .single import run_single
+from .tree import run_tree
 
 if TYPE_CHECKING:
     from ..storage import Storage
@@ -43,7 +43,7 @@ def realise(storage: Storage) -> None:
         if expr.op is PRODUCT:
             run(expr)
             return
-        if run_single(storage, expr):
+        if run_tree(storage, expr):
             return
         fusion = _collect(backend, expr)
         if fusion.product is not None and fusion.product_leaf is not None:

@@ -144,7 +144,7 @@ def _steps(torch: Any, small: bool) -> dict[str, Case]:
     return cases
 
 
-_FUSED = ("cltensor.lazy.launch:_kernels", "cltensor.lazy.single:_entries")
+_FUSED = ("cltensor.lazy.launch:_kernels", "cltensor.lazy.tree:_entries")
 PARAMETERS = (
     Parameter("pointwise.grain", (1 << 16, 1 << 17, 1 << 18, 1 << 20, 1 << 21), _grains, caches=_FUSED),
     Parameter("pointwise.items", (1, 2, 8, 16), _large_chains, caches=_FUSED),

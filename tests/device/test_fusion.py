@@ -331,3 +331,46 @@ def test_a_node_in_place_takes_its_own_memory() -> None:
     x._storage.buffer()
     assert ct.equal(kept, ct.arange(100) * 2.0 + 1)
     assert ct.equal(x, ct.arange(100) * 4.0)
+
+
+def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held and shared inner nodes are computed once, in the kernel that a fusion would have made; what others need is left to one."""
+    from cltensor.lazy import schedule, tree
+
+    a, b = leaf(6, 5), leaf(6, 5)
+    x, y = (np.array(t.tolist(), np.float32) for t in (a, b))
+
+    def held() -> tuple:
+        inner = a + b
+        return inner * inner - a, inner
+
+    def shared() -> tuple:
+        inner = a * b
+        return ((inner + 1) * inner + inner,)
+
+    def needed_by_others() -> tuple:
+        inner = a - b
+        return inner * 2, inner + 3
+
+    wanted = {
+        held: ((x + y) * (x + y) - x, x + y),
+        shared: ((x * y + 1) * (x * y) + x * y,),
+        needed_by_others: ((x - y) * 2, (x - y) + 3),
+    }
+    calls = []
+
+    def counted(*args: object) -> bool:
+        calls.append(tree.run_tree(*args))
+        return calls[-1]
+
+    monkeypatch.setattr(schedule, "run_tree", counted)
+    for make, values in wanted.items():
+        calls.clear()
+        before = STATS.launches
+        found = make()
+        found[0]._storage.buffer()
+        assert calls == [make is not needed_by_others]
+        for result, value in zip(found, values, strict=True):
+            assert not result._storage.waits
+            np.testing.assert_array_equal(np.array(result.tolist(), np.float32), value)
+        assert STATS.launches - before == 1
