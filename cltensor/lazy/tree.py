@@ -1,4 +1,4 @@
-"""The most frequent fusions, small trees of nodes over dense operands, run without being collected.
+"""The most frequent fusions, small trees of nodes over operands in memory, run without being collected.
 
 It comes to the program that a `Fusion` would come to; what it spares is Python's time. Where there is more to decide (other
 results that need the same nodes, layouts, size) it leaves the expression to the Fusion. Owns the kernels of such trees.
@@ -6,24 +6,39 @@ results that need the same nodes, layouts, size) it leaves the expression to the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..codegen.pointwise import Program
 from ..codegen.region import STREAM
 from ..dtypes import dtype
-from .expression import HEAVY, INDEXED, Expr, Leaf, Scalar
-from .fusion import Fusion
-from .launch import entry_of, scalar_args, start
+from .expression import HEAVY, INDEXED, NON_DENSE, Expr, Leaf, Scalar, View
+from .fusion import Fusion, classify
+from .launch import TURN, entry_of, scalar_args, start
 
 if TYPE_CHECKING:
-    from ..runtime import Buffer
+    from ..runtime import Backend, Buffer
     from ..storage import Storage
 
 MOST = 12  # nodes
-DECIDED = HEAVY | INDEXED  # flags of expressions that need no other decisions
+KEPT = 4096  # kinds of trees: with strides, each shape is another
+DECIDED = HEAVY | INDEXED | NON_DENSE  # flags of expressions that need no other decisions
 _HELD = object()  # in a key: somebody holds the node's result
 
-_entries: dict[tuple, tuple[tuple, list[dtype]]] = {}
+_Operand = tuple[
+    "Buffer", int, dtype, tuple[int, ...] | None
+]  # with its strides, as a Leaf has them
+
+
+class _Entry(NamedTuple):
+    """The kernel of a tree and how its work is divided, and what else it is told: dtypes of numbers, sizes, strides by operand."""
+
+    kernel: tuple
+    scalars: list[dtype]
+    sizes: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...] | None
+
+
+_entries: dict[tuple, _Entry] = {}
 
 
 def run_tree(storage: Storage, expr: Expr) -> bool:
@@ -33,7 +48,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     backend, itemsize = storage.backend, expr.dtype.itemsize
     n = storage.nbytes // itemsize
     key: list[Any] = [backend]
-    leaves: list[tuple[Buffer, int, dtype]] = []
+    leaves: list[_Operand] = []
     numbers: list[Any] = []
     held: list[tuple[Expr, Storage]] = []
     shared: dict[int, list[int]] = {}
@@ -42,10 +57,12 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     for _, missing in shared.values():
         if missing:
             return False
-    args: list[Any] = [n, 0]
-    for buffer, offset, dt in leaves:
-        args += (buffer, offset)
-        itemsize += dt.itemsize
+    if expr.flags & NON_DENSE:
+        if n >= TURN:
+            return False
+        key.append(expr.shape)
+    for leaf in leaves:
+        itemsize += leaf[2].itemsize
     for _, other in held:
         itemsize += other.nbytes // n
     if n * itemsize >= STREAM:
@@ -53,10 +70,19 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     found = tuple(key)
     entry = _entries.get(found)
     if entry is None:
-        program = _program(expr)
-        entry = _entries[found] = entry_of(backend, program), list(program.scalars)
+        if len(_entries) > KEPT:
+            _entries.clear()
+        entry = _entries[found] = _entry(backend, expr)
+    kernel, scalars, sizes, strides = entry
+    args: list[Any] = [n, 0, *sizes]
+    if strides is None:
+        for buffer, offset, _, _ in leaves:
+            args += (buffer, offset)
+    else:
+        for (buffer, offset, _, _), steps in zip(leaves, strides, strict=True):
+            args += (buffer, offset, *steps)
     if numbers:
-        args += scalar_args(numbers, entry[1])
+        args += scalar_args(numbers, scalars)
     held_in = [backend.alloc(other.nbytes) for _, other in held] if held else ()
     for buffer in held_in:
         args += (buffer, 0)
@@ -64,7 +90,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     taken = home is not None and storage.reads == _reads(expr, home, expr.dtype.itemsize)
     buffer = home if taken else backend.alloc(storage.nbytes)  # type: ignore[assignment]
     args += (buffer, 0)
-    start(backend, entry[0], n, args, n * itemsize)
+    start(backend, kernel, n, args, n * itemsize)
     storage.value = expr.value = buffer
     storage.home = None
     storage.reads = 0
@@ -82,7 +108,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
 def _walk(
     expr: Expr,
     key: list[Any],
-    leaves: list[tuple[Buffer, int, dtype]],
+    leaves: list[_Operand],
     numbers: list[Any],
     held: list[tuple[Expr, Storage]],
     shared: dict[int, list[int]],
@@ -99,9 +125,11 @@ def _walk(
             numbers.append(a.value)
             continue
         if kind is Leaf:
-            leaf = (a.buffer, a.offset, a.dtype)
+            leaf = (a.buffer, a.offset, a.dtype, a.strides)
+        elif kind is View:
+            return False
         elif a.value is not None:
-            leaf = (a.value, 0, a.dtype)
+            leaf = (a.value, 0, a.dtype, None)
         else:
             if a.users > 1:
                 seen = shared.get(id(a))
@@ -123,6 +151,8 @@ def _walk(
             key.append(leaves.index(leaf))
         else:
             key.append(leaf[2])
+            if leaf[3] is not None:
+                key.append(leaf[3])
             leaves.append(leaf)
     return True
 
@@ -133,7 +163,7 @@ def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
     while todo:
         for a in todo.pop().args:
             if a.__class__ is Leaf and a.buffer is home:
-                if a.offset or a.dtype.itemsize != itemsize:
+                if a.offset or a.strides is not None or a.dtype.itemsize != itemsize:
                     return -1
                 count += 1
             elif a.__class__ is Expr and a.value is None and id(a) not in met:
@@ -144,9 +174,22 @@ def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
     return count
 
 
-def _program(expr: Expr) -> Program:
+def _entry(backend: Backend, expr: Expr) -> _Entry:
     fusion = Fusion(expr.shape)
     fusion.visit(expr)
-    leaves = tuple([(leaf.dtype, "d") for leaf in fusion.leaves])
-    outputs = tuple([(ref, done.dtype, "d") for ref, done, _ in fusion.outputs])
-    return Program(leaves, tuple(fusion.scalar_types), tuple(fusion.nodes), outputs, 0)
+    shape = tuple(expr.shape)
+    given = tuple([leaf.strides for leaf in fusion.leaves])
+    rank, sizes, classes, results = classify(shape, given, (None,) * len(fusion.outputs))
+    leaves = tuple(
+        [(leaf.dtype, kind) for leaf, (kind, _) in zip(fusion.leaves, classes, strict=True)]
+    )
+    outputs = tuple(
+        [
+            (ref, done.dtype, kind)
+            for (ref, done, _), (kind, _) in zip(fusion.outputs, results, strict=True)
+        ]
+    )
+    scalars, nodes = tuple(fusion.scalar_types), tuple(fusion.nodes)
+    kernel = entry_of(backend, Program(leaves, scalars, nodes, outputs, rank))
+    strides = tuple([steps for _, steps in classes]) if fusion.strided else None
+    return _Entry(kernel, list(scalars), sizes, strides)

@@ -339,6 +339,7 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
 
     a, b = leaf(6, 5), leaf(6, 5)
     x, y = (np.array(t.tolist(), np.float32) for t in (a, b))
+    turned = ct.tensor(x.T.tolist()).t()
 
     def held() -> tuple:
         inner = a + b
@@ -352,7 +353,11 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
         inner = a - b
         return inner * 2, inner + 3
 
+    def strided() -> tuple:
+        return ((a + b[0]) * b[:, :1] - turned,)
+
     wanted = {
+        strided: ((x + y[0]) * y[:, :1] - x,),
         held: ((x + y) * (x + y) - x, x + y),
         shared: ((x * y + 1) * (x * y) + x * y,),
         needed_by_others: ((x - y) * 2, (x - y) + 3),
