@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -60,15 +61,19 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
             )
             fits = low <= int(value.real) <= high
     elif fits and dt.category > 1:
-        limit = dtypes.finfo(dt).max
-        fits = all(
-            abs(part) <= limit or not math.isfinite(part) for part in (value.real, value.imag)
-        )
+        limit = _largest(dt)
+        for part in (value.real, value.imag) if value.__class__ is complex else (value,):
+            fits = fits and (abs(part) <= limit or not math.isfinite(part))
     if not fits:
         raise RuntimeError(
             f"value cannot be converted to type {name or C_NAMES[dt.name]} without overflow"
         )
     return value.real if value.__class__ is complex and dt.category in (1, 2) else value
+
+
+@functools.cache
+def _largest(dt: dtypes.dtype) -> float:
+    return dtypes.finfo(dt).max
 
 
 def refuse_complex(value: Tensor, dt: dtypes.dtype) -> None:
