@@ -2,10 +2,11 @@
 
 Note [Replay]. From operands to launch a call passes several floors: pending expressions, layouts, a schedule, the kernel's text
 and its arguments. All of it follows from shapes, strides, dtypes and a few settings; of small operations it is most of the time.
-So a `Replayed` function keeps, from its second call of a kind on, what the first such call launched (runtime/trace.py) and how its results
-are laid out; later calls take memory, launch, and wrap. It must be a pure function of its tensors' memory: its results are fresh (or it writes to an
-operand, made ready by its caller), and nothing but layouts and settings decides what it launches. Of a kernel that reads pending expressions these are part of what tells calls
-apart, numbers in them, too. What cannot be traced goes the long way each time.
+So a `Replayed` function keeps, from its second call of a kind on, what that call launched (runtime/trace.py) and how its results
+are laid out; later ones take memory, launch, and wrap. It must be a pure function of its tensors' memory: its results are fresh,
+or it writes to an operand that its caller made ready, and nothing but layouts and settings decides what it launches. Of a kernel
+that reads pending expressions these, with their numbers, are part of what tells calls apart. What cannot be traced goes the
+long way each time.
 
 Owns when calls are alike. Knows no op.
 """

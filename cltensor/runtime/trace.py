@@ -40,9 +40,8 @@ class Trace(Recorder):
         self._given = len(given)
         self._places = {id(b): i for i, b in reversed(tuple(enumerate(given)))}
         self._sizes: list[int] = []  # of the buffers that a play takes
-        self._changing: list[
-            tuple[Step, int, int]
-        ] = []  # which argument is which of a play's buffers
+        # Which argument is which of a play's buffers.
+        self._changing: list[tuple[Step, int, int]] = []
         self._playlist: Playlist | None = None  # where a team plays it
         self._slots: list[tuple[Any, int, int, int]] = []  # where their addresses go there
         self._launches = 0
