@@ -73,7 +73,7 @@ def same(found: Any, wanted: Any) -> None:
         assert a.dtype is b.dtype
         assert a.stride() == b.stride()
         assert a.device == b.device
-        assert a.numpy().tobytes() == b.numpy().tobytes()
+        assert a.cpu().numpy().tobytes() == b.cpu().numpy().tobytes()
 
 
 def the_long_way(fn: Callable, *operands: Any) -> Any:
@@ -107,7 +107,9 @@ def test_launches_are_counted_as_ever() -> None:
 def test_operands_that_were_the_same_and_then_are_not() -> None:
     a, b = whole(6, 6), whole(6, 6)
     for left, right in ((a, a), (a, a), (a, a), (a, b), (b, a), (a, b), (b, b), (a, a)):
-        assert np.array_equal((left @ right).numpy(), left.numpy() @ right.numpy())
+        assert np.array_equal(
+            (left @ right).cpu().numpy(), left.cpu().numpy() @ right.cpu().numpy()
+        )
 
 
 def test_layouts_and_settings_tell_calls_apart() -> None:
@@ -118,16 +120,16 @@ def test_layouts_and_settings_tell_calls_apart() -> None:
             for dim in range(v.ndim):
                 for keep in (False, True):
                     assert np.array_equal(
-                        v.sum(dim, keep).numpy(), v.numpy().sum(dim, keepdims=keep)
+                        v.sum(dim, keep).cpu().numpy(), v.cpu().numpy().sum(dim, keepdims=keep)
                     )
     for dt in (torch.float64, torch.int32, torch.float16) * 3:
         assert base.to(dt).sum().dtype == (torch.int64 if dt is torch.int32 else dt)
     for eps in (1e-5, 1.0) * 3:
         x = whole(2, 4)
-        want = (x.numpy() - x.numpy().mean(1, keepdims=True)) / np.sqrt(
-            x.numpy().var(1, keepdims=True) + eps
+        want = (x.cpu().numpy() - x.cpu().numpy().mean(1, keepdims=True)) / np.sqrt(
+            x.cpu().numpy().var(1, keepdims=True) + eps
         )
-        assert np.allclose(F.layer_norm(x, (4,), eps=eps).numpy(), want, atol=1e-5)
+        assert np.allclose(F.layer_norm(x, (4,), eps=eps).cpu().numpy(), want, atol=1e-5)
 
 
 def test_results_are_fresh_and_operands_not_kept() -> None:
@@ -184,13 +186,15 @@ def test_inside_a_recording_and_under_a_profiler() -> None:
     assert any("sum" in event.key for event in watched.key_averages())
 
 
-def test_memory_that_numpy_sees() -> None:
+def test_memory_that_numpy_sees(dev: Any) -> None:
+    if dev.type != "cpu":
+        pytest.skip("numpy sees memory of the cpu device only")
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     x = torch.from_numpy(array)
     for n in range(5):
         array[:] = n
         assert x.sum().item() == 12 * n
-        assert np.array_equal(x.cumsum(0).numpy()[-1], array.sum(0))
+        assert np.array_equal(x.cumsum(0).cpu().numpy()[-1], array.sum(0))
 
 
 def test_several_threads() -> None:
@@ -199,7 +203,9 @@ def test_several_threads() -> None:
     def work(seed: int) -> None:
         for n in range(50):
             x = torch.full((5, 7), float(seed * 100 + n))
-            if not np.array_equal((x.cumsum(0) @ x.t()).numpy(), x.numpy().cumsum(0) @ x.numpy().T):
+            if not np.array_equal(
+                (x.cumsum(0) @ x.t()).cpu().numpy(), x.cpu().numpy().cumsum(0) @ x.cpu().numpy().T
+            ):
                 wrong.append((seed, n))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
@@ -252,15 +258,15 @@ def test_writing_calls() -> None:
             read.append(t + 0)  # pending on the content before the write
             t.index_add_(0, index, source)
         once = np.zeros((5, 3), np.float32)
-        np.add.at(once, index.numpy(), source.numpy())
+        np.add.at(once, index.cpu().numpy(), source.cpu().numpy())
         for n, seen in enumerate([*read, t]):
-            assert np.array_equal(seen.numpy(), n * once)
+            assert np.array_equal(seen.cpu().numpy(), n * once)
     t, rows = torch.zeros(4, 4), torch.tensor([[0, 1], [2, 3]])
     for value in (1.0, 2, True, -0.0, 0.0):
         for _ in range(3):
             t.scatter_(1, rows, value)
-            assert np.array_equal(t[:2].numpy()[0, :2], np.full(2, value, np.float32))
-            assert np.signbit(t.numpy()[0, 0]) == np.signbit(np.float32(value))
+            assert np.array_equal(t[:2].cpu().numpy()[0, :2], np.full(2, value, np.float32))
+            assert np.signbit(t.cpu().numpy()[0, 0]) == np.signbit(np.float32(value))
     for n in range(4):
         t[rows[0]] = whole(2, 4) * 0 + n
         assert t[:2].sum().item() == 8 * n
@@ -273,13 +279,15 @@ def test_pending_operands() -> None:
         for _ in range(3):
             x, y = a.clone(), b.clone()
             torch.opencl.synchronize()
-            assert ((x - y) * k).sum().item() == ((a.numpy() - b.numpy()) * np.float32(k)).sum()
-            assert ((x * x) * k).sum(1).tolist() == ((a.numpy() ** 2) * np.float32(k)).sum(
+            assert ((x - y) * k).sum().item() == (
+                (a.cpu().numpy() - b.cpu().numpy()) * np.float32(k)
+            ).sum()
+            assert ((x * x) * k).sum(1).tolist() == ((a.cpu().numpy() ** 2) * np.float32(k)).sum(
                 1
             ).tolist()
-            assert ((x * y) * k).sum(1).tolist() == ((a.numpy() * b.numpy()) * np.float32(k)).sum(
-                1
-            ).tolist()
+            assert ((x * y) * k).sum(1).tolist() == (
+                (a.cpu().numpy() * b.cpu().numpy()) * np.float32(k)
+            ).sum(1).tolist()
     one = torch.ones(3)
     one.data_ptr()
     signs = [np.signbit(torch.amax(one * k).item()) for k in (0.0, 0.0, 0.0, -0.0, -0.0, -0.0)]
