@@ -19,7 +19,10 @@ class _Export:
 
     def __init__(self, buffer: Buffer, interface: dict[str, Any]) -> None:
         self.buffer, self.__array_interface__ = buffer, interface
-        buffer.export(self)
+        buffer.export()
+
+    def __del__(self) -> None:
+        self.buffer.unexport()
 
 
 def host_array(t: Tensor) -> np.ndarray:

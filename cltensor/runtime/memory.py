@@ -84,11 +84,15 @@ class Buffer:
         self._exporters = 0 if pooled else 1
         self._block = block
 
-    def export(self, exporter: Any) -> None:
-        """Mark the memory as visible to numpy for as long as `exporter` lives."""
+    def export(self) -> None:
+        """Mark the memory as visible to numpy until `unexport` has been called as often."""
         self._exporters += 1
         self.exported = True
-        weakref.finalize(exporter, _unexport, weakref.ref(self)).atexit = False
+
+    def unexport(self) -> None:
+        """Note that what showed it to numpy is gone."""
+        self._exporters -= 1
+        self.exported = self._exporters > 0
 
     @property
     def arena(self) -> Arena | None:
@@ -115,13 +119,6 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"Buffer({self.nbytes} bytes on {self.backend.device})"
-
-
-def _unexport(ref: weakref.ref[Buffer]) -> None:
-    buffer = ref()
-    if buffer is not None:
-        buffer._exporters -= 1
-        buffer.exported = buffer._exporters > 0
 
 
 class Pool:
