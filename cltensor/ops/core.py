@@ -331,14 +331,7 @@ def view(
     saved: dict[str, Any] | None = None,
 ) -> Tensor:
     """Make another layout of the same storage, with its history."""
-    out = make(
-        x._storage,
-        shape if shape.__class__ is Size else Size(shape),
-        x.dtype,
-        x.device,
-        strides,
-        offset,
-    )
+    out = _Registry.tensor._make(x._storage, shape, x.dtype, x.device, strides, offset)
     out._vc = x._vc
     if graph.needs_grad(x):
         graph.record(name, (x,), out, backward or _same, saved or {})

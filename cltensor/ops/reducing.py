@@ -148,6 +148,13 @@ def _run(
 
 def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> Tensor:
     """Give a reduced value the shape it was reduced from."""
+    if not graph.needs_grad(g):  # no history: one view instead of several
+        steps = list(g._strides)
+        for d in sorted(dims):
+            steps[d : d + keepdim] = [0]
+        out = core.make(g._storage, Size(shape), g.dtype, g.device, tuple(steps), g._offset)
+        out._vc = g._vc
+        return out
     if not keepdim:
         for d in sorted(dims):
             g = g.unsqueeze(d)
