@@ -2,8 +2,9 @@
    |r| < 0.35; a polynomial of degree 6 for exp(r), the best in relative error; then the power of two in two factors, so that
    denormal results are rounded once. Contraction is on in here, as it doubles the speed; the result is the same in every
    kernel. clt_exp_neg is for x up to 40 (and NaN), what softmax and its kin need, whose arguments are not positive: there
-   the factors are 2^(n + 64) and 2^-64, and clt_exp_raised leaves out the last. Wrong by less than 0.86 ulp. Of double lanes
-   the same, of degree 11; there n is made positive before it is halved, as AVX2 has no signed shift of 64 bits. */
+   the factors are 2^(n + 64), whose exponent, n + 191, is made in the low bits, and 2^-64; clt_exp_raised leaves out the last.
+   Wrong by less than 0.86 ulp. Of double lanes the same, of degree 11; there n is made positive before it is halved, as AVX2
+   has no signed shift of 64 bits. */
 #ifndef CLT_EXP
 #define CLT_EXP(F, I)                                                                               \
   static inline F clt_exp_near_##F(F r) {                                                           \
@@ -15,18 +16,21 @@
     y = y * r + (F)(1.0f);                                                                          \
     return y * r + (F)(1.0f);                                                                       \
   }                                                                                                 \
-  /* r and, in the low bits of z, n. */                                                             \
-  static inline F clt_exp_split_##F(F x, F *z) {                                                    \
+  /* r and, in the low bits of z, n and what is added to it. */                                      \
+  static inline F clt_exp_split_##F(F x, const int more, F *z) {                                    \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \
-    *z = x * (F)(1.44269504f) + (F)(12582912.0f);                                                   \
-    const F n = *z - (F)(12582912.0f);                                                              \
+    *z = x * (F)(1.44269504f) + (F)(12582912.0f + more);                                            \
+    const F n = *z - (F)(12582912.0f + more);                                                       \
     return (x - n * (F)(0.693359375f)) - n * (F)(-2.12194440e-4f);                                  \
   }                                                                                                 \
-  static inline F clt_exp_part_##F(F x, F *z) { return clt_exp_near_##F(clt_exp_split_##F(x, z)); } \
+  static inline F clt_exp_part_##F(F x, F *z) {                                                     \
+    return clt_exp_near_##F(clt_exp_split_##F(x, 0, z));                                            \
+  }                                                                                                 \
   static inline F clt_exp_raised_##F(F x) {                                                         \
     F z;                                                                                            \
-    const F y = clt_exp_part_##F(x < (F)(-104.0f) ? (F)(-104.0f) : x, &z);                          \
-    return y * as_##F((as_##I(z) << 23) + (I)(0x5f800000));                                         \
+    x = x < (F)(-104.0f) ? (F)(-104.0f) : x;                                                        \
+    const F y = clt_exp_near_##F(clt_exp_split_##F(x, 191, &z));                                    \
+    return y * as_##F(as_##I(z) << 23);                                                             \
   }                                                                                                 \
   static inline F clt_exp_neg_##F(F x) { return clt_exp_raised_##F(x) * (F)(5.42101086e-20f); }     \
   static inline F exp_##F(F x) {                                                                    \

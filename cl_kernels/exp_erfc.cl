@@ -21,7 +21,7 @@
     q = q * t + (F)(1.053120952e-1f);                                                                         \
     q = q * t + (F)(6.356804277e-1f);                                                                         \
     q = q * t + (F)(1.128525485f);                                                                            \
-    q = t > (F)(4.0f) ? (F)(-17.0f) : -t * q;                                                                 \
+    q = t > (F)(4.0f) ? (F)(-20.0f) : -t * q;                                                                 \
     const F far = (F)(1.0f) - clt_exp_neg_##F(q);                                                             \
     return t > (F)(0.875f) ? (x < (F)(0.0f) ? -far : far) : x + clt_erf_rest_##F(x);                          \
   }                                                                                                           \
@@ -40,7 +40,7 @@
     g = g * q + (F)(0.179001153f);                                                                            \
     const F h = as_##F((as_##I(t) + 0x800) & (I)(0xfffff000));                                                \
     F z;                                                                                                      \
-    const F r = clt_exp_split_##F(-h * h, &z) - (t - h) * (t + h);                                            \
+    const F r = clt_exp_split_##F(-h * h, 0, &z) - (t - h) * (t + h);                                         \
     const I n = as_##I(z) - (I)(0x4b400000), half_n = n >> 1;                                                 \
     const F y = clt_exp_near_##F(r) * g * as_##F((half_n + 127) << 23) * as_##F((n - half_n + 127) << 23);    \
     const F near = (F)(1.0f) - (x + clt_erf_rest_##F(x));                                                     \

@@ -3,6 +3,7 @@ Moves elements between a strided region and one whose offset index operands add 
 get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided copy or fill.
 CPU: a work-item walks one chunk of the space in row-major order. GPU: a work-item is an element, grid-stride.
 `hoist`: no index varies along the innermost dim, so it is read once per run and the inner loop only moves.
+`step`: 1 or -1 where a run is a copy of vectors as they lie, or turned round; cache lines are written whole, past the cache if `headers` say so.
 </%doc>\
 <%namespace name="w" file="walk.mako"/>\
 <%
@@ -10,9 +11,38 @@ k = len(index)
 names = ['d'] + ([] if scalar else ['s']) + [f'i{j}' for j in range(k)]
 swing = 's' if side == 'get' else 'd'
 %>\
+${headers}
 ${w.prelude()}
 typedef ${I} I;
 typedef ${T} T;
+% if step:
+<%
+lanes = min(16, 32 // size)
+def put(value, place): return f"CLT_STREAM({value}, (__global V *)({place}));" if headers else f"*(__global U *)({place}) = {value};"
+%>\
+typedef ${T}${lanes} V;
+typedef ${T}${lanes} __attribute__((aligned(${size}))) U;
+
+static inline void copy_run(__global T *restrict to, __global const T *restrict from, const I n) {
+    I i = 0;
+% if headers:
+    for (; i < n && (size_t)(to + i) % 64; ++i) to[i] = from[${'-' * (step < 0)}i];
+% endif
+    for (; i + ${64 // size} <= n; i += ${64 // size}) {
+% for at in range(0, 64 // size, lanes):
+% if step > 0:
+        const V v${at} = *(__global const U *)(from + i + ${at});
+% else:
+        const V v${at} = (*(__global const U *)(from - i - ${at + lanes - 1})).s${''.join(f'{lanes - 1 - j:x}' for j in range(lanes))};
+% endif
+% endfor
+% for at in range(0, 64 // size, lanes):
+        ${put(f'v{at}', f'to + i + {at}')}
+% endfor
+    }
+    for (; i < n; ++i) to[i] = from[${'-' * (step < 0)}i];
+}
+% endif
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
@@ -55,14 +85,18 @@ ${w.params('p', rank, names)}\
 </%w:lane>
 % else:
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), first = n / parts * part + min(part, (I)(n % parts));
-    const I size = n / parts + (part < n % parts);
-% if hoist:
+    const I count = n / parts + (part < n % parts);
+% if step:
+<% run = 'copy_run(dst + od + p_d_at, src + os + p_s_at, p_run);' %>
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${run}" limit="0">
+</%w:each>
+% elif hoist:
 <% run = 'I lift = 0, lim = p_run;' + capture(w.lookup, k, 'p', 'lift', wrap, gpu, 'lim = 0;', 'p_pos', '_at') %>
-<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + size" units="${units}" run="${run}" limit="lim">
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${run}" limit="lim">
             dst[od + p_d${" + lift" if side == "set" else ""}] = ${"fill" if scalar else "src[os + p_s" + (" + lift]" if side == "get" else "]")};
 </%w:each>
 % else:
-<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + size" units="${units}">
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
             I xd = od + p_d${"" if scalar else ", xs = os + p_s"};
             ${w.lookup(k, 'p', 'x' + swing, wrap, gpu, 'continue;', 'p_i')}
             dst[xd] = ${value};

@@ -195,7 +195,8 @@ ${run(['s0_'], '1', ['0'])}\
 ${r.store('s0_', 1, 'o', '1', 'rlo')}\
   }
 % else:
-## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time.
+## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time;
+## short rows one by one, for else the processor does not see them follow each other.
 <%
 every = (*state.fields, *state.block)
 def reg(t): return t if L == 1 else f"{t}{L}"
@@ -238,6 +239,16 @@ ${r.lines(keep(), 10)}\
         for (; j < stop; j += ${U}) {
           int w = 0;
           const int rows = (int)min((long)${U}, stop - j);
+% if U > 1:
+          if (vectors >= ${short[0]} && vectors <= ${short[1]}) {
+            for (long e = j; e < j + rows; e++)
+              for (w = 0; w < full; w++) {
+${r.lines(fetch(), 16)}\
+${element('s_', 'e', str(L), f'w * {L}', 'skew + e')}\
+${r.lines(keep(), 16)}\
+              }
+          } else
+% endif
           if (rows == ${U}) {
             for (; w < full; w++) {
 ${r.lines(fetch(), 14)}\

@@ -1,8 +1,9 @@
 <%doc>
 What is computed along rows (sets of elements): stages that each pass over a row and accumulate, then a pass that stores.
 A row stays in cache between passes. A Kind (codegen/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
-or, where that has another type (`scratch`), in a row of each work-item's own.
-What keeps nothing may store past the cache (`streams`).
+or, where that has another type or goes past the cache (`streams`), in a row of each work-item's own (`scratch`).
+`ahead`: while a row's last stage computes, the next row is asked for, unless rows are shorter or longer than this; across rows,
+what lies so many steps further, where a step is at least so many elements.
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
 Sums are taken in blocks, which keeps long ones accurate.
@@ -23,6 +24,7 @@ log = f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank
 inner = f'm{rank - 1}'
 names = kind.names()
+vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v']
 def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
 # min() is a call on some drivers
 def less(a, b): return f'({a} < {b} ? {a} : {b})'
@@ -73,6 +75,11 @@ def only(name, value): return f"(ok ? {value} : ({S})({least(name)}))" if masked
 %>\
         {
         const long at = ${at};
+% if ahead and m == str(L) and stage and (not row or stage is kind.stages[-1]):
+% for k in vectors:
+        CLT_PREFETCH(b${k} + ${'at' if row else f'at * r{k}_{rank - 1} + w * {L}'} + ahead${k});
+% endfor
+% endif
 % if masked:
         const ${M} ok = ${ids} < (${M})(${m});
 % endif
@@ -334,6 +341,15 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   for (long o = get_global_id(0); o < nout; o += get_global_size(0)) {
 % else:
   const long lo = get_global_id(0) * chunk, hi = ${less('lo + chunk', 'nout')};
+% if ahead:
+% for k in vectors:
+% if row:
+  const long ahead${k} = nred >= ${ahead[0]} && nred <= ${ahead[1]} ? s${k}_0 : 0;
+% else:
+  const long ahead${k} = r${k}_${rank - 1} >= ${ahead[0]} ? r${k}_${rank - 1} * ${ahead[1]} : 0;
+% endif
+% endfor
+% endif
 % if wide:
 % for name in names:
   ${S} A_${name}[${wide_vectors}];

@@ -2,7 +2,7 @@
 Scans along one dim of rows: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the end of
 a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
 CPU rows: a work-item walks whole pieces. CPU columns (the dim is not the last): a work-item carries ${block} neighbouring rows
-at once, so memory is read in order. GPU: a work-group scans a piece in tiles of ${lanes}, a lane an element.
+at once, so memory is read in order; float32 without gaps by vectors (`wide`). GPU: a work-group scans a piece in tiles of ${lanes}, a lane an element.
 float32 sums carry a second float with what rounding lost; on a CPU 64 elements are summed between two of its steps.
 </%doc>\
 <%namespace name="w" file="walk.mako"/>\
@@ -10,20 +10,16 @@ float32 sums carry a second float with what rounding lost; on a CPU 64 elements 
 R = dt.reg
 ranked = kind in ('cummax', 'cummin')
 pair = kind == 'cumsum' and dt.reg in ('float', 'float2')
-fields = ([('v', R), ('lo', R)] if pair else [('v', R), ('at', 'I')] if ranked else [('v', R)])
+fields = ['v', 'lo'] if pair else ['v', 'at'] if ranked else ['v']
 names = ['s', 'd'] + (['x'] if ranked else [])
 better = '>=' if kind == 'cummax' else '<='
 %>\
+${headers}
 ${w.prelude()}
 typedef ${I} I;
 typedef ${R} R;
 ${w.element(src_dt, 'src')}
 ${w.element(dt, 'dst')}
-typedef struct {\
-% for f, t in fields:
- ${t} ${f};\
-% endfor
- } S;
 static inline R clt_read(__global const ${src_dt.cl} *p) {
 % if dt.is_complex and not src_dt.is_complex:
     return (R)((${R[:-1]})clt_ld_src(p), 0);
@@ -37,16 +33,6 @@ static inline R clt_read(__global const ${src_dt.cl} *p) {
     return (R)clt_ld_src(p);
 % endif
 }
-static inline S clt_lift(const R v, const I i) {
-    S s;
-    s.v = v;
-% if pair:
-    s.lo = (R)0;
-% elif ranked:
-    s.at = i;
-% endif
-    return s;
-}
 % if kind == 'logcumsumexp' and dt.is_complex:
 <% F = R[:-1] %>
 static inline R clt_cexp(const R z) {
@@ -54,12 +40,36 @@ static inline R clt_cexp(const R z) {
     return z.y == 0 || e == 0 ? (R)(e, 0) : (R)(e * cos(z.y), e * sin(z.y)); /* of exp(-inf), the angle is not asked */
 }
 % endif
+## The state of a scan, and what is done with it: of one row, or of 16 neighbouring ones.
+<%def name="functions(R, I, n)">\
+<% own = f"_{R}" if dt.reg == 'float' else '' %>\
+typedef struct { ${R} v;${f" {R} lo;" if pair else f" {I} at;" if ranked else ""} } S${n};
+static inline S${n} clt_lift${n}(const ${R} v, const ${I} i) {
+    S${n} s;
+    s.v = v;
+% if pair:
+    s.lo = (${R})0;
+% elif ranked:
+    s.at = i;
+% endif
+    return s;
+}
+% if ranked:
+/* Whether b, which comes after a, is the extreme of both. */
+static inline ${I} clt_take${n}(const ${R} a, const ${R} b) {
+% if dt.is_floating_point:
+    return (b != b) | ((a == a) & (b ${better} a));
+% else:
+    return b ${better} a;
+% endif
+}
+% endif
 /* a comes before b */
-static inline S clt_join(const S a, const S b) {
-    S r;
+static inline S${n} clt_join${n}(const S${n} a, const S${n} b) {
+    S${n} r;
 % if pair:
     r.v = a.v + b.v;
-    const R t = r.v - a.v;
+    const ${R} t = r.v - a.v;
     r.lo = a.lo + (b.lo + ((a.v - (r.v - t)) + (b.v - t)));
 % elif kind == 'cumsum':
     r.v = a.v + b.v;
@@ -67,12 +77,8 @@ static inline S clt_join(const S a, const S b) {
     r.v = (R)(a.v.x * b.v.x - a.v.y * b.v.y, a.v.x * b.v.y + a.v.y * b.v.x);
 % elif kind == 'cumprod':
     r.v = a.v * b.v;
-% elif ranked and dt.is_floating_point:
-    const int take = (b.v != b.v) | ((a.v == a.v) & (b.v ${better} a.v));
-    r.v = take ? b.v : a.v;
-    r.at = take ? b.at : a.at;
 % elif ranked:
-    const int take = b.v ${better} a.v;
+    const ${I} take = clt_take${n}(a.v, b.v);
     r.v = take ? b.v : a.v;
     r.at = take ? b.at : a.at;
 % elif dt.is_complex:
@@ -84,23 +90,45 @@ static inline S clt_join(const S a, const S b) {
         else { const R e = clt_cexp(lo) + clt_cexp(hi); r.v = (R)(log(hypot(e.x, e.y)), atan2(e.y, e.x)); }
     } else {
         const R e = clt_cexp(lo - hi);
-        r.v = hi + (R)((${R[:-1]})0.5 * log1p(e.x * (2 + e.x) + e.y * e.y), atan2(e.y, 1 + e.x));
+        const ${R[:-1]} w = 1 + e.x; /* near 0 the product below would lose it */
+        r.v = hi + (R)(w < (${R[:-1]})0.5 ? log(hypot(w, e.y)) : (${R[:-1]})0.5 * log1p(e.x * (2 + e.x) + e.y * e.y), atan2(e.y, w));
     }
 % else:
-    const R lo = a.v != a.v || b.v != b.v ? a.v + b.v : min(a.v, b.v), hi = lo != lo ? lo : max(a.v, b.v);
-    r.v = lo != hi || isfinite(lo) ? hi + log1p(exp(lo - hi)) : a.v;
+    const ${R} lo = (a.v != a.v) | (b.v != b.v) ? a.v + b.v : a.v < b.v ? a.v : b.v, hi = lo != lo ? lo : a.v < b.v ? b.v : a.v;
+    r.v = (lo != hi) | (lo - lo == 0) ? hi + log1p${own}(exp${own}(lo - hi)) : a.v;
 % endif
     return r;
 }
-static inline R clt_value(const S s) {
+static inline ${R} clt_value${n}(const S${n} s) {
 % if pair and dt.is_complex:
     return (R)(isfinite(s.v.x) ? s.v.x + s.lo.x : s.v.x, isfinite(s.v.y) ? s.v.y + s.lo.y : s.v.y);
 % elif pair:
-    return isfinite(s.v) ? s.v + s.lo : s.v;
+    return s.v - s.v == 0 ? s.v + s.lo : s.v;
+% elif kind == 'logcumsumexp' and dt.is_complex:
+    return isnan(s.v.x) || isnan(s.v.y) ? (R)(NAN, NAN) : (R)(s.v.x, s.v.x == -INFINITY ? 0 : s.v.y);
 % else:
     return s.v;
 % endif
 }
+</%def>\
+${functions(R, 'I', '')}\
+% if wide:
+${functions('float16', 'int16', '16')}\
+% endif
+% if wide or unit:
+typedef float16 u16 __attribute__((aligned(4)));
+% endif
+% if wide and ranked:
+typedef int16 i16 __attribute__((aligned(8)));
+/* Positions, none of them negative, as 64 bits each: convert_long16() is a call on some drivers. */
+static inline void clt_widen(__global long *p, const int16 v) {
+    int16 a, b;
+    a.even = v.lo; a.odd = (int8)(0);
+    b.even = v.hi; b.odd = (int8)(0);
+    *(__global i16 *)p = a;
+    *(__global i16 *)(p + 8) = b;
+}
+% endif
 % if pair and not gpu and not dt.is_complex:
 /* inclusive prefix of 16 lanes; its last is clt_sum16, to the bit */
 static inline float16 clt_prefix16(float16 v) {
@@ -116,9 +144,6 @@ static inline float clt_sum16(const float16 v) {
     const float2 c = b.even + b.odd;
     return c.x + c.y;
 }
-% if unit:
-typedef float16 u16 __attribute__((aligned(4)));
-% endif
 static inline float16 clt_read16(__global const ${src_dt.cl} *p${'' if unit else ', const I step'}) {
 % if unit:
     return *(__global const u16 *)p;
@@ -171,13 +196,27 @@ ${w.params('p', rank, names)}\
         ${w.decode('p', rank, names, 'row')}
         __global const ${src_dt.cl} *from = src + os + p_s_at + begin * ss;
         const I to = od + p_d_at + begin * ds${", xo = ox + p_x_at + begin * xs" if ranked else ""};
+        I aside = 0;
+% if wide:
+        S16 v[${block // 16}];
+        for (I i = 0; i < length; ++i)
+            for (I j = 0; j + 16 <= count; j += 16) {
+                const S16 x = clt_lift16(*(__global const u16 *)(from + i * sl + j), (int16)((int)i));
+                v[j / 16] = i ? clt_join16(v[j / 16], x) : x;
+                *(__global u16 *)(dst + to + i * dl + j) = clt_value16(v[j / 16]);
+% if ranked:
+                clt_widen(indices + xo + i * xl + j, v[j / 16].at);
+% endif
+            }
+        aside = count / 16 * 16;
+% endif
         S s[${block}];
-        for (I j = 0; j < count; ++j) {
+        for (I j = aside; j < count; ++j) {
             s[j] = clt_lift(clt_read(from + j * ss), 0);
             ${put('s[j]', 'to + j * ds', 'xo + j * xs')}
         }
         for (I i = 1; i < length; ++i)
-            for (I j = 0; j < count; ++j) {
+            for (I j = aside; j < count; ++j) {
                 s[j] = clt_join(s[j], clt_lift(clt_read(from + i * sl + j * ss), i));
                 ${put('s[j]', 'to + i * dl + j * ds', 'xo + i * xl + j * xs')}
             }
@@ -229,7 +268,7 @@ ${w.params('p', rank, names)}\
 % if not totals:
             const S both = clt_join(carry, mine);
             S total;
-% for f, t in fields:
+% for f in fields:
             total.${f} = carried ? both.${f} : mine.${f};
 % endfor
             if (lane < live) {
@@ -272,6 +311,26 @@ ${w.params('p', rank, names)}\
             ${put('carry', 'to + i * dl', 'xo + i * xl')}
 % endif
             ++i;
+        }
+% endif
+% if ranked and wide:
+        // Most elements are no extreme of those so far: that is found out, and written, of 16 at a time.
+        for (; i + 16 <= end; i += 16) {
+            const int16 take = clt_take16((float16)(carry.v), *(__global const u16 *)(from + i));
+            if (CLT_ANY_int16(take)) {
+                for (I j = i; j < i + 16; ++j) {
+                    carry = clt_join(carry, clt_lift(clt_read(from + j), j));
+% if not totals:
+                    ${put('carry', 'to + j', 'xo + j')}
+% endif
+                }
+            }
+% if not totals:
+            else {
+                *(__global u16 *)(dst + to + i) = (float16)(carry.v);
+                clt_widen(indices + xo + i, (int16)((int)carry.at));
+            }
+% endif
         }
 % endif
         for (; i < end; ++i) {

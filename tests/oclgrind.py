@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,8 @@ TEMPLATES = {
     "gemm chain": "epilogue",
     "gemv": "gemv",
     "conv2d": "conv_cpu conv_gpu conv_filters conv_patch conv_weight_cpu",
-    "conv2d many": "conv_unfold",
+    "conv2d many": "conv_unfold conv_fold",
+    "conv2d depthwise": "conv_depthwise conv_depthwise_weight",
     "conv2d winograd": "conv_winograd conv_winograd_filters conv_winograd_weight conv_winograd_taps",
     "max_pool2d": "pool",
     "interpolate": "resample resample_axis resample_turn",
@@ -131,6 +133,16 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         leaves[0][0, 1, 2, 30] = torch.inf  # what sees it is summed again
         return grads(lambda x, w, b: F.conv2d(x, w, b, padding=1), *leaves)
 
+    def depthwise() -> Any:
+        from cltensor.codegen import conv_depthwise
+
+        conv_depthwise.ROOM, conv_depthwise.BAND, conv_depthwise.PLANES = 1 << 11, 256, 0
+        found = []
+        for stride, plane in ((1, (5, 7)), (1, (17, 18)), (2, (5, 7)), (2, (18, 19))):
+            call = partial(F.conv2d, stride=stride, padding=1, groups=3)
+            found += grads(call, r(2, 3, *plane), r(3, 1, 3, 3))
+        return found
+
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
     many = torch.arange(70) % 5
     return {
@@ -139,7 +151,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "pointwise half": lambda: r(33).half() * 2 + r(33).bfloat16(),
         "pointwise complex": lambda: torch.complex(r(9), r(9)) * 1j,
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),
-        "flip, roll, cat": lambda: torch.cat((r(3, 5).flip(0, 1), r(3, 5).roll(2, 1)), 1),
+        "flip, roll, cat": lambda: torch.cat((r(3, 37).flip(0, 1), r(3, 37).roll(2, 1)), 1),
         "pad": lambda: F.pad(r(1, 2, 5), (2, 1), mode="reflect"),
         "reduce all": lambda: (r(517) * 2).sum(),
         "reduce rows": lambda: r(6, 37).amax(1),
@@ -159,7 +171,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             lambda x: F.cross_entropy(x, torch.tensor([1, 0, 18])), r(3, 19)
         ),
         "scan": lambda: r(3, 67).cumsum(1),
-        "scan max": lambda: r(67, 3).cummax(0),
+        "scan max": lambda: r(67, 21).cummax(0),
         "sort": lambda: r(3, 67).sort(1, descending=True),
         "sort long": lambda: r(1500).flip(0).sort(),
         "topk": lambda: r(3, 67).topk(5),
@@ -198,9 +210,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "conv2d grouped": lambda: grads(
             lambda x, w: F.conv2d(x, w, stride=2, groups=2), r(1, 4, 5, 5), r(4, 2, 3, 3)
         ),
-        "conv2d depthwise": lambda: grads(
-            lambda x, w: F.conv2d(x, w, padding=1, groups=3), r(2, 3, 5, 11), r(3, 1, 3, 3)
-        ),
+        "conv2d depthwise": depthwise,
         "conv3d": lambda: grads(lambda x, w: F.conv3d(x, w), r(1, 2, 3, 4, 5), r(3, 2, 2, 2, 2)),
         "conv transposed": lambda: grads(
             lambda x, w: F.conv_transpose2d(x, w, stride=2), r(1, 2, 3, 3), r(2, 3, 3, 3)
@@ -283,7 +293,7 @@ def run(schedule: str, name: str) -> None:
             item.detach().tolist()
 
     read(families(torch)[name]())
-    reached = {Path(found).stem for found in source._lookup()._collection}
+    reached = {Path(found).stem for found in source._lookup(True)._collection}
     Path(os.environ["CLTENSOR_CACHE_DIR"], "reached").write_text(" ".join(reached))
 
 
@@ -315,8 +325,8 @@ def examine(schedule: str, name: str) -> tuple[str, set[str]]:
         log = Path(folder, "log")
         done = subprocess.run(
             [
-                # `restrict` in an inlined function becomes an intrinsic that Oclgrind does not know.
-                "oclgrind", "--data-races", "--check-api", "--build-options", "-Drestrict=", "--log", str(log),
+                # `restrict` in an inlined function and a prefetch become intrinsics that Oclgrind does not know.
+                "oclgrind", "--data-races", "--check-api", "--build-options", "-Drestrict= -DCLT_NO_PREFETCH", "--log", str(log),
                 sys.executable, __file__, "--run", schedule, name,
             ],
             env=environment, capture_output=True, text=True, timeout=600, check=False,

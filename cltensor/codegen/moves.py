@@ -34,6 +34,7 @@ Scalar = complex | float | int | bool
 # sorts.
 _SERIAL_LANES = 4096
 FEW = 8  # places along a dim that make no tile
+LINE = 64  # bytes of a cache line
 
 
 class Through(NamedTuple):
@@ -97,12 +98,16 @@ def move(
         not gpu and all(s[-1] == 0 for s in dims.strides[moving:]) if dims.sizes[-1] >= 8 else False
     )
     units = () if gpu else dims.units()[:moving]
+    step = 0 if gpu or through or scalar else _step_in_runs(dims, dst.dtype.itemsize)
+    nbytes = dims.n * dst.dtype.itemsize
+    streamed = step != 0 and nbytes >= STREAM and backend.info.host_shared
     if gpu:
         work = dims.n
     else:
         work = workers(backend, dims.n, backend.tuned.get("move.grain", GRAIN))
     shape = "s" if scalar else ""
     name = f"{side}{shape}_b{dst.dtype.itemsize}_r{dims.rank}_k{len(through)}"
+    name += "_back" * (step < 0) + "_streamed" * streamed
     key: dict[str, Any] = {
         "T": storage(dst.dtype),
         "I": kind,
@@ -114,13 +119,15 @@ def move(
         "units": units,
         "gpu": gpu,
         "scalar": scalar,
+        "step": step,
+        "size": dst.dtype.itemsize,
+        "headers": include("stream") if streamed else "",
     }
     buffers = [x.buffer for x in operands]
     offsets = [dst.offset, *(x.offset for x in source)]
     longs = words
-    nbytes = dims.n * dst.dtype.itemsize * (1 if scalar else 2) + sum(
-        dims.n * t.operand.dtype.itemsize for t in through
-    )
+    nbytes *= 1 if scalar else 2
+    nbytes += sum(dims.n * t.operand.dtype.itemsize for t in through)
     if not through:
         run(
             backend,
@@ -148,6 +155,12 @@ def move(
             longs,
             **key,
         )
+
+
+def _step_in_runs(dims: Dims, size: int) -> int:
+    """Return 1 or -1 where vectors of a source lie in the order of the destination's, or in the reverse of it; else 0."""
+    to, of = (strides[-1] for strides in dims.strides[:2])
+    return of if to == 1 and abs(of) == 1 and size <= 8 and dims.sizes[-1] * size >= LINE else 0
 
 
 def combine(
@@ -384,19 +397,19 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     gpu = is_gpu(backend)
     size = dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
-    vector = 0 if gpu or not unit or size > 8 else 8 if size == 8 else 16
-    if gpu:
-        tile, lanes = backend.tuned.get("copy.tile", 16), 64
-    else:
-        tile, lanes = backend.tuned.get("copy.vectors", 8) * vector or 16, 1
-    tiles = outer.n * -(-na // tile) * -(-nb // tile)
+    vector = 0 if gpu or not unit or size > 8 else min(16, 32 // size)
+    side, lanes = LINE // size, 64 if gpu else 1
+    tile_a = tile_b = backend.tuned.get("copy.tile", 16) if gpu else 16
+    if vector:
+        tile_a, tile_b = 4 * side, side * backend.tuned.get("copy.vectors", 64)
+    tiles = outer.n * -(-na // tile_a) * -(-nb // tile_b)
     work = (min(tiles, 1 << 16) * lanes, lanes) if gpu else min(tiles, workers(backend, dims.n))
     d, s = dims.strides
     scalars = [outer.n, dst.offset, src.offset, na, nb, d[a], d[b], s[a], s[b], *outer.args()]
     steps = [k for count, k in zip(outer.sizes, outer.strides[0], strict=True) if count > 1]
     places = [dst.buffer.address, *(size * k for k in (dst.offset, d[b], *steps))]
     large = vector > 0 and backend.info.host_shared and dims.n * size >= STREAM
-    streamed = large and not any(place % (vector * size) for place in places)
+    streamed = large and not any(place % LINE for place in places)
     run(
         backend,
         "copy_tile",
@@ -409,11 +422,13 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
         I=index_type(backend, dst, src),
         rank=outer.rank,
         gpu=gpu,
-        tile=tile,
+        tile_a=tile_a,
+        tile_b=tile_b,
         lanes=lanes,
         vector=vector,
+        side=side,
         size=size,
-        headers=include("stream") if streamed else "",
+        headers=include("ahead") * (vector > 0) + include("stream") * streamed,
         streamed=streamed,
     )
     return True

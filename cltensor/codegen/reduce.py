@@ -32,6 +32,7 @@ COL_BYTES = (
     16384  # of running states that a work-item goes along before it takes the next reduced rows
 )
 COL_VECTORS = 256
+SHORT = (8, 64)  # vectors of a row, least and most, for rows to be read one by one as they lie
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
 
 _kernels: dict[tuple, Any] = {}
@@ -298,7 +299,7 @@ def _kernel(
     text = render(
         "reduce_first" if first else "reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
-        compute=(state.dt,) * len(reader.values), headers=_doubles(state.dt) + _headers(reader, state), memories=reader.memories, parameters=parameters, outputs=outputs,
+        compute=(state.dt,) * len(reader.values), headers=_doubles(state.dt) + _headers(reader, state), short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
         partial=partial, converted=converted,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
@@ -358,7 +359,7 @@ def _merge(
         head += include("complex") if any(d.is_complex for d in used) else ""
         head += "".join(include(name) for name in state.headers)
         text = render(
-            "reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, state=state,
+            "reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
             reader=None, compute=(compute,), headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
             partial=False, converted=converted,
         )  # fmt: skip

@@ -31,6 +31,10 @@ PACE = 2000  # elements that a CPU's thread is done with in a microsecond
 GROUP = 128
 WIDE_VECTORS = 64
 BLOCK = 128  # steps between flushes of a sum
+KEPT = 1 << 14  # elements of a row up to which what it keeps stays in a cache of its own
+AHEAD = (512, 8192)  # elements of a row, least and most, for the next one to be asked for meanwhile
+# Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
+FURTHER = (512, 4)
 
 _kernels: dict[tuple, Any] = {}
 
@@ -143,8 +147,10 @@ def _plan(
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
     row = along_reduced(cut) if schedule is None else schedule.endswith("row")
     lanes = 1 if gpu else backend.info.lanes
-    streams = streams and row and not gpu and not kind.keep and _aligned(cut, lanes, out)
-    scratch = bool(kind.keep) and out is not compute
+    streams = streams and row and not gpu and _aligned(cut, lanes, out)
+    if kind.keep and cut.nred > KEPT:
+        streams = False
+    scratch = bool(kind.keep) and (out is not compute or streams)
     if scratch and (gpu or not row):
         kind, scratch = kind.recomputed(), False
     reader = Reader(
@@ -220,8 +226,12 @@ def _kernel(
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{'_streamed' if streams else ''}"
+    ahead = FURTHER if not (gpu or reader.row) else None
+    if streams and kind.heavy and reader.kept_rank == reader.reduced_rank == 1:
+        ahead = AHEAD
     head = (
         include("stream") * streams
+        + include("ahead") * bool(ahead)
         + reader.headers()
         + "".join(map(include, kind.headers(compute)))
     )
@@ -229,12 +239,12 @@ def _kernel(
         head = "#define CLT_DOUBLE 1\n" + head
     index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
     scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
-    unroll = 2 if reader.row and reader.lanes > 1 and kind.light else 1
+    unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1
     text = render(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, block=BLOCK, dt=compute,
         out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=_SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
-        scratch=scratch, streams=streams,
+        scratch=scratch, streams=streams, ahead=ahead,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .. import dtypes
 from .operand import Operand
 from .region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, run, workers
+from .source import include
 
 if TYPE_CHECKING:
     from ..runtime import Backend
@@ -66,6 +67,17 @@ def scan(
     return result if indices is None else (result, indices)
 
 
+def _headers(kind: str, dt: dtypes.dtype, wide: bool) -> str:
+    """Return the device functions a kernel needs."""
+    if kind == "logcumsumexp":
+        names = ["all_lanes", "exp", "log", "log1p"] if dt.reg == "float" else []
+    else:
+        names = ["all_lanes"] * (wide and kind in ("cummax", "cummin"))
+    return (
+        "".join([f"#define CLT_LANES {16 if wide else 1}\n", *map(include, names)]) if names else ""
+    )
+
+
 def _scan(
     backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, indices: Operand | None
 ) -> None:
@@ -77,7 +89,7 @@ def _scan(
     length, steps = shape[-1], [x.strides[-1] for x in lifted]
     dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
     gpu = is_gpu(backend)
-    total = dims.n * length
+    total, ranked = dims.n * length, indices is not None
     columns = not gpu and dims.sizes[-1] >= 8 and dims.strides[1][-1] < steps[1] and length > 1
     chunks, units = 1, backend.info.compute_units
     if gpu:
@@ -85,6 +97,9 @@ def _scan(
             chunks = max(1, min(64, length // (8 * _LANES)))
     elif not columns and dims.n < units:
         chunks = max(1, min(-(-4 * units // dims.n), length // GRAIN))
+    single = src.dtype is dst.dtype is dtypes.float32 and not gpu
+    near = [s[-1] for s in dims.strides] if columns else steps  # of what a vector holds
+    wide = single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near)
     key: dict[str, Any] = {
         "kind": kind,
         "src_dt": src.dtype,
@@ -95,7 +110,9 @@ def _scan(
         "columns": columns,
         "block": _BLOCK,
         "lanes": _LANES,
-        "unit": src.dtype is dst.dtype is dtypes.float32 and steps[:2] == [1, 1] and not gpu,
+        "unit": single and steps[:2] == [1, 1],
+        "wide": wide,
+        "headers": _headers(kind, dst.dtype, wide),
     }
     tail: list[int] = []
     rows = dims.n
@@ -116,7 +133,7 @@ def _scan(
         offsets += [indices.offset, steps[2]]
     buffers = [x.buffer for x in operands] + [states]
     scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
-    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}"
+    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if wide else ''}"
     nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
     if chunks > 1:
         run(

@@ -169,6 +169,16 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
                 )
 
 
+@pytest.mark.parametrize("columns", [20, 150, 1030], ids=str)
+def test_columns_do_not_depend_on_how_long_the_rows_are(columns: int) -> None:
+    a = data(37, columns)
+    a[7, columns // 2], a[30, 3] = np.nan, a[:, 3].max()
+    x, one = ct.tensor(a), [ct.tensor(a[:, k].copy()) for k in (3, columns // 2, columns - 1)]
+    for fn in (ct.sum, ct.amax, ct.argmax, ct.var):
+        found = fn(x, 0).numpy()[[3, columns // 2, columns - 1]]
+        np.testing.assert_allclose(found, [fn(c, 0).item() for c in one], 1e-5, 1e-6)
+
+
 def test_long_sums_are_accurate() -> None:
     a = np.random.default_rng(0).random(1 << 22, dtype=np.float32)
     x = ct.from_numpy(a).to(ct.get_default_device())

@@ -64,6 +64,21 @@ def test_scans(be: Any, kind: str, dtype: str) -> None:
             kt.same(kt.get(be, found), expected, tol)
 
 
+@pytest.mark.parametrize("kind", sc.KINDS)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_vectors_scan_as_single_elements_do(be: Any, kind: str, dim: int) -> None:
+    x = kt.sample((70, 83), torch.float32)
+    x[:, 5:9] = x[:, 4:5]  # ties, and in some rows a new extreme in every element
+    x[::3] = x[::3].sort(1).values
+    x[1, 40], x[2, 3], x[2, 50], x[3, 60] = float("nan"), float("nan"), float("nan"), float("inf")
+    apart = torch.zeros(70, 166)
+    apart[:, ::2] = x
+    wide = sc.scan(be, kt.put(be, x), dim, kind)
+    single = sc.scan(be, kt.put(be, apart[:, ::2]), dim, kind)
+    for f, e in zip(*(r if isinstance(r[0], tuple) else (r,) for r in (wide, single)), strict=True):
+        kt.same(kt.get(be, f), kt.get(be, e))
+
+
 def test_float32_sums_stay_accurate(be: Any) -> None:
     x = kt.sample(300_000, torch.float32).abs()
     exact = x.double().cumsum(0)

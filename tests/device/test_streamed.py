@@ -58,6 +58,10 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "half": lambda x: x.half() * 2,
     "turned": lambda x: x.transpose(1, 2).contiguous(),
     "turned bytes": lambda x: (x > 0).transpose(1, 2).contiguous(),
+    "turned round": lambda x: x.flip(2),
+    "bytes turned round": lambda x: (x > 0).flip(0, 2),
+    "rolled": lambda x: torch.roll(x, 3, 2),
+    "softmax": lambda x: torch.softmax(x, 2),
     "norms of rows": lambda x: torch.nn.functional.rms_norm(x, x.shape[2:]),
     "beside": lambda x: torch.cat([x, x * 2], 1),
 }
@@ -79,6 +83,7 @@ def test_bits(way: str, shape: tuple[int, ...], seed: int) -> None:
 
 def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     x, odd, fresh = torch.rand(64, 64), torch.rand(64, 65), torch.rand(64, 64)
+    wide = torch.rand(2, 2 * rowwise.KEPT)
 
     def streamed(fn: Callable[[], Any]) -> bool:
         (name,) = kernels(fn)
@@ -87,7 +92,9 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert streamed(lambda: x + 1)
     assert streamed(lambda: x.t().contiguous())
     assert streamed(lambda: x.log_softmax(1))
-    assert not streamed(lambda: x.softmax(1))  # it reads its exponentials back
+    assert streamed(lambda: x.softmax(1))
+    assert not streamed(lambda: wide.softmax(1))  # it reads its exponentials back
+    assert streamed(lambda: odd.flip(1))
     assert not streamed(lambda: odd.log_softmax(1))
     assert not streamed(lambda: fresh.add_(1))  # its lines are read
     assert not streamed(lambda: odd + odd[:1])  # its rows are not aligned
