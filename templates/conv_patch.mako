@@ -27,6 +27,19 @@ static void clear(${space} ${acc} *q, long n)
         q[j] = 0;
 }
 
+% for h in [V] + [V // 2] * (ta == acc and V >= 8):
+// Reads no further than the last of them.
+static ${acc}${h} every_second${h}(__global const ${ta} *p)
+{
+% if h == V:
+    const ${acc}${V} a = ${loadv("p")}, b = ${loadv(f"p + {V - 1}")};
+% else:
+    const ${acc}${h} a = *(__global const ${acc}${h}_u *)p, b = *(__global const ${acc}${h}_u *)(p + ${h - 1});
+% endif
+    return (${acc}${h})(a.even, b.odd);
+}
+
+% endfor
 static void copy_row(${space} ${acc} *q, __global const ${ta} *p, long step, long n)
 {
     long j = 0;
@@ -46,21 +59,28 @@ static void copy_row(${space} ${acc} *q, __global const ${ta} *p, long step, lon
     }
 % endfor
 % endif
-    if (step == 2)
-        for (; j + ${V} < n; j += ${V}) {
-            const ${acc}${V} a = ${loadv("p + 2 * j")}, b = ${loadv(f"p + 2 * j + {V}")};
-            *(${space} ${acc}${V}_u *)(q + j) = (${acc}${V})(a.even, b.even);
-        }
-% if ta == acc and V >= 8:
-    if (step == 2 && j + ${V // 2} < n) {
-        const ${acc}${V} a = ${loadv("p + 2 * j")};
-        *(${space} ${acc}${V // 2}_u *)(q + j) = a.even;
-        j += ${V // 2};
+% for h in [V] + [V // 2] * (ta == acc and V >= 8):
+    if (step == 2 && n >= ${h}) {
+        for (; j + ${h} <= n; j += ${h})
+            *(${space} ${acc}${h}_u *)(q + j) = every_second${h}(p + 2 * j);
+        *(${space} ${acc}${h}_u *)(q + n - ${h}) = every_second${h}(p + 2 * (n - ${h}));
+        return;
     }
-% endif
+% endfor
     PLAIN
     for (; j < n; j++)
         q[j] = ${load("p[j * step]")};
+}
+</%def>
+<%def name="total()">\
+static ${acc} total(${acc}${V} v)
+{
+<% half, src = V // 2, "v" %>\
+% while half >= 2:
+    const ${acc}${half} h${half} = ${src}.lo + ${src}.hi;
+<% src = f"h{half}"; half //= 2 %>\
+% endwhile
+    return ${src}.lo + ${src}.hi;
 }
 </%def>
 <%def name="geometry()">\

@@ -14,16 +14,7 @@ ${h}
 % endfor
 ${patch.types()}
 ${patch.copies()}
-static ${acc} total(${av} v)
-{
-<% half, src = V // 2, "v" %>\
-% while half >= 2:
-    const ${acc}${half} h${half} = ${src}.lo + ${src}.hi;
-<% src = f"h{half}"; half //= 2 %>\
-% endwhile
-    return ${src}.lo + ${src}.hi;
-}
-
+${patch.total()}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const ${ta} *X, __global const ${ta} *Y, __global const int *shift, __global ${acc} *out,
     ${', '.join(f'const long {name}' for name in longs)})

@@ -7,12 +7,20 @@ as panels of MR rows; then every NR columns of B (copied too with pack_b) meet a
 the rows stream from the next. Without, it is the other way round: B's block is copied (with pack_b), and every MR rows meet all
 columns. Numbers of a shape are arguments; tails of rows and columns compute on zeros where packed, else on rows and columns of
 the tile before, and are not stored. With `finish` C holds sums between blocks of K only, and the last block's go through it.
-Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b MR NV V room k_room headers
+With `pairs` (cl_kernels/dot.cl) what is packed are pairs of bfloat16 numbers adjacent in K, which one instruction multiplies and sums.
+Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b pairs MR NV V room k_room headers
 finish.
 </%doc>
 <%
 NR = NV * V
 av = f"{acc}{V}"
+target = "CLT_PAIRS " if pairs else ""
+# Packed numbers: their type, how many of K each is, and how V of them are read that lie side by side.
+pt, ks = ("int", 2) if pairs else (acc, 1)
+pv = f"{pt}{V}"
+side_by_side = (lambda p: f"*(__global const int{V}_u *)({p})") if pairs else loadv
+# V packed numbers of neighbours, whose numbers of K lie `step` apart.
+stacked = (lambda p, step: f"stack({p}, {step})") if pairs else lambda p, step: loadv(p)
 import math
 stages = int(math.log2(V))
 groups = -(-MR // V)
@@ -20,17 +28,17 @@ groups = -(-MR // V)
 <%def name="transpose(rows, place, q, pitch)">
 {   // V numbers of each of ${rows} rows become V rows of V numbers (what is past ${rows} is junk)
 % for i in range(V):
-    const ${av} r0_${i} = ${loadv(place(i)) if i < rows else f"({av})(0)"};
+    const ${pv} r0_${i} = ${side_by_side(place(i)) if i < rows else f"({pv})(0)"};
 % endfor
 % for s in range(stages):
 % for i in range(V // 2):
-    ${av} r${s + 1}_${2 * i}, r${s + 1}_${2 * i + 1};
+    ${pv} r${s + 1}_${2 * i}, r${s + 1}_${2 * i + 1};
     r${s + 1}_${2 * i}.even = r${s}_${i}.lo; r${s + 1}_${2 * i}.odd = r${s}_${i + V // 2}.lo;
     r${s + 1}_${2 * i + 1}.even = r${s}_${i}.hi; r${s + 1}_${2 * i + 1}.odd = r${s}_${i + V // 2}.hi;
 % endfor
 % endfor
 % for i in range(V):
-    *(__local ${av}_u *)(${q} + ${i * pitch}) = r${stages}_${i};
+    *(__local ${pv}_u *)(${q} + ${i * pitch}) = r${stages}_${i};
 % endfor
 }
 </%def>\
@@ -58,67 +66,87 @@ ${h}
 % for t, size in unaligned:
 typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 % endfor
+% if pairs:
+${pairs}
+typedef int${V} int${V}_u __attribute__((aligned(2)));
+CLT_PAIRS static int${V} stack(__global const ${ta} *p, long step)
+{
+    const ushort${V} first = *(__global const ushort${V}_u *)p, second = *(__global const ushort${V}_u *)(p + step);
+    return as_int${V}(convert_uint${V}(first) | convert_uint${V}(second) << 16);
+}
+CLT_PAIRS static int pair(__global const ${ta} *p, long step, bool both)
+{
+    return p[0] | (both ? p[step] << 16 : 0);
+}
+% endif
 % if pack_a:
 // A's bm x kc block at p becomes panels of kc rows of MR numbers; rows past bm are zero. `room` rows can be read at p.
 // A vector written reaches past its row: into the next one, written later, or into what is left free after each panel.
-static void pack_rows(__global const ${ta} *p, long sm, long sk, long kc, long bm, long room, __local ${acc} *q)
+${target}static void pack_rows(__global const ${ta} *p, long sm, long sk, long kc, long bm, long room, __local ${pt} *q)
 {
-    const long panel = kc * ${MR} + ${V};
+    const long all = (kc + ${ks - 1}) / ${ks}, whole = kc / ${ks}, panel = all * ${MR} + ${V};
     long i = 0;
     if (sm == 1)
         for (; i + ${4 * MR} <= bm && i + ${3 * MR + groups * V} <= room; i += ${4 * MR}, q += 4 * panel)
-            for (long k = 0; k < kc; k++) {
+        {
+            for (long k = 0; k < whole; k++) {
 % for n in range(4):
 % for g in range(groups):
-                *(__local ${av}_u *)(q + ${n} * panel + k * ${MR} + ${g * V}) = ${loadv(f"p + k * sk + i + {n * MR + g * V}")};
+                *(__local ${pv}_u *)(q + ${n} * panel + k * ${MR} + ${g * V}) = ${stacked(f"p + {ks} * k * sk + i + {n * MR + g * V}", "sk")};
 % endfor
 % endfor
             }
+% if pairs:
+            for (long r = 0; whole < all && r < ${4 * MR}; r++)
+                q[r / ${MR} * panel + whole * ${MR} + r % ${MR}] = pair(p + 2 * whole * sk + i + r, 0, false);
+% endif
+        }
     for (; i < bm; i += ${MR}, q += panel) {
         __global const ${ta} *pi = p + i * sm;
         const long rows = MIN(bm - i, (long)${MR});
         long k = 0;
         if (rows == ${MR} && sk == 1) {
-            for (; k + ${V} <= kc; k += ${V}) {
+            for (; k + ${V} <= whole; k += ${V}) {
 % for g in reversed(range(groups)):
-                ${transpose(min(V, MR - g * V), lambda r, g=g: f"pi + {g * V + r} * sm + k", f"q + k * {MR} + {g * V}", MR)}
+                ${transpose(min(V, MR - g * V), lambda r, g=g: f"pi + {g * V + r} * sm + {ks} * k", f"q + k * {MR} + {g * V}", MR)}
 % endfor
             }
         }
         PLAIN
-        for (; k < kc; k++)
+        for (; k < all; k++)
             PLAIN
             for (long r = 0; r < ${MR}; r++)
-                q[k * ${MR} + r] = r < rows ? ${load("pi[r * sm + k * sk]")} : 0;
+                q[k * ${MR} + r] = r < rows ? ${"pair(pi + r * sm + 2 * k * sk, sk, k < whole)" if pairs else load("pi[r * sm + k * sk]")} : 0;
     }
 }
 % endif
 % if pack_b:
 // B's kc x cols panel at p becomes kc rows of NR numbers; columns past cols are zero.
-static void pack_columns(__global const ${ta} *p, long sk, long sn, long kc, long cols, __local ${acc} *q)
+${target}static void pack_columns(__global const ${ta} *p, long sk, long sn, long kc, long cols, __local ${pt} *q)
 {
+    const long all = (kc + ${ks - 1}) / ${ks}, whole = kc / ${ks};
     long k = 0;
     if (cols == ${NR} && sn == 1) {
-        for (; k < kc; k++) {
+        for (; k < whole; k++) {
 % for v in range(NV):
-            *(__local ${av}_u *)(q + k * ${NR} + ${v * V}) = ${loadv(f"p + k * sk + {v * V}")};
+            *(__local ${pv}_u *)(q + k * ${NR} + ${v * V}) = ${stacked(f"p + {ks} * k * sk + {v * V}", "sk")};
 % endfor
         }
     } else if (cols == ${NR} && sk == 1) {
-        for (; k + ${V} <= kc; k += ${V}) {
+        for (; k + ${V} <= whole; k += ${V}) {
             for (long n = 0; n < ${NR}; n += ${V})
-                ${transpose(V, lambda r: f"p + (n + {r}) * sn + k", f"q + k * {NR} + n", NR)}
+                ${transpose(V, lambda r: f"p + (n + {r}) * sn + {ks} * k", f"q + k * {NR} + n", NR)}
         }
     }
     PLAIN
-    for (; k < kc; k++)
+    for (; k < all; k++)
         PLAIN
         for (long n = 0; n < ${NR}; n++)
-            q[k * ${NR} + n] = n < cols ? ${load("p[k * sk + n * sn]")} : 0;
+            q[k * ${NR} + n] = n < cols ? ${"pair(p + 2 * k * sk + n * sn, sk, k < whole)" if pairs else load("p[k * sk + n * sn]")} : 0;
 }
 % endif
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) ${'CLT_PAIRS' if pairs else ''}
 void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __global const ${ta} *B, long boff, long sbk, long sbn,
     __global ${to} *C, long coff, long scm, long scn,
@@ -127,10 +155,10 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     long batches, long per, long inner, long kstep, long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1${''.join(f', {p}' for p in finish.parameters) if finish else ''})
 {
 % if pack_b:
-    __local ${acc} bp[${k_room * NR if pack_a else room}] __attribute__((aligned(64)));
+    __local ${pt} bp[${k_room * NR if pack_a else room}] __attribute__((aligned(64)));
 % endif
 % if pack_a:
-    __local ${acc} ap[${room}] __attribute__((aligned(64)));
+    __local ${pt} ap[${room}] __attribute__((aligned(64)));
 % endif
     __local ${acc} tile[${MR * NR + NR}] __attribute__((aligned(64)));
     const long jb = get_global_id(0) * BN, ib = get_global_id(1) * BM;
@@ -143,7 +171,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
         __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
         const long Kz = kstep ? MIN(kstep, K - zi * kstep) : K;
         for (long kb = 0; kb == 0 || kb < Kz; kb += KC) {
-            const long kc = MIN(KC, Kz - kb);
+            const long kc = MIN(KC, Kz - kb), packed = (kc + ${ks - 1}) / ${ks};
             // What a tile is added to: nothing, the blocks of K before, or the bias.
             const bool add = kb || has_bias;
             __global const ${to} *Ez = kb ? Cz : Dz;
@@ -157,7 +185,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                 const long cols = MIN(je - j, (long)${NR});
 % endif
 % if pack_b:
-                __local ${acc} *bj = bp${"" if pack_a else " + (j - jb) * kc"};
+                __local ${pt} *bj = bp${"" if pack_a else " + (j - jb) * packed"};
                 pack_columns(Bz + kb * sbk + j * sbn, sbk, sbn, kc, cols, bj);
 % endif
 % if pack_a:
@@ -173,14 +201,14 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                     const long rows = MIN(ie - i, (long)${MR});
 % if pack_a:
                     const long i0 = i;
-                    __local const ${acc} *a = ap + (i - ib) * kc + (i - ib) / ${MR} * ${V};
+                    __local const ${pt} *a = ap + (i - ib) * packed + (i - ib) / ${MR} * ${V};
 % else:
                     const long i0 = MIN(i, M - ${MR});
                     __global const ${ta} *a = Az + i0 * sam + kb * sak;
 % endif
 % if pack_b:
                     const long j0 = j;
-                    __local const ${acc} *b = ${"bj" if pack_a else "bp + (j - jb) * kc"};
+                    __local const ${pt} *b = ${"bj" if pack_a else "bp + (j - jb) * packed"};
 % else:
                     const long j0 = MIN(j, N - ${NR});
                     __global const ${ta} *b = Bz + kb * sbk + j0;
@@ -188,10 +216,10 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % for r in range(MR):
                     ${av} ${', '.join(f"t{r}_{v} = 0" for v in range(NV))};
 % endfor
-                    for (long k = 0; k < kc; k++) {
+                    for (long k = 0; k < packed; k++) {
 % for v in range(NV):
 % if pack_b:
-                        const ${av} b${v}_ = *(__local const ${av}_u *)(b + ${v * V});
+                        const ${pv} b${v}_ = *(__local const ${pv}_u *)(b + ${v * V});
 % else:
                         const ${av} b${v}_ = ${loadv(f"b + {v * V}")};
 % endif
@@ -199,12 +227,12 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % for r in range(MR):
                         {
 % if pack_a:
-                            const ${av} x = a[${r}];
+                            const ${pv} x = a[${r}];
 % else:
                             const ${av} x = ${load(f"a[{r} * sam]")};
 % endif
 % for v in range(NV):
-                            t${r}_${v} = x * b${v}_ + t${r}_${v};
+                            t${r}_${v} = ${f"clt_dot(t{r}_{v}, x, b{v}_)" if pairs else f"x * b{v}_ + t{r}_{v}"};
 % endfor
                         }
 % endfor

@@ -2,7 +2,8 @@
 weight gradient.
 
 Owns the numbers a kernel takes and the choice of schedule; what is special to a CPU is in
-conv_cpu.py, for 3 x 3 filters in winograd.py, and where it is a matrix product in conv_product.py.
+conv_cpu.py, for 3 x 3 filters in winograd.py, for a filter per plane in conv_depthwise.py, and where it is a matrix product in
+conv_product.py.
 A kernel's key is dtypes and tile, never a shape or a stride. Knows nothing of tensors, padding
 modes or gradients: operands arrive with their groups apart and three spatial dims.
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..layouts import contiguous_strides, numel
-from . import conv_cpu, conv_product, winograd
+from . import conv_cpu, conv_depthwise, conv_product, winograd
 from .conv_window import LONGS, Three, Window, numbers
 from .operand import Operand
 from .product import LONG, WIDE, access_variables, accumulator, built, ceil_div, lane_step
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Kernel
 
 PIECE = 1024  # the shortest piece of a sum worth a work-group of its own
+
+
+def widens(backend: Backend, dt: dtype) -> bool:
+    """Say whether operands of a dtype are to be made float32: on a CPU all sums of 16-bit floats are, and some ways know no other."""
+    return _on_cpu(backend, None) and dt.is_floating_point and dt.itemsize == 2
 
 
 def correlate(
@@ -45,12 +51,14 @@ def correlate(
 ) -> None:
     """Write the correlation of x [G, B, C, s0, s1, s2] with f [G, O, C, k0, k1, k2] to y [G, B, O, p0, p1, p2].
 
-    One dtype, not bool or complex; any strides, bias [G, O]. No taps or channels give the bias.
+    One dtype, not bool, complex or one that `widens`; any strides, bias [G, O]. No taps or channels give the bias.
     `schedule` is "cpu" or "gpu"; by default the device decides.
     """
     if not numel(y.shape):
         return
     if _on_cpu(backend, schedule):
+        if conv_depthwise.correlate(backend, x, f, y, window, bias):
+            return
         if winograd.fits(backend, x, f.shape, y, window):
             winograd.correlate(backend, x, f, y, window, bias)
             return
@@ -59,6 +67,24 @@ def correlate(
         if conv_cpu.correlate(backend, x, f, y, window, bias):
             return
     _gpu(backend, x, f, y, window, bias)
+
+
+def spread(
+    backend: Backend,
+    y: Operand,
+    f: Operand,
+    x: Operand,
+    window: Window,
+    bias: Operand | None = None,
+) -> bool:
+    """Write to x the sum that makes `correlate` of it y's adjoint, where one launch does: filters are [G, C, O, ...] still.
+
+    False, with nothing done, where it takes a correlation for each remainder of the stride.
+    """
+    if not _on_cpu(backend, None):
+        return False
+    ways = conv_depthwise.spread, conv_product.spread
+    return any(way(backend, y, f, x, window, bias) for way in ways)
 
 
 def weigh(
@@ -76,7 +102,8 @@ def weigh(
     if _on_cpu(backend, schedule):
         if winograd.fits_weight(backend, x, shape, y, window):
             return winograd.weigh(backend, x, y, shape, window)
-        found = conv_product.weigh(backend, x, y, shape, window)
+        found = conv_depthwise.weigh(backend, x, y, shape, window)
+        found = found or conv_product.weigh(backend, x, y, shape, window)
         found = found or conv_cpu.weigh(backend, x, y, shape, window)
         if found is not None:
             return found

@@ -171,8 +171,8 @@ def _tile(rows: int, most: int) -> tuple[int, int]:
 
 
 @lru_cache(4096)
-def _correlate_plan(backend: Backend, acc: str, s: Shape, whole: bool) -> Plan | None:
-    """Choose the box; with `whole` all channels are summed at once."""
+def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
+    """Choose the box, and how many channels are summed at once."""
     room = _room(backend, acc)
     most, lanes = tile(backend, acc)
     mr, _ = _tile(s.rows, most)
@@ -190,7 +190,7 @@ def _correlate_plan(backend: Backend, acc: str, s: Shape, whole: bool) -> Plan |
     part = max(s.channels, 1)
     while True:
         box = grown(part, POSITIONS)
-        if whole or part == 1 or _positions(s, box) >= min(s.batch * numel(s.places), few):
+        if part == 1 or _positions(s, box) >= min(s.batch * numel(s.places), few):
             break
         if part * taps <= 2 * STEPS and part * _plane(s, box) <= room // 2:
             break
@@ -219,8 +219,7 @@ def correlate(
     """As conv.correlate; False where the box of a single output does not fit."""
     acc = accumulator(x.dtype)
     s = _shape(x, f.shape, y, window)
-    # Sums between parts must not be rounded to 16 bits.
-    plan = _correlate_plan(backend, acc, s, x.dtype.itemsize == 2 and x.dtype.is_floating_point)
+    plan = _correlate_plan(backend, acc, s)
     if plan is None:
         return False
     mr, nv = _tile(s.rows, tile(backend, acc)[0])

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..layouts import collapse, contiguous_strides, numel
 from . import gemm, moves
-from .conv_window import LONGS, numbers
+from .conv_window import LONGS, Window, numbers
 from .operand import Operand
 from .product import LONG, access_variables, built, ceil_div
 from .region import empty
@@ -20,7 +22,6 @@ from .source import render
 
 if TYPE_CHECKING:
     from ..runtime import Backend
-    from .conv_window import Window
 
 LEAST = 4  # output channels, and numbers that an output is summed from
 COPIED = 32  # output channels that make a copy cheap
@@ -29,6 +30,12 @@ UNFOLDED = 1 << 22  # numbers copied at a time for patches that overlap
 IMAGE = 1 << 20  # of an image, at most
 FEW = 64  # places of an image: with fewer the images of a batch share register tiles
 SMALL = 256  # with fewer, boxes have much junk
+FOLDED = 1 << 20  # numbers added up at a time
+SPREAD = 32  # numbers summed for each tap that make adding up fewer than three taps cheap
+FOLD_ROOM, FOLD_SLACK = (
+    4096,
+    64,
+)  # of a row that taps are added up in, and what vectors reach past it
 
 
 def correlate(
@@ -43,7 +50,7 @@ def correlate(
     apart = _apart(x, f.shape, y, window)
     if not apart and (target.shape[2] >= SMALL or not _overlapping(x, f.shape, y, 4 * COPIED)):
         return False
-    for some, made in _parts(x, y, f.shape, apart):
+    for some, made in _parts(x, y, f.shape, 0 if apart else UNFOLDED):
         _correlate(backend, some, f.shape, weights, made, window, bias)
     return True
 
@@ -67,7 +74,7 @@ def _correlate(
     by_column = empty(backend, y.dtype, tuple(target.shape[d] for d in _COLUMNS))
     made = _seen(by_column, _BACK)
     _multiply(backend, weights, *_merged(_columns(backend, rows), made), bias)
-    moves.copy_strided(backend, made, target)
+    _copy_runs(backend, made, target)
 
 
 def weigh(
@@ -80,7 +87,7 @@ def weigh(
     places, outputs, each = numel(y.shape[3:]), shape[1], numel(shape[2:])
     # The sums of each image, which the caller adds up, unless they are more than what they are made of.
     few = outputs * each > places * (outputs + each)
-    parts = _parts(x, y, shape, apart)
+    parts = _parts(x, y, shape, 0 if apart else UNFOLDED)
     out = empty(backend, x.dtype, (len(parts) if few else x.shape[1], *shape))
     matrix = outputs * each
     done = 0
@@ -98,6 +105,92 @@ def weigh(
     return out
 
 
+def spread(
+    backend: Backend, y: Operand, f: Operand, x: Operand, window: Window, bias: Operand | None
+) -> bool:
+    """As conv.spread: the product of all taps with what each place gives, added up (templates/conv_fold.mako); False where that costs more."""
+    weights, pitch = _joined(f, 2), _fold_pitch(x, y, f.shape, window)
+    if weights is None or _places(y) is None or not _foldable(x, y, f.shape, window, pitch):
+        return False
+    weights = _seen(weights, (0, 2, 1))
+    for some, slopes in _parts(x, y, f.shape, FOLDED):
+        matrix = _places(slopes)
+        assert matrix is not None
+        groups, images, places = matrix.shape[:3]
+        few = places < FEW and images > 1
+        order = _COLUMNS if few else (0, 1, 3, 2)
+        sizes = groups, images, places, weights.shape[1]
+        made = empty(backend, y.dtype, tuple(sizes[d] for d in order))
+        made = _seen(made, _BACK if few else _TURNED)
+        if few:
+            _multiply(backend, weights, *_merged(_columns(backend, matrix), made), None)
+        else:
+            _multiply(backend, weights, matrix, made, None)
+        _fold(backend, made, some, slopes, f.shape, window, bias, pitch)
+    return True
+
+
+def _foldable(x: Operand, y: Operand, shape: tuple[int, ...], window: Window, pitch: int) -> bool:
+    """Say whether adding up what taps give pays: each of that is a sum of enough, and an image's is not too large."""
+    taps, stride = numel(shape[3:]), window.stride
+    least = SPREAD if taps < 3 * numel(stride) else 8 * SPREAD
+    return (
+        stride != (1, 1, 1)
+        and _floats(x, y)
+        and taps > 0
+        and shape[1] >= least
+        and min(window.pad) >= 0
+        and shape[0] * numel(shape[2:]) * numel(y.shape[3:]) <= 4 * IMAGE
+        and max(pitch * stride[2], x.shape[5]) <= FOLD_ROOM - FOLD_SLACK
+    )
+
+
+def _fold_pitch(x: Operand, y: Operand, shape: tuple[int, ...], window: Window) -> int:
+    """Return what a part of a row takes: all that is added to it, and all of the result."""
+    stride, step, pad = window.stride[2], window.step[2], window.pad[2]
+    margin = ceil_div(pad, stride)
+    last = margin + ((shape[5] - 1) * step - pad) // stride + y.shape[5]
+    return max(last, margin + ceil_div(x.shape[5], stride))
+
+
+def _fold(
+    backend: Backend,
+    u: Operand,
+    x: Operand,
+    y: Operand,
+    shape: tuple[int, ...],
+    window: Window,
+    bias: Operand | None,
+    pitch: int,
+) -> None:
+    longs = (*LONGS, "u_g", "u_b", "u_k", "span", "pitch")
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"conv_fold_{x.dtype.code}"
+        index = "int" if x.dtype.itemsize == 4 else "long"
+        variables = access_variables(x.dtype, x.dtype, 32 // x.dtype.itemsize)
+        source = render("conv_fold", fn=name, longs=longs, room=FOLD_ROOM, index=index, **variables)
+        return name, source, [None] * 3 + [np.int32] + [LONG] * len(longs)
+
+    groups, images, channels = x.shape[:3]
+    span = _span(backend, groups * images, channels)
+    f = x._replace(shape=shape, strides=(0,) * 6)
+    values = numbers(x, f, y, bias, window)
+    args = (
+        *(u.buffer, x.buffer, (bias or x).buffer, int(bias is not None), *values),
+        *(*u.strides[:2], u.strides[3], span, pitch),
+    )
+    grid = ceil_div(channels, span), images, groups
+    kernel = built(backend, ("conv fold", x.dtype), make)
+    backend.launch(kernel, grid, (1, 1, 1), args, x.nbytes + u.nbytes)
+
+
+def _span(backend: Backend, tasks: int, channels: int) -> int:
+    """Return how many channels of an image a work-item copies."""
+    wanted = ceil_div(4 * backend.info.compute_units, tasks)
+    return ceil_div(channels, min(wanted, channels))
+
+
 def _factors(
     backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window, few: bool
 ) -> tuple[Operand, Operand]:
@@ -111,12 +204,12 @@ def _factors(
 
 
 def _parts(
-    x: Operand, y: Operand, shape: tuple[int, ...], apart: bool
+    x: Operand, y: Operand, shape: tuple[int, ...], most: int
 ) -> list[tuple[Operand, Operand]]:
-    """Cut input and output, so many images at a time that what is copied of them stays in a cache."""
+    """Cut input and output, so many images at a time that what lies between them is about `most` numbers; 0: all."""
     images = x.shape[1]
     each = x.shape[0] * numel(y.shape[3:]) * numel(shape[2:])
-    many = images if apart else max(UNFOLDED // each, 1)
+    many = max(most // each, 1) if most else images
     many = ceil_div(images, ceil_div(images, many))
     starts = range(0, images, many)
     return [(_images(x, first, many), _images(y, first, many)) for first in starts]
@@ -240,6 +333,19 @@ def _unfolded(
     order = _COLUMNS if few else (0, 1, 3, 2)
     made = empty(backend, x.dtype, [(groups, images, places, each)[d] for d in order])
     made = _seen(made, _BACK if few else _TURNED)
+    _unfold(backend, x, shape, y, window, made)
+    return made
+
+
+def _unfold(
+    backend: Backend,
+    x: Operand,
+    shape: tuple[int, ...],
+    y: Operand,
+    window: Window,
+    made: Operand,
+) -> None:
+    groups, images = x.shape[:2]
     longs = (*LONGS, "u_g", "u_b", "u_k", "span")
 
     def make() -> tuple[str, str, list[Any]]:
@@ -248,22 +354,34 @@ def _unfolded(
         source = render("conv_unfold", fn=name, longs=longs, **variables)
         return name, source, [None] * 2 + [LONG] * len(longs)
 
-    wanted = ceil_div(4 * backend.info.compute_units, groups * images)
-    span = ceil_div(x.shape[2], min(wanted, x.shape[2]))
+    span = _span(backend, groups * images, x.shape[2])
     f = x._replace(shape=shape, strides=(0,) * 6)
     values = numbers(x, f, y, None, window)
     args = (x.buffer, made.buffer, *values, *made.strides[:2], made.strides[3], span)
     grid = ceil_div(x.shape[2], span), images, groups
     kernel = built(backend, ("conv unfold", x.dtype), make)
     backend.launch(kernel, grid, (1, 1, 1), args, x.nbytes + made.nbytes)
-    return made
 
 
 def _columns(backend: Backend, rows: Operand) -> Operand:
     """Copy a matrix such that its images follow each other, if they do not."""
     if len(collapse(rows.shape[1:3], [rows.strides[1:3]])[0]) == 1:
         return rows
-    return _seen(_copy(backend, rows, _COLUMNS), _BACK)
+    made = _seen(empty(backend, rows.dtype, tuple(rows.shape[d] for d in _COLUMNS)), _BACK)
+    _copy_runs(backend, rows, made)
+    return made
+
+
+def _copy_runs(backend: Backend, v: Operand, to: Operand) -> None:
+    """Copy a matrix of images to another, whose places are adjacent: an unfolding of filters of 1 x 1."""
+    if v.strides[2] != 1 or to.strides[2] != 1:
+        moves.copy_strided(backend, v, to)
+        return
+    (g, b, p, c), (groups, images, places, channels) = v.strides, v.shape
+    x = v._replace(shape=(groups, images, channels, 1, 1, places), strides=(g, b, c, 0, 0, p))
+    shape = (groups, 1, channels, 1, 1, 1)
+    window = Window((1, 1, 1), (1, 1, 1), (0, 0, 0))
+    _unfold(backend, x, shape, x, window, to)
 
 
 def _copy(backend: Backend, v: Operand, order: tuple[int, ...]) -> Operand:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import dtypes
 from . import epilogue as epilogues
 from .operand import Operand
 from .product import (
@@ -18,6 +19,7 @@ from .product import (
     accumulator,
     built,
     ceil_div,
+    dots,
     ending_types,
     in_pieces,
     number,
@@ -26,7 +28,7 @@ from .product import (
     tile,
     traffic,
 )
-from .source import render
+from .source import include, render
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 PACK_BYTES = 512 * 1024  # local memory for packed rows, at most; stays in a core's cache
 K_ROOM = 512  # a block of K for which a panel stays in the nearest cache
 DIRECT_A, DIRECT_B = 1 << 20, 1 << 14  # numbers of an operand that are read where they lie, at most
-ONCE_B = 1 << 19  # numbers of a B, read where it lies, that is to be gone through once
+ONCE_B = 1 << 18  # numbers of a B, read where it lies, that is to be gone through once
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 PIECE = 1024  # the shortest piece of K worth a second pass
 
@@ -82,8 +84,13 @@ def _pack_room(backend: Backend, acc: str) -> int:
     return min(PACK_BYTES, max(backend.info.local_mem // 2, 8192)) // size
 
 
+def _paired(backend: Backend, dt: dtype) -> bool:
+    """Say whether two numbers adjacent in K are packed as one."""
+    return dt is dtypes.bfloat16 and dots(backend)
+
+
 def _k_room(backend: Backend) -> int:
-    """Return the longest block of K of which a panel is packed beside packed rows."""
+    """Return the longest block of K, in packed numbers, of which a panel is packed beside packed rows."""
     return 3 * K_ROOM // 4 if backend.info.local_mem >= 1 << 18 else 64
 
 
@@ -108,6 +115,7 @@ def _kernel(
             fn=name,
             pack_a=pack_a,
             pack_b=pack_b,
+            pairs=include("dot") if _paired(backend, dt) else "",
             MR=rows,
             NV=2,
             room=_pack_room(backend, acc),
@@ -159,15 +167,17 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
     rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
     batches = p.outer * p.inner
     kc = length = max(p.kstep or p.k, 1)
+    each = 2 if _paired(backend, dt) else 1  # numbers of K that are packed as one
     room = _pack_room(backend, acc)
     if pack_a or pack_b:
         # Results that are not adjacent cost more to add to than longer rows to read.
         most = K_ROOM if p.out.col == 1 else 2 * K_ROOM
         most = _k_room(backend) if pack_a else min(most, room // nr)
-        kc = ceil_div(kc, ceil_div(kc, most))
+        kc = each * ceil_div(kc, each * ceil_div(kc, each * most))
+    packed = ceil_div(kc, each)
     least = (
-        ceil_div(rows, room // (mr * kc + lanes)) if pack_a else 1,
-        ceil_div(cols, room // (nr * kc)) if pack_b and not pack_a else 1,
+        ceil_div(rows, room // (mr * packed + lanes)) if pack_a else 1,
+        ceil_div(cols, room // (nr * packed)) if pack_b and not pack_a else 1,
     )
     # Enough work-items to keep every core busy, none too small to be worth its start.
     units = backend.info.compute_units
@@ -300,8 +310,10 @@ def _sizes(p: Product, plan: _Plan) -> tuple[int, ...]:
 
 def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
     """Run a product, whose results are of `out_dt`; False, with nothing done, if its epilogue does not fit."""
-    plan, kernel = _planned(backend, dt, out_dt, p)
     epilogue = p.epilogue
+    if epilogue is not None and _paired(backend, dt):
+        return False  # a chain's functions are not compiled for the processor that the instruction asks for
+    plan, kernel = _planned(backend, dt, out_dt, p)
     plain = kernel is not None and epilogue is None and out_dt is dt and p.k > 0
     if plain and p.outer == p.inner == 1 and not p.kstep and backend.info.kind == "cpu":
         _remember(backend, dt, p, kernel, plan)

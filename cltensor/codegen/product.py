@@ -5,6 +5,7 @@ Knows nothing of schedules (gemm.py, gemv.py) or tensors.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
+from ..errors import BuildError, debug_line
 from .source import include, render
 
 if TYPE_CHECKING:
@@ -179,6 +181,46 @@ def tile(backend: Backend, acc: str) -> tuple[int, int]:
         lanes = int(backend.read(out, 0, 4).view(np.int32)[0])
         found = _tiles[backend] = (8, 16) if lanes == 16 else (6, 8)
     return found if acc in ("float", "uint") else (found[0], found[1] // 2)
+
+
+_PAIRS = """
+CLT_PAIRS __kernel void cltensor_probe_pairs(__global float *out, __global const int *in) {
+  uint a = 7, b, c = 1, d;
+  __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  out[0] = 0;
+  if (a >> 5 & 1) {
+    float8 sum = 1;
+    sum = clt_dot(sum, (int8)in[0], (int8)in[1]);
+    out[0] = sum.s7;
+  }
+}
+"""
+_dots: dict[Backend, bool] = {}
+
+
+def dots(backend: Backend) -> bool:
+    """Say whether kernels can use the processor's products of pairs of bfloat16 numbers (cl_kernels/dot.cl).
+
+    PoCL's compiler has to take assembly, and knows some processors that have them for older ones: so both are asked.
+    """
+    found = _dots.get(backend)
+    if found is None:
+        found = backend.info.is_pocl and platform.machine() in ("x86_64", "AMD64")
+        found = found and tile(backend, "float")[1] == 8
+        found = _dots[backend] = found and _probe_dots(backend)
+    return found
+
+
+def _probe_dots(backend: Backend) -> bool:
+    out, pair = backend.alloc(4), backend.alloc(8)
+    try:
+        kernel = backend.kernel("cltensor_probe_pairs", include("dot") + _PAIRS, [None, None])
+    except BuildError as error:
+        debug_line(1, "no products of pairs: %s", error)
+        return False
+    backend.write(pair, 0, np.array([0x40003FC0, 0x40403F80], np.uint32))  # (1.5, 2) and (1, 3)
+    backend.launch(kernel, (1,), (1,), (out, pair))
+    return float(backend.read(out, 0, 4).view(np.float32)[0]) == 8.5
 
 
 def lane_step(backend: Backend, acc: str) -> int:

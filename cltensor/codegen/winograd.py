@@ -169,17 +169,17 @@ def _filters(
     backend: Backend, sizes: Sizes, f: Operand, part: int, values: tuple[int, ...]
 ) -> Buffer:
     """Transform the filters, laid out as the kernel reads them: see templates/conv_winograd_filters.mako."""
-    mr, lanes = sizes[:2]
+    mr = sizes.rows
 
     def make() -> tuple[str, str, list[Any]]:
         longs = (*LONGS, "part")
-        source = render("conv_winograd_filters", fn="conv_winograd_filters", MR=mr, V=lanes, longs=longs, limits=include("limits"))  # fmt: skip
+        source = render("conv_winograd_filters", fn="conv_winograd_filters", MR=mr, longs=longs, limits=include("limits"), ahead=include("ahead"))  # fmt: skip
         return "conv_winograd_filters", source, [None] * 2 + [LONG] * len(longs)
 
     groups, rows, channels = f.shape[:3]
     grid = ceil_div(rows, mr), ceil_div(channels, part), groups
     filters = backend.alloc(groups * grid[1] * 16 * (grid[0] * part * mr + 16) * 4)
-    kernel = built(backend, ("conv winograd filters", mr, lanes), make)
+    kernel = built(backend, ("conv winograd filters", mr), make)
     args = f.buffer, filters, *values, part
     backend.launch(kernel, grid, (1, 1, 1), args, f.nbytes + filters.nbytes)
     return filters

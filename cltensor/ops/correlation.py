@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from math import gcd, prod
 from typing import Any, NamedTuple
 
-from .. import layouts
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import no_grad
 from ..codegen import conv as kernels
@@ -206,6 +206,8 @@ def _transposed(
     source, filters, target = _apart(y, groups), _filters(w, groups), _apart(out, groups)
     shifts = _shifts(bias, groups)
     window = _window(spec)
+    if kernels.spread(backend, source, filters, target, window, shifts):
+        return out
     ways = [
         _phases(target.shape[3 + d], filters.shape[3 + d], window.stride[d], window.step[d], window.pad[d])
         for d in range(3)
@@ -255,5 +257,7 @@ _RUN: dict[str, Callable] = {"y": _forward, "x": _transposed, "w": _weight}
 def _computed(
     operands: Sequence[Tensor], kind: str, spec: Spec, size: tuple[int, ...]
 ) -> list[Tensor]:
-    a, b, *bias = [t.detach() for t in operands]
-    return [_RUN[kind](a, b, bias[0] if bias else None, spec, size)]
+    dt = operands[0].dtype
+    wide = dtypes.float32 if kernels.widens(get_backend(operands[0].device), dt) else dt
+    a, b, *bias = [t.detach().to(wide) for t in operands]
+    return [_RUN[kind](a, b, bias[0] if bias else None, spec, size).to(dt)]

@@ -193,6 +193,29 @@ def test_a_transposed_convolution_is_the_adjoint(schedule: str) -> None:
         assert float((y * tensor(x)).sum()) == pytest.approx((forward * g).sum(), rel=1e-3, abs=1e-3)  # fmt: skip
 
 
+def test_taps_added_up_are_what_phases_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    shift = tensor(data(10, seed=2))
+    cases = [
+        ((3, 40, 5, 7), (40, 5, 3, 2), {"stride": 3, "padding": (2, 0), "groups": 2}),
+        ((2, 40, 9, 19), (40, 10, 3, 5), {"stride": 2, "padding": 2, "dilation": (1, 2), "output_padding": 1}),
+        ((1, 33, 2, 3, 4), (33, 10, 1, 2, 3), {"stride": (2, 2, 1), "padding": (0, 1, 1)}),
+    ]  # fmt: skip
+    ways = []
+    for least in (1, 1 << 20):
+        monkeypatch.setattr(conv_product, "SPREAD", least)
+        ways.append([])
+        for gs, ws, kwargs in cases:
+            call = F.conv_transpose2d if len(gs) == 4 else F.conv_transpose3d
+            before = STATS.launches
+            ways[-1].append(call(tensor(data(*gs)), tensor(data(*ws, seed=1)), shift, **kwargs))
+            ct.opencl.synchronize()
+            ways[-1].append(STATS.launches - before)
+    for found, expected in zip(ways[0][::2], ways[1][::2], strict=True):
+        close(found, expected.tolist(), 1e-4)
+    if get_backend(ct.get_default_device()).info.kind == "cpu":
+        assert all(a < b for a, b in zip(ways[0][1::2], ways[1][1::2], strict=True))
+
+
 def test_transposed_values_in_two_dims_with_groups_and_bias() -> None:
     g, w, shift = data(2, 4, 3, 4), data(4, 3, 2, 3, seed=1), data(6, seed=2)
     found = F.conv_transpose2d(tensor(g), tensor(w), tensor(shift), 2, (1, 0), (1, 0), 2)

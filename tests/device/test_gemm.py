@@ -118,7 +118,7 @@ def test_float_types(backend: Any, dtype: str, schedule: str) -> None:
     for m, n, k in [
         (5, 3, 7),
         (33, 40, 50),
-        (20, 70, 1500),
+        (20, 70, 1501),
         (1, 40, 3000),
         (40, 1, 3000),
         (3, 301, 220),
