@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from math import prod
 from typing import Any, SupportsIndex
 
@@ -57,6 +58,9 @@ class Size(tuple[int, ...]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (tuple(self),)
+
+
+sized: Callable[[Iterable[int]], Size] = partial(tuple.__new__, Size)  # of what is known to be ints
 
 
 def _converted(items: Iterable[Any]) -> Size:

@@ -20,6 +20,7 @@ from .host import host_array, shared_array, widen
 from .memory_format import contiguous_format, strided
 from .memory_format import layout as _layout
 from .ops import compare, convert, core, formats, unary
+from .ops import index as indexing
 from .ops import row as rows
 from .ops import shape as view_ops
 from .ops.core import NUMBERS
@@ -31,6 +32,16 @@ if TYPE_CHECKING:
     from ._surface import Methods
 else:
     Methods = object
+
+
+class _Strides:
+    """The strides of a tensor that was made without: row-major ones, from the first time they are asked for an attribute like others."""
+
+    def __get__(self, t: Any, owner: Any) -> Any:
+        if t is None:
+            return self
+        t._strides = strides = layouts.contiguous_strides(t.shape)
+        return strides
 
 
 class Tensor(AutogradMixin, Methods):
@@ -48,7 +59,6 @@ class Tensor(AutogradMixin, Methods):
     dtype: dtype
     device: device
     _storage: Storage
-    _lazy_strides: tuple[int, ...] | None = None
     _offset: int
     _contig: bool | None = None
     __array_priority__ = 1000
@@ -80,7 +90,9 @@ class Tensor(AutogradMixin, Methods):
         if strides is None:
             t._contig = True
         else:
-            t._lazy_strides = strides
+            t._strides = strides
+            if strides == layouts.contiguous_strides(t.shape):
+                t._contig = True
         t._offset = offset
         t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
         return t
@@ -114,15 +126,10 @@ class Tensor(AutogradMixin, Methods):
 
     # ------------------------------------------------------------------------------------- layout
 
-    @property
-    def _strides(self) -> tuple[int, ...]:
-        strides = self._lazy_strides
-        if strides is None:
-            strides = self._lazy_strides = layouts.contiguous_strides(tuple(self.shape))
-        return strides
+    _strides: Any = _Strides()
 
     def _set_layout(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
-        self.shape, self._lazy_strides, self._offset, self._contig = (
+        self.shape, self._strides, self._offset, self._contig = (
             Size(shape),
             strides,
             offset,
@@ -188,7 +195,7 @@ class Tensor(AutogradMixin, Methods):
         contig = self._contig
         if contig is None:
             contig = layouts.is_contiguous(tuple(self.shape), self._strides)
-            if not contig or self._strides == layouts.contiguous_strides(tuple(self.shape)):
+            if not contig or self._strides == layouts.contiguous_strides(self.shape):
                 self._contig = contig  # not where steps of dims of one say more
         return contig
 
@@ -279,8 +286,8 @@ class Tensor(AutogradMixin, Methods):
         """Return a new tensor object with the same storage, layout and version, without history."""
         t = object.__new__(Tensor)
         t._storage, t.shape, t.dtype, t.device = self._storage, self.shape, self.dtype, self.device
-        t._lazy_strides, t._offset, t._contig, t._vc = (
-            self._lazy_strides,
+        t._strides, t._offset, t._contig, t._vc = (
+            self._strides,
             self._offset,
             self._contig,
             self._vc,
@@ -498,21 +505,14 @@ class Tensor(AutogradMixin, Methods):
 
     # ------------------------------------------------------------------------------------- operators
 
-    def __getitem__(self, index: Any) -> Tensor:
-        from .ops.index import getitem
-
-        return getitem(self, index)
+    __getitem__ = indexing.getitem
+    __setitem__ = indexing.setitem
 
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self.ndim else self
 
     def __delitem__(self, index: Any) -> None:
         raise TypeError("Tensor does not support deleting items")
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        from .ops.index import setitem
-
-        setitem(self, index, value)
 
     T = property(view_ops.numpy_T)
     mT = property(view_ops.matrix_T)

@@ -121,6 +121,14 @@ def _root_edges(outputs: tuple[Any, ...]) -> list[tuple[Any, int]]:
     return roots
 
 
+def _seed(outputs: tuple[Any, ...], grads: list[Any]) -> Any:
+    """Return some tensor of a pass, if possible one that is computed already."""
+    for out in outputs:
+        if not isinstance(out, GradientEdge):
+            return out
+    return grads[0] if grads else None
+
+
 _CYCLE_TEXT = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter "
     "and its gradient "
@@ -186,7 +194,7 @@ def backward(
             targets.append(edge)
     keep = create_graph if retain_graph is None else retain_graph
     del grads, grad_tensors
-    execute(roots, made, keep, create_graph, targets)
+    execute(roots, made, keep, create_graph, targets, seed=_seed(outputs, made))
 
 
 def grad(
@@ -243,7 +251,7 @@ def grad(
         if not requires(t):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(gradient_edge(t))
-    results = execute(roots, made, keep, create_graph, targets, True)
+    results = execute(roots, made, keep, create_graph, targets, True, seed=_seed(outs, made))
     for i, g in enumerate(results):
         if g is not None:
             if not create_graph and g._node is not None:

@@ -16,7 +16,7 @@ from .anomaly import STATE as ANOMALY
 from .mode import GRAD
 from .node import Node, next_sequence
 from .record import TensorBase, record
-from .saved import FREED_TEXT, save
+from .saved import FREED_TEXT, release, save
 from .views import CUSTOM_FUNCTION, MULTI_OUTPUT, attach, gradient_edge, requires, set_node
 
 
@@ -72,7 +72,7 @@ class BackwardCFunction(Node, FunctionCtx):
         self._key = -next_sequence()
         self._meta = ()
         self._saved = None
-        self._shapes = ()
+        self.shapes = ()
         self._tensor_args: tuple[bool, ...] = ()
         self.to_save: Any = None
         self.dirty_tensors: Any = None
@@ -120,9 +120,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def _release(self) -> None:
         if self._kept:
-            for item in self._kept:
-                if item is not None:
-                    item.release()
+            release(self._kept)
             self._kept = None
             self._freed = True
 
@@ -366,10 +364,11 @@ def _wrap_outputs(
 def _as_view_of(view: Any, parent: Any, kind: int) -> None:
     from .views import ViewMeta
 
-    meta = parent._view
-    base = parent if meta is None else meta.base
-    replay = None if meta is None else meta.replay
-    view._view = ViewMeta(base, replay, kind, view._vc.value)
+    meta, made = parent._view, ViewMeta()
+    made.base = parent if meta is None else meta.base
+    made.replay = None if meta is None else meta.replay
+    made.kind, made.version = kind, view._vc.value
+    view._view = made
 
 
 def _rebase_dirty(

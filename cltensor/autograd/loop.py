@@ -16,6 +16,7 @@ Note [Order]
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
@@ -40,10 +41,10 @@ class Task:
 
     __slots__ = ("callbacks", "node", "reached", "seed", "wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, seed: Any) -> None:
+        self.seed = seed
         self.wanted: Any = None
         self.node: Any = None
-        self.seed: Any = None
         self.reached: Any = ()
         self.callbacks: list[Any] | None = None
 
@@ -53,7 +54,7 @@ def _owned(box: list[Any], i: int) -> bool:
     if getrefcount(box[i]) != 2:
         return False
     t = box[i]
-    if t._node is not None or t._requires or not (t.is_contiguous() or _dense(t)):
+    if t._node is not None or t._requires or not (t._contig or t.is_contiguous() or _dense(t)):
         return False
     view = t._view
     if view is None:
@@ -67,7 +68,7 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
     with _LOCK:
         old = variable._grad
         if old is None:
-            if not create_graph and _owned(box, 0) and box[0].stride() == variable.stride():
+            if not create_graph and _owned(box, 0) and box[0]._strides == variable._strides:
                 new = box[0]
                 if new._view is not None:
                     new._view = None
@@ -89,7 +90,7 @@ def _clone_like(g: Any, variable: Any) -> Any:
     """Copy a gradient into the layout its leaf has, contiguous where that has holes."""
     if not GRAD.enabled and g._node is not None:
         g = g.detach()
-    if g.stride() == variable.stride():
+    if g._strides == variable._strides:
         return g.clone()
     if variable.is_contiguous():
         dense = g.contiguous()
@@ -109,6 +110,15 @@ def _dense(t: Any) -> bool:
     return True
 
 
+@functools.lru_cache(maxsize=1024)
+def _summed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """List the dims over which a gradient of shape `have` is summed to fit `shape`; None where it cannot be."""
+    lead = len(have) - len(shape)
+    if lead < 0 or any(w not in (1, h) for w, h in zip(shape, have[lead:])):
+        return None
+    return tuple(d for d, h in enumerate(have) if d < lead or (shape[d - lead] == 1 and h != 1))
+
+
 def fit(g: Any, meta: Any, node: Node, i: int, grad_output: bool = False) -> Any:
     """Return a gradient in the shape, dtype and device its receiver wants; RuntimeError if it
     cannot be.
@@ -118,18 +128,18 @@ def fit(g: Any, meta: Any, node: Node, i: int, grad_output: bool = False) -> Any
         raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
     have = g.shape
     if have != shape:
-        lead = len(have) - len(shape)
-        if lead < 0 or any(w not in (1, h) for w, h in zip(shape, have[lead:])):
+        over = _summed(have, shape)
+        if over is None:
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {i} - got "
                 f"{list(have)} but expected "
                 f"shape compatible with {list(shape)}"
             )
-        dims = [d for d in range(len(have)) if d < lead or (shape[d - lead] == 1 and have[d] != 1)]
-        if len(dims) == lead:
-            g = g.sum(dims)
+        lead = len(have) - len(shape)
+        if len(over) == lead:
+            g = g.sum(over)
         else:
-            g = g.sum(dims, keepdim=True)
+            g = g.sum(over, keepdim=True)
             if lead:
                 g = g.reshape(shape)
     if g.dtype is not dtype:
@@ -203,16 +213,18 @@ _RUN_NODE = _run_node  # a profile puts another in its place
 
 def execute(
     roots: Sequence[tuple[Any, int]],
-    grads: Sequence[Any],
+    grads: list[Any],
     keep_graph: bool,
     create_graph: bool,
     targets: Sequence[tuple[Any, int]] | None = None,
     capture: bool = False,
+    *,
+    seed: Any,
 ) -> list[Any]:
-    """Run backward from `roots` with these gradients.
+    """Run backward from `roots` with these gradients, which are taken out of their list.
 
     `targets` limits the pass to what they need; with `capture` their gradients are returned and not
-    accumulated.
+    accumulated. `seed` is any tensor.
     """
     # How many edges of this pass lead into each node.
     deps: dict[Any, int] = {}
@@ -229,7 +241,7 @@ def execute(
                 else:
                     deps[nxt] = n + 1
 
-    task = Task()
+    task = Task(seed)
     task.reached = deps
     captured: list[Any] = []
     run: Any = None  # nodes to run, None for all
@@ -260,12 +272,10 @@ def execute(
         if box is None:
             box = buffers[node] = [None] * len(node._meta)
         box[nr] = g if box[nr] is None else box[nr] + g
-        if task.seed is None:
-            task.seed = g
     ready = [(node._key, node) for node in buffers if not deps[node]]
     heapify(ready)
     g = box = None
-    del grads
+    grads.clear()  # a pending gradient that somebody holds has to be computed for him
 
     outer_task, outer_mode = GRAD.task, GRAD.enabled
     GRAD.task = task

@@ -7,11 +7,12 @@ A node's `_edges` are `(node, output number)` pairs, one for every input of the 
 where no gradient goes. `_meta` says for every output what its gradient must look like: `(shape,
 dtype, device)`, or None where the output is not differentiable. `_key` orders the backward pass,
 smallest first: minus the sequence number, so the op recorded last runs first, and leaves before
-everything.
+everything. `shapes` are those of the op's inputs, None for what is not a tensor.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections import OrderedDict
@@ -20,7 +21,7 @@ from typing import Any
 
 from .hooks import RemovableHandle
 from .mode import GRAD
-from .saved import SavedTensor, TensorBase
+from .saved import SavedTensor, TensorBase, release
 
 __all__ = ["AccumulateGrad", "Extra", "Node", "OpNode", "TensorBase", "accumulator", "op_class"]
 
@@ -55,7 +56,7 @@ class Extra:
 class Node:
     """One recorded op: how to turn the gradients of its outputs into those of its inputs."""
 
-    __slots__ = ("__weakref__", "_edges", "_extra", "_fn", "_key", "_meta", "_saved", "_shapes")
+    __slots__ = ("__weakref__", "_edges", "_extra", "_fn", "_key", "_meta", "_saved", "shapes")
 
     _edges: tuple[tuple[Any, int], ...]
     _extra: Extra | None
@@ -63,7 +64,7 @@ class Node:
     _key: int
     _meta: tuple[Any, ...]
     _saved: Any
-    _shapes: tuple[Any, ...]
+    shapes: tuple[Any, ...]
 
     def name(self) -> str:
         return type(self).__name__
@@ -84,18 +85,14 @@ class Node:
         return True
 
     @property
-    def shapes(self) -> tuple[Any, ...]:
-        """The shapes of the op's inputs, None for what is not a tensor."""
-        return self._shapes
-
-    @property
     def needs(self) -> tuple[bool, ...]:
         """Which inputs' gradients are wanted, within the running backward pass if there is one."""
         task = GRAD.task
         wanted = None if task is None else task.wanted
-        if wanted is None:
-            return tuple([e[0] is not None for e in self._edges])
-        return tuple([e[0] in wanted for e in self._edges])
+        needs = []
+        for node, _ in self._edges:
+            needs.append(node is not None if wanted is None else node in wanted)
+        return tuple(needs)
 
     @property
     def _input_metadata(self) -> tuple[Any, ...]:
@@ -139,15 +136,8 @@ class Node:
 
     def _release(self) -> None:
         """Let go of the saved tensors."""
-        saved = self._saved
-        if saved:
-            for value in saved.values():
-                if type(value) is SavedTensor:
-                    value.release()
-                elif type(value) is tuple:
-                    for item in value:
-                        if type(item) is SavedTensor:
-                            item.release()
+        if self._saved:
+            release(self._saved.values())
 
     def __call__(self, *grads: Any) -> Any:
         """Run this node's formula alone on gradients of its outputs."""
@@ -202,7 +192,7 @@ class OpNode(Node):
         value = read_saved(self, key)
         # The next reading of this name, on any node of this class, finds a property and skips the
         # failed lookup.
-        setattr(type(self), name, property(lambda node: read_saved(node, key)))
+        setattr(type(self), name, property(functools.partial(read_saved, name=key)))
         return value
 
     def __dir__(self) -> list[str]:
@@ -248,7 +238,7 @@ class AccumulateGrad(Node):
         self._key = next(_leaf_keys)
         self._meta = ((variable.shape, variable.dtype, variable.device),)
         self._saved = None
-        self._shapes = ()
+        self.shapes = ()
 
     def _apply(self, grads: list[Any]) -> tuple[Any, ...]:
         from .loop import accumulate

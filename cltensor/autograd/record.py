@@ -67,7 +67,7 @@ def record(
         cls = op_class(name)
     node = cls()
     node._edges = tuple(edges)
-    node._shapes = tuple(shapes)
+    node.shapes = tuple(shapes)
     node._fn = backward
     node._key = -next_sequence()
     node._extra = None
@@ -110,7 +110,7 @@ def tie(node: Any, gradient: Any) -> Any:
     """
     if GRAD.enabled and not needs_grad(gradient):
         made = op_class("StepBackward0")()
-        made._edges, made._shapes, made._fn = node._edges, node._shapes, _zeros
+        made._edges, made.shapes, made._fn = node._edges, node.shapes, _zeros
         made._meta = ((gradient.shape, gradient.dtype, gradient.device),)
         made._key, made._extra, made._saved = -next_sequence(), None, None
         gradient._node, gradient._nr = made, 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from .anomaly import STATE as ANOMALY
@@ -116,11 +116,6 @@ class SavedTensor:
             self.node = accumulator(t)
         self.data = _Packed(value, unpack)
 
-    def release(self) -> None:
-        """Let go of the data: reading it from now on is an error."""
-        self.data = self.node = None
-        self.output = False
-
     def unpack(self, owner: Any = None) -> Any:
         """Return the saved tensor; `owner` is the node that saved it.
 
@@ -189,6 +184,16 @@ class SavedTensor:
             f"operation: [{type_string(t)} {list(t.shape)}]{which} is at version {t._vc.value}; "
             f"expected version {self.version} instead. {hint}"
         )
+
+
+def release(values: Iterable[Any]) -> None:
+    """Let go of the data of saved tensors, those in tuples too: reading it from now on is an error."""
+    for value in values:
+        if value.__class__ is SavedTensor:
+            value.data = value.node = None
+            value.output = False
+        elif value.__class__ is tuple:
+            release(value)
 
 
 def save(t: Any, output: bool = False) -> SavedTensor:

@@ -62,18 +62,16 @@ class ViewMeta:
     """What makes a tensor a view: its root base, how to derive it again, and the version its node
     belongs to.
 
-    `replay(base)` gives the view anew; None where strides and offset say it all.
+    `replay(base)` gives the view anew; None where strides and offset say it all. Whoever makes one sets
+    all four: every view has one, and a constructor would be a call.
     """
 
     __slots__ = ("base", "kind", "replay", "version")
 
-    def __init__(
-        self, base: Any, replay: Callable[[Any], Any] | None, kind: int, version: int
-    ) -> None:
-        self.base = base
-        self.replay = replay
-        self.kind = kind
-        self.version = version
+    base: Any
+    replay: Callable[[Any], Any] | None
+    kind: int
+    version: int
 
 
 def mark_view(
@@ -87,26 +85,24 @@ def mark_view(
     """
     vc = view._vc
     meta = parent._view
+    if meta is None and type(vc) is InferenceVersion:
+        return
+    made = ViewMeta()
+    if meta is None or meta.kind == DEFAULT:
+        if GRAD.enabled:
+            made.kind = MULTI_OUTPUT if multi else DEFAULT
+        else:
+            made.kind = INFERENCE if GRAD.inference else NO_GRAD
+    else:
+        made.kind = meta.kind
     if view.dtype is parent.dtype:
         replay = None
-    if meta is None:
-        if type(vc) is InferenceVersion:
-            return
-        if GRAD.enabled:
-            kind = MULTI_OUTPUT if multi else DEFAULT
-        else:
-            kind = INFERENCE if GRAD.inference else NO_GRAD
-        view._view = ViewMeta(parent, replay, kind, vc.value)
-        return
-    kind = meta.kind
-    if kind == DEFAULT:
-        if GRAD.enabled:
-            kind = MULTI_OUTPUT if multi else DEFAULT
-        else:
-            kind = INFERENCE if GRAD.inference else NO_GRAD
-    if replay is not None or meta.replay is not None:
+    if meta is not None and (replay is not None or meta.replay is not None):
         replay = _compose(meta.replay, _strided(parent, meta.base), replay, _strided(view, parent))
-    view._view = ViewMeta(meta.base, replay, kind, vc.value)
+    made.base = parent if meta is None else meta.base
+    made.replay = replay
+    made.version = vc.value
+    view._view = made
 
 
 def _strided(view: Any, parent: Any) -> tuple[Any, Any, int]:
@@ -309,7 +305,7 @@ class CopySlices(Node):
         self._key = -next_sequence()
         self._meta = ((base.shape, base.dtype, base.device),)
         self._saved = inner._saved
-        self._shapes = inner._shapes
+        self.shapes = inner.shapes
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
@@ -408,7 +404,7 @@ def rebase(
         vc.value += 1
     node = op_class(name)()
     node._edges = tuple(edges)
-    node._shapes = tuple(shapes)
+    node.shapes = tuple(shapes)
     node._fn = backward
     node._key = -next_sequence()
     node._extra = None

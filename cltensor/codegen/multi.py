@@ -114,8 +114,11 @@ def apply(
     limit = slot_limit(backend, chain)
     first = 0
     while first < len(parts):
-        left = len(parts) - first
-        slots = next((c for c in CLASSES if left <= c < limit), limit)
+        left, slots = len(parts) - first, limit
+        for few in CLASSES:
+            if left <= few < limit:
+                slots = few
+                break
         _launch(backend, chain, types, parts[first : first + slots], slots, numbers, shared, flag)
         first += slots
 
@@ -130,8 +133,8 @@ def _launch(
     shared: Sequence[Shared],
     flag: Buffer | None,
 ) -> None:
-    built = _kernel(backend, chain, types, tuple(s.dtype for s in shared), slots)
-    total = sum(p.size for p in parts)
+    built = _kernel(backend, chain, types, tuple([s.dtype for s in shared]), slots)
+    total = sum([p.size for p in parts])
     units = backend.info.compute_units * (16 if built.by_lane else 8)
     chunk = max(backend.tuned.get("multi.grain", _GRAIN), -(-total // units))
     if total < _PACE * backend.info.wake_us and not built.by_lane:
@@ -147,7 +150,7 @@ def _launch(
         args += part.buffers
     args += parts[0].buffers * (slots - len(parts))  # what the plan gives no elements is not read
     group = min(128, backend.info.max_group) if built.by_lane else 1
-    size = sum(dt.itemsize for dt in types) + sum(dt.itemsize for dt in types[: len(chain.writes)])
+    size = sum([dt.itemsize for dt in (*types, *types[: len(chain.writes)])])
     backend.launch(built.kernel, (-(-total // chunk) * group,), (group,), args, total * size)
 
 

@@ -44,10 +44,10 @@ class Kind(NamedTuple):
     pick: tuple[str, ...] = ()
 
     @property
-    def light(self) -> bool:
-        """Whether waiting for the last sum costs more than the elements."""
+    def heavy(self) -> bool:
+        """Whether the elements of a pass cost more than waiting for the last sum."""
         sums = [text for stage in self.stages for _, text in stage.sums]
-        return not self.keep and not any("{raised}" in text for text in sums)
+        return bool(self.keep) or any("{raised}" in text for text in sums)
 
     def headers(self, compute: dtype) -> list[str]:
         """The device functions that the texts need beside an operand's."""

@@ -398,6 +398,17 @@ class Ratio(Sums):
         return {"value": (f"({p}s / {p}r)", self.dt), **super().results(p, lanes, origin)}
 
 
+class HitRatio(Ratio):
+    """The sum of a value, and how many of a second are not negative, and the first divided by the other."""
+
+    name = "hit_ratio"
+
+    def update(self, p, v, lanes, ok="", index=""):
+        kind = lanes_of(self.base, lanes)
+        hit = select(f"({v[1]} >= ({kind})(0))", f"({kind})(1)", f"({kind})(0)", lanes)
+        return super().update(p, [v[0], hit], lanes, ok)
+
+
 class LogSumExp(State):
     """Largest value and the sum of exp(value - largest), with one exponential per element."""
 
@@ -454,6 +465,7 @@ KINDS: dict[str, type[State]] = {
         Var,
         NormSums,
         Ratio,
+        HitRatio,
         LogSumExp,
     )
 }

@@ -55,6 +55,8 @@ def shape_of(function: str, size: tuple, named: Any = None) -> Size:
     """Return the shape that separate sizes, one sequence or `size=` ask for."""
     if named is not None and not size:
         size = (named,)
+    if len(size) == 1 and size[0].__class__ is Size and min(size[0], default=0) >= 0:
+        return size[0]
     return Size(layouts.check_shape(sizes(function, size, "size")))
 
 

@@ -27,13 +27,22 @@ def blank(shape: Size, dt: DType | None, dev: device) -> Tensor:
     return core.make(Storage.empty(backend, layouts.numel(shape) * dt.itemsize), shape, dt, dev)
 
 
-def filled(shape: Size, value: Any, dt: DType | None, dev: device) -> Tensor:
-    """Make a lazy tensor whose every element is a number; `value` None leaves them undefined."""
+def filled(
+    shape: Size, value: Any, dt: DType | None, dev: device, like: Tensor | None = None
+) -> Tensor:
+    """Make a lazy tensor whose every element is a number; `value` None leaves them undefined.
+
+    `like`: a tensor that may be of the same kind, which saves asking for the device.
+    """
     if value is None:
         return blank(shape, dt, dev)
     dt = dt or dtypes.get_default_dtype()
-    get_backend(dev).require(dt)
-    return core.pending(Expr(IDENTITY, dt, dt, shape, (Scalar(value),)), dev)
+    if like is not None and like.dtype is dt and like.device is dev:
+        backend = like._storage.backend
+    else:
+        backend = get_backend(dev)
+        backend.require(dt)
+    return core.pending(Expr(IDENTITY, dt, dt, shape, (Scalar(value),)), dev, shape, backend)
 
 
 def ordered(t: Tensor, strides: tuple[int, ...] | None) -> Tensor:
@@ -72,9 +81,13 @@ def ones(*args: Any, size: Any = None, dt: DType | None, dev: device) -> Tensor:
     return filled(shape_of("ones", args, size), 1, dt, dev)
 
 
-def _full(size: Any, fill_value: Any, dt: DType | None, dev: device) -> Tensor:
-    shape = shape_of("full", (tuple(size),) if not isinstance(size, int) else (size,))
-    fill_value = number("full", "fill_value", fill_value, 2)
+def _full(function: str, size: Any, fill_value: Any, dt: DType | None, dev: device) -> Tensor:
+    if isinstance(size, int):
+        raise TypeError(
+            f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
+        )
+    shape = shape_of(function, (size,))
+    fill_value = number(function, "fill_value", fill_value, 2)
     dt = dt or dtypes.scalar_dtype(fill_value)
     return filled(shape, check_value(fill_value, dt), dt, dev)
 
@@ -82,7 +95,7 @@ def _full(size: Any, fill_value: Any, dt: DType | None, dev: device) -> Tensor:
 @factory_into
 def full(size: Any, fill_value: Any, *, dt: DType | None, dev: device) -> Tensor:
     """Make a tensor filled with a number; its dtype follows the number."""
-    return _full(size, fill_value, dt, dev)
+    return _full("full", size, fill_value, dt, dev)
 
 
 @factory
@@ -108,7 +121,7 @@ def empty_strided(
 @factory
 def scalar_tensor(s: Any, *, dt: DType | None, dev: device) -> Tensor:
     """Make a 0-dim tensor of a number, of the default dtype."""
-    return _full((), s, dt or dtypes.get_default_dtype(), dev)
+    return _full("scalar_tensor", (), s, dt or dtypes.get_default_dtype(), dev)
 
 
 _EYE = PointOp("eye", "where(x / y == x % y, 1, 0)")
@@ -161,7 +174,7 @@ def full_like(
 
 def _new(function: str, value: Any) -> Maker:
     def new(self: Tensor, *args: Any, size: Any = None, dt: DType, dev: device) -> Tensor:
-        return filled(shape_of(function, args, size), value, dt, dev)
+        return filled(shape_of(function, args, size), value, dt, dev, self)
 
     new.__name__ = function
     new.__doc__ = "Make a tensor with this one's dtype and device unless said otherwise."
@@ -171,7 +184,7 @@ def _new(function: str, value: Any) -> Maker:
 @prototyped
 def new_full(self: Tensor, size: Any, fill_value: Any, *, dt: DType, dev: device) -> Tensor:
     """Make a tensor filled with a number, with this one's dtype and device unless said otherwise."""
-    return _full(size, fill_value, dt, dev)
+    return _full("new_full", size, fill_value, dt, dev)
 
 
 @prototyped

@@ -86,18 +86,22 @@ def wrap_dims(dims: int | Iterable[int] | None, ndim: int) -> Shape:
         return tuple(range(ndim))
     if isinstance(dims, int):
         return (wrap_dim(dims, ndim),) if ndim or wrap_dim(dims, ndim) else ()
-    wrapped = tuple(wrap_dim(dim, ndim) for dim in dims)
-    for i, dim in enumerate(wrapped):
-        if dim in wrapped[:i]:
+    wrapped: list[int] = []
+    for dim in dims:
+        dim = wrap_dim(dim, ndim)
+        if dim in wrapped:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return wrapped if ndim else ()
+        wrapped.append(dim)
+    return tuple(wrapped) if ndim else ()
 
 
 def reduced_shape(shape: Shape, dims: Shape, keepdim: bool) -> Shape:
     """Return the shape left after reducing over wrapped `dims`."""
+    if len(dims) == len(shape):  # of wrapped dims, none twice
+        return (1,) * len(shape) if keepdim else ()
     if keepdim:
-        return tuple(1 if i in dims else size for i, size in enumerate(shape))
-    return tuple(size for i, size in enumerate(shape) if i not in dims)
+        return tuple([1 if i in dims else size for i, size in enumerate(shape)])
+    return tuple([size for i, size in enumerate(shape) if i not in dims])
 
 
 def check_shape(shape: Sequence[int]) -> Shape:

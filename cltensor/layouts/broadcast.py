@@ -125,5 +125,5 @@ def expand_strides(shape: Shape, strides: Shape, newshape: Shape) -> Shape:
 
 def expand(shape: Shape, strides: Shape, offset: int, sizes: Sequence[int]) -> Layout:
     """Return the layout of a view expanded to `sizes` (-1 keeps a size)."""
-    newshape = expand_shape(shape, sizes)
+    newshape = expand_shape(shape, sizes) if -1 in sizes else tuple(sizes)
     return newshape, expand_strides(shape, strides, newshape), offset

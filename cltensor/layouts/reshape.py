@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from math import prod
 
+from ..size import Size
 from .basics import Layout, Shape, contiguous_strides, wrap_dim
 
 
@@ -73,10 +75,16 @@ def view_strides(shape: Shape, strides: Shape, newshape: Shape) -> Shape | None:
     return tuple(result) if target < 0 else None
 
 
+@functools.lru_cache(maxsize=4096)
+def reshape(shape: Shape, strides: Shape, sizes: Shape) -> tuple[Shape, Shape | None]:
+    """Return the shape that `sizes` (one may be -1) make of a layout, and its strides, None when only a copy has it."""
+    newshape = Size(infer_shape(sizes, prod(shape)))
+    return newshape, view_strides(tuple(shape), strides, newshape)
+
+
 def view(shape: Shape, strides: Shape, offset: int, sizes: Sequence[int]) -> Layout:
     """Return the layout of `view(*sizes)`; RuntimeError when that needs a copy."""
-    newshape = infer_shape(sizes, prod(shape))
-    found = view_strides(shape, strides, newshape)
+    newshape, found = reshape(shape, strides, tuple(sizes))
     if found is None:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
+from ..size import Size
 from .basics import Layout, Shape, storage_extent, wrap_dim, wrap_dims
 
 
@@ -96,6 +98,13 @@ def permute(shape: Shape, strides: Shape, offset: int, dims: Sequence[int]) -> L
     return tuple(shape[i] for i in order), tuple(strides[i] for i in order), offset
 
 
+@functools.lru_cache(maxsize=4096)
+def permuted(shape: Shape, strides: Shape, dims: Shape) -> tuple[Shape, Shape, Shape]:
+    """Return shape and strides of a permutation, and its dims, wrapped."""
+    order = permutation(dims, len(shape))
+    return Size([shape[i] for i in order]), tuple([strides[i] for i in order]), order
+
+
 def permute_inverse(dims: Sequence[int]) -> Shape:
     """Return the permutation that undoes `dims` (wrapped)."""
     inverse = [0] * len(dims)
@@ -106,7 +115,9 @@ def permute_inverse(dims: Sequence[int]) -> Shape:
 
 def transpose(shape: Shape, strides: Shape, offset: int, dim0: int, dim1: int) -> Layout:
     """Return the layout with two dimensions exchanged."""
-    a, b = wrap_dim(dim0, len(shape)), wrap_dim(dim1, len(shape))
+    ndim = len(shape)
+    a = dim0 if dim0.__class__ is int and 0 <= dim0 < ndim else wrap_dim(dim0, ndim)
+    b = dim1 if dim1.__class__ is int and 0 <= dim1 < ndim else wrap_dim(dim1, ndim)
     if a == b:
         return shape, strides, offset
     sizes, steps = list(shape), list(strides)
@@ -204,6 +215,7 @@ def squeeze(
 
 def unsqueeze(shape: Shape, strides: Shape, offset: int, dim: int) -> Layout:
     """Return the layout with a new dimension of size 1 at `dim`."""
+    shape = tuple(shape)  # a plain tuple is cut faster than a Size
     dim = wrap_dim(dim, len(shape) + 1)
     stride = shape[dim] * strides[dim] if dim < len(shape) else 1
     return (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], stride, *strides[dim:]), offset

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from math import prod
 from types import EllipsisType
 from typing import Any
 
@@ -332,8 +333,9 @@ def _contract(ready: list[Tensor], out_dims: int, total: int, held: list[int]) -
         both: list[int] = []
         only_a: list[int] = []
         only_b: list[int] = []
+        of_a, of_b = tuple(a.shape), tuple(b.shape)
         for dim in range(out_dims, total):
-            sa, sb = a.shape[dim] != 1, b.shape[dim] != 1
+            sa, sb = of_a[dim] != 1, of_b[dim] != 1
             if sa and sb:
                 held[dim] -= 1
                 if held[dim] == 1:
@@ -357,22 +359,18 @@ def _pair(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
     both: list[int] = []
     left: list[int] = []
     right: list[int] = []
-    for dim in range(a.ndim):
-        sa, sb = a.shape[dim] != 1, b.shape[dim] != 1
-        if dim in summed:
-            continue
-        (both if sa and sb else left if sa else right).append(dim)
-    nb, nl, nr = (
-        layouts.numel(tuple(x.shape[d] for d in dims))
-        for x, dims in ((a, both), (a, left), (b, right))
-    )
-    ns = layouts.numel(tuple(a.shape[d] for d in summed))
+    of_a, of_b = tuple(a.shape), tuple(b.shape)
+    for dim, (m, n) in enumerate(zip(of_a, of_b, strict=True)):
+        if dim not in summed:
+            (right if m == 1 else left if n == 1 else both).append(dim)
     shape = (
-        *[a.shape[d] for d in both],
-        *[a.shape[d] for d in left],
+        *[of_a[d] for d in both],
+        *[of_a[d] for d in left],
         *[1] * len(summed),
-        *[b.shape[d] for d in right],
+        *[of_b[d] for d in right],
     )
+    nb, nl = prod([of_a[d] for d in both]), prod([of_a[d] for d in left])
+    ns, nr = prod([of_a[d] for d in summed]), prod([of_b[d] for d in right])
     order = [*both, *left, *summed, *right]
     inverse = [0] * len(order)
     for i, d in enumerate(order):

@@ -5,6 +5,7 @@ What is computed, and the gradients, are in correlation.py.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,12 +26,14 @@ def _ints(function: str, values: tuple, value: Any, dims: int) -> tuple[int, ...
     """Accept an int for all spatial dims or a sequence; TypeError names the function."""
     if hasattr(value, "__index__") and not isinstance(value, bool):
         return (value.__index__(),) * dims
-    if isinstance(value, tuple | list) and all(
-        hasattr(v, "__index__") and not isinstance(v, bool) for v in value
-    ):
-        out = tuple(v.__index__() for v in value)
-        return out * dims if len(out) == 1 else out
-    raise invalid_combination(function, values)
+    if not isinstance(value, tuple | list):
+        raise invalid_combination(function, values)
+    out = []
+    for v in value:
+        if not hasattr(v, "__index__") or isinstance(v, bool):
+            raise invalid_combination(function, values)
+        out.append(v.__index__())
+    return tuple(out) * dims if len(out) == 1 else tuple(out)
 
 
 def _fit(name: str, value: tuple[int, ...], dims: int) -> tuple[int, ...]:
@@ -91,6 +94,7 @@ def _check_moves(spec: Spec, output_padding: tuple[int, ...]) -> None:
             raise RuntimeError(f"{text} is not supported")
 
 
+@functools.lru_cache(maxsize=1024)
 def _fitted(spec: Spec, dims: int, output_padding: tuple[int, ...] = ()) -> Spec:
     """Return the spec with a number per spatial dim; RuntimeError for numbers out of range."""
     if spec.groups <= 0:

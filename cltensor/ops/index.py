@@ -22,6 +22,7 @@ from ..codegen import mask as masks
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr, Scalar
+from ..size import sized
 from . import along, core, parts, shape
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
@@ -51,7 +52,7 @@ _SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `te
 
 
 def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
-    sizes, strides = x.shape, x._strides
+    sizes, strides = tuple(x.shape), x._strides
     if not sizes:
         raise IndexError(_SCALAR)
     n = sizes[dim]
@@ -59,7 +60,7 @@ def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {n}")
     start = x._offset + (index + n if index < 0 else index) * strides[dim]
     return core.view(
-        x, sizes[:dim] + sizes[dim + 1 :], strides[:dim] + strides[dim + 1 :], start, "SelectBackward0", parts.select_back, None,
+        x, sized(sizes[:dim] + sizes[dim + 1 :]), strides[:dim] + strides[dim + 1 :], start, "SelectBackward0", parts.select_back, None,
         {"dim": dim, "index": index},
     )  # fmt: skip
 
@@ -84,17 +85,14 @@ def _bounds(part: slice) -> tuple[int | None, int | None, int]:
 
 def _slice(x: Tensor, dim: int, part: slice, *, skip_whole: bool) -> Tensor:
     start, stop, step = _bounds(part)
-    if not x.shape:
+    sizes = tuple(x.shape)
+    if not sizes:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if skip_whole and step == 1 and not start and (stop is None or stop >= x.shape[dim]):
+    n = sizes[dim]
+    if skip_whole and step == 1 and not start and (stop is None or stop >= n):
         return x
-    new = layouts.slice_(x.shape, x._strides, x._offset, dim, start, stop, step)
-    saved = {
-        "dim": dim,
-        "start": start or 0,
-        "end": x.shape[dim] if stop is None else stop,
-        "step": step,
-    }
+    new = layouts.slice_(sizes, x._strides, x._offset, dim, start, stop, step)
+    saved = {"dim": dim, "start": start or 0, "end": n if stop is None else stop, "step": step}
     return core.view(x, *new, "SliceBackward0", parts.slice_back, None, saved)
 
 
@@ -234,7 +232,11 @@ def _take(x: Tensor, found: Indices) -> Tensor:
         if graph.needs_grad(x):
             graph.record("IndexBackward0", (x,), out, _take_mask_back, {"indices": (mask,)})
         return out
-    flat = _expanded(x, found)
+    return _gathered(x, _expanded(x, found))
+
+
+def _gathered(x: Tensor, flat: Indices) -> Tensor:
+    """Read through index tensors of integers, all of one shape."""
     (out,) = _taken([x, *[i for _, i in flat]], tuple([d for d, _ in flat]))
     if graph.needs_grad(x):
         graph.record("IndexBackward0", (x,), out, _take_back, _saved(flat))
@@ -276,6 +278,11 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return shape.unsqueeze(x, 0)
     elif index is Ellipsis:
         return _alias(x)
+    elif kind is core._Registry.tensor:
+        alone = index.dtype is dtypes.int64 and index.shape and index.device is x.device
+        if alone and x.shape and x.shape[0]:  # nothing to check, to broadcast or to move
+            return _gathered(x, [(0, index)])
+        index = (index,)
     else:
         index = as_tuple(index) or (index,)
     out, found = _steps(x, index)

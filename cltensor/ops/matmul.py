@@ -5,6 +5,7 @@ Follows torch in what folds into one matrix product and what becomes a batch, so
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from .. import layouts
@@ -13,9 +14,9 @@ from ..autograd.mode import no_grad
 from . import core
 from .core import Tensor
 from .dims import whole
-from .products import addmm, bmm, check_bmm, check_tensor, dot, mm, mv, record_bmm, run
+from .products import addmm, bmm, check_bmm, check_tensors, dot, mm, mv, record_bmm, run
 from .row import FUNCTIONS, public
-from .shape import _view_back, expand, reshape
+from .shape import _view_back, expand, reshape, t
 from .values import into
 
 
@@ -67,14 +68,13 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     [K] by [K] is a dot product, a vector on the left or right loses its dim. RuntimeError for 0-dim operands, sizes and
     dtypes that do not fit.
     """
-    check_tensor("matmul", "input", 1, input)
-    check_tensor("matmul", "other", 2, other)
+    check_tensors("matmul", ("input", "other"), input, other)
     value = _matmul(input, other)
     return value if out is None else into(value, out, "matmul", (input, other))
 
 
 def _matmul(a: Tensor, b: Tensor) -> Tensor:
-    da, db = a.ndim, b.ndim
+    da, db = len(a.shape), len(b.shape)
     if da == 2 and db == 2:
         return mm(a, b)
     if not da or not db:
@@ -149,18 +149,18 @@ def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """Compute `input @ weight.T + bias` over the last dim: [..., K] by [N, K] -> [..., N]; the bias is added in the kernel."""
-    check_tensor("linear", "input", 1, input)
-    check_tensor("linear", "weight", 2, weight)
+    check_tensors("linear", ("input", "weight"), input, weight)
     if out is not None:
         inputs = (input, weight) if bias is None else (input, weight, bias)
         return core.deliver(linear(input, weight, bias), out, "linear", inputs)
     if bias is None:
-        return _matmul(input, weight.t())
-    if input.ndim == 2:
-        return addmm(bias, input, weight.t())
-    if input.ndim and weight.ndim == 2 and input.is_contiguous():
-        flat = input.view(-1 if input.numel() else layouts.numel(input.shape[:-1]), input.shape[-1])
-        return addmm(bias, flat, weight.t()).view(*input.shape[:-1], weight.shape[0])
+        return _matmul(input, t(weight))
+    sizes = tuple(input.shape)
+    if len(sizes) == 2:
+        return addmm(bias, input, t(weight))
+    if sizes and len(weight.shape) == 2 and input.is_contiguous():
+        flat = input.view(prod(sizes[:-1]), sizes[-1])
+        return addmm(bias, flat, t(weight)).view(*sizes[:-1], weight.shape[0])
     return _matmul(input, weight.t()) + bias
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from .. import dtypes, layouts
@@ -16,7 +17,6 @@ from ..autograd.mode import GRAD
 from ..codegen import multi
 from ..codegen.language import Formula
 from ..codegen.multi import FLAG, Chain, Part, Shared, chain
-from ..runtime import get_backend
 from . import convert, selection
 from .core import NUMBERS, Tensor
 from .row import FUNCTIONS
@@ -56,7 +56,7 @@ def apply(
         if part.size:
             parts = groups.setdefault(key, [])
             if not parts:
-                most = multi.slot_limit(get_backend(key[0]), chain)
+                most = multi.slot_limit(key[0], chain)
             parts.append(part)
             if len(parts) >= most:  # these run while the next are made ready
                 _launch(chain, groups, numbers, shared, flag)
@@ -73,11 +73,11 @@ def _launch(
     flag: Tensor | None,
 ) -> None:
     """Run what is collected, and forget it."""
-    for (dev, *types), parts in groups.items():
-        backend = get_backend(dev)
-        ones = [
-            Shared(s._storage.buffer(), s.dtype, s._offset) for s in (x.to(dev) for x in shared)
-        ]
+    for (backend, *types), parts in groups.items():
+        ones = []
+        for x in shared:
+            s = x.to(backend.device)
+            ones.append(Shared(s._storage.buffer(), s.dtype, s._offset))
         with backend.lock:
             found = None if flag is None else flag._storage.for_write()
             multi.apply(backend, chain, tuple(types), parts, numbers, ones, found)
@@ -98,13 +98,15 @@ def _part(row: Sequence[Tensor], writes: int) -> tuple[tuple, Part] | None:
             break
     if tensors is None:
         return None
-    buffers = tuple([t._storage.buffer() for t in tensors])
-    for t in tensors[:writes]:
-        t._storage.for_write()
-    count, types, offsets = first.numel(), [t.dtype for t in tensors], [t._offset for t in tensors]
+    buffers, types, offsets = [], [], []
+    for k, t in enumerate(tensors):
+        buffers.append(t._storage.for_write() if k < writes else t._storage.buffer())
+        types.append(t.dtype)
+        offsets.append(t._offset)
+    count = prod(shape)
     if dt.category == 3:  # complex numbers are pairs of real ones
         count, types, offsets = 2 * count, [x.to_real() for x in types], [2 * o for o in offsets]
-    return (dev, *types), Part(count, buffers, tuple(offsets))
+    return (first._storage.backend, *types), Part(count, tuple(buffers), tuple(offsets))
 
 
 def _laid_alike(row: Sequence[Tensor], writes: int) -> Sequence[Tensor] | None:

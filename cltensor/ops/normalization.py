@@ -12,9 +12,11 @@ from typing import Any
 
 from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
+from ..autograd import views
 from ..autograd.mode import no_grad
 from ..codegen import row_kinds as rows
-from . import formats, rowwise
+from ..size import Size
+from . import core, formats, multi, rowwise
 from .core import Tensor
 from .row import FUNCTIONS, Row, public
 
@@ -35,6 +37,13 @@ def _statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, T
 def _shaped(x: Tensor, shape: Sequence[int]) -> Tensor:
     """The tensor in a shape: itself where it has it, which costs no view."""
     return x if x.shape == tuple(shape) else x.reshape(shape)
+
+
+def _fresh(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A result that nobody else holds, without history, in a shape."""
+    if x.shape == shape:
+        return x
+    return core.make(x._storage, shape, x.dtype, x.device) if x._contig else x.reshape(shape)
 
 
 def _check_float(name: str, x: Tensor) -> None:
@@ -60,22 +69,24 @@ def _normalized(
     """
     to = formats.images(input, input.shape) if images else None
     steps = None if to is None else layouts.view_strides(tuple(input.shape), to, grouped)
-    x = _shaped(input.detach(), grouped)
-    factors = [None if v is None else _shaped(v.detach(), scaled) for v in (weight, bias)]
-    if rowwise.worth(x, dims):
-        present = [x, *[v for v in factors if v is not None]]
+    present = [input if input.shape == grouped else input.detach().reshape(grouped)]
+    for v in (weight, bias):
+        if v is not None:
+            present.append(v if v.shape == scaled else v.detach().reshape(scaled))
+    if rowwise.worth(present[0], dims):
         kind = rows.norm(weight is not None, bias is not None)
-        out, numbers = rowwise.run(kind, present, dims, x.dtype, strides=steps, eps=eps)
-        kept = tuple([1 if d in dims else n for d, n in enumerate(grouped)])
-        mean, var, rstd = (_shaped(v, kept) for v in numbers)
+        out, numbers = rowwise.run(kind, present, dims, input.dtype, strides=steps, eps=eps)
+        kept = Size([1 if d in dims else n for d, n in enumerate(grouped)])
+        mean, var, rstd = [_fresh(v, kept) for v in numbers]
     else:
+        x, *factors = [v.detach() for v in present]
         x = _wide(x)
         mean, var, rstd = _statistics(x, dims, eps)
         out = (x - mean) * rstd
-        if factors[0] is not None:
+        if weight is not None:
             out = out * factors[0]
-        if factors[1] is not None:
-            out = out + factors[1]
+        if bias is not None:
+            out = out + factors[-1]
         out = out.to(input.dtype)
     # A result of its own, which may be written to.
     out = out if out.shape == input.shape else out.reshape(input.shape).detach()
@@ -206,8 +217,8 @@ def layer_norm(
     """Normalise over the last dimensions, which are `normalized_shape` (Ba et al., arXiv 1607.06450)."""
     shape = _normal_shape(input, normalized_shape, weight, bias)
     _check_float("LayerNormKernelImpl", input)
-    dims = tuple(range(input.ndim - len(shape), input.ndim))
     node, grouped = "NativeLayerNormBackward0", tuple(input.shape)
+    dims = tuple(range(len(grouped) - len(shape), len(grouped)))
     return _normalized(node, input, weight, bias, grouped, dims, shape, eps, images=False)[0]
 
 
@@ -219,6 +230,11 @@ def _normal_shape(
     rms: bool = False,
 ) -> tuple[int, ...]:
     """Check what is normalised over, in the words torch has for layer_norm or for rms_norm; return it as a tuple."""
+    if not isinstance(normalized_shape, Sequence) or isinstance(normalized_shape, str):
+        raise TypeError(
+            f"{'rms' if rms else 'layer'}_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, "
+            f"not {type(normalized_shape).__name__}"
+        )
     shape = tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
@@ -233,7 +249,8 @@ def _normal_shape(
         raise ValueError(
             f"Input tensor must have at least {len(shape)} dimensions, but got {input.ndim}"
         )
-    if input.ndim < len(shape) or tuple(input.shape[input.ndim - len(shape) :]) != shape:
+    whole = tuple(input.shape)
+    if len(whole) < len(shape) or whole[len(whole) - len(shape) :] != shape:
         leading = "*" if rms else "*, "
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape [{leading}{', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
@@ -342,22 +359,23 @@ def batch_norm(
     cudnn_enabled: bool = True,
 ) -> Tensor:
     """Normalise each channel over the batch (Ioffe and Szegedy, arXiv 1502.03167); in training, update the running statistics."""
+    whole = tuple(input.shape)
     if training:
         check_several(input.shape)
     elif running_mean is None or running_var is None:
         missing = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
-    channels = input.shape[1] if input.ndim > 1 else 0
+    channels = whole[1] if len(whole) > 1 else 0
     for name, v in (
         ("running_mean", running_mean),
         ("running_var", running_var),
         ("weight", weight),
         ("bias", bias),
     ):
-        if v is not None and v.numel() != channels:
+        if v is not None and prod(v.shape) != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {v.numel()}")
     _check_float("batch_norm", input)
-    if input.ndim < 2:
+    if len(whole) < 2:
         if input.numel():
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-max(input.ndim, 1)}, {max(input.ndim - 1, 0)}], but got 1)"
@@ -366,37 +384,48 @@ def batch_norm(
     node = "NativeBatchNormBackward0"
     if not training:
         return _fixed(node, input, (running_mean, running_var), weight, bias, eps)
-    dims, shape = (0, *range(2, input.ndim)), tuple(input.shape)
-    out, mean, var = _normalized(node, input, weight, bias, shape, dims, _channels(input), eps)
-    if input.numel():
-        _update(running_mean, running_var, mean, var, input.numel() // channels, momentum)
+    dims = (0, *range(2, len(whole)))
+    out, mean, var = _normalized(node, input, weight, bias, whole, dims, _channels(input), eps)
+    if count := prod(whole):
+        _update((running_mean, running_var), (mean, var), count // channels, momentum)
     return out
 
 
 def check_several(shape: Sequence[int]) -> None:
     """Raise torch's ValueError where a channel of (N, C, …) has one value, whose variance says nothing."""
-    if shape[0] * prod(shape[2:]) == 1:
+    sizes = tuple(shape)
+    if sizes[0] * prod(sizes[2:]) == 1:
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {shape}"
         )
 
 
+_RUNNING = multi.chain(
+    "running", "m = keep * m + part * x\nv = keep * v + unbiased * y", "m v", "x y"
+)
+
+
 def _update(
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    mean: Tensor,
-    var: Tensor,
+    running: tuple[Tensor | None, Tensor | None],
+    batch: tuple[Tensor, Tensor],
     n: int,
     momentum: float,
 ) -> None:
-    """Move the running statistics towards those of a batch of n values per channel; the variance without bias."""
+    """Move the running mean and variance towards those of a batch of n values per channel; the variance without bias."""
+    written: list[list[Tensor]] = []
+    read: list[list[Tensor]] = []
+    shape = next((x.shape for x in running if x is not None), None)
+    if shape is None:
+        return
     with no_grad():
-        for running, value, part in (
-            (running_mean, mean, momentum),
-            (running_var, var, momentum * n / (n - 1)),
-        ):
-            if running is not None:
-                running.copy_((1 - momentum) * running + part * value.reshape(running.shape))
+        for kept, value in zip(running, batch, strict=True):
+            fresh = _fresh(value, shape)
+            if kept is not None:
+                views.check_inplace(kept)
+            written.append([fresh.clone() if kept is None else kept])
+            read.append([fresh])
+        parts = {"keep": 1 - momentum, "part": momentum, "unbiased": momentum * n / (n - 1)}
+        multi.apply(_RUNNING, [*written, *read], parts)
 
 
 @public(method=False)

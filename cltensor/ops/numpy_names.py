@@ -8,39 +8,46 @@ from typing import Any
 
 from .row import FUNCTIONS, METHODS, NUMPYS
 
-# torch's functions that are written in Python take `dim` only.
-_PLAIN = {"norm", "split", "unique", "unique_consecutive"}
+# torch's functions that are written in Python take their own names only.
+_PLAIN = {"norm", "split", "stft", "unique", "unique_consecutive"}
+# Views take hardly longer than looking at the names would.
+_QUICK = {"clone", "flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
 
 
 def numpy_names(fn: Callable) -> Callable:
     """Accept numpy's `axis` and `keepdims` for `dim` and `keepdim`, and its names of the operands."""
-    first = fn.__code__.co_varnames[0]  # "input", or "A" in linear algebra
+    parameters = _parameters(fn)
+    first = "input" if "input" in parameters else parameters[0]  # "A" in linear algebra
+    ours = {"axis": "dim", "keepdims": "keepdim"}
+    ours |= {n: first if own == "input" else own for own, names in NUMPYS.items() for n in names}
+    places = {n: parameters.index(own) for n, own in ours.items() if own in parameters}
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            if "axis" in kwargs:
-                kwargs["dim"] = kwargs.pop("axis")
-            if "keepdims" in kwargs:
-                kwargs["keepdim"] = kwargs.pop("keepdims")
-            for own, names in NUMPYS.items():
-                for name in names:
-                    if name in kwargs and name != first and not (args and own == "input"):
-                        kwargs[first if own == "input" else own] = kwargs.pop(name)
+        for name in [*kwargs] if kwargs else ():
+            place = places.get(name, 0)
+            if name in places and place >= len(args) and parameters[place] not in kwargs:
+                kwargs[parameters[place]] = kwargs.pop(name)
         return fn(*args, **kwargs)
 
     wrapper._numpy_names = True  # type: ignore[attr-defined]
     return wrapper
 
 
+def _parameters(fn: Callable) -> tuple[str, ...]:
+    code = fn.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 def install(*tables: Any) -> None:
-    """Let every exported function and method that has a `dim` take the names; `tables` are of other modules' functions."""
+    """Let exported functions take the names, and methods that have a `dim`; `tables` are of other modules' functions."""
     made: dict[int, Callable] = {}
     for table in (FUNCTIONS, METHODS, *tables):
         plain = _PLAIN if table is FUNCTIONS or table is METHODS else ()
         for name, fn in table.items():
-            code = getattr(fn, "__code__", None)
-            if code is None or name in plain or hasattr(fn, "_numpy_names"):
+            if not hasattr(fn, "__code__") or name in plain or hasattr(fn, "_numpy_names"):
                 continue
-            if "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+            parameters = _parameters(fn)
+            operands = table is FUNCTIONS and name not in _QUICK and "input" in parameters
+            if "dim" in parameters or operands:
                 table[name] = made.setdefault(id(fn), numpy_names(fn))

@@ -197,10 +197,11 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:
-    parts, start = [], 0
+    shape, strides, offset = tuple(input.shape), input._strides, input._offset
+    parts = []
     for n in lengths:
-        parts.append(layouts.narrow(input.shape, input._strides, input._offset, dim, start, n))
-        start += n
+        parts.append(((*shape[:dim], n, *shape[dim + 1 :]), strides, offset))
+        offset += n * strides[dim]
     return parts
 
 
@@ -239,14 +240,15 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 @public()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Cut a dimension into about equal pieces."""
-    if input.ndim == 0:
+    shape = tuple(input.shape)
+    if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = layouts.wrap_dim(dim, input.ndim)
+    dim = layouts.wrap_dim(dim, len(shape))
     return _several(
         input,
-        _split_layouts(input, dim, layouts.chunk_sizes(input.shape[dim], chunks)),
+        _split_layouts(input, dim, layouts.chunk_sizes(shape[dim], chunks)),
         "SplitBackward0",
         _cat_back,
         {"dim": dim},

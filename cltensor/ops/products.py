@@ -5,7 +5,7 @@ Owns their checks and gradients. Knows nothing of broadcasting matmul, which is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
@@ -14,9 +14,10 @@ from ..autograd.mode import no_grad
 from ..dtypes import C_NAMES, dtype
 from ..runtime import device
 from . import core
-from .core import Tensor, is_tensor
+from .core import Tensor
 from .dense import run
 from .row import public, with_inplace
+from .shape import t
 from .values import check_value, conj, into
 
 # ------------------------------------------------------------------------------------------- checks
@@ -24,19 +25,26 @@ from .values import check_value, conj, into
 
 def check_tensor(function: str, name: str, position: int, x: Any) -> None:
     """Raise torch's TypeError for an operand that is not a tensor."""
-    if not is_tensor(x):
+    if not isinstance(x, core._Registry.tensor):
         raise TypeError(
             f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}"
         )
 
 
+def check_tensors(function: str, names: Sequence[str], *operands: Any) -> None:
+    """Raise torch's TypeError for the first of a function's operands that is not a tensor."""
+    for position, x in enumerate(operands):
+        if not isinstance(x, core._Registry.tensor):
+            check_tensor(function, names[position], position + 1, x)
+
+
 def same_device(*tensors: Tensor) -> device:
     """Return the device of all operands; RuntimeError in torch's words if they differ."""
     dev = tensors[0].device
-    for t in tensors:
-        if t.device is not dev and t.device != dev:
+    for x in tensors:
+        if x.device is not dev and x.device != dev:
             raise RuntimeError(
-                f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {t.device}!"
+                f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {x.device}!"
             )
     return dev
 
@@ -48,14 +56,14 @@ def refuse_bool(dt: dtype, kernel: str) -> None:
 
 
 def _check_inner(mat1: Tensor, mat2: Tensor) -> None:
-    if mat1.shape[1] != mat2.shape[0]:
-        raise RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
-        )
+    (m, k), (rows, n) = mat1.shape, mat2.shape
+    if k != rows:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {rows}x{n})")
 
 
 def _adjoint(x: Tensor) -> Tensor:
-    return conj(x.transpose(-2, -1))
+    turned = t(x) if len(x.shape) == 2 else x.transpose(-2, -1)
+    return turned.conj() if x.dtype.category == 3 else turned
 
 
 def _pair(a: Tensor, b: Tensor, first: str = "self", second: str = "mat2") -> dict[str, Any]:
@@ -71,11 +79,10 @@ def mm(
     input: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """Multiply [M, K] by [K, N]; no broadcasting. RuntimeError for other ranks, sizes that differ, dtypes that differ."""
-    check_tensor("mm", "input", 1, input)
-    check_tensor("mm", "mat2", 2, mat2)
-    if input.ndim != 2:
+    check_tensors("mm", ("input", "mat2"), input, mat2)
+    if len(input.shape) != 2:
         raise RuntimeError("self must be a matrix")
-    if mat2.ndim != 2:
+    if len(mat2.shape) != 2:
         raise RuntimeError("mat2 must be a matrix")
     _check_inner(input, mat2)
     if out_dtype is not None:
@@ -86,17 +93,23 @@ def mm(
         )
     refuse_bool(input.dtype, "addmm_impl_cpu_")
     same_device(input, mat2)
-    value = run(input, mat2)
-    if graph.needs_grad(input, mat2):
-        saved = {**_pair(input, mat2), "mat2_sym_strides": mat2._strides}
-        graph.record("MmBackward0", (input, mat2), value, _mm_back, saved)
+    value = _product(input, mat2)
     return value if out is None else into(value, out, "mm", (input, mat2))
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply matrices that are known to fit."""
+    value = run(a, b)
+    if graph.needs_grad(a, b):
+        saved = {**_pair(a, b), "mat2_sym_strides": b._strides}
+        graph.record("MmBackward0", (a, b), value, _mm_back, saved)
+    return value
 
 
 def _mm_back(ctx: Any, g: Tensor) -> tuple:
     a, b = ctx.needs
     return (
-        mm(g, _adjoint(ctx.mat2)) if a else None,
+        _product(g, _adjoint(ctx.mat2)) if a else None,
         _second_gradient(ctx.self, g, ctx.mat2_sym_strides) if b else None,
     )
 
@@ -107,9 +120,9 @@ def _second_gradient(first: Tensor, g: Tensor, strides: tuple[int, ...]) -> Tens
     It runs at once: nothing may ask for it before the optimiser does, and until then it would hold its operands.
     """
     columns = strides[0] == 1 and strides[1] != 1
-    value = mm(g.t(), conj(first)) if columns else mm(_adjoint(first), g)
+    value = _product(t(g), conj(first)) if columns else _product(_adjoint(first), g)
     value._storage.buffer()
-    return value.t() if columns else value
+    return t(value) if columns else value
 
 
 def _check_batches(batch1: Tensor, batch2: Tensor) -> None:
@@ -129,8 +142,7 @@ def bmm(
     input: Tensor, mat2: Tensor, out_dtype: dtype | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """Multiply [B, M, K] by [B, K, N], matrix by matrix."""
-    check_tensor("bmm", "input", 1, input)
-    check_tensor("bmm", "mat2", 2, mat2)
+    check_tensors("bmm", ("input", "mat2"), input, mat2)
     _check_batches(input, mat2)
     if out_dtype is not None:
         input, mat2 = input.to(out_dtype), mat2.to(out_dtype)
@@ -199,8 +211,7 @@ def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 @public()
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply a matrix [M, K] by a vector [K]."""
-    check_tensor("mv", "input", 1, input)
-    check_tensor("mv", "vec", 2, vec)
+    check_tensors("mv", ("input", "vec"), input, vec)
     _check_mv(None, input, vec)
     value = _reshaped(run(input, _column(vec)), (input.shape[0],))
     if graph.needs_grad(input, vec):
@@ -295,12 +306,10 @@ def _scaled(x: Tensor, factor: Any) -> Tensor:
 
 
 def _check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
-    check_tensor("addmm", "input", 1, input)
-    check_tensor("addmm", "mat1", 2, mat1)
-    check_tensor("addmm", "mat2", 3, mat2)
-    if mat1.ndim != 2:
+    check_tensors("addmm", ("input", "mat1", "mat2"), input, mat1, mat2)
+    if len(mat1.shape) != 2:
         raise RuntimeError(f"mat1 must be a matrix, got {mat1.ndim}-D tensor")
-    if mat2.ndim != 2:
+    if len(mat2.shape) != 2:
         raise RuntimeError(f"mat2 must be a matrix, got {mat2.ndim}-D tensor")
     _check_inner(mat1, mat2)
     if input.dtype is not mat2.dtype:
@@ -313,13 +322,16 @@ def _check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
         )
     refuse_bool(mat1.dtype, "addmm_impl_cpu_")
     same_device(input, mat1, mat2)
+    (m, _), (_, n) = mat1.shape, mat2.shape
+    if input.shape == (n,):  # most calls
+        return
     if input.ndim > 2:
         sizes = list(input.shape)
         raise RuntimeError(
-            f"expand(torch.{input.dtype.scalar_name}Tensor{{{sizes}}}, size={[mat1.shape[0], mat2.shape[1]]}): the number of sizes provided (2) must be "
+            f"expand(torch.{input.dtype.scalar_name}Tensor{{{sizes}}}, size={[m, n]}): the number of sizes provided (2) must be "
             f"greater or equal to the number of dimensions in the tensor ({input.ndim})"
         )
-    _expandable(input, (mat1.shape[0], mat2.shape[1]))
+    _expandable(input, (m, n))
 
 
 @public()
@@ -350,18 +362,19 @@ def _shares(
 ) -> tuple:
     """Return the gradients of `beta * input + alpha * (first factor @ second factor)` that are asked for."""
     s, a, b = ctx.needs
-    return (
-        _scaled(g, ctx.beta) if s else None,
-        _scaled(first(), ctx.alpha) if a else None,
-        _scaled(second(), ctx.alpha) if b else None,
-    )
+    alpha, beta = ctx.alpha, ctx.beta
+    shares = (g if s else None, first() if a else None, second() if b else None)
+    if alpha == 1 and beta == 1:
+        return shares
+    factors = (beta, alpha, alpha)
+    return tuple([v if v is None else _scaled(v, f) for v, f in zip(shares, factors, strict=True)])
 
 
 def _addmm_back(ctx: Any, g: Tensor) -> tuple:
     return _shares(
         ctx,
         g,
-        lambda: mm(g, _adjoint(ctx.mat2)),
+        lambda: _product(g, _adjoint(ctx.mat2)),
         lambda: _second_gradient(ctx.mat1, g, ctx.mat2_sym_strides),
     )
 

@@ -18,7 +18,7 @@ from ..autograd.mode import enable_grad, no_grad
 from ..codegen import recurrent as kernels
 from ..codegen.recurrent import GATES
 from ..runtime import get_backend
-from . import core, dropout
+from . import core, dropout, gates
 from .core import Tensor, is_tensor
 from .matmul import linear
 from .row import FUNCTIONS, public, titled
@@ -28,21 +28,6 @@ NODE = "MkldnnRnnLayerBackward0"
 
 def _cat(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
     return parts[0] if len(parts) == 1 else FUNCTIONS["cat"](parts, dim)
-
-
-# ------------------------------------------------------------------------------------------- one step
-
-
-def _lstm_gates(pre: Sequence[Tensor], c: Tensor) -> tuple[Tensor, Tensor]:
-    i, f, g, o = pre
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
-
-
-def _gru_gates(by_x: Tensor, by_h: Tensor, h: Tensor) -> Tensor:
-    (xr, xz, xn), (hr, hz, hn) = by_x.chunk(3, -1), by_h.chunk(3, -1)
-    n = (xn + (xr + hr).sigmoid() * hn).tanh()
-    return n + (xz + hz).sigmoid() * (h - n)
 
 
 def _activation(mode: str, pre: Tensor) -> Tensor:
@@ -92,11 +77,11 @@ def _walk(
         rows = size
         own = by_x.narrow(0, start, size)
         if gru:
-            h = _gru_gates(own, linear(h, w.hh, w.b_hh), h)
+            h = gates.gru(own.chunk(3, -1), linear(h, w.hh, w.b_hh).chunk(3, -1), h)
         elif c is None:
             h = _activation(mode, FUNCTIONS["addmm"](own, h, turned))
         else:
-            h, c = _lstm_gates(FUNCTIONS["addmm"](own, h, turned).chunk(4, -1), c)
+            h, c = gates.lstm(FUNCTIONS["addmm"](own, h, turned).chunk(4, -1), c)
         if w.hr is not None:
             h = linear(h, w.hr)
         outputs.append(h)
@@ -336,24 +321,22 @@ rnn_relu = _public_network("rnn_relu", "an Elman network with relu")
 def _check_cell(
     input: Tensor, w_ih: Tensor, w_hh: Tensor, states: Sequence[Tensor], gates: int
 ) -> None:
-    if input.shape[1] != w_ih.shape[1]:
-        raise RuntimeError(
-            f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}"
-        )
-    hidden = w_hh.shape[1]
-    for i, h in enumerate(states):
-        if input.shape[0] != h.shape[0]:
+    x, by_x, by_h = tuple(input.shape), tuple(w_ih.shape), tuple(w_hh.shape)
+    if x[1] != by_x[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {x[1]} expected {by_x[1]}")
+    hidden = by_h[1]
+    for i, state in enumerate(states):
+        h = tuple(state.shape)
+        if x[0] != h[0]:
+            raise RuntimeError(f"Input batch size {x[0]} doesn't match hidden{i} batch size {h[0]}")
+        if h[1] != hidden:
             raise RuntimeError(
-                f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {h.shape[0]}"
+                f"hidden{i} has inconsistent hidden_size: got {h[1]}, expected {hidden}"
             )
-        if h.shape[1] != hidden:
+    for name, w in (("weight_ih", by_x), ("weight_hh", by_h)):
+        if w[0] != gates * hidden:
             raise RuntimeError(
-                f"hidden{i} has inconsistent hidden_size: got {h.shape[1]}, expected {hidden}"
-            )
-    for name, w in (("weight_ih", w_ih), ("weight_hh", w_hh)):
-        if w.shape[0] != gates * hidden:
-            raise RuntimeError(
-                f"{name} first dim must be {gates} * hidden_size = {gates * hidden}, but got {w.shape[0]}"
+                f"{name} first dim must be {gates} * hidden_size = {gates * hidden}, but got {w[0]}"
             )
 
 
@@ -372,9 +355,9 @@ def lstm_cell(
     _check_cell(input, w_ih, w_hh, hx, 4)
     by_x, by_h = linear(input, w_ih, b_ih), linear(hx[0], w_hh, b_hh)
     if graph.needs_grad(by_x, by_h):  # one sum, so that gradients come back together
-        return _lstm_gates((by_x + by_h).chunk(4, -1), hx[1])
+        return gates.lstm((by_x + by_h).chunk(4, -1), hx[1])
     pre = [x + h for x, h in zip(by_x.chunk(4, -1), by_h.chunk(4, -1), strict=True)]
-    return _lstm_gates(pre, hx[1])
+    return gates.lstm(pre, hx[1])
 
 
 @public(method=False)
@@ -388,7 +371,8 @@ def gru_cell(
 ) -> Tensor:
     """One GRU step: input (N, I) and h (N, H) to the next h. RuntimeError for sizes that do not fit."""
     _check_cell(input, w_ih, w_hh, (hx,), 3)
-    return _gru_gates(linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
+    by_x, by_h = linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh)
+    return gates.gru(by_x.chunk(3, -1), by_h.chunk(3, -1), hx)
 
 
 def _elman_cell(nonlinearity: str) -> Callable[..., Tensor]:

@@ -15,6 +15,7 @@ import numpy as np
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
+from ..autograd.node import read_saved
 from ..codegen.pointwise import PointOp
 from . import core
 from .core import NUMBERS, Tensor
@@ -27,6 +28,8 @@ NUMPYS = {
     "other": ("x2",),
 }  # numpy's names, which torch takes beside its own
 _LETTERS = "bifc"
+_PLACES = {letter: place for place, letter in enumerate(OPERANDS)}
+_CATEGORIES = {bool: 0, int: 1, float: 2, complex: 3}
 
 ROWS: dict[str, Row] = {}
 FUNCTIONS: dict[str, Callable] = {}
@@ -139,13 +142,16 @@ class Row:
         except MixedDevicesError:
             xs = core.on_one_device(xs)
             out = self.forward(xs)
+        except (AttributeError, IndexError):
+            refuse_numbers(self.name, self.args[:1], xs[:1], (False,))
+            raise
         if self.grads and graph.needs_grad(*xs):
             self._record(xs, out)
         return out
 
     def forward(self, xs: Sequence[Any]) -> Tensor:
         """Apply without gradient."""
-        types = self._types.get(getattr(xs[0], "dtype", None))
+        types = None if self.masks else self._types.get(getattr(xs[0], "dtype", None))
         if types is not None and (out := core.compute_alike(types, xs)) is not None:
             return out
         shape, dt, dev = self._unify(xs)
@@ -169,45 +175,44 @@ class Row:
             else dt
         )
         types = core.Types(op, dt, result)
-        # Not where the answer may change, or operands differ in what they are for.
-        if types.compute is given and not self.masks:
+        if types.compute is given:  # else the answer may change
             self._types[given] = types
         return types
 
     def _unify(self, xs: Sequence[Any]) -> tuple:
-        shape = dt = dev = None
-        simple = True
-        for i, x in enumerate(xs):
-            if x.__class__ in NUMBERS:
-                simple = (
-                    simple
-                    and dt is not None
-                    and (
-                        (x.__class__ is int and dt.category)
-                        or (x.__class__ is float and dt.category > 1)
-                        or x.__class__ is bool
-                    )
-                )
-            elif OPERANDS[i] in self.masks:
-                simple = False
-            elif dt is None:
-                shape, dt, dev = x.shape, x.dtype, x.device
-            else:
-                simple = simple and x.shape == shape and x.dtype is dt and x.device is dev
-        if simple and dt is not None:
-            return shape, dt, dev
-        tensors = [x for x in xs if x.__class__ not in NUMBERS]
-        dev = core.common_device(tensors)
-        if any(t.device != dev for t in tensors):
-            raise MixedDevicesError
-        numeric = [x for i, x in enumerate(xs) if OPERANDS[i] not in self.unpromoted]
-        return layouts.broadcast_shapes(*[t.shape for t in tensors]), core.result_type(numeric), dev
+        """Return the shape, dtype and device that operands have in common; written for speed, as all that broadcasts comes by here."""
+        unpromoted, tensors = self.unpromoted, []
+        dt: Any = None
+        same, highest = True, 0
+        for letter, x in zip(OPERANDS, xs, strict=False):
+            kind = x.__class__
+            if kind not in NUMBERS:
+                tensors.append(x)
+                if letter not in unpromoted:
+                    if dt is None:
+                        dt = x.dtype
+                    elif x.dtype is not dt:
+                        same = False
+            elif letter not in unpromoted and (category := _CATEGORIES[kind]) > highest:
+                highest = category
+        shape, dev = tensors[0].shape, tensors[0].device
+        for x in tensors:
+            if x.device is not dev:
+                dev = core.common_device(tensors)
+                if any(t.device != dev for t in tensors):
+                    raise MixedDevicesError
+        for x in tensors:
+            if x.shape != shape:
+                shape = layouts.broadcast_shapes(shape, x.shape)
+        if dt is None or not same or highest > dt.category:
+            dt = core.result_type([x for i, x in enumerate(xs) if OPERANDS[i] not in unpromoted])
+        return shape, dt, dev
 
     def _record(self, xs: Sequence[Any], out: Tensor) -> None:
         if out.dtype.category < 2:
             return
         graph.record(
-            self._node_name(xs),
+            self._node_name(xs) if self.number_nodes else self.node,
             xs[self.graph_from : self.graph_inputs],
             out,
             self.backward,
@@ -223,18 +228,25 @@ class Row:
     def _saved(self, xs: Sequence[Any], out: Tensor) -> dict[str, Any]:
         saved: dict[str, Any] = {}
         for index, _, names in self.grads:
-            if graph.needs_grad(xs[index]):
+            x = xs[index]
+            if not names or x.__class__ in NUMBERS:
+                continue
+            if len(self.grads) == 1 or graph.needs_grad(x):
                 for name in names:
-                    saved[name] = out if name == "result" else xs[OPERANDS.index(name)]
+                    saved[name] = out if name == "result" else xs[_PLACES[name]]
         return saved
 
     def backward(self, ctx: Any, g: Tensor) -> tuple:
         """Apply the row's gradient formulas to what was saved."""
-        first = self.graph_from
-        grads: list[Any] = [None] * (self.graph_inputs - first)
+        first, count = self.graph_from, self.graph_inputs - self.graph_from
+        needs = ctx.needs if count > 1 else (True,)
+        grads: list[Any] = [None] * count
         for index, fn, names in self.grads:
-            if ctx.needs[index - first]:
-                grads[index - first] = fn(g, *[getattr(ctx, name) for name in names])
+            if needs[index - first]:
+                values = [g]
+                for name in names:
+                    values.append(read_saved(ctx, name))
+                grads[index - first] = fn(*values)
         if self.step:
             grads = [None if v is None else graph.tie(ctx, v) for v in grads]
         return tuple(grads)
@@ -257,11 +269,16 @@ class Row:
             raise RuntimeError(
                 f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}"
             )
-        if not dtypes.can_cast(value.dtype, t.dtype):
+        if value.dtype is not t.dtype and not dtypes.can_cast(value.dtype, t.dtype):
             raise RuntimeError(
                 f"result type {value.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}"
             )
-        core.check_overlap(t, others)
+        apart = t._contig
+        for o in others:
+            if o.__class__ not in NUMBERS and o._storage is t._storage:
+                apart = False
+        if not apart:
+            core.check_overlap(t, others)
         core.overwrite(t, value, fresh=True)
         if record and t.dtype.category >= 2:
             why = self.final(*others) if self.final else ""
@@ -279,6 +296,8 @@ class Row:
         arity, name, args, numbers = len(self.args), self.name, self.args, self.numbers
 
         def function(*xs: Any, **kwargs: Any) -> Tensor:
+            if arity == len(xs) == 1 and xs[0].__class__ is core._Registry.tensor and not kwargs:
+                return self(*xs)  # most calls
             if kwargs or len(xs) != arity or not _plain(xs, numbers):
                 xs, out = self.bind(xs, kwargs)
                 if out is not None:
@@ -347,8 +366,6 @@ def _raising(text: str) -> Callable:
 def _plain(xs: Sequence[Any], numbers: Sequence[bool]) -> bool:
     """Whether every operand is a tensor, or a number where one is allowed beside a tensor: nothing to convert or refuse."""
     tensor = core._Registry.tensor
-    if len(xs) == 1 and xs[0].__class__ is tensor:  # most calls
-        return True
     some = not xs
     for x, number in zip(xs, numbers, strict=True):
         if x.__class__ is tensor or isinstance(x, tensor):
@@ -392,9 +409,12 @@ _OF_NUMBERS = {
 
 def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
     """Accept tensors and numbers (numpy's too) as operands; anything else is torch's TypeError."""
-    out = []
+    out, some = [], False
     for position, (arg, v) in enumerate(zip(names, values, strict=True)):
-        if core.is_tensor(v) or v.__class__ in NUMBERS:
+        if isinstance(v, core._Registry.tensor):
+            some = True
+            out.append(v)
+        elif v.__class__ in NUMBERS:
             out.append(v)
         elif isinstance(v, np.generic | np.bool_):
             out.append(v.item())
@@ -404,7 +424,7 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
             raise TypeError(
                 f"{function}(): argument '{arg}' (position {position + 1}) must be Tensor, not {type(v).__name__}"
             )
-    if not any(core.is_tensor(v) for v in out):
+    if not some:
         if function not in _OF_NUMBERS:
             raise invalid_combination(function, values)
         out[0] = core._Registry.tensor._scalar(out[0])

@@ -11,6 +11,7 @@ from .. import dtypes, layouts
 from ..autograd import views
 from ..autograd.node import op_class
 from ..memory_format import contiguous_format
+from ..size import sized
 from . import core
 from .core import Tensor, is_tensor
 from .row import METHODS, public, titled
@@ -37,7 +38,10 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
     """Accept sizes as separate ints or one sequence; TypeError names the function and what it got."""
     if not args:
         raise TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
+    given = args
     if len(args) == 1 and isinstance(args[0], tuple | list):
+        if args[0].__class__ is core.Size:  # what most calls are given holds ints only
+            return tuple(args[0])
         args = tuple(args[0])
     out = []
     for position, a in enumerate(args):
@@ -47,11 +51,18 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
             elif hasattr(a, "__index__") and not isinstance(a, bool):
                 a = a.__index__()
             else:
-                raise TypeError(
-                    f"{function}(): argument '{name}' must be tuple of ints, but found element of type {type(a).__name__} at pos {position}"
-                )
+                raise TypeError(f"{function}(): {_no_sizes(name, given, args, position)}")
         out.append(a)
     return tuple(out)
+
+
+def _no_sizes(name: str, given: tuple, args: tuple, position: int) -> str:
+    """What is wrong with the element at a position of what was given for sizes."""
+    kind = type(args[position]).__name__
+    if position:
+        return f"argument '{name}' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {kind}\""
+    got = f"not {kind}" if given is args else f"but found element of type {kind} at pos 0"
+    return f"argument '{name}' (position 1) must be tuple of ints, {got}"
 
 
 def view_of(
@@ -79,13 +90,8 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """Look at the same elements as another shape (one size may be -1) or, given a dtype, as other bits."""
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype | type):
         return view_dtype(self, dtypes.required(shape[0], "view"))
-    wanted = sizes("view", shape)
-    return view_of(
-        self,
-        layouts.view(self.shape, self._strides, self._offset, wanted),
-        "ViewBackward0",
-        _view_back,
-    )
+    new = layouts.view(self.shape, self._strides, self._offset, sizes("view", shape))
+    return core.view(self, *new, "ViewBackward0", _view_back, None)
 
 
 @public()
@@ -95,10 +101,9 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 
     RuntimeError where their number differs.
     """
-    wanted = layouts.infer_shape(sizes("reshape", shape), input.numel())
-    strides = layouts.view_strides(input.shape, input._strides, wanted)
+    wanted, strides = layouts.reshape(input.shape, input._strides, sizes("reshape", shape))
     if strides is not None:
-        return view_of(input, (wanted, strides, input._offset), "ViewBackward0", _view_back)
+        return core.view(input, wanted, strides, input._offset, "ViewBackward0", _view_back, None)
     copy = input.clone(memory_format=contiguous_format)
     out = view_of(
         copy, (wanted, layouts.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back
@@ -205,13 +210,11 @@ def as_dtype(
 @variadic("dims")
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Reorder the dimensions, all of which are named: a view."""
-    order = layouts.permutation(sizes("permute", dims, "dims"), input.ndim)
-    return view_of(
-        input,
-        layouts.permute(input.shape, input._strides, input._offset, order),
-        "PermuteBackward0",
-        _permute_back,
-        {"order": order},
+    wanted = sizes("permute", dims, "dims")
+    shape, strides, order = layouts.permuted(input.shape, input._strides, wanted)
+    saved = {"order": order}
+    return core.view(
+        input, shape, strides, input._offset, "PermuteBackward0", _permute_back, None, saved
     )
 
 
@@ -223,7 +226,8 @@ def _permute_back(ctx: Any, g: Tensor) -> Tensor:
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions."""
     new = layouts.transpose(input.shape, input._strides, input._offset, dim0, dim1)
-    return view_of(input, new, "TransposeBackward0", _transpose_back, {"dim0": dim0, "dim1": dim1})
+    saved = {"dim0": dim0, "dim1": dim1}
+    return core.view(input, *new, "TransposeBackward0", _transpose_back, None, saved)
 
 
 def _transpose_back(ctx: Any, g: Tensor) -> Tensor:
@@ -233,14 +237,13 @@ def _transpose_back(ctx: Any, g: Tensor) -> Tensor:
 @public()
 def t(input: Tensor) -> Tensor:
     """Transpose a matrix; vectors and scalars stay as they are."""
-    if input.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
-    new = (
-        layouts.transpose(input.shape, input._strides, input._offset, 0, 1)
-        if input.ndim == 2
-        else (input.shape, input._strides, input._offset)
-    )
-    return view_of(input, new, "TBackward0", _t_back)
+    shape, strides = input.shape, input._strides
+    if len(shape) > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(shape)}D")
+    if len(shape) == 2:
+        (m, n), (p, q) = shape, strides
+        shape, strides = sized((n, m)), (q, p)
+    return core.view(input, shape, strides, input._offset, "TBackward0", _t_back, None)
 
 
 def _t_back(ctx: Any, g: Tensor) -> Tensor:
@@ -317,8 +320,12 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Insert a dimension of size 1."""
     new = layouts.unsqueeze(input.shape, input._strides, input._offset, dim)
-    at = dim if dim >= 0 else dim + input.ndim + 1
-    return view_of(input, new, "UnsqueezeBackward0", lambda ctx, g: g.squeeze(ctx.dim), {"dim": at})
+    saved = {"dim": dim if dim >= 0 else dim + len(new[0])}
+    return core.view(input, *new, "UnsqueezeBackward0", _unsqueeze_back, None, saved)
+
+
+def _unsqueeze_back(ctx: Any, g: Tensor) -> Tensor:
+    return g.squeeze(ctx.dim)
 
 
 @public()
@@ -343,7 +350,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Repeat dimensions of size 1 without copying; -1 keeps a size."""
     new = layouts.expand(self.shape, self._strides, self._offset, sizes("expand", size, "size"))
-    return view_of(self, new, "ExpandBackward0", lambda ctx, g: g)
+    return core.view(self, *new, "ExpandBackward0", None, None)
 
 
 @public(function=False)

@@ -41,7 +41,7 @@ class FusedOptimizer(Optimizer):
         with set_grad_enabled(self.defaults["differentiable"]):
             loss = run_closure(closure)
             for group in self.param_groups:
-                params = [p for p in group["params"] if p.grad is not None]
+                params = [p for p in group["params"] if p._grad is not None]
                 if params:
                     self._prepare(group, params)
                     self._update(group, params)
@@ -83,7 +83,10 @@ class FusedOptimizer(Optimizer):
         return self.counts_on_device and group["capturable"] and not group["differentiable"]
 
     def _number(self, group: dict[str, Any], name: str) -> Any:
-        return number(group[name], group["differentiable"] or self._stays_on_device(group))
+        value = group[name]
+        if not isinstance(value, Tensor):
+            return value
+        return number(value, group["differentiable"] or self._stays_on_device(group))
 
     def _run(
         self,
@@ -98,6 +101,6 @@ class FusedOptimizer(Optimizer):
         found = [self.state[p] for p in params] if states else []  # asking makes an entry
         for letter, name in states.items():
             writes[letter] = [state[name] for state in found]
-        grads = {"g": [p.grad for p in params]}
+        grads = {"g": [p._grad for p in params]}
         label = self.__class__.__name__.lower()
         update(label, lines, writes, grads, numbers, differentiable=group["differentiable"])

@@ -288,16 +288,17 @@ class Optimizer:
         grads = []
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None:
+                grad = p._grad  # past the property, which warns about tensors that are no leaves
+                if grad is None:
                     continue
                 if set_to_none:
-                    p.grad = None
+                    p._grad = None
                     continue
-                if p.grad.grad_fn is not None:
-                    p.grad.detach_()
+                if grad.grad_fn is not None:
+                    grad.detach_()
                 else:
-                    p.grad.requires_grad_(False)
-                grads.append(p.grad)
+                    grad.requires_grad_(False)
+                grads.append(grad)
         if grads:
             clear(grads)
 

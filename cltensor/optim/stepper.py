@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import creation, dtypes
+from ..autograd import enable_grad
 from ..memory_format import preserve_format
 from ..ops import multi
 from ..runtime import Buffer, Recorder, device, get_backend
@@ -134,7 +136,7 @@ def poke(t: Tensor, value: float) -> float:
     if Recorder.active is not None:
         Recorder.active.refuse("counts on the host")
     kind = t.dtype.np
-    if kind is None or t.numel() != 1:
+    if kind is None or prod(t.shape) != 1:
         t.fill_(value)
         return value
     storage, version = t._storage, t._vc
@@ -192,8 +194,6 @@ def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -
 
 def run_closure(closure: Callable[[], Any] | None) -> Any:
     """Call a step's closure with gradients on."""
-    from ..autograd import enable_grad
-
     if closure is None:
         return None
     with enable_grad():

@@ -206,6 +206,19 @@ def test_cells_take_three_launches() -> None:
                 del out
 
 
+@pytest.mark.parametrize("mode", ["lstm", "gru"])
+def test_gradients_of_gates_are_those_that_can_be_differentiated(mode: str) -> None:
+    cell = MODES[mode][1](W, H)
+    x, state = ct.tensor(data(N, W), requires_grad=True), ct.tensor(data(N, H), requires_grad=True)
+    hx = (state, state * 0.5) if mode == "lstm" else state
+    out = cell(x, hx)
+    loss = sum((o * o).sum() for o in (out if mode == "lstm" else (out,)))
+    inputs = [x, state, *cell.parameters()]
+    plain = ct.autograd.grad(loss, inputs, retain_graph=True)
+    for g, again in zip(plain, ct.autograd.grad(loss, inputs, create_graph=True), strict=True):
+        close(g, again.detach(), 1e-5)
+
+
 def test_16_bits_are_kept_wide_between_steps(one_by_one: None) -> None:
     net = nn.LSTM(W, H)
     x = ct.tensor(data(T, N, W), requires_grad=True)

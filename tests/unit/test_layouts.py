@@ -64,6 +64,7 @@ def test_orders(lay: L.Layout, data: st.DataObject) -> None:
     y = L.permute(*lay, dims)
     assert np.array_equal(show(*y), x.transpose(dims))
     assert L.permute(*y, L.permute_inverse(dims)) == lay
+    assert L.permuted(*lay[:2], tuple(d - x.ndim for d in dims)) == (*y[:2], tuple(dims))
     a, b = dim_of(data, x.ndim), dim_of(data, x.ndim)
     assert np.array_equal(show(*L.transpose(*lay, a, b)), x.swapaxes(a, b))
     assert np.array_equal(
@@ -182,6 +183,8 @@ def test_elementwise_keeps_shared_order() -> None:
 
 def test_shapes() -> None:
     assert L.infer_shape((-1, 3), 6) == (2, 3)
+    assert L.reshape((2, 3), (3, 1), (-1,)) == ((6,), (1,))
+    assert L.reshape((2, 3), (1, 2), (3, -1)) == ((3, 2), None)
     assert L.infer_shape((2, -1), 0) == (2, 0)
     assert L.flatten_shape((2, 3, 4), 1) == (2, 12)
     assert L.flatten_shape(()) == (1,)

@@ -68,7 +68,7 @@ class _NormBase(Module):
                 init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in self._dims:
+        if len(input.shape) not in self._dims:
             ranks = " or ".join(f"{n}D" for n in self._dims)
             raise ValueError(f"expected {ranks} input (got {input.dim()}D input)")
 
