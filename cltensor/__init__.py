@@ -343,6 +343,7 @@ _LATE = (
     "optim",
     "overrides",
     "profiler",
+    "quasirandom",
     "signal",
     "testing",
     "types",

@@ -30,11 +30,20 @@ class Warned:
     always = False
 
 
-def warn_once(text: str, stacklevel: int = 4) -> None:
+def caller_level() -> int:
+    """Return the `stacklevel` with which the function that asks warns at the nearest line outside the package."""
+    level, frame = 1, sys._getframe(1)
+    package = __name__.partition(".")[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_once(text: str) -> None:
     """Show a UserWarning that a program sees once, however often its cause returns."""
     if Warned.always or text not in Warned.texts:
         Warned.texts.add(text)
-        warnings.warn(text, UserWarning, stacklevel=stacklevel)
+        warnings.warn(text, UserWarning, stacklevel=caller_level())
 
 
 def format_bytes(count: int) -> str:

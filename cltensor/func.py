@@ -201,7 +201,7 @@ def grad_and_value(
                 )
             if out.ndim:
                 raise RuntimeError(
-                    f"{what}: Expected f(*args) to return a scalar tensor, got tensor with {out.ndim} dims. "
+                    f"{what}: Expected f(*args) to return a scalar Tensor, got tensor with {out.ndim} dims. "
                     "Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             found = _fill(

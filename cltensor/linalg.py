@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from .ops.lapack import LinAlgError
 from .ops.linalg import LINALG as _LINALG
+from .ops.row import FUNCTIONS as _FUNCTIONS
+from .reexport import settle as _settle
 
 globals().update(_LINALG)
+_settle(globals(), _LINALG, _FUNCTIONS)
 
 __all__ = ["LinAlgError", *sorted(_LINALG)]  # noqa: PLE0604 - the table holds names

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .creation import as_tensor
-from .ops import arithmetic, compare, power
+from .ops import arithmetic, compare, host_loops, power
 from .ops import row as rows
 from .ops.core import NUMBERS
 from .tensor import Tensor
@@ -36,12 +36,9 @@ def _operator(
             )
         if not isinstance(other, accepts):
             return NotImplemented
-        return fn(
-            other
-            if isinstance(other, Tensor)
-            else rows.normal(name, ("other", "self"), (other, self))[0],
-            self,
-        )
+        if not isinstance(other, Tensor) and other.__class__ not in NUMBERS:
+            other = rows.normal(name, ("other", "self"), (other, self))[0]
+        return fn(other, self)
 
     method = backward if reflected else forward
     method.__name__ = method.__qualname__ = name
@@ -121,6 +118,8 @@ for _name in ("__rtruediv__", "__rdiv__"):  # the second is a name of Python 2 t
 for _name, _fn in rows.METHODS.items():
     if _name not in Tensor.__dict__:
         setattr(Tensor, _name, _fn)
+
+setattr(Tensor, "_make_subclass", staticmethod(host_loops.make_subclass))  # noqa: B010
 
 if "matmul" in rows.FUNCTIONS:
     _operator("__matmul__", rows.FUNCTIONS["matmul"], accepts=Tensor)

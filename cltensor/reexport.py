@@ -12,6 +12,14 @@ from typing import Any
 EXPOSED: list[ModuleType] = []  # whose names have to follow when a function is wrapped
 
 
+def settle(package: dict[str, Any], functions: dict[str, Any], others: dict[str, Any]) -> None:
+    """Have functions pickled by their names in a module, of which `package` is the globals; `others` are at home elsewhere."""
+    elsewhere = {id(fn) for fn in others.values()}
+    for name, fn in functions.items():
+        if id(fn) not in elsewhere:
+            fn.__module__, fn.__qualname__ = package["__name__"], name
+
+
 def expose(package: dict[str, Any], paths: dict[str, str | ModuleType]) -> None:
     """Make `package.path` importable for each path: a module of the names listed, or the one given.
 

@@ -1,6 +1,9 @@
 """`cltensor.special`: special functions under torch's names."""
 
+from .ops.row import FUNCTIONS as _FUNCTIONS
 from .ops.special import SPECIAL as _SPECIAL
+from .reexport import settle as _settle
 
 globals().update(_SPECIAL)
+_settle(globals(), _SPECIAL, _FUNCTIONS)
 __all__ = sorted(_SPECIAL)  # noqa: PLE0605 - the table decides

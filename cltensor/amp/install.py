@@ -10,6 +10,7 @@ import importlib
 import sys
 import weakref
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 from .. import dtypes
@@ -51,6 +52,14 @@ def install() -> None:
                 holder[name] = new[1]
             else:
                 setattr(holder, name, new[1])
+                if isinstance(holder, ModuleType):
+                    _settle(new[1], holder, name)
+
+
+def _settle(fn: Any, holder: ModuleType, name: str) -> None:
+    """Have a function pickled by its name here, unless its own module shows it."""
+    if getattr(sys.modules.get(fn.__module__), fn.__qualname__, None) is not fn:
+        fn.__module__, fn.__qualname__ = holder.__name__, name
 
 
 def _holders() -> list[tuple[str, Any]]:

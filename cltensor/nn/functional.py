@@ -90,7 +90,8 @@ from ..ops.ranking import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from ..ops.row import FUNCTIONS
+from ..ops.refusals import refusal
+from ..ops.row import FLOAT, FUNCTIONS
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
 from ..ops.values import number
@@ -102,13 +103,22 @@ pdist = FUNCTIONS["pdist"]
 
 
 def _choose(row: Any, inplace: bool, input: Tensor, *numbers: Any) -> Tensor:
+    """Apply an activation; TypeError for what is no tensor, NotImplementedError for integers where they would be promoted."""
+    try:
+        op = row.ops[input.dtype.category]
+    except AttributeError:
+        raise TypeError(
+            f"{row.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        ) from None
+    if op is None and row.promote is not FLOAT:
+        raise refusal(row.name, input.dtype)
     xs = [number(row.name, row.args[i], v, i + 1) for i, v in enumerate(numbers, 1)]
     return row.inplace(input, *xs) if inplace else row(input, *xs)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Replace negative elements by zero."""
-    return _choose(activation.relu, inplace, input)
+    return activation.relu.inplace(input) if inplace else activation.relu(input)
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -138,7 +148,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute x for positive x, else alpha * (exp(x) - 1)."""
-    return _choose(activation.elu_row, inplace, input, alpha, 1.0, 1.0)
+    return _choose(activation.elu_row, inplace, input, alpha, 1.0)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -149,7 +159,6 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
         input,
         1.6732632423543772848170429916717,
         1.0507009873554804934193349852946,
-        1.0,
     )
 
 
@@ -218,10 +227,12 @@ def rrelu(
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
-    slope = FUNCTIONS["rand_like"](input.detach()) * (upper - lower) + lower
-    by = FUNCTIONS["where"](input.detach() > 0, 1.0, slope)
-    return input.mul_(by) if inplace else input * by
+        return _choose(activation.rrelu_row, inplace, input, (lower + upper) / 2)
+    values = input.detach().contiguous()
+    slope = FUNCTIONS["rand_like"](values) * (upper - lower) + lower
+    noise = FUNCTIONS["where"](values > 0, 1.0, slope)
+    row = activation.rrelu_noisy
+    return row.inplace(input, noise) if inplace else row(input, noise)
 
 
 def _inplace(fn: Any) -> Any:

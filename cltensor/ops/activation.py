@@ -14,10 +14,19 @@ from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 from .selection import where
 from .values import conj, number
 
+relu_slope = Row(
+    "relu_slope",
+    {"f": "where(x <= 0, 0, y)"},
+    args=("result", "grad"),
+    public=False,
+    graph_from=1,
+    node="ThresholdBackwardBackward0",
+    grad={"y": lambda g, x: relu_slope(x, g)},
+)
 relu = Row(
     "relu",
     {"if": "where(x < 0, 0, x)"},
-    grad={"x": lambda g, result: where(result > 0, g, 0.0)},
+    grad={"x": lambda g, result: relu_slope(result, g)},
     node="ReluBackward0",
     step=True,
 )
@@ -49,10 +58,23 @@ def _gelu_tanh_grad(g: Tensor, x: Tensor) -> Tensor:
     return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (_K * (1 + 3 * 0.044715 * x * x)))
 
 
+# A gradient is one op of the gradient and the input, in the order torch has them: that decides how the result lies in memory.
+softplus_slope = Row(
+    "softplus_slope", {"f": "where(y * z > w, x, x * sigmoid(y * z))"}, exact=True, args=("grad", "input", "beta", "threshold"), public=False,
+    graph_inputs=2, node="SoftplusBackwardBackward0",
+    grad={"x": lambda g, y, z, w: softplus_slope(g, y, z, w), "y": lambda g, x, y, z, w: _softplus_curve(g * x, y, z, w)},
+)  # fmt: skip
 softplus_row = Row(
     "softplus", {"f": "where(x * y > z, x, log1p(exp(x * y)) / y)"}, exact=True, args=("input", "beta", "threshold"), public=False, graph_inputs=1,
-    grad={"x": lambda g, x, y, z: where(x * y > z, g, g * (x * y).sigmoid())},
+    grad={"x": lambda g, x, y, z: softplus_slope(g, x, y, z)},
 )  # fmt: skip
+
+
+def _softplus_curve(g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    s = (x * beta).sigmoid()
+    return where(x * beta > threshold, 0.0, g * beta * s * (1 - s))
+
+
 log_sigmoid = RowMajor(
     "log_sigmoid", {"f": "where(x < 0, x, 0) - log1p(exp(-abs(x)))"}, public=False, node="LogSigmoidBackward0",
     grad={"x": lambda g, x: g * (-x).sigmoid()},
@@ -65,29 +87,67 @@ _REPORT = (
     " File an issue at https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward calculation "
     "with negative slope"
 )
+leaky_relu_slope = Row(
+    "leaky_relu_slope", {"f": "where(x > 0, y, y * z)"}, exact=True, args=("input", "grad", "negative_slope"), public=False,
+    graph_from=1, graph_inputs=2, node="LeakyReluBackwardBackward0",
+    grad={"y": lambda g, x, z: leaky_relu_slope(x, g, z)},
+)  # fmt: skip
 leaky_relu_row = Row(
     "leaky_relu", {"f": "where(x > 0, x, x * y)"}, exact=True, final=lambda slope: _NEGATIVE.format("leakyReLu") + _REPORT if slope < 0 else "", args=("input", "negative_slope"), public=False, step=True, graph_inputs=1,
-    grad={"x": lambda g, x, y: where(x > 0, g, g * y)},
+    grad={"x": lambda g, x, y: leaky_relu_slope(x, g, y)},
+)  # fmt: skip
+rrelu_row = RowMajor(
+    "rrelu", {"f": "where(x > 0, x, x * y)"}, exact=True, args=("input", "slope"), public=False, step=True, graph_inputs=1, node="RreluWithNoiseBackward0",
+    grad={"x": lambda g, x, y: leaky_relu_slope(x, g, y)},
+)  # fmt: skip
+rrelu_noisy = RowMajor(
+    "rrelu", {"f": "x * y"}, args=("input", "noise"), public=False, step=True, graph_inputs=1, node="RreluWithNoiseBackward0",
+    grad={"x": lambda g, y: y * g},
+)  # fmt: skip
+elu_slope = Row(
+    "elu_slope", {"f": "where(y > 0, x * w, x * z * exp(y))"}, exact=True, args=("grad", "input", "negative", "positive"), public=False,
+    graph_inputs=2, node="EluBackwardBackward0",
+    grad={"x": lambda g, y, z, w: elu_slope(g, y, z, w), "y": lambda g, x, y, z: elu_slope(g * x, y, z, 0.0)},
 )  # fmt: skip
 elu_row = Row(
-    "elu", {"f": "where(x > 0, x * z, y * z * expm1(x * w))"}, exact=True, final=lambda alpha, *_: _NEGATIVE.format("elu") if alpha < 0 else "", args=("input", "alpha", "scale", "input_scale"), public=False, graph_inputs=1,
-    grad={"x": lambda g, x, y, z, w: where(x > 0, g * z, g * (y * z * w) * where(x < 0, x * w, 0.0).exp())},
+    "elu", {"f": "where(x > 0, x * z, y * z * expm1(x))"}, exact=True, final=lambda alpha, *_: _NEGATIVE.format("elu") if alpha < 0 else "", args=("input", "alpha", "scale"), public=False, graph_inputs=1,
+    grad={"x": lambda g, x, y, z: elu_slope(g, x, y * z, z)},
 )  # fmt: skip
 celu_row = Row(
     "celu", {"f": "where(x > 0, x, y * expm1(x / y))"}, exact=True, final=lambda alpha: _NEGATIVE.format("elu") if alpha < 0 else "", args=("input", "alpha"), public=False, graph_inputs=1,
-    grad={"x": lambda g, x, y: where(x > 0, g, g * where(x < 0, x / y, 0.0).exp())},
+    grad={"x": lambda g, x, y: celu_slope(g, x, y)},
+)  # fmt: skip
+celu_slope = Row(
+    "celu_slope", {"f": "where(y > 0, x, x * exp(y / z))"}, exact=True, args=("grad", "input", "alpha"), public=False,
+    graph_inputs=2, node="EluBackwardBackward0",
+    grad={"x": lambda g, y, z: celu_slope(g, y, z), "y": lambda g, x, y, z: where(y > 0, 0.0, celu_slope(g * x, y, z) / z)},
+)  # fmt: skip
+hardtanh_slope = Row(
+    "hardtanh_slope", {"f": "where(y > z and y < w, x, 0)"}, args=("grad", "input", "min_val", "max_val"), public=False,
+    graph_inputs=1, node="HardtanhBackwardBackward0",
+    grad={"x": lambda g, y, z, w: hardtanh_slope(g, y, z, w)},
 )  # fmt: skip
 hardtanh_row = Row(
     "hardtanh", {"if": "where(x < y, y, where(x > z, z, x))"}, args=("input", "min_val", "max_val"), public=False, step=True, graph_inputs=1,
-    grad={"x": lambda g, x, y, z: where((x > y) & (x < z), g, 0.0)},
+    grad={"x": lambda g, x, y, z: hardtanh_slope(g, x, y, z)},
+)  # fmt: skip
+hardsigmoid_slope = Row(
+    "hardsigmoid_slope", {"f": "where(y > -3 and y < 3, x / 6, 0)"}, args=("grad", "input"), public=False,
+    graph_inputs=1, node="HardsigmoidBackwardBackward0",
+    grad={"x": lambda g, y: hardsigmoid_slope(g, y)},
 )  # fmt: skip
 hardsigmoid = Row(
     "hardsigmoid", {"f": "where(x <= -3, 0, where(x >= 3, 1, x / 6 + 0.5))"}, public=False,
-    grad={"x": lambda g, x: where((x > -3) & (x < 3), g / 6, 0.0)},
+    grad={"x": lambda g, x: hardsigmoid_slope(g, x)},
+)  # fmt: skip
+hardswish_slope = Row(
+    "hardswish_slope", {"f": "where(y <= -3, 0, where(y >= 3, x, x * (y / 3 + 0.5)))"}, args=("grad", "input"), public=False,
+    node="HardswishBackwardBackward0",
+    grad={"x": lambda g, y: hardswish_slope(g, y), "y": lambda g, x, y: where((y > -3) & (y < 3), g * x / 3, 0.0)},
 )  # fmt: skip
 hardswish = Row(
     "hardswish", {"f": "where(x <= -3, 0, where(x >= 3, x, x * (x + 3) / 6))"}, public=False,
-    grad={"x": lambda g, x: where(x <= -3, 0.0, where(x >= 3, g, g * (x / 3 + 0.5)))},
+    grad={"x": lambda g, x: hardswish_slope(g, x)},
 )  # fmt: skip
 mish = Row(
     "mish", {"f": "mish(x)"}, public=False,
@@ -103,13 +163,18 @@ def _mish_grad(g: Tensor, x: Tensor) -> Tensor:
     return g * (t + x * (where(below, e, 1) / (1 + e)) * (1 - t * t))
 
 
+shrink_slope = Row(
+    "shrink_slope", {"f": "where(y < -z or y > z, x, 0)"}, exact=True, args=("grad", "input", "lambd"), public=False,
+    graph_inputs=1, node="HardshrinkBackwardBackward0",
+    grad={"x": lambda g, y, z: shrink_slope(g, y, z)},
+)  # fmt: skip
 hardshrink_row = Row(
     "hardshrink", {"f": "where(x >= -y and x <= y, 0, x)"}, args=("input", "lambd"), public=False, step=True, graph_inputs=1,
-    grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
+    grad={"x": lambda g, x, y: shrink_slope(g, x, y)},
 )  # fmt: skip
 softshrink_row = Row(
     "softshrink", {"f": "where(x > y, x - y, where(x < -y, x + y, x * 0))"}, exact=True, args=("input", "lambd"), public=False, step=True, graph_inputs=1,
-    grad={"x": lambda g, x, y: where((x >= -y) & (x <= y), 0.0, g)},
+    grad={"x": lambda g, x, y: shrink_slope(g, x, y)},
 )  # fmt: skip
 threshold_row = Row(
     "threshold", {"if": "where(x <= y, z, x)"}, exact=True, args=("input", "threshold", "value"), public=False, step=True, graph_inputs=1,
@@ -222,4 +287,4 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 def _glu_back(ctx: Any, g: Tensor) -> Tensor:
     a, b = ctx.self.chunk(2, ctx.dim)
     s = b.sigmoid()
-    return FUNCTIONS["cat"]((g * s, g * a * s * (1 - s)), ctx.dim)
+    return FUNCTIONS["cat"]((g * s, g * a * s * (1 - s)), ctx.dim).contiguous()

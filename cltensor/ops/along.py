@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from .. import dtypes, layouts
@@ -99,10 +100,10 @@ def _rows(g: Tensor, ctx: Any) -> Tensor:
 
 
 def _same_but(t: Tensor, source: Tensor, dim: int) -> None:
-    def rest(s: Sequence[int]) -> list[int]:
-        return [n for d, n in enumerate(s) if d != dim]
-
-    if source.ndim != t.ndim or rest(source.shape) != rest(t.shape):
+    mine, theirs = list(t.shape), list(source.shape)
+    same = len(mine) == len(theirs)
+    del mine[dim : dim + 1], theirs[dim : dim + 1]
+    if not same or mine != theirs:
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(t.shape)} source.shape = {list(source.shape)}"
@@ -113,12 +114,12 @@ def _check_rows(
     function: str, t: Tensor, dim: int, index: Tensor, source: Tensor
 ) -> tuple[int, Tensor, Tensor]:
     need_tensor(function, index=index, source=source)
-    dim = layouts.wrap_dim(dim, t.ndim)
+    dim = layouts.wrap_dim(dim, len(t.shape))
     if index.dtype not in INTEGERS:
         raise RuntimeError(
             f"{function}(): Expected dtype int32/int64 for index but got: {index.dtype.scalar_name}"
         )
-    if index.ndim > 1:
+    if len(index.shape) > 1:
         raise IndexError(
             f"{function}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {index.dtype.scalar_name}"
         )
@@ -126,16 +127,13 @@ def _check_rows(
         raise RuntimeError(
             f"{function}(): self ({t.dtype.scalar_name}) and source ({source.dtype.scalar_name}) must have the same scalar type"
         )
-    count = source.shape[dim] if source.ndim > dim else 1
-    if source.ndim == t.ndim and index.numel() != count:
+    sizes, indices = tuple(source.shape), prod(index.shape)
+    count = sizes[dim] if len(sizes) > dim else 1
+    if indices != count:
         raise RuntimeError(
-            f"{function}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({count}), for dim: {dim}"
+            f"{function}(): Number of indices ({indices}) should be equal to source.size(dim): ({count}), for dim: {dim}"
         )
-    if source.ndim or t.ndim:
-        if index.numel() != count:
-            raise RuntimeError(
-                f"{function}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({count}), for dim: {dim}"
-            )
+    if sizes or t.shape:
         _same_but(t, source, dim)
     return dim, like(index, t), like(source, t)
 

@@ -11,7 +11,16 @@ from .. import dtypes
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
 from .old_forms import scaled
-from .row import FLOAT, FUNCTIONS, METHODS, Row, invalid_combination, normal, public
+from .row import (
+    FLOAT,
+    FUNCTIONS,
+    METHODS,
+    Row,
+    invalid_combination,
+    normal,
+    public,
+    refuse_numbers,
+)
 from .values import check_value, conj, number
 
 BINARY = ("input", "other")
@@ -64,8 +73,8 @@ def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
 
 
 def _no_bools(a: Any, b: Any) -> None:
-    ba = a.__class__ is bool or (is_tensor(a) and a.dtype is dtypes.bool)
-    bb = b.__class__ is bool or (is_tensor(b) and b.dtype is dtypes.bool)
+    ba = a.__class__ is bool or getattr(a, "dtype", None) is dtypes.bool
+    bb = b.__class__ is bool or getattr(b, "dtype", None) is dtypes.bool
     if ba and bb:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
@@ -345,8 +354,13 @@ addcdiv_row = Row(
 )  # fmt: skip
 
 
+def _need_tensors(function: str, *operands: Any) -> None:
+    refuse_numbers(function, ("input", "tensor1", "tensor2"), operands, (False,) * 3)
+
+
 def _factor(function: str, value: Any, *tensors: Any) -> Any:
-    """`value` as the tensors' joint dtype can take it."""
+    """`value` as the tensors' joint dtype can take it; TypeError for an operand that is no tensor."""
+    _need_tensors(function, *tensors)
     value = number(function, "value", value)
     if value.__class__ is not complex and tensors[0].dtype.category > 1:
         return value
@@ -371,6 +385,7 @@ def addcdiv(
     input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None
 ) -> Tensor:
     """Compute input + value * tensor1 / tensor2; integer tensors are refused."""
+    _need_tensors("addcdiv", input, tensor1, tensor2)
     if core.result_type((tensor1, tensor2)).category < 2:
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "

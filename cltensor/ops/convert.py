@@ -192,16 +192,23 @@ def contiguous(self: Tensor, *, memory_format: Any = contiguous_format) -> Tenso
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Overwrite with `src`, broadcast and converted."""
+    """Overwrite with `src`, a tensor or a number, broadcast and converted."""
     if not is_tensor(src):
-        raise TypeError(
-            f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
-        )
+        if src.__class__ not in core.NUMBERS:
+            raise TypeError(
+                f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
+            )
+        src = core._Registry.tensor._scalar(src)
     if src is self:
         return self
     views.check_inplace(self, src)
     moved = src if src.device == self.device else to_device(src, self.device)
     if moved.shape != self.shape:
+        joint = layouts.broadcast_shapes(self.shape, moved.shape)
+        if joint != self.shape:
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(joint)}"
+            )
         with core.no_grad():
             moved = moved.detach().expand(self.shape)
     if moved.dtype.is_complex and self.dtype.category in (1, 2):

@@ -14,7 +14,7 @@ NO_DIM = "{}(): Expected reduction dim to be specified for input.numel() == 0. S
 
 def refuse(input: Any, name: str) -> None:
     """Raise torch's TypeError for an operand that is no tensor."""
-    if not core.is_tensor(input):
+    if not isinstance(input, core._Registry.tensor):
         raise TypeError(
             f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
         )
@@ -24,6 +24,9 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     """Wrap a `dim=` argument; None and an empty one mean every dim."""
     if dim is None or dim == () or dim == []:
         return tuple(range(ndim))
+    one = dim[0] if dim.__class__ is tuple and len(dim) == 1 else dim
+    if one.__class__ is int and 0 <= one < ndim <= 64:  # most calls
+        return (one,)
     if dim.__class__ is not int and not isinstance(dim, tuple | list):
         if dim.__class__ is bool or not hasattr(dim, "__index__"):
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Methods that call a Python function for every element, on the host as in torch, and `as_subclass`."""
+"""Methods that call a Python function for every element, on the host as in torch, and tensors of subclasses."""
 
 from __future__ import annotations
 
@@ -70,6 +70,22 @@ def as_subclass(self: Tensor, cls: type) -> Tensor:
         )
     made = _alias(self)
     made.__class__ = cls
+    return made
+
+
+def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor:
+    """Make a leaf of a subclass on the memory of `data`. TypeError for another kind of class or of data."""
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not core.is_tensor(data):
+        raise TypeError(
+            f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}"
+        )
+    made = as_subclass(data.detach(), cls)
+    if require_grad:
+        made._set_requires(
+            True, "Only Tensors of floating point and complex dtype can require gradients"
+        )
     return made
 
 

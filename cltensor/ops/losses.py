@@ -85,6 +85,11 @@ def _weighted(value: Tensor, weight: Tensor, shape: Any, reduction: str) -> Tens
     )
 
 
+def _squared(x: Tensor, y: Tensor) -> Tensor:
+    d = x - y
+    return d * d
+
+
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -99,9 +104,7 @@ def mse_loss(
     if input.dtype.category < 2 and target.dtype.category < 2:
         raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
     way = reduction if weight is None else "none"
-    out = _loss(
-        "MseLossBackward0", input, target, way, lambda x, y: (x - y) ** 2, lambda x, y: 2 * (x - y)
-    )
+    out = _loss("MseLossBackward0", input, target, way, _squared, lambda x, y: (x - y) * 2)
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
 
 
@@ -308,26 +311,26 @@ def _picked(x: Tensor, index: Tensor, dim: int) -> Tensor:
 
 def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:
     """Return the dim of the classes. Errors in torch's words."""
-    if input.ndim == 0:
-        raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
-    if input.ndim == 1 and target.ndim == 1 and target.shape[0] != 1:
+    shape, wanted = tuple(input.shape), tuple(target.shape)
+    if not shape:
+        raise ValueError(f"Expected 1 or more dimensions (got {len(shape)})")
+    if len(shape) == 1 and len(wanted) == 1 and wanted[0] != 1:
         raise ValueError(
-            f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}"
+            f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}"
         )
-    if input.ndim != 1 and (target.ndim == 0 or input.shape[0] != target.shape[0]):
+    if len(shape) != 1 and (not wanted or shape[0] != wanted[0]):
         raise ValueError(
-            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0})."
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 0})."
         )
-    _check_target_shape(tuple(input.shape), tuple(target.shape))
+    _check_target_shape(shape, wanted)
     if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}"
         )
-    dim = 0 if input.ndim == 1 else 1
-    classes = input.shape[dim]
-    if weight is not None and tuple(weight.shape) != (classes,):
+    dim = 0 if len(shape) == 1 else 1
+    if weight is not None and tuple(weight.shape) != (shape[dim],):
         raise RuntimeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+            f"weight tensor should be defined either for all {shape[dim]} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
         )
     check_weight(input, weight)
     return dim
@@ -439,13 +442,13 @@ def cross_entropy(
     reduction = reduction_of(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    dim = 0 if input.ndim == 1 else 1
+    dim = 0 if len(input.shape) == 1 else 1
     if input.shape == target.shape:
         _check_soft(input, target, weight, ignore_index, dim)
         return _soft_targets(input, target, weight, reduction, label_smoothing, dim)
-    if label_smoothing == 0.0 and input.ndim and input.dtype.category == 2:
+    if label_smoothing == 0.0 and input.shape and input.dtype.category == 2:
         _check_classes(input, target, weight)
-        if input.numel():
+        if 0 not in input.shape:
             return class_loss.cross_entropy(input, target, weight, ignore_index, reduction, dim)
     logs = log_softmax(input, dim) if input.ndim else input
     plain = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)

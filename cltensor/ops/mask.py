@@ -162,13 +162,12 @@ def searchsorted(
             f"{out.dtype.scalar_name} and out_int32 flag is {out_int32}"
         )
     rows, given = sorted_sequence.detach(), given.detach()
-    if given.dtype.is_complex:
+    joint = core.result_type((rows, given))
+    if joint.is_complex or joint is dtypes.bool:
         raise NotImplementedError(
-            f"\"searchsorted_out_cpu\" not implemented for '{given.dtype.scalar_name}'"
+            f"\"searchsorted_out_cpu\" not implemented for '{joint.scalar_name}'"
         )
-    if rows.dtype is not given.dtype:
-        joint = core.result_type((rows, given))
-        rows, given = rows.to(joint), given.to(joint)
+    rows, given = rows.to(joint), given.to(joint)
     order = None if sorter is None else core.kernel_operand(like(sorter, rows))
     value = core.result(
         sort_kernels.searchsorted(

@@ -87,13 +87,13 @@ def linalg_norm(
 ) -> Tensor:
     """Return a vector or matrix norm, by the number of dims given (or that the tensor has)."""
     dims = (dim,) if isinstance(dim, int) else dim
-    if ord is None:
-        value = vector_norm(A, 2, dims, keepdim, dtype=dtype)
-        return core.deliver(value, out, "linalg_norm", (A,))
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(
             f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}"
         )
+    if ord is None:
+        value = vector_norm(A, 2, dims, keepdim, dtype=dtype)
+        return core.deliver(value, out, "linalg_norm", (A,))
     if dims is None and A.ndim not in (1, 2):
         if isinstance(ord, str):
             check_matrix(A, "linalg.matrix_norm")

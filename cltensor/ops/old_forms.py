@@ -1,6 +1,6 @@
 """torch's deprecated places of the numbers of fused sums: `add_(alpha, x)`, `addcmul(input, value, a, b)`, `addmm(beta, input, alpha, a, b)`.
 
-Arguments are put in order here, with torch's warning; what is computed is the functions' own matter.
+Arguments are put in order here, with torch's warning, and numbers are made Python's; what is computed is the functions' own matter.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..errors import caller_level
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS
+from .values import number
 
 _warned: list[str] = []
 
@@ -22,23 +24,28 @@ def _warn(name: str, numbers: Sequence[str]) -> None:
         warnings.warn(
             f"This overload of {name} is deprecated: pass {' and '.join(numbers)} by name",
             UserWarning,
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
 
 
 def scaled(name: str, alpha: Any, later: Sequence[Any]) -> tuple[Tensor, Any]:
     """Read what follows the first operand of `name(input, alpha, other)`: return `other` and `alpha`, or raise TypeError."""
-    if len(later) != 1 or is_tensor(alpha) or not is_tensor(later[0]):
+    if len(later) != 1 or (is_tensor(alpha) and alpha.ndim):
         raise TypeError(f"{name}() takes 2 positional arguments but {len(later) + 2} were given")
+    if is_tensor(alpha):
+        alpha = alpha.item()
     _warn(name, ("alpha",))
     return later[0], alpha
 
 
 def _accepting(fn: Callable, name: str, numbers: Sequence[str]) -> Callable:
-    """Let a function of three tensors take its numbers between them."""
+    """Let a function of three tensors take its numbers between them, and 0-dim tensors for numbers."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
+        for key in numbers if kwargs else ():
+            if key in kwargs:
+                kwargs[key] = number(name, key, kwargs[key])
         if len(args) < 4 or not is_tensor(args[-1]):
             return fn(*args, **kwargs)
         tensors = [a for a in args if is_tensor(a)]

@@ -146,7 +146,11 @@ def pad(
 
     mode: "constant" (`value`, 0), "reflect" (the edge is not repeated), "replicate" (the edge), "circular".
     """
-    amounts = sizes("pad", (tuple(pad),), "pad")
+    if not isinstance(pad, tuple | list):
+        raise TypeError(
+            f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}"
+        )
+    amounts = sizes("pad", (pad,), "pad")
     if len(amounts) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(amounts) > 2 * input.ndim:

@@ -37,7 +37,8 @@ def summed(input: Tensor) -> dtype:
 
 
 def _sum_back(ctx: Any, g: Tensor) -> Tensor:
-    return spread(g, ctx.shapes[0], ctx.dim, ctx.keepdim)
+    shape = ctx.shapes[0]
+    return spread(g, shape, ctx.dim, ctx.keepdim) if g.shape else g.expand(shape)
 
 
 @public()
@@ -52,18 +53,17 @@ def sum(
 ) -> Tensor:
     """Add up the elements over `dim` (all by default); integers and bool add up to int64."""
     refuse(input, "sum")
-    dims = dims_of("sum", dim, input.ndim)
+    dims = dims_of("sum", dim, len(input.shape))
     dt = result_dtype("sum", dtype, out, summed(input))
     (value,) = run("sum", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
-    if needs(input):
+    if graph.needs_grad(input):
         name = "SumBackward0" if dim is None else "SumBackward1"
         graph.record(name, (input,), value, _sum_back, {"dim": dims, "keepdim": keepdim})
-    return core.deliver(value, out, "sum", (input,))
+    return value if out is None else core.deliver(value, out, "sum", (input,))
 
 
 def _mean_back(ctx: Any, g: Tensor) -> Tensor:
-    shape = ctx.shapes[0]
-    return spread(g, shape, ctx.dim, ctx.keepdim) / count(shape, ctx.dim)
+    return _sum_back(ctx, g) / count(ctx.shapes[0], ctx.dim)
 
 
 @public()

@@ -395,14 +395,15 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     for which, x in (("X1", x1), ("X2", x2)):
         if x.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {x.ndim}D")
-        if x.dtype.category != 2:
-            raise RuntimeError(
-                f"cdist only supports floating-point dtypes, {which} got: {x.dtype.scalar_name}"
-            )
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
+    for which, x in (("X1", x1), ("X2", x2)):
+        if x.dtype.category != 2:
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {which} got: {x.dtype.scalar_name}"
+            )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     a, b = x1.detach(), x2.detach()

@@ -56,9 +56,9 @@ def from_sequence(x: Tensor, data: Any) -> Tensor:
 
 def is_sequence(item: Any) -> bool:
     """Tell whether an item is a sequence or an array, not a tensor."""
-    return isinstance(item, list | tuple | range | str | np.ndarray) or (
-        isinstance(item, Sequence) and not is_tensor(item)
-    )
+    if is_tensor(item):
+        return False
+    return isinstance(item, list | tuple | range | str | np.ndarray | Sequence)
 
 
 def as_tuple(index: Any) -> tuple | None:

@@ -94,6 +94,8 @@ def check_out_dtype(dt: dtypes.dtype, out: Any, text: str = "") -> None:
 
 def result_dtype(function: str, dtype: Any, out: Any, usual: dtypes.dtype) -> dtypes.dtype:
     """The dtype that is asked for, else that of `out=`, else the usual one; RuntimeError where the first two differ."""
+    if dtype is None and out is None:
+        return usual
     dt = dtypes.asked(dtype, function)
     if dt is not None:
         check_out_dtype(dt, out)

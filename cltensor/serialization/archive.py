@@ -31,6 +31,21 @@ def is_path(f: Any) -> bool:
     return isinstance(f, str | os.PathLike)
 
 
+class _Sink:
+    """A file object of which only `write` is known, which need not return a count."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def write(self, data: Any) -> int:
+        """Write all of it."""
+        self.file.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Leave that to the file."""
+
+
 @contextmanager
 def output(f: Any) -> Iterator[BinaryIO]:
     """Open what is written to: a path gets the whole file at once, when all went well; a file object is written as it is."""
@@ -39,7 +54,7 @@ def output(f: Any) -> Iterator[BinaryIO]:
             raise AttributeError(
                 "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
             )
-        yield f
+        yield f if hasattr(f, "seek") else _Sink(f)  # type: ignore[misc]
         return
     path = os.fspath(f)
     folder = os.path.dirname(os.path.abspath(path))
@@ -174,7 +189,8 @@ def source(f: Any) -> Iterator[tuple[BinaryIO, str | None]]:
         raise AttributeError(
             f"'{type(f).__name__}' object has no attribute 'read'. expected 'f' to be string, path, or a file-like object with a 'read' attribute"
         )
-    if not (hasattr(f, "seek") and hasattr(f, "tell")):
+    seekable = getattr(f, "seekable", None)
+    if seekable is None or not seekable():
         yield io.BytesIO(f.read()), None
         return
     yield f, None

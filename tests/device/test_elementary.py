@@ -116,6 +116,11 @@ def test_one_argument(name: str) -> None:
     compare(values("vector")[name], wanted, allowed)
 
 
+def test_erf_ends_at_one() -> None:
+    far = np.abs(points()) > 4.1
+    np.testing.assert_array_equal(values("vector")["erf"][far], np.sign(points()[far]))
+
+
 @pytest.mark.parametrize("name", TWO)
 def test_two_arguments(name: str) -> None:
     reference, allowed = TWO[name]

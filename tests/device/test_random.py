@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import qmc
 from support import ct as torch
 
 from cltensor import config
@@ -502,3 +503,30 @@ def test_random_numbers_fuse_and_repeat_without_builds() -> None:
     after = torch.stats()
     assert after["builds"] == before["builds"]
     assert after["launches"] - before["launches"] == 2
+
+
+# ------------------------------------------------------------------------------------------- quasi-random
+
+
+def test_sobol_points_are_the_sequences() -> None:
+    engine = torch.quasirandom.SobolEngine(7)
+    wanted = qmc.Sobol(7, scramble=False, bits=30).random(128)
+    np.testing.assert_array_equal(numpy(engine.draw(1)), wanted[:1])
+    np.testing.assert_array_equal(numpy(engine.draw(40, dtype=torch.float64)), wanted[1:41])
+    engine.fast_forward(9)
+    np.testing.assert_array_equal(numpy(engine.draw(78)), wanted[50:])
+    assert engine.num_generated == 128
+    np.testing.assert_array_equal(numpy(engine.quasi) * 2.0**-30, wanted[-1])
+    out = torch.empty(0)
+    assert engine.reset().draw_base2(5, out=out) is out
+    np.testing.assert_array_equal(numpy(out), wanted[:32])
+
+
+def test_scrambled_sobol_points_stay_spread() -> None:
+    engine = torch.quasirandom.SobolEngine(3, scramble=True, seed=5)
+    points = numpy(engine.draw(64))
+    assert (points != numpy(torch.quasirandom.SobolEngine(3).draw(64))).all()
+    for column in points.T:  # one in each 64th
+        assert sorted((column * 64).astype(int)) == list(range(64))
+    again = torch.quasirandom.SobolEngine(3, scramble=True, seed=5)
+    np.testing.assert_array_equal(numpy(again.draw(64)), points)

@@ -73,6 +73,25 @@ torch.autograd.grad(F.conv2d(z, torch.ones(3, 4, 2, 2)), z, torch.ones(2, 3, 3, 
 torch.autograd.grad(F.batch_norm(z, torch.zeros(4), torch.ones(4)), z, torch.ones(2, 4, 4, 6))[0]
 torch.autograd.grad(F.batch_norm(z, None, None, None, None, True).sin().sum(), z)[0]
 """
+# Of a gradient in another order than its input, or in rows: these lie in memory as the gradient does, others as the input.
+ACTIVATIONS = """
+F.relu(z)
+F.relu6(z)
+F.elu(z)
+F.selu(z)
+F.celu(z)
+F.leaky_relu(z)
+F.rrelu(z)
+F.rrelu(z, training=True)
+F.gelu(z)
+F.silu(z)
+F.softplus(z)
+F.softshrink(z)
+F.hardshrink(z)
+F.hardswish(z)
+F.hardsigmoid(z)
+F.glu(z, 1)
+"""
 ORDERS = {
     "images": "x.contiguous(memory_format=torch.channels_last)",
     "transposed": "x.transpose(0, 1).contiguous().transpose(0, 1)",
@@ -82,6 +101,20 @@ ORDERS = {
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("line", lines(IMAGES))
 def test_results_lie_in_memory_as_torchs_do(line: str, order: str) -> None:
+    _agree(line, order)
+
+
+@pytest.mark.parametrize("order", ["x", *ORDERS.values()])
+@pytest.mark.parametrize("line", lines(ACTIVATIONS))
+def test_gradients_lie_in_memory_as_torchs_do(line: str, order: str) -> None:
+    grad = "torch.ones(y.shape).transpose(2, 3).contiguous().transpose(2, 3)"
+    call = f"(lambda y: (y.stride(), torch.autograd.grad(y, z, {grad})[0].stride()))({line})"
+    program = f"(lambda x, F: (lambda z: {call})({order}.detach().requires_grad_()))(x, torch.nn.functional)"
+    found, expected = evaluate(program, {"x": data(2, 4, 4, 6)})
+    assert_same_outcome(found, expected)
+
+
+def _agree(line: str, order: str) -> None:
     both = f"(lambda out: (out, out.stride()))({line})"
     z = "x.detach().requires_grad_()"
     program = f"(lambda x, F: (lambda z: {both})({z}))({ORDERS[order]}, torch.nn.functional)"

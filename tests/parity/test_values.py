@@ -41,6 +41,7 @@ a ^ b
 i << 1
 i >> 1
 torch.add(a, b, alpha=2)
+torch.add(a, 2, 3), torch.sub(a, torch.tensor(2), 3)
 torch.sub(a, b, alpha=2)
 torch.rsub(a, b)
 torch.div(a, p, rounding_mode='floor')

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import pickle
 from types import ModuleType
 
 import pytest
@@ -59,3 +61,11 @@ def test_names_follow_when_autocast_wraps_a_function() -> None:
         pass
     module = importlib.import_module("cltensor.functional")
     assert module.einsum is torch.einsum
+
+
+@pytest.mark.parametrize("module", ["fft", "linalg", "special"])
+def test_functions_are_pickled_by_name(module: str) -> None:
+    names = importlib.import_module(f"cltensor.{module}")
+    functions = [f for f in map(vars(names).get, names.__all__) if inspect.isfunction(f)]
+    assert functions
+    assert all(pickle.loads(pickle.dumps(f)) is f for f in functions)

@@ -8,6 +8,7 @@ import pickle
 import zipfile
 from collections import Counter, OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,13 @@ def test_damaged_files() -> None:
         load(io.BytesIO(whole[: at + 8] + b"\xff" + whole[at + 9 :]))
     with pytest.raises(pickle.UnpicklingError):
         load(io.BytesIO(b"hello world"))
+
+
+def test_file_objects_need_only_write_or_read() -> None:
+    parts: list[bytes] = []
+    save({"a": torch.ones(3)}, SimpleNamespace(write=lambda data: parts.append(bytes(data))))
+    file = io.BytesIO(b"".join(parts))
+    assert load(SimpleNamespace(read=file.read, seek=file.seek, tell=file.tell))["a"].sum() == 3
 
 
 def rewritten(file: io.BytesIO, changes: dict[str, bytes | None]) -> io.BytesIO:
