@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Kernel
     from .conv_window import Window
 
-ROOM, SLACK = (
-    1 << 14,
-    128,
-)  # numbers of a band in local memory at most, and what vectors reach past it
+ROOM = 1 << 14  # numbers of a band in local memory at most
+SLACK = 128  # what vectors reach past it
 BAND = 6144  # numbers of a band that stay in the nearest cache
 TASK_WORK = 1 << 16  # multiply-adds that make a work-item worth its start
 PLANES = 2  # filters for each thread that summing their gradients is divided among
