@@ -248,6 +248,7 @@ def hand_over(t: Tensor, out: Tensor | None, dt: Any, requires_grad: bool) -> Te
         core.dtype_into(out, dt)
         if out.shape != t.shape:
             out.resize_(t.shape)
+        core.check_overlap(out, ())
         core.overwrite(out, t, fresh=True)
         return out
     if requires_grad:

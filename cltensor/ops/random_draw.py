@@ -89,6 +89,7 @@ def bernoulli(
         graph.record("BernoulliBackward0", (input,), t, no_gradient)
         return t
     core.check_out(out, out.dtype, dev, "bernoulli", (input,))
+    core.check_overlap(out, ())
     if out.shape != shape:
         out.resize_(shape)
     core.overwrite(out, t, fresh=True)

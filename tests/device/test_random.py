@@ -278,6 +278,12 @@ def test_arguments() -> None:
     assert torch.rand(2, requires_grad=True).requires_grad
     out = torch.empty(3)
     assert torch.rand(2, 2, out=out) is out
+    once = torch.zeros(1).expand(3)
+    for draw in (torch.rand, torch.randn):
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            draw(3, out=once)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        torch.bernoulli(torch.rand(3), out=once)
     assert out.shape == (2, 2)
     assert torch.randint(3, (2,)).dtype is torch.int64
     assert torch.randint(low=1, high=3, size=(2,), dtype=torch.float32).dtype is torch.float32
