@@ -196,13 +196,14 @@ def test_cells_take_three_launches() -> None:
         cell, state = MODES[mode][1](W, H), ct.zeros(N, H)
         hx = (state, state.clone()) if mode == "lstm" else state
         with ct.no_grad():
-            for _ in range(2):
+            for turn in range(3):
                 x = ct.zeros(N, W)
                 ct.opencl.synchronize()
                 before = STATS.launches
                 out = cell(x, hx)
                 ct.opencl.synchronize()
-                assert STATS.launches - before <= 3
+                # A process's first product looks at what the device's vectors are like, too.
+                assert turn == 0 or STATS.launches - before <= 3
                 del out
 
 
