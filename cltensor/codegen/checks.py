@@ -102,7 +102,7 @@ class checking:
     it.
 
     `describe(value, ordinal)` makes the exception for an index `value` met in the index operand
-    number `ordinal`.
+    number `ordinal`. It is kept with what is replayed, so it must not hold memory.
     """
 
     def __init__(self, backend: Backend, describe: Describe) -> None:

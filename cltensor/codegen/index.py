@@ -47,11 +47,11 @@ def _bounds_error(
     return describe
 
 
-def _select_error(src: Operand, dim: int) -> Describe:
+def _select_error(shape: tuple[int, ...], dim: int) -> Describe:
     def describe(value: int, ordinal: int) -> Exception:
-        if len(src.shape) > 1:
+        if len(shape) > 1:
             return RuntimeError(
-                f"INDICES element is out of DATA bounds, id={value} axis_dim={src.shape[dim]}"
+                f"INDICES element is out of DATA bounds, id={value} axis_dim={shape[dim]}"
             )
         return IndexError("index out of range in self")
 
@@ -123,7 +123,7 @@ def index_select(
             (),
             through,
             False,
-            describe or _select_error(src, dim),
+            describe or _select_error(src.shape, dim),
         )
         return result
     length = numel(index.shape)
@@ -133,10 +133,10 @@ def index_select(
     result = out or empty(backend, src.dtype, shape)
     strides = tuple(0 if d == dim else s for d, s in enumerate(src.strides))
     through = [Through(index, _over(index, len(shape), dim), src.shape[dim], src.strides[dim])]
-    error = describe or _select_error(src, dim)
+    error = describe or _select_error(src.shape, dim)
     if length and not numel(shape):  # nothing to move, yet an index may be out of range
         probe = Operand(backend.alloc(1), dtypes.uint8, (src.shape[dim],), (0,), 0)
-        index_select(backend, probe, 0, index, describe=_select_error(src, dim))
+        index_select(backend, probe, 0, index, describe=_select_error(src.shape, dim))
     move(backend, "get", result, src, shape, result.strides, strides, through, False, error)
     return result
 

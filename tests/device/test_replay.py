@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +95,20 @@ def test_values(name: str) -> None:
         same(result, the_long_way(fn, *operands))
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_remembered_holds_no_memory(name: str) -> None:
+    fn, make = CALLS[name]
+    buffers = []
+    for _ in range(4):
+        tensors = [*make()]
+        torch.opencl.synchronize()
+        tensors += listed(fn(*tensors))
+        buffers += [weakref.ref(t._storage.buffer()) for t in tensors]
+        del tensors
+    gc.collect()
+    assert not any(ref() for ref in buffers)
+
+
 def test_launches_are_counted_as_ever() -> None:
     x = whole(5, 7)
     x.data_ptr()
@@ -139,9 +155,10 @@ def test_results_are_fresh_and_operands_not_kept() -> None:
     results[3].add_(1)
     same(x.cumsum(0), results[2])
     held = torch.opencl.memory_allocated()
-    big = torch.zeros(1 << 20)
-    for _ in range(4):
-        big.sum()
+    big, i = torch.zeros(1 << 10, 1 << 10), places(4, below=5)
+    for use in (torch.sum, lambda x: x.index_select(1, i), lambda x: x[i], lambda x: x @ x[0]):
+        for _ in range(4):
+            use(big)
     big.data_ptr()
     del big
     assert torch.opencl.memory_allocated() < held + (1 << 20)
