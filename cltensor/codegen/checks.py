@@ -36,7 +36,8 @@ class CheckLog:
         self.buffer: Buffer = backend.alloc(self.slots * self.entries * WORDS * 8)
         self.pending: list[Describe] = []
         host = self.buffer.host if backend.team is not None else None
-        self.flags = None if host is None else host.view(np.int64)[::WORDS]  # launches are done
+        # What a team's launches note is there at once; what went to the queue beside it has to be waited for.
+        self.flags = None if host is None else host.view(np.int64)[::WORDS]
         self.clear(backend)
 
     def clear(self, backend: Backend) -> None:
@@ -54,7 +55,7 @@ class CheckLog:
         pending, self.pending = self.pending, []
         if not pending:
             return
-        if self.flags is not None and not self.flags.any():
+        if self.flags is not None and backend.seq == backend.finished and not self.flags.any():
             return
         words = self.words(backend, len(pending))
         if not words[:, :, 0].any():

@@ -32,10 +32,8 @@ FEW = 64  # places of an image: with fewer the images of a batch share register 
 SMALL = 256  # with fewer, boxes have much junk
 FOLDED = 1 << 20  # numbers added up at a time
 SPREAD = 32  # numbers summed for each tap that make adding up fewer than three taps cheap
-FOLD_ROOM, FOLD_SLACK = (
-    4096,
-    64,
-)  # of a row that taps are added up in, and what vectors reach past it
+FOLD_ROOM = 4096  # numbers of a row that taps are added up in
+FOLD_SLACK = 64  # what vectors reach past it
 
 
 def correlate(

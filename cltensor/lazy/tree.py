@@ -26,7 +26,7 @@ _HELD = object()  # in a key: somebody holds the node's result
 
 _Operand = tuple[
     "Buffer", int, dtype, tuple[int, ...] | None
-]  # with its strides, as a Leaf has them
+]  # the last: strides as a Leaf has them
 
 
 class _Entry(NamedTuple):

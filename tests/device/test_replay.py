@@ -177,6 +177,27 @@ def test_bad_indices_are_found_at_each_call() -> None:
         same(table[good], the_long_way(lambda: table[good]))
 
 
+def test_an_index_error_of_what_is_still_running(monkeypatch: pytest.MonkeyPatch, dev: Any) -> None:
+    """Where a kernel went to the queue, the status is looked at when it is done."""
+    from cltensor.codegen import checks
+    from cltensor.runtime import get_backend
+
+    backend = get_backend(dev)
+    if backend.team is None:
+        pytest.skip("without a team every look waits")
+    log = checks.CheckLog(backend)
+    words = log.buffer.host.view(np.int64)
+
+    def finish() -> None:
+        words[0], backend.finished = 1, backend.seq
+
+    monkeypatch.setattr(backend, "finish", finish)
+    backend.seq = log.buffer.seq = backend.seq + 1
+    log.pending.append(lambda value, ordinal: IndexError("found"))
+    with pytest.raises(IndexError, match="found"):
+        log.examine(backend)
+
+
 def test_gradients() -> None:
     def gradients(x: Any, w: Any, t: Any) -> tuple:
         leaves = [v.detach().requires_grad_() for v in (x, w)]
