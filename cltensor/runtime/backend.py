@@ -23,7 +23,7 @@ from .folders import shipped
 from .memory import Block, Buffer, Pool
 from .observe import OBSERVERS
 from .program import Kernel, ProgramCache
-from .recording import Recorder
+from .recording import Recorder, Step
 from .stats import STATS
 
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
@@ -140,11 +140,12 @@ class Backend:
         """
         assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"
         with self.lock:
+            if Recorder.active is not None:
+                step = Step(kernel, global_size, local_size, args, nbytes, flops)
+                Recorder.active.launch(self, step)
             if OBSERVERS:
                 observe.launch(self, kernel, global_size, local_size, args, nbytes, flops)
                 return
-            if Recorder.active is not None:
-                Recorder.active.launch(self, kernel, global_size, local_size, args, nbytes, flops)
             if kernel.call is not None:
                 self.call(kernel, global_size, local_size, args)
                 STATS.launches += 1

@@ -79,10 +79,6 @@ def launch(
     flops: int,
 ) -> None:
     """Do what `Backend.launch` does, and tell the observers; the backend's lock is held."""
-    from .recording import Recorder  # which tells of what it plays
-
-    if Recorder.active is not None:
-        Recorder.active.launch(backend, kernel, global_size, local_size, args, nbytes, flops)
     fresh = kernel.fresh
     backend.finish()
     event = None

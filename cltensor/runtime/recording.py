@@ -92,16 +92,7 @@ class Recorder:
     active: ClassVar[Recorder | None] = None  # in whichever thread
     checks: Any  # codegen/checks.py's log for the launches meanwhile; None for the usual one
 
-    def launch(
-        self,
-        backend: Backend,
-        kernel: Kernel,
-        global_size: Any,
-        local_size: Any,
-        args: Sequence[Any],
-        nbytes: int = 0,
-        flops: int = 0,
-    ) -> None:
+    def launch(self, backend: Backend, step: Step) -> None:
         """Note a launch."""
         raise NotImplementedError
 
@@ -140,19 +131,10 @@ class Recording(Recorder):
 
     # --- noting
 
-    def launch(
-        self,
-        backend: Backend,
-        kernel: Kernel,
-        global_size: Any,
-        local_size: Any,
-        args: Sequence[Any],
-        nbytes: int = 0,
-        flops: int = 0,
-    ) -> None:
+    def launch(self, backend: Backend, step: Step) -> None:
         self._check(backend)
-        noted = [self._noted(a) if a.__class__ is Buffer else a for a in args]
-        self.steps.append(Step(kernel, global_size, local_size, noted, nbytes, flops))
+        step.args = [self._noted(a) if a.__class__ is Buffer else a for a in step.args]
+        self.steps.append(step)
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
         self._check(dst.backend)

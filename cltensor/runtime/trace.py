@@ -25,7 +25,6 @@ from .team import Playlist
 
 if TYPE_CHECKING:
     from .backend import Backend
-    from .program import Kernel
 
 
 class Trace(Recorder):
@@ -133,20 +132,11 @@ class Trace(Recorder):
 
     # --- what a backend tells a recording
 
-    def launch(
-        self,
-        backend: Backend,
-        kernel: Kernel,
-        global_size: Any,
-        local_size: Any,
-        args: Sequence[Any],
-        nbytes: int = 0,
-        flops: int = 0,
-    ) -> None:
+    def launch(self, backend: Backend, step: Step) -> None:
         """Note a launch."""
-        if backend is not self.backend or any(a.__class__ is Counter for a in args):
+        if backend is not self.backend or any(a.__class__ is Counter for a in step.args):
             self.refuse("draws random numbers, or uses two devices")
-        self._steps.append(Step(kernel, global_size, local_size, args, nbytes, flops))
+        self._steps.append(step)
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
         """Note a copy."""
