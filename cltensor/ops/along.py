@@ -5,6 +5,7 @@ Knows the kernels and how scatter.py makes a change; subscripts are in index.py.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from math import prod
@@ -151,7 +152,7 @@ def _index_add(
                 core.overwrite(t, t.detach() + values.detach().reshape(()) * alpha)
                 return
             t._storage.for_write()
-            _added((t, index, values), dim, alpha, repr(alpha))
+            _added((t, index, values), dim, alpha)
 
     return change(
         "IndexAddBackward0",
@@ -164,8 +165,8 @@ def _index_add(
     )
 
 
-@Replayed.of_memory
-def _added(operands: Sequence[Tensor], dim: int, alpha: Any, _: str) -> list[Tensor]:
+@functools.partial(Replayed, memory=True, exact=True)
+def _added(operands: Sequence[Tensor], dim: int, alpha: Any) -> list[Tensor]:
     t, index, values = operands
     at, add = reading(index, t), reading(values, t)
     kernels.index_add(backend_of(t), target(t), dim, at, add, alpha)

@@ -6,6 +6,7 @@ What the items of a subscript are is subscripts.py's; masks by themselves are in
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Sequence
@@ -470,9 +471,9 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
         where = tuple([d for d, _ in flat])
         operands = [into, *[i for _, i in flat]]
         if is_tensor(values):
-            _put([*operands, values], where, joint, accumulate)
+            _put([*operands, values], where, joint, None, accumulate)
         else:
-            _number_put(operands, where, values, repr(values), accumulate)
+            _put(operands, where, None, values, accumulate)
 
     saved = {**_saved(flat), "accumulate": accumulate}
     return change(
@@ -487,26 +488,24 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
     )
 
 
-@Replayed.of_memory
+@functools.partial(Replayed, memory=True, exact=True)
 def _put(
-    operands: Sequence[Tensor], dims: tuple[int, ...], joint: tuple[int, ...], accumulate: bool
+    operands: Sequence[Tensor],
+    dims: tuple[int, ...],
+    joint: tuple[int, ...] | None,
+    number: Any,
+    accumulate: bool,
 ) -> list[Tensor]:
-    into, *indices, values = operands
-    read = reading(values, into)
-    steps = layouts.expand_strides(read.shape, read.strides, joint)
-    new = read._replace(shape=joint, strides=steps)
+    """Write a number, or with `joint`, the shape that is written, the tensor after the indices."""
+    into, *indices = operands
+    new = number
+    if joint is not None:
+        read = reading(indices.pop(), into)
+        new = read._replace(
+            shape=joint, strides=layouts.expand_strides(read.shape, read.strides, joint)
+        )
     flat = _operands(list(zip(dims, indices, strict=True)), into)
     kernels.advanced_set(backend_of(into), target(into), flat, new, accumulate)
-    return []
-
-
-@Replayed.of_memory
-def _number_put(
-    operands: Sequence[Tensor], dims: tuple[int, ...], value: Any, _: str, accumulate: bool
-) -> list[Tensor]:
-    into, *indices = operands
-    flat = _operands(list(zip(dims, indices, strict=True)), into)
-    kernels.advanced_set(backend_of(into), target(into), flat, value, accumulate)
     return []
 
 

@@ -6,6 +6,7 @@ Images that are channels last stay so, save where torch wraps around.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     with no_grad():
         straight = formats.turned(input, order)
         turned = tuple([dims[d] for d in order]), tuple([pairs[d] for d in order])
-        (found,) = _padded((straight,), *turned, value, repr(value))
+        (found,) = _padded((straight,), *turned, value)
         out = formats.turned_back(found, order)
     if graph.needs_grad(input):
         graph.record(
@@ -62,13 +63,9 @@ def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     return out
 
 
-@Replayed
+@functools.partial(Replayed, exact=True)
 def _padded(
-    xs: Sequence[Tensor],
-    dims: tuple[int, ...],
-    pairs: tuple[tuple[int, int], ...],
-    value: Any,
-    _: str,
+    xs: Sequence[Tensor], dims: tuple[int, ...], pairs: tuple[tuple[int, int], ...], value: Any
 ) -> list[Tensor]:
     (x,) = xs
 

@@ -61,7 +61,7 @@ class Replayed:
     """A function that returns a list of new tensors and Nones (see Note [Replay]), called as `f(operands, *settings)`.
 
     Operands are tensors, and buffers after them; settings are hashable, and equal ones mean the same. The function gets just
-    that; with `memory` what is pending has been run. With `read`, which makes a Source of tensors, it is a kernel that reads expressions:
+    that; with `memory` what is pending has been run, and with `exact` numbers differ as they are written (0.0 equals -0.0). With `read`, which makes a Source of tensors, it is a kernel that reads expressions:
     `fn(source, buffers, device, *settings)`.
     """
 
@@ -70,9 +70,10 @@ class Replayed:
         fn: Callable[..., list[Any]],
         *,
         memory: bool = False,
+        exact: bool = False,
         read: Callable[..., Source] | None = None,
     ) -> None:
-        self._fn, self._memory, self._read = fn, memory, read
+        self._fn, self._memory, self._exact, self._read = fn, memory, exact, read
         self._calls: dict[tuple, _Call | None] = {}  # None: not to be traced
         self._seen: set[tuple] = set()
         _all.add(self)
@@ -91,7 +92,7 @@ class Replayed:
         """Do as the function does."""
         first = operands[0]
         backend = first._storage.backend
-        key: list[Any] = [backend, settings]
+        key: list[Any] = [backend, repr(settings) if self._exact else settings]
         given: list[Buffer] = []
         for t in operands:
             if t.__class__ is Buffer:

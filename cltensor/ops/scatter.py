@@ -253,28 +253,16 @@ def _scatter_into(
     if not index.numel():
         return
     t._storage.for_write()
-    if is_tensor(src):
-        _scattered((t, index, src), dim, reduce, include_self)
-    else:
-        _number_scattered((t, index), dim, src, repr(src), reduce, include_self)
+    operands, number = ((t, index, src), None) if is_tensor(src) else ((t, index), src)
+    _scattered(operands, dim, number, reduce, include_self)
 
 
-@Replayed.of_memory
+@functools.partial(Replayed, memory=True, exact=True)
 def _scattered(
-    operands: Sequence[Tensor], dim: int, reduce: str | None, include_self: bool
+    operands: Sequence[Tensor], dim: int, number: Any, reduce: str | None, include_self: bool
 ) -> list[Tensor]:
-    t, index, src = operands
-    at, value = reading(index, t), reading(src, t)
-    kernels.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
-    return []
-
-
-@Replayed.of_memory
-def _number_scattered(
-    operands: Sequence[Tensor], dim: int, value: Any, _: str, reduce: str | None, include_self: bool
-) -> list[Tensor]:
-    t, index = operands
-    at = reading(index, t)
+    t, index, *src = operands
+    at, value = reading(index, t), reading(src[0], t) if src else number
     kernels.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
     return []
 
