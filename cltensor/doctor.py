@@ -85,6 +85,10 @@ def _report_devices(found: dict[str, Any], fixes: list[str]) -> int:
         print(f"\n{name}: {info['name']} ({info['vendor']})")
         print(f"  driver        {info['platform']} {info['driver_version']}")
         print(f"  version       {info['device_version']}")
+        if info["compiled_for"]:
+            print(
+                f"  compiled for  {info['compiled_for']}: the driver's compiler does not know this processor"
+            )
         print(
             f"  size          {info['compute_units']} compute units, "
             f"{format_bytes(info['global_mem'])}, one buffer up to "

@@ -12,7 +12,7 @@ from typing import Any
 
 from cltensor.config import CONFIG
 
-from . import loader, pocl
+from . import loader, pocl, processor
 
 _TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
@@ -215,6 +215,8 @@ class DeviceInfo:
     device_version: str
     driver_version: str
     is_pocl: bool
+    compiled_for: str = ""
+    """The processor that PoCL was told to compile for, where its compiler does not know this one."""
     team: bool = False
     """Launches are calls of a team of threads that waits awake (runtime/team.py)."""
 
@@ -243,7 +245,7 @@ def clean(text: str) -> str:
 
 
 def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
-    """Ask the driver about `dev`; nothing is created or compiled."""
+    """Ask the driver about `dev`; nothing is created or compiled. A PoCL that needs it is told the processor."""
     extensions = set(dev.extensions.split())
     kind = _kind(cl, dev)
     options: tuple[str, ...] = ()
@@ -274,7 +276,8 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         platform_version=clean(dev.platform.version),
         device_version=clean(dev.version),
         driver_version=clean(dev.driver_version),
-        is_pocl=platform == "Portable Computing Language",
+        is_pocl=is_pocl(dev),
+        compiled_for=processor.rename(dev.int_ptr) if is_pocl(dev) else "",
     )
 
 

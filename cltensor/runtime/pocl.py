@@ -6,8 +6,8 @@ of them changed (Note [Links]). Must not import pyopencl.
 Note [Links]. PoCL 3.0 finds its files beside the path it was loaded from. Loading it first through a link in a folder
 of links lets us put others in the place of some; pyopencl's loader then gets the same handle.
 
-- The builtin library for AVX-512, on AMD Zen 4: PoCL's LLVM 14 takes Zen 4 for Zen 3 and generates AVX2 code, while
-  PoCL sees AVX-512 and links those builtins to it: `exp(float16)` then crashes the compiler. They get the AVX2 ones.
+- The builtin library for AVX-512, where PoCL sees AVX-512 and links those builtins, but its LLVM 14 generates AVX2 code, as on AMD
+  Zen 4, which it takes for Zen 3: `exp(float16)` then crashes the compiler. They get the AVX2 ones.
 - The header of builtins: clang reads 14,000 declarations for every kernel, in 0.1 s, of which our sources name some
   2,000. Programs built with `BUILTINS` read only those; others in the process, and any that then fail, the whole.
 """
@@ -18,7 +18,6 @@ import atexit
 import ctypes
 import hashlib
 import os
-import platform
 import re
 import shutil
 import socket
@@ -30,6 +29,7 @@ from pathlib import Path
 from cltensor.errors import debug_line
 
 from .folders import cache_dir, shipped, writable
+from .processor import wide_unseen
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
 lacking: list[str] = []  # kernels that needed the whole header; the tests want none of ours here
@@ -170,25 +170,8 @@ def _link_builtins(share: Path, links: Path) -> None:
     avx2 = next(share.glob("kernel-*-avx2.bc"), None)
     for path in share.iterdir():
         if path.name != "include":
-            swapped = avx2 and path.name.endswith("-avx512.bc") and _is_zen4()
+            swapped = avx2 and path.name.endswith("-avx512.bc") and wide_unseen()
             (links / path.name).symlink_to(avx2 if avx2 and swapped else path)
-
-
-def _is_zen4() -> bool:
-    if platform.machine() != "x86_64":
-        return False
-    try:
-        with open("/proc/cpuinfo") as file:
-            facts = {}
-            for line in file:
-                name, _, value = line.partition(":")
-                if not value:
-                    break
-                facts[name.strip()] = value.split()
-    except OSError:
-        return False
-    amd = facts.get("vendor_id") == ["AuthenticAMD"] and facts.get("cpu family") == ["25"]
-    return amd and "avx512f" in facts.get("flags", ())
 
 
 def _link_header(include: Path, links: Path) -> bool:

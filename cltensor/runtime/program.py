@@ -169,6 +169,7 @@ class ProgramCache:
                 info.name,
                 info.device_version,
                 info.driver_version,
+                info.compiled_for,
                 os.environ.get("POCL_WORK_GROUP_SPECIALIZATION", "") if info.is_pocl else "",
             )
         )

@@ -1,0 +1,126 @@
+"""Which x86-64 processor this is, in LLVM's words, and telling a PoCL whose LLVM does not know it.
+
+Owns the names and what each needs of a processor. Must not import pyopencl.
+
+Note [Processors]. PoCL has its LLVM name the processor and hands that name to clang with every program. A processor of another
+vendor than Intel that is younger than the LLVM is "generic", which clang refuses: no kernel builds (LLVM 14 in pip's PoCL 3.0 on
+AMD Zen 5). PoCL offers no setting. The name is the pointer after the one to the target's triple in its record of the device; where
+it is "generic" we let it point to the name of an older processor all of whose instructions this one has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import os
+import platform
+import struct
+import sys
+
+from cltensor.errors import debug_line
+
+# What LLVM makes use of by itself, as Linux spells it, best processor first.
+_BASE = frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "popcnt"])
+_SKYLAKE = _BASE | frozenset(["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"])
+_ICELAKE = _SKYLAKE | frozenset(
+    [
+        "avx512_bitalg",
+        "avx512_vbmi2",
+        "avx512_vnni",
+        "avx512_vpopcntdq",
+        "avx512ifma",
+        "avx512vbmi",
+        "gfni",
+        "vaes",
+        "vpclmulqdq",
+    ]
+)
+_NEEDS = {
+    "icelake-server": _ICELAKE,
+    "skylake-avx512": _SKYLAKE,
+    "haswell": _BASE,
+    "nehalem": frozenset(["popcnt", "sse4_1", "sse4_2", "ssse3"]),
+    "x86-64": frozenset(),
+}
+_RECORD = 1024  # bytes of PoCL's record of a device among which the name is looked for
+_names: dict[str, ctypes.Array[ctypes.c_char]] = {}  # what PoCL's pointers point to: for ever
+
+
+@functools.cache
+def facts() -> dict[str, frozenset[str]]:
+    """Return what Linux says of the first processor: "flags", "vendor_id", "cpu family", ...; empty elsewhere."""
+    found: dict[str, frozenset[str]] = {}
+    if platform.machine() != "x86_64" or not sys.platform.startswith("linux"):
+        return found
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if not value:
+                    break
+                found[name.strip()] = frozenset(value.split())
+    except OSError:
+        return {}
+    return found
+
+
+def wide_unseen() -> bool:
+    """Say whether the processor has AVX-512 but LLVM 14 will generate AVX2 code for it: AMD Zen 4, or only a part of AVX-512."""
+    found = facts()
+    flags = found.get("flags", frozenset())
+    if "avx512f" not in flags:
+        return False
+    zen4 = "AuthenticAMD" in found["vendor_id"] and "25" in found["cpu family"]
+    return zen4 or not flags >= _SKYLAKE
+
+
+def best_name(flags: frozenset[str]) -> str:
+    """Return LLVM's name of the best processor of our list all of whose instructions `flags` has."""
+    return next(name for name, needs in _NEEDS.items() if flags >= needs)
+
+
+@functools.cache
+def rename(record: int) -> str:
+    """Give PoCL's device at address `record` a processor that clang takes, if it has none; return its name, else "".
+
+    Memory is read through the system, which refuses addresses that are none, and nothing is written unless the pair is there.
+    """
+    flags = facts().get("flags")
+    if not flags:
+        return ""
+    try:
+        place = _place_of_generic(record)
+    except OSError as error:
+        debug_line(1, "PoCL's record of its device is not readable: %s", error)
+        return ""
+    if place is None:
+        return ""
+    name = best_name(flags)
+    text = _names.setdefault(name, ctypes.create_string_buffer(name.encode()))
+    ctypes.c_void_p.from_address(place).value = ctypes.addressof(text)
+    debug_line(1, "PoCL's compiler does not know this processor: it is told %s", name)
+    return name
+
+
+def _place_of_generic(record: int) -> int | None:
+    """Return where the pointer to the name "generic" is, beside the one to a triple of x86-64; None if it is not."""
+    memory = os.open("/proc/self/mem", os.O_RDONLY)
+    try:
+        bytes_ = os.pread(memory, _RECORD, record)
+        words = struct.unpack(f"{len(bytes_) // 8}Q", bytes_[: len(bytes_) // 8 * 8])
+
+        def starts(word: int, text: bytes) -> bool:
+            if not 0x1000 < word < 1 << 47:
+                return False
+            try:
+                return os.pread(memory, len(text), word) == text
+            except OSError:  # no address
+                return False
+
+        for index, (triple, name) in enumerate(itertools.pairwise(words)):
+            if starts(triple, b"x86_64-") and starts(name, b"generic\0"):
+                return record + 8 * (index + 1)
+    finally:
+        os.close(memory)
+    return None
