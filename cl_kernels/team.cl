@@ -44,6 +44,14 @@ struct team {
 #define WRITE(x, value) __atomic_store_n(&(x), value, __ATOMIC_RELEASE)
 #define TURNS 64 // between two offers of the processor to another thread, which may be the one that is waited for
 
+#ifdef __AVX512F__
+#define WIDE_REGISTERS                                                                                                 \
+    "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",         \
+        "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+#else
+#define WIDE_REGISTERS
+#endif
+
 // Below the stack pointer the compiler may keep values, 128 bytes of them; vectors want the stack aligned to their size.
 static void call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
 {
@@ -52,7 +60,7 @@ static void call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
                      : "+a"(function), "+D"(a), "+S"(b), "+d"(c), "+c"(d)
                      : [e] "r"(e)
                      : "r15", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-                       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc");
+                       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", WIDE_REGISTERS "memory", "cc");
 }
 
 // A turn of waiting awake.
