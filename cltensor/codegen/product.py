@@ -189,9 +189,9 @@ CLT_PAIRS __kernel void cltensor_probe_pairs(__global float *out, __global const
   __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
   out[0] = 0;
   if (a >> 5 & 1) {
-    float8 sum = 1;
-    sum = clt_dot(sum, (int8)in[0], (int8)in[1]);
-    out[0] = sum.s7;
+    clt_sums sum = 1;
+    sum = clt_dot(sum, (clt_pairs)in[0], (clt_pairs)in[1]);
+    out[0] = ((const float *)&sum)[sizeof(sum) / sizeof(float) - 1];
   }
 }
 """
@@ -206,7 +206,6 @@ def dots(backend: Backend) -> bool:
     found = _dots.get(backend)
     if found is None:
         found = backend.info.is_pocl and platform.machine() in ("x86_64", "AMD64")
-        found = found and tile(backend, "float")[1] == 8
         found = _dots[backend] = found and _probe_dots(backend)
     return found
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from cltensor import dtypes
-from cltensor.codegen import gemm
+from cltensor.codegen import gemm, product
 from cltensor.codegen.operand import Operand
 from cltensor.runtime import STATS, get_backend
+from cltensor.runtime.processor import facts
 
 pytestmark = pytest.mark.usefixtures("divided")
 
@@ -131,6 +132,31 @@ def test_float_types(backend: Any, dtype: str, schedule: str) -> None:
             a, b = get(backend, pa), get(backend, pb)
             found = get(backend, gemm.matmul(backend, pa, pb, schedule=schedule))
             check(found, a, b, eps)
+
+
+def test_products_of_pairs_are_found(backend: Any) -> None:
+    if not backend.info.is_pocl or "avx512_bf16" not in facts().get("flags", ()):
+        pytest.skip("no PoCL on a processor that is known to multiply pairs of bfloat16 numbers")
+    assert product.dots(backend)
+
+
+def test_pairs_end_with_k(backend: Any) -> None:
+    """The second of the last pair counts as zero, whatever is there; float32 numbers are what is summed."""
+    rng = np.random.default_rng(11)
+    for m, n, k in [(40, 70, 33), (9, 33, 1), (130, 65, 1501)]:
+        for turn_a, turn_b in [(False, False), (True, False), (False, True), (True, True)]:
+            wide_a = np.full((k + 2, m + 2) if turn_a else (m + 2, k + 2), np.nan, np.float32)
+            wide_b = np.full((n + 2, k + 2) if turn_b else (k + 2, n + 2), np.nan, np.float32)
+            a = (wide_a.T if turn_a else wide_a)[1:-1, 1:-1]
+            b = (wide_b.T if turn_b else wide_b)[1:-1, 1:-1]
+            a[...], b[...] = (
+                rng.random((m, k)),
+                rng.random((k, n)),
+            )  # sums of bfloat16 would stand still
+            pa, pb = put(backend, a, dtypes.bfloat16), put(backend, b, dtypes.bfloat16)
+            a, b = get(backend, pa), get(backend, pb)
+            found = get(backend, gemm.matmul(backend, pa, pb, schedule="cpu"))
+            check(found, a, b, 2.0**-8)
 
 
 @pytest.mark.parametrize(
