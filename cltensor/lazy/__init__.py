@@ -15,6 +15,7 @@ from ..codegen.pointwise import INDEX
 from .expression import (
     HEAVY,
     INDEXED,
+    LIGHT,
     MAX_RECOMPUTE,
     NON_DENSE,
     UNKNOWN_READS,
@@ -44,6 +45,7 @@ __all__ = [
     "HEAVY",
     "INDEX",
     "INDEXED",
+    "LIGHT",
     "MAX_RECOMPUTE",
     "NON_DENSE",
     "TURN",

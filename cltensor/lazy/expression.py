@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAX_NODES = 64
 MAX_LEAVES = 24
 MAX_HELD = 1 << 30
+LIGHT = 4  # so many light nodes are computed again by every reduction of them
 MAX_RECOMPUTE = 4  # a broadcast expression of so many light nodes is recomputed per element
 
 UNKNOWN_READS = 1 << 40  # `reads` of a storage whose pending readers nobody counted
@@ -164,6 +165,13 @@ def too_big(expr: Expr) -> str | None:
     if expr.leaves > MAX_LEAVES:
         return "leaves"
     return "held" if expr.held > MAX_HELD else None
+
+
+def as_good_as_read(expr: Expr) -> bool:
+    """Whether to compute it again costs no more than to read its result: a few light nodes over no more memory."""
+    if expr.size > LIGHT or expr.flags & (HEAVY | INDEXED | PRODUCTS):
+        return False
+    return expr.held <= layouts.numel(expr.shape) * expr.dtype.itemsize
 
 
 def view_dims(

@@ -10,7 +10,16 @@ from ..dtypes import dtype
 from ..errors import debug_line
 from ..runtime import STATS, Backend, Buffer
 from .epilogue import run_fused
-from .expression import MAX_LEAVES, MAX_NODES, PRODUCTS, UNKNOWN_READS, Expr, View, buffers
+from .expression import (
+    MAX_LEAVES,
+    MAX_NODES,
+    PRODUCTS,
+    UNKNOWN_READS,
+    Expr,
+    View,
+    as_good_as_read,
+    buffers,
+)
 from .fusion import Fusion, argument_bytes
 from .launch import launch
 from .product import PRODUCT, first_product, forget, run
@@ -110,7 +119,10 @@ def force(expr: Expr, backend: Backend) -> None:
 
 
 def run_held(expr: Expr) -> None:
-    """Run what an expression reads and somebody holds: a kernel that keeps no intermediate must not leave it pending."""
+    """Run what an expression reads and somebody holds: a kernel that keeps no intermediate must not leave it pending.
+
+    Not what is as soon computed again as read: keeping it would cost a pass over memory that perhaps nobody needs.
+    """
     todo, seen = [expr], {id(expr)}
     while todo:
         for a in todo.pop().args:
@@ -118,7 +130,9 @@ def run_held(expr: Expr) -> None:
             if inner.__class__ is Expr and inner.value is None and id(inner) not in seen:
                 seen.add(id(inner))
                 storage = inner.live()
-                if storage is not None:
+                if storage is not None and not (
+                    inner.shape == expr.shape and as_good_as_read(inner)
+                ):
                     realise(storage)
                 else:
                     todo.append(inner)

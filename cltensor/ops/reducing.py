@@ -25,7 +25,6 @@ from .replay import Replayed
 from .selection import where
 
 Dims = int | Sequence[int] | None
-LIGHT = 4  # a pending operand of at most so many light nodes is recomputed by every reduction of it
 
 
 def source(*xs: Tensor) -> Source:
@@ -64,7 +63,7 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
     if value.__class__ is Expr:
         found = None
         if not value.flags & INDEXED and (
-            not storage.reduced or (value.size <= LIGHT and not value.flags & lazy.HEAVY)
+            not storage.reduced or (value.size <= lazy.LIGHT and not value.flags & lazy.HEAVY)
         ):
             found = core._pending_operand(x, value, shape)
         if found is not None:

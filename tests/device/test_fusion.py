@@ -379,3 +379,18 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
             assert not result._storage.waits
             np.testing.assert_array_equal(np.array(result.tolist(), np.float32), value)
         assert STATS.launches - before == 1
+
+
+def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stored():
+    x, y = leaf(64, 48) - 0.5, leaf(64, 48)
+
+    def sums_of(make):
+        ct.opencl.synchronize()
+        before, kept = STATS.launches, make()
+        total = (kept * 3).sum(1)
+        made = STATS.launches - before
+        assert np.allclose(total.numpy(), (kept.numpy() * 3).sum(1))
+        return made
+
+    assert sums_of(x.relu) == 1
+    assert sums_of(lambda: x + y) == 2  # a result is less to read than its operands
