@@ -10,7 +10,7 @@ exp = f"clt_exp_neg_{acc}{V}" if acc == "float" else "exp"
 %>\
 ${tiles.helpers()}
 // Store `rows` x `cols` numbers times `by`, added to what is there unless `fresh`.
-static __attribute__((noinline)) void unpack(__global const T *src, const long ls, const int rows, const int cols, const T by, const int fresh,
+APART void unpack(__global const T *src, const long ls, const int rows, const int cols, const T by, const int fresh,
     __global T *dst, const long ld)
 {
     for (int r = 0; r < rows; r++, src += ls, dst += ld) {

@@ -13,6 +13,12 @@ typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 typedef ${acc} T;
 typedef ${acc}${V} F;
 typedef ${acc}${V}_u FU;
+// A function of its own. Compilers for processors that had rather not be wide would halve its vectors of 64 bytes, and run out of registers.
+#ifdef __AVX512F__
+#define APART static __attribute__((noinline, min_vector_width(512)))
+#else
+#define APART static __attribute__((noinline))
+#endif
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 #define AT(p) *(__global FU *)(p)
 #define UP(n, step) (((n) + (step) - 1) / (step) * (step))
@@ -20,7 +26,7 @@ typedef ${acc}${V}_u FU;
 #define FREE (1 << 28)
 
 // `rows` x `cols` numbers at p (any strides) times `by` go to dst, which has `height` x `width` (whole vectors) numbers.
-static __attribute__((noinline)) void pack(__global const ${ta} *p, const long sr, const long sc, const int rows, const int cols, const T by,
+APART void pack(__global const ${ta} *p, const long sr, const long sc, const int rows, const int cols, const T by,
     __global T *dst, const long ld, const int height, const int width)
 {
     for (int r = 0; r < rows; r++, p += sr, dst += ld) {
@@ -39,7 +45,7 @@ static __attribute__((noinline)) void pack(__global const ${ta} *p, const long s
 }
 
 // dst[c][r] = src[r][c] for `rows` x `cols` numbers, both whole vectors.
-static __attribute__((noinline)) void turn(__global const T *src, const long ls, __global T *dst, const long ld, const int rows, const int cols)
+APART void turn(__global const T *src, const long ls, __global T *dst, const long ld, const int rows, const int cols)
 {
     for (int r = 0; r < rows; r += ${V})
         for (int c = 0; c < cols; c += ${V}) {
@@ -68,7 +74,7 @@ stages = int(math.log2(V))
 // c = a @ b over m x n numbers (multiples of the register tile) and k terms; "add" adds to c, "scale" adds to c times
 // by[row]. Diagonals: rows i compute columns below across + i, sum terms below until + i, and from i - since.
 % for kind in products:
-static __attribute__((noinline)) void product_${kind}(__global const T *a, const long sm, const long sk, __global const T *b, const long sb,
+APART void product_${kind}(__global const T *a, const long sm, const long sk, __global const T *b, const long sb,
     const int m, const int n, const int k, __global T *c, const long sc, const int across, const int until, const int since\
 ${', __global const T *by' if kind == 'scale' else ''})
 {
