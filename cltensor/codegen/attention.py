@@ -207,7 +207,7 @@ def _variables(asked: _Attention, lanes: int) -> dict[str, Any]:
         heads = list(found["headers"])
         if not any("CLT_LANES" in h for h in heads):
             heads.insert(0, f"#define CLT_LANES {lanes}")
-        found["headers"] = [*heads, include("exp")]
+        found["headers"] = [*heads, include("exp"), include("all_lanes"), include("log")]
     found["mask"] = _mask_kind(mask)
     found["mask_type"] = "" if mask is None else mask.dtype.cl
     if mask is not None:
@@ -230,7 +230,7 @@ class _Blocks:
         self.queries = min(self.MR * CHUNK_TILES, _up(length, self.MR))
         # A multiple of the register tile's rows and columns, or more than the keys fill of either.
         needed = max(_up(keys, self.MR), _up(keys, 2 * self.V))
-        self.keys = min(64 if self.MR == 8 else 96, _up(needed, self.V))
+        self.keys = min(128 if self.MR == 8 else 96, _up(needed, self.V))
 
     def width(self, n: int) -> int:
         """Return how far apart rows of n numbers lie in scratch."""
@@ -276,8 +276,8 @@ def _forward_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer)
     parts = ceil_div(length, rows)
     tasks = batches * parts
     le, lv, ls = blocks.width(width), blocks.width(depth), blocks.keys + PAD
-    numbers = rows * (le + lv + 1 + blocks.V) + blocks.queries * (1 + ls)
-    numbers += blocks.keys * (le + lv) + le * ls
+    numbers = rows * (le + lv + blocks.V) + _up(rows, blocks.V) + 2 * _up(blocks.queries, blocks.V)
+    numbers += blocks.queries * ls + blocks.keys * (le + lv) + le * ls
     work = batches * length * keys * (width + depth)
     scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks, work)
     args += [out.buffer, lse, scratch, slot, *out.strides[:4], *batch[1:]]
