@@ -7,3 +7,12 @@
 #ifndef CLT_PREFETCH
 #define CLT_PREFETCH(place)
 #endif
+/* The same for a line of many at distances that are powers of two: into the second-level cache, for they would not stay in the first. */
+#if defined(__has_builtin) && !defined(CLT_NO_PREFETCH)
+#if __has_builtin(__builtin_prefetch)
+#define CLT_PREFETCH_BESIDE(place) __builtin_prefetch((const void *)(size_t)(place), 0, 2)
+#endif
+#endif
+#ifndef CLT_PREFETCH_BESIDE
+#define CLT_PREFETCH_BESIDE(place)
+#endif

@@ -1,10 +1,13 @@
 <%doc>
 Copy in which source and destination run along different dims, by tiles, ${tile_a} along the destination's dim a and ${tile_b} along b.
 Along dim a the destination is dense, along dim b the source has its smallest stride; p is the walk over the other dims.
-CPU: a work-item copies whole tiles. Of ${side} elements of ${side} rows, a cache line each, one line of as many of the destination's
-rows is made in a buffer: lines that are written whole may go past the cache, and in any order. The source is better read along its rows,
-so tiles are long there, and of each row the next line is asked for. In lanes of 16 bytes, squares are turned by interleaving the first half of their rows with the second,
-log2(rows) times. GPU: a work-group copies a tile through local memory.
+CPU: a work-item copies whole tiles. Of a cache line, ${side} elements, of each row of the tile, two lines of as many of the
+destination's rows are made in a buffer: lines that are written whole may go past the cache, and in any order, two neighbours at
+a time. The source is better read along its rows, so tiles are long there, and of each row the next line is asked for. More
+rows at once, at a distance that is a power of two, would not stay in the first-level cache. In lanes of 16 bytes, squares are
+turned by interleaving the first half of their rows with the second, log2(rows) times.
+`phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more.
+GPU: a work-group copies a tile through local memory.
 </%doc>\
 <%
 def turn(n, lanes):
@@ -21,6 +24,7 @@ def turn(n, lanes):
         names = fresh
     return lines, names
 n = 16 // size
+line = {1: 'uint16', 2: 'uint16', 4: 'uint16', 8: 'ulong8'}.get(size, '')
 %>\
 <%namespace name="w" file="walk.mako"/>\
 ${headers}
@@ -29,32 +33,58 @@ typedef ${I} I;
 typedef ${T} T;
 % if vector:
 typedef ${T}${vector} V;
-typedef ${T}${vector} __attribute__((aligned(${size}))) U;
 typedef ${T}${n} __attribute__((aligned(${size}))) H;
+typedef ${line} W;
+typedef ${line} __attribute__((aligned(${size}))) U;
+<% lead = side if phased else 0; width = tile_a + lead %>\
 
-/* Of `wa` rows of the source `wb` elements, multiples of ${vector} and ${n}, at most ${side}. */
-static inline void turn(__global T *restrict to, __global const T *restrict from, const I db, const I sa, const int wa, const int wb) {
-<% lines, columns = turn(n, vector) %>\
-    T t[${side * side}] __attribute__((aligned(64)));
-    for (int a = 0; a < wa; ++a) CLT_PREFETCH(from + a * sa + ${side});
-    for (int a = 0; a < wa; a += ${vector})
-        for (int b = 0; b < wb; b += ${n}) {
-            __global const T *at = from + a * sa + b;
+<%def name="make(rows, columns, row, column)">\
+    for (int i = 0; i < ${rows}; ++i) CLT_PREFETCH_BESIDE(from + ${row('i')} * sa + ${side});
+    for (int i = 0; i < ${rows}; i += ${vector})
+        for (int j = 0; j < ${columns}; j += ${n}) {
+            const int b = ${column};
+            __global const T *at = from + b;
 % for i in range(n):
-            const V r${i} = (V)(${", ".join(f"*(__global const H *)(at + {i + k} * sa)" for k in range(0, vector, n))});
+            const V r${i} = (V)(${", ".join(f"*(__global const H *)(at + {row(f'(i + {i + k})')} * sa)" for k in range(0, vector, n))});
 % endfor
+<% lines, columns = turn(n, vector) %>\
 % for text in lines:
             ${text}
 % endfor
 % for i, name in enumerate(columns):
-            *(V *)(t + (b + ${i}) * ${side} + a) = ${name};
+            *(V *)(t + (b + ${i}) * ${width} + i) = ${name};
 % endfor
         }
-    for (int b = 0; b < wb; ++b)
-        for (int a = 0; a < wa; a += ${vector}) {
-            const V line = *(const V *)(t + b * ${side} + a);
-            ${"CLT_STREAM(line, (__global V *)(to + a + b * db));" if streamed else "*(__global U *)(to + a + b * db) = line;"}
-        }
+</%def>\
+<%def name="put(first, made)">\
+${f"{{ const W line = *(const U *)({made}); CLT_STREAM(line, (__global W *)(out + {first})); }}" if streamed else f"*(__global U *)(out + {first}) = *(const U *)({made});"}\
+</%def>\
+<% back = f"(int)((size_t)out / {size} % {side})" if phased else "0" %>\
+/* Rows a - ${lead} and on of ${side} columns of the source; what is in reach of them of as many rows of the destination. */
+static inline void turn(__global T *restrict to, __global const T *restrict from, const I db, const I sa) {
+    T t[${side * width}] __attribute__((aligned(64)));
+${make(width, side, lambda i: i, "j")}\
+    for (int b = 0; b < ${side}; ++b) {
+        __global T *const out = to + b * db;
+        const int back = ${back};
+        const T *const made = t + b * ${width} + ${lead} - back;
+% for i in range(0, tile_a, side):
+        ${put(f"{lead + i} - back", f"made + {i}")}
+% endfor
+    }
+}
+
+/* The same at the edges: of `wb` columns, and without the rows before the first and after the last one. */
+static inline void turn_edge(__global T *restrict to, __global const T *restrict from, const I a, const I na, const I db, const I sa, const int wb) {
+    T t[${side * width}] __attribute__((aligned(64)));
+    const I last = na - 1 - a;
+    const int rows = (int)min(last + 1, (I)${width});
+${make("rows", "wb", lambda i: f"max(min((I){i}, last), -a)", f"j + {n} <= wb ? j : wb - {n}")}\
+    for (int b = 0; b < wb; ++b) {
+        __global T *const out = to + b * db;
+        const int back = ${back};
+        for (I k = max(${lead} - back, (int)-a); k < ${width} - back && k <= last; ++k) out[k] = t[b * ${width} + k];
+    }
 }
 % endif
 
@@ -64,7 +94,7 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, const I n, const I od, const I os
 , const I na, const I nb, const I da, const I db, const I sa, const I sb${w.params('p', rank, ['d', 's'])}\
 ) {
-    const I ta = (na + ${tile_a - 1}) / ${tile_a}, tb = (nb + ${tile_b - 1}) / ${tile_b}, tiles = n * ta * tb;
+    const I ta = (na + ${tile_a - 1 + (side - 1) * phased}) / ${tile_a}, tb = (nb + ${tile_b - 1}) / ${tile_b}, tiles = n * ta * tb;
 % if gpu:
     __local T t[${tile_a}][${tile_b + 1}];
     const int lane = (int)get_local_id(0);
@@ -74,8 +104,14 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
     const I first = tiles / parts * part + min(part, (I)(tiles % parts)), last = first + tiles / parts + (part < tiles % parts);
     for (I k = first; k < last; ++k) {
 % endif
-        const I a0 = k % ta * ${tile_a}, b0 = k / ta % tb * ${tile_b};
+        const I a0 = k / tb % ta * ${tile_a}, kb = k % tb;
+% if vector:
+        const I b0 = nb * kb / tb / ${side} * ${side};
+        const int wb = (int)((kb + 1 == tb ? nb : nb * (kb + 1) / tb / ${side} * ${side}) - b0);
+% else:
+        const I b0 = kb * ${tile_b};
         const int wa = (int)min((I)${tile_a}, (I)(na - a0)), wb = (int)min((I)${tile_b}, (I)(nb - b0));
+% endif
         ${w.decode('p', rank, ['d', 's'], 'k / (ta * tb)')}
         __global const T *from = src + os + p_s_at + a0 * sa + b0 * sb;
         __global T *to = dst + od + p_d_at + a0 * da + b0 * db;
@@ -91,17 +127,21 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
         }
         barrier(CLK_LOCAL_MEM_FENCE);
 % else:
-        int fa = 0, fb = 0; // how far the squares reach
 % if vector:
-        const int ends_a = wa & ~${vector - 1}, ends_b = wb & ~${n - 1};
-        for (; fa < ends_a; fa += ${side})
-            for (fb = 0; fb < ends_b; fb += ${side})
-                turn(to + fa + fb * db, from + fa * sa + fb, db, sa, min(${side}, ends_a - fa), min(${side}, ends_b - fb));
-        fa = ends_a;
-        fb = ends_a ? ends_b : 0;
-% endif
+        from -= ${lead} * sa;
+        to -= ${lead};
+        const int inside = a0 >= ${lead} && a0 + ${tile_a} <= na;
+        for (int b = 0; b < wb; b += ${side}) {
+            if (inside && b + ${side} <= wb) turn(to + b * db, from + b, db, sa);
+            else {
+                const int c = max(min(b, wb - ${n}), 0);
+                turn_edge(to + c * db, from + c, a0 - ${lead}, na, db, sa, min(${side}, wb - c));
+            }
+        }
+% else:
         for (int b = 0; b < wb; ++b)
-            for (int a = b < fb ? fa : 0; a < wa; ++a) to[a * da + b * db] = from[a * sa + b * sb];
+            for (int a = 0; a < wa; ++a) to[a * da + b * db] = from[a * sa + b * sb];
+% endif
 % endif
     }
 }

@@ -35,6 +35,7 @@ Scalar = complex | float | int | bool
 _SERIAL_LANES = 4096
 FEW = 8  # places along a dim that make no tile
 LINE = 64  # bytes of a cache line
+PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
 
 
 class Through(NamedTuple):
@@ -397,11 +398,11 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     gpu = is_gpu(backend)
     size = dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
-    vector = 0 if gpu or not unit or size > 8 else min(16, 32 // size)
+    vector = 0 if gpu or not unit or size > 8 or nb < 16 // size else min(16, LINE // size)
     side, lanes = LINE // size, 64 if gpu else 1
     tile_a = tile_b = backend.tuned.get("copy.tile", 16) if gpu else 16
     if vector:
-        tile_a, tile_b = 4 * side, side * backend.tuned.get("copy.vectors", 64)
+        tile_a, tile_b = 2 * side, side * backend.tuned.get("copy.vectors", 64)
     tiles = outer.n * -(-na // tile_a) * -(-nb // tile_b)
     work = (min(tiles, 1 << 16) * lanes, lanes) if gpu else min(tiles, workers(backend, dims.n))
     d, s = dims.strides
@@ -409,11 +410,13 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     steps = [k for count, k in zip(outer.sizes, outer.strides[0], strict=True) if count > 1]
     places = [dst.buffer.address, *(size * k for k in (dst.offset, d[b], *steps))]
     large = vector > 0 and backend.info.host_shared and dims.n * size >= STREAM
-    streamed = large and not any(place % LINE for place in places)
+    phased = large and any(place % LINE for place in places)
+    streamed = large and not (phased and na < PHASED * side)
+    phased = phased and streamed
     run(
         backend,
         "copy_tile",
-        f"copy_tile_b{size}_r{outer.rank}_v{vector}{'_streamed' if streamed else ''}",
+        f"copy_tile_b{size}_r{outer.rank}_v{vector}{'_streamed' * streamed}{'_phased' * phased}",
         [dst.buffer, src.buffer],
         scalars,
         work,
@@ -430,6 +433,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
         size=size,
         headers=include("ahead") * (vector > 0) + include("stream") * streamed,
         streamed=streamed,
+        phased=phased,
     )
     return True
 

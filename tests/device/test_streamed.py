@@ -100,3 +100,22 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert not streamed(lambda: odd + odd[:1])  # its rows are not aligned
     small(4 * 64 * 64 + 1)
     assert not streamed(lambda: x + 1)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64"])
+def test_turned_rows_that_begin_anywhere(kind: str, small: Callable[[int], None]) -> None:
+    """Each row of the result has its lines elsewhere: they are written whole, and what is before and after them as well."""
+    side = 64 // np.dtype(kind).itemsize
+    for rows, columns in ((4 * side + 1, side + 9), (9 * side - 1, 16), (6 * side, 3 * side + 1)):
+        many = 2 + (1 << 16) // (rows * columns)
+        values = (np.random.default_rng(0).random((many, rows, columns)) * 100).astype(kind)
+        x = torch.tensor(values)
+        found: list[Any] = []
+        names = kernels(lambda x=x, found=found: found.append(x.transpose(1, 2).contiguous()))
+        assert any("_phased" in name for name in names) == bool(rows % side)
+        np.testing.assert_array_equal(found[0].cpu().numpy(), values.transpose(0, 2, 1))
+        wide = torch.zeros(columns + 2, rows + 5, dtype=x.dtype)
+        wide[1:-1, 3:-2] = x[1].t()
+        want = np.zeros((columns + 2, rows + 5), kind)
+        want[1:-1, 3:-2] = values[1].T
+        np.testing.assert_array_equal(wide.cpu().numpy(), want)
