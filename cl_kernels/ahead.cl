@@ -16,3 +16,12 @@
 #ifndef CLT_PREFETCH_BESIDE
 #define CLT_PREFETCH_BESIDE(place)
 #endif
+/* The same for a line that will be written. */
+#if defined(__has_builtin) && !defined(CLT_NO_PREFETCH)
+#if __has_builtin(__builtin_prefetch)
+#define CLT_PREFETCH_TO_WRITE(place) __builtin_prefetch((const void *)(size_t)(place), 1)
+#endif
+#endif
+#ifndef CLT_PREFETCH_TO_WRITE
+#define CLT_PREFETCH_TO_WRITE(place)
+#endif

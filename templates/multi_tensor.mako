@@ -2,6 +2,7 @@
 One chain of formulas over a list of tensors laid end to end.
 plan: where each slot starts in that count, ${slots + 1} numbers, then the offset of every operand of every slot.
 CPU: a work-item runs over one chunk of the count, ${lanes} lanes at a time. GPU: a work-group does, a work-item being a lane.
+On a CPU each operand is asked for ${ahead} bytes ahead: a processor follows fewer streams by itself, and not past a page.
 A chunk meets few slots, so each walks over all of them; the pointers of a slot are picked by a switch.
 </%doc>\
 <%namespace name="lane_memory" file="lanes.mako"/>\
@@ -83,6 +84,9 @@ ${step(False)}\
 % else:
     long i = first;
     for (; i + ${L} <= last; i += ${L}) {
+% for k, (_, dt) in enumerate(operands):
+      CLT_PREFETCH${'_TO_WRITE' if k < written else ''}(o${k} + i + ${ahead // dt.itemsize});
+% endfor
 ${step(False)}\
     }
     if (i < last) {

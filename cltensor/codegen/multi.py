@@ -29,6 +29,7 @@ CLASSES = (1, 8)  # numbers of slots worth a kernel of their own, below the devi
 MAX_SLOTS = 48
 _GRAIN = 4096  # elements worth a work-item, or a work-group on a GPU
 _PACE = 650  # elements that a CPU's thread is done with in a microsecond
+_AHEAD = 1536  # bytes between asking for a place and using it
 _MAX_PLANS = 128
 _CONSTANTS = ("pi", "inf", "nan")
 
@@ -212,7 +213,7 @@ def source(
     needed = {(dt.code, "load") for dt in types}
     needed |= {(dt.code, "store") for dt in types[: len(chain.writes)]}
     text = render(
-        "multi_tensor", name=name, headers=_headers(chain, (*types, *shared), lanes), lanes=lanes, slots=slots, by_lane=by_lane,
+        "multi_tensor", name=name, headers=include("ahead") + _headers(chain, (*types, *shared), lanes), ahead=_AHEAD, lanes=lanes, slots=slots, by_lane=by_lane,
         operands=list(zip(chain.operands, types, strict=True)), written=len(chain.writes), memories=memories, needed=needed,
         numbers=chain.numbers, shared=list(zip(chain.shared, shared, strict=True)),
         shared_memories={dt.code: Memory(dt, 1) for dt in shared},
