@@ -89,9 +89,14 @@ def _paired(backend: Backend, dt: dtype) -> bool:
     return dt is dtypes.bfloat16 and dots(backend)
 
 
-def _k_room(backend: Backend) -> int:
-    """Return the longest block of K, in packed numbers, of which a panel is packed beside packed rows."""
-    return 3 * K_ROOM // 4 if backend.info.local_mem >= 1 << 18 else 64
+def _k_room(backend: Backend, dt: dtype) -> int:
+    """Return the longest block of K, in packed numbers, of which a panel is packed beside packed rows.
+
+    16-bit results of more than one block take a second pass, which costs more than columns from the second nearest cache.
+    """
+    if backend.info.local_mem < 1 << 18:
+        return 64
+    return K_ROOM if dt.itemsize == 2 else 3 * K_ROOM // 4
 
 
 def _kernel(
@@ -119,7 +124,7 @@ def _kernel(
             MR=rows,
             NV=2,
             room=_pack_room(backend, acc),
-            k_room=_k_room(backend),
+            k_room=_k_room(backend, dt),
             finish=finish,
             **access_variables(dt, out, lanes),
         )
@@ -172,7 +177,7 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
     if pack_a or pack_b:
         # Results that are not adjacent cost more to add to than longer rows to read.
         most = K_ROOM if p.out.col == 1 else 2 * K_ROOM
-        most = _k_room(backend) if pack_a else min(most, room // nr)
+        most = _k_room(backend, dt) if pack_a else min(most, room // nr)
         kc = each * ceil_div(kc, each * ceil_div(kc, each * most))
     packed = ceil_div(kc, each)
     least = (

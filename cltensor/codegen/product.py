@@ -56,7 +56,7 @@ class Access(NamedTuple):
 
     def loadv(self, pointer: str, lanes: int) -> str:
         if self.code == "f16":
-            return f"clt_widen(*(__global const ushort{lanes}_u *)({pointer}))"
+            return f"clt_load_f16_float{lanes}({pointer})"
         text = f"*(__global const {self.cl}{lanes}_u *)({pointer})"
         if self.code == "bf16":
             return f"as_float{lanes}(convert_uint{lanes}({text}) << 16)"
@@ -79,7 +79,7 @@ class Access(NamedTuple):
 
     def storev(self, value: str, pointer: str, lanes: int) -> str:
         if self.code == "f16":
-            return f"vstore_half{lanes}_rte({value}, 0, {pointer})"
+            return f"clt_store_f16_float{lanes}({value}, {pointer})"
         if self.code == "bf16":
             return f"*(__global ushort{lanes}_u *)({pointer}) = clt_to_bf16_float{lanes}({value})"
         if self.cl in ("int", "long"):
@@ -115,23 +115,9 @@ def number(acc: str, value: float) -> float | int:
 def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
     """Return the texts a kernel over these storage types needs."""
     texts = [include("limits")]
-    if "f16" in codes:
-        texts.append(_WIDEN.replace("@", str(lanes)))
-    if "bf16" in codes:
+    if "f16" in codes or "bf16" in codes:
         texts += [f"#define CLT_LANES {lanes}", include("half")]
     return tuple(texts)
-
-
-# vload_half of many lanes is a call per lane on some devices. Moving the bits into place leaves
-# the exponent 112 short.
-_WIDEN = """
-static inline float@ clt_widen(ushort@ h) {
-  uint@ u = convert_uint@(h);
-  uint@ low = u & 0x7fffu;
-  uint@ bits = as_uint@(as_float@(low << 13) * 5.192296858534828e+33f);
-  bits |= as_uint@(low >= 0x7c00u) & 0x7f800000u;
-  return as_float@(bits | ((u & 0x8000u) << 16));
-}"""
 
 
 def access_variables(dt: dtype, out: dtype, lanes: int) -> dict[str, Any]:
