@@ -13,12 +13,7 @@ typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 typedef ${acc} T;
 typedef ${acc}${V} F;
 typedef ${acc}${V}_u FU;
-// A function of its own. Compilers for processors that had rather not be wide would halve its vectors of 64 bytes, and run out of registers.
-#ifdef __AVX512F__
-#define APART static __attribute__((noinline, min_vector_width(512)))
-#else
-#define APART static __attribute__((noinline))
-#endif
+#define APART static CLT_WIDE __attribute__((noinline))
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 #define AT(p) *(__global FU *)(p)
 #define UP(n, step) (((n) + (step) - 1) / (step) * (step))

@@ -32,7 +32,7 @@ ${h}
 ${patch.types()}
 ${patch.copies()}
 // n sums into a row of outputs, which lie `step` apart; `more` adds to what lies there.
-static void put(__global ${to} *y, long step, __local const ${acc} *s, const ${acc} shift, long n, long more)
+CLT_WIDE static void put(__global ${to} *y, long step, __local const ${acc} *s, const ${acc} shift, long n, long more)
 {
     long i = 0;
     if (step == 1) {

@@ -11,7 +11,7 @@ Variables: fn ta acc store load V room longs headers unaligned.
 ${h}
 % endfor
 ${patch.types()}
-static void add_row(__local ${acc} *q, __global const ${acc} *p, long n)
+CLT_WIDE static void add_row(__local ${acc} *q, __global const ${acc} *p, long n)
 {
     long j = 0;
 % for h in halves:
@@ -30,7 +30,7 @@ static void add_row(__local ${acc} *q, __global const ${acc} *p, long n)
         q[j] += p[j];
 }
 
-static void put_row(__global ${ta} *q, long step, __local const ${acc} *p, long n)
+CLT_WIDE static void put_row(__global ${ta} *q, long step, __local const ${acc} *p, long n)
 {
     long j = 0;
 % for h in halves:

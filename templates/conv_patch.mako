@@ -17,7 +17,7 @@ typedef ${t}${n} ${t}${n}_u __attribute__((aligned(${size})));
 % endfor
 </%def>
 <%def name="copies(space='__local')">\
-static void clear(${space} ${acc} *q, long n)
+CLT_WIDE static void clear(${space} ${acc} *q, long n)
 {
     long j = 0;
     for (; j + ${V} <= n; j += ${V})
@@ -29,7 +29,7 @@ static void clear(${space} ${acc} *q, long n)
 
 % for h in [V] + [V // 2] * (ta == acc and V >= 8):
 // Reads no further than the last of them.
-static ${acc}${h} every_second${h}(__global const ${ta} *p)
+CLT_WIDE static ${acc}${h} every_second${h}(__global const ${ta} *p)
 {
 % if h == V:
     const ${acc}${V} a = ${loadv("p")}, b = ${loadv(f"p + {V - 1}")};
@@ -40,7 +40,7 @@ static ${acc}${h} every_second${h}(__global const ${ta} *p)
 }
 
 % endfor
-static void copy_row(${space} ${acc} *q, __global const ${ta} *p, long step, long n)
+CLT_WIDE static void copy_row(${space} ${acc} *q, __global const ${ta} *p, long step, long n)
 {
     long j = 0;
     if (step == 1 && n >= ${V}) {
@@ -73,7 +73,7 @@ static void copy_row(${space} ${acc} *q, __global const ${ta} *p, long step, lon
 }
 </%def>
 <%def name="total()">\
-static ${acc} total(${acc}${V} v)
+CLT_WIDE static ${acc} total(${acc}${V} v)
 {
 <% half, src = V // 2, "v" %>\
 % while half >= 2:

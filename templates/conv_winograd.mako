@@ -28,7 +28,7 @@ typedef ${fv} ${fv}_u __attribute__((aligned(4)));
 typedef ${hv} ${hv}_u __attribute__((aligned(4)));
 #define AT(p) (*(__local ${fv}_u *)(p))
 
-static void clear(__local float *q, long n)
+CLT_WIDE static void clear(__local float *q, long n)
 {
     long j = 0;
     for (; j + ${V} <= n; j += ${V})
@@ -39,7 +39,7 @@ static void clear(__local float *q, long n)
 }
 
 // n numbers into local memory; the last vector overlaps the one before.
-static void copy_in(__local float *q, __global const float *p, long step, long n)
+CLT_WIDE static void copy_in(__local float *q, __global const float *p, long step, long n)
 {
     long j = 0;
     if (step == 1 && n >= ${V}) {
@@ -59,7 +59,7 @@ static void copy_in(__local float *q, __global const float *p, long step, long n
 }
 
 // Up to 2 * V numbers out of vectors.
-static void copy_out(__global float *p, long step, const ${fv} a, const ${fv} b, __local float *q, long n)
+CLT_WIDE static void copy_out(__global float *p, long step, const ${fv} a, const ${fv} b, __local float *q, long n)
 {
     if (step == 1 && n == ${2 * V}) {
         *(__global ${fv}_u *)p = a;
@@ -79,7 +79,7 @@ static void copy_out(__global float *p, long step, const ${fv} a, const ${fv} b,
 }
 
 // The 16 numbers of V neighbouring tiles whose four rows begin at p, to v and every `plane` on.
-static void gather(__local const float *p, __local float *v, const long plane)
+CLT_WIDE static void gather(__local const float *p, __local float *v, const long plane)
 {
 % for i in range(4):
 % for name, at in (("a", 0), ("b", V), ("c", 2), ("d", V + 2)):
@@ -101,7 +101,7 @@ static void gather(__local const float *p, __local float *v, const long plane)
 % endfor
 }
 
-static bool some(const int${V} truth)
+CLT_WIDE static bool some(const int${V} truth)
 {
     const int${V} r${V} = truth;
 % for n in [V >> k for k in range(1, V.bit_length())]:
@@ -111,7 +111,7 @@ static bool some(const int${V} truth)
 }
 
 // n neighbouring outputs of a row without its bias, whose first tap reads row r, column c. Ends where all are nan already.
-static void sum_plainly(__local float *q, __global const float *x, __global const float *f, const long *sizes, long r, long c, long n)
+CLT_WIDE static void sum_plainly(__local float *q, __global const float *x, __global const float *f, const long *sizes, long r, long c, long n)
 {
     const long channels = sizes[0], s1 = sizes[1], s2 = sizes[2], x_c = sizes[3], x_1 = sizes[4], x_2 = sizes[5];
     PLAIN

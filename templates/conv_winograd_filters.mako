@@ -18,7 +18,7 @@ ${ahead}
 % for n in sorted({V, *(n for _, n in pieces)}):
 typedef float${n} float${n}_u __attribute__((aligned(4)));
 % endfor
-static void keep(__global float *q, const ${fv} v)
+CLT_WIDE static void keep(__global float *q, const ${fv} v)
 {
 % for first, n in pieces:
     *(__global float${n}_u *)(q + ${first}) = ${"v" if n == V else f"(float{n})({', '.join(f'v.s{k:x}' for k in range(first, first + n))})"};

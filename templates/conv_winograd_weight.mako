@@ -22,14 +22,14 @@ typedef ${fv} ${fv}_u __attribute__((aligned(4)));
 #define AT(p) (*(__local ${fv}_u *)(p))
 #define FROM(p) (*(__global const ${fv}_u *)(p))
 
-static void clear(__local float *q, long n)
+CLT_WIDE static void clear(__local float *q, long n)
 {
     for (long j = 0; j < n; j++)
         AT(q + j * ${V}) = 0;
 }
 
 // n numbers of each of V channels, by channels side by side; of the channels `live` are there.
-static void turn(__local float *q, __global const float *p, long by, long live, long step, long n)
+CLT_WIDE static void turn(__local float *q, __global const float *p, long by, long live, long step, long n)
 {
     if (step == 1 && n >= ${V}) {
 % for k in range(V):

@@ -14,7 +14,7 @@ finish.
 <%
 NR = NV * V
 av = f"{acc}{V}"
-target = "CLT_PAIRS " if pairs else ""
+target = "CLT_PAIRS " if pairs else "CLT_WIDE "
 # Packed numbers: their type, how many of K each is, and how V of them are read that lie side by side.
 pt, ks = ("int", 2) if pairs else (acc, 1)
 pv = f"{pt}{V}"
@@ -139,10 +139,14 @@ ${target}static void pack_columns(__global const ${ta} *p, long sk, long sn, lon
         }
     }
     PLAIN
-    for (; k < all; k++)
+    for (; k < all; k++) {
+% for v in range(NV):
+        *(__local ${pv}_u *)(q + k * ${NR} + ${v * V}) = (${pv})(0);
+% endfor
         PLAIN
-        for (long n = 0; n < ${NR}; n++)
-            q[k * ${NR} + n] = n < cols ? ${"pair(p + 2 * k * sk + n * sn, sk, k < whole)" if pairs else load("p[k * sk + n * sn]")} : 0;
+        for (long n = 0; n < cols; n++)
+            q[k * ${NR} + n] = ${"pair(p + 2 * k * sk + n * sn, sk, k < whole)" if pairs else load("p[k * sk + n * sn]")};
+    }
 }
 % endif
 

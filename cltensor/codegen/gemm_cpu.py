@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 PACK_BYTES = 512 * 1024  # local memory for packed rows, at most; stays in a core's cache
 K_ROOM = 512  # a block of K for which a panel stays in the nearest cache
-DIRECT_A, DIRECT_B = 1 << 20, 1 << 14  # numbers of an operand that are read where they lie, at most
+DIRECT_A = 1 << 20  # numbers of an A that are read where they lie, at most
+DIRECT_B = 1 << 10  # rows of a register tile's width in such a B
 ONCE_B = 1 << 18  # numbers of a B, read where it lies, that is to be gone through once
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 PIECE = 1024  # the shortest piece of K worth a second pass
@@ -145,7 +146,7 @@ def _cost(p: Product, mr: int, lanes: int, narrow: bool) -> tuple[float, bool, b
     rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
     work: float = rows * mr * cols * 2 * p.k
     store = p.m * p.n * (2 / lanes if p.out.col == 1 else 2)
-    pack_b = narrow or p.b.col != 1 or p.n < nr or (rows > 8 and p.k * p.n > DIRECT_B)
+    pack_b = narrow or p.b.col != 1 or p.n < nr or (rows > 8 and p.k * p.n > DIRECT_B * nr)
     pack_a = (
         narrow
         or p.m < mr
