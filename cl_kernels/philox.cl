@@ -16,20 +16,26 @@
 #define CLT_PHILOX_NAME(f, T) CLT_PASTE(f##_##T, CLT_LANES)
 #if CLT_LANES == 16
 #define CLT_PHILOX_PAIRS ulong8
+#define CLT_PHILOX_STEPS (ulong8)(0, 1, 2, 3, 4, 5, 6, 7)
 #elif CLT_LANES == 8
 #define CLT_PHILOX_PAIRS ulong4
+#define CLT_PHILOX_STEPS (ulong4)(0, 1, 2, 3)
 #elif CLT_LANES == 4
 #define CLT_PHILOX_PAIRS ulong2
+#define CLT_PHILOX_STEPS (ulong2)(0, 1)
 #else
+#define CLT_PHILOX_STEPS 0
 #define CLT_PHILOX_PAIRS ulong
 #endif
 #endif
+/* Called, a function would get and give its vectors by memory, and be made for narrower ones. */
+#define CLT_PHILOX static inline __attribute__((always_inline))
 typedef CLT_PHILOX_TYPE(long) clt_philox_l;
 typedef CLT_PHILOX_TYPE(ulong) clt_philox_u;
 typedef CLT_PHILOX_PAIRS clt_philox_pairs;
 
 /* The blocks of counters `at`: words 0 and 1 as one number, words 2 and 3 as the other. */
-static inline clt_philox_pairs clt_philox(clt_philox_pairs at, ulong seed, ulong stream, clt_philox_pairs *second) {
+CLT_PHILOX clt_philox_pairs clt_philox(clt_philox_pairs at, ulong seed, ulong stream, clt_philox_pairs *second) {
   const clt_philox_pairs low = (clt_philox_pairs)(0xffffffffUL);
   clt_philox_pairs a = at, b = at >> 32, c = (clt_philox_pairs)(stream), d = (clt_philox_pairs)(0);
   uint k = (uint)seed, l = (uint)(seed >> 32);
@@ -53,15 +59,14 @@ static inline long clt_philox_at(long index, long seed, long offset, ulong strea
   return (long)(index & 1 ? second : first);
 }
 #else
-static inline clt_philox_u clt_philox_from(ulong block, ulong seed, ulong stream) {
-  clt_philox_pairs at, second;
-  for (int k = 0; k < CLT_LANES / 2; k++) ((ulong *)&at)[k] = block + k;
+CLT_PHILOX clt_philox_u clt_philox_from(ulong block, ulong seed, ulong stream) {
+  clt_philox_pairs second;
   clt_philox_u bits;
-  bits.even = clt_philox(at, seed, stream, &second);
+  bits.even = clt_philox((clt_philox_pairs)(block) + CLT_PHILOX_STEPS, seed, stream, &second);
   bits.odd = second;
   return bits;
 }
-static inline clt_philox_l clt_philox_at(clt_philox_l index, clt_philox_l seed, clt_philox_l offset, ulong stream) {
+CLT_PHILOX clt_philox_l clt_philox_at(clt_philox_l index, clt_philox_l seed, clt_philox_l offset, ulong stream) {
   const ulong block = (ulong)(offset.s0 + (index.s0 >> 1));
   clt_philox_u bits = clt_philox_from(block, (ulong)seed.s0, stream);
   if (index.s0 & 1) {
@@ -75,10 +80,10 @@ static inline clt_philox_l clt_philox_at(clt_philox_l index, clt_philox_l seed, 
 #endif
 
 /* 64 random bits of each element, and 64 more. */
-static inline clt_philox_l CLT_PHILOX_NAME(philox_bits, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
+CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_bits, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
   return clt_philox_at(index, seed, offset, 0);
 }
-static inline clt_philox_l CLT_PHILOX_NAME(philox_more, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
+CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_more, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
   return clt_philox_at(index, seed, offset, 1);
 }
 

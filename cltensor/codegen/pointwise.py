@@ -79,15 +79,22 @@ def choose_lanes(program: Program, preferred: int) -> int:
     """Pick the vector width all values of a kernel share."""
     if preferred == 1:
         return 1
-    wide = False
+    wide = drawn = False
     for node in program.nodes:
         if node.op.formula.scalar_only or node.compute.is_complex or node.result.is_complex:
             return 1
+        drawn |= "philox" in node.op.formula.headers
         wide |= node.compute.itemsize > 4 or node.result.itemsize > 4
     for dt, _ in program.leaves:
         if dt.is_complex:
             return 1
         wide |= dt.itemsize > 4
+    # Of a draw's 64-bit words a vector holds the halves: they alone do not make it wide.
+    if drawn and wide:
+        values = [dt for node in program.nodes for dt in (node.compute, node.result)]
+        stored = [dt for _, dt, _ in program.outputs] + [dt for dt, _ in program.leaves]
+        wide = any(dt.itemsize > 4 for dt in stored)
+        wide |= any(dt.itemsize > 4 and dt.is_floating_point for dt in values)
     return preferred // 2 if wide else preferred
 
 
