@@ -49,17 +49,24 @@ def take(
     if fixed or index_unit or dst_unit != 1 or src_unit != 1:
         return False
     (index, _, count, step), (n, width) = through[0], dims.sizes
+    places = [dst.offset, src.offset, step, dst_step, width]
+    name, storage_type = f"take_b{size}_{index.dtype.code}_rows", storage(dst.dtype)
+    words = size < 4 and width * size >= _LINE and not any(k % (4 // size) for k in places)
+    if words:  # they move by wider vectors
+        places = [k * size // 4 for k in places]
+        size, lanes, storage_type, name = 4, 16, "uint", f"take_b4_{index.dtype.code}_rows"
+    dst_offset, src_offset, step, dst_step, width = places
     with checking(backend, describe) as status:
         run(
             backend,
             "index_take",
-            f"take_b{size}_{index.dtype.code}_rows",
+            name,
             [dst.buffer, src.buffer, index.buffer, status.buffer],
-            [status.offset, n, width, dst.offset, src.offset, index.offset, count, step]
+            [status.offset, n, width, dst_offset, src_offset, index.offset, count, step]
             + [dst_step, index_step, min(width, _NEAR // size)],
             workers(backend, dims.n),
             n * (2 * width * size + index.dtype.itemsize),
-            T=storage(dst.dtype),
+            T=storage_type,
             L=lanes,
             size=size,
             headers=include("ahead"),

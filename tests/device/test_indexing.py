@@ -488,3 +488,13 @@ def test_errors(code: str, kind: type[Exception], text: str) -> None:
         out = eval(code, names)
         ct.cuda.synchronize() if out is None else out.tolist()  # where errors are found late
     assert str(found.value).split("\n")[0].replace("torch.opencl.", "torch.") == text
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int16"])
+@pytest.mark.parametrize("width", [16, 31, 32, 33, 34, 64, 68, 130])
+def test_rows_of_small_numbers_move_by_words_where_they_are_some(kind: str, width: int) -> None:
+    values = (np.random.default_rng(0).random((50, width + 6)) * 200).astype(kind)
+    table, index = ct.tensor(values), np.array([3, 49, 0, 7, 7, 21, 48])
+    for first in (0, 1, 4):
+        rows = table[:, first : first + width].index_select(0, ct.tensor(index))
+        np.testing.assert_array_equal(rows.cpu().numpy(), values[index, first : first + width])
