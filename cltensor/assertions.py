@@ -12,6 +12,7 @@ from . import dtypes
 from .tensor import Tensor
 
 __all__ = [
+    "_assert",
     "_assert_async",
     "_check",
     "_check_index",
@@ -25,6 +26,12 @@ __all__ = [
 ]
 
 Message = Callable[[], Any] | None
+
+
+def _assert(condition: Any, message: Any) -> None:
+    """Raise AssertionError with a message unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Message = None) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import opencl
+from .errors import OutOfMemoryError  # noqa: F401 - torch.cuda has it, and its memory module
 from .ops.convert import canonical
 from .ops.generator import default_for
 from .reexport import expose
@@ -275,10 +277,41 @@ def ipc_collect() -> None:
     """Do nothing: memory is not shared between processes."""
 
 
+def is_current_stream_capturing() -> bool:
+    """Return False: there are no CUDA graphs; `capture` records launches."""
+    return False
+
+
+def _renamed(old: str, new: str, text: str) -> Callable[..., Any]:
+    def call(device: Any = None) -> Any:
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return globals()[new](device=device)
+
+    call.__name__ = call.__qualname__ = old
+    call.__doc__ = f"Deprecated name of `{new}`."
+    return call
+
+
+memory_cached, max_memory_cached = (
+    _renamed(old, new, f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`")
+    for old, new in (
+        ("memory_cached", "memory_reserved"),
+        ("max_memory_cached", "max_memory_reserved"),
+    )
+)
+reset_max_memory_allocated, reset_max_memory_cached = (
+    _renamed(
+        old,
+        "reset_peak_memory_stats",
+        f"torch.cuda.{old} now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats.",
+    )
+    for old in ("reset_max_memory_allocated", "reset_max_memory_cached")
+)
+
 expose(
     globals(),
     {
-        "memory": "empty_cache max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved "
+        "memory": "OutOfMemoryError empty_cache max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved "
         "memory_stats memory_summary reset_peak_memory_stats",
         "random": "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state "
         "set_rng_state_all",

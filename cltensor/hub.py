@@ -18,7 +18,7 @@ from urllib.parse import urlparse
 __all__ = ["download_url_to_file", "get_dir", "load", "load_state_dict_from_url", "set_dir"]
 
 _CHUNK = 1 << 17
-_HASH = re.compile(r"-([a-f0-9]*)\.")  # in a file's name, as torch's model files have it
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # in a file's name, as torch's model files have it
 _dir: str | None = None
 
 
@@ -101,7 +101,7 @@ def load_state_dict_from_url(
     name = file_name or os.path.basename(urlparse(url).path)
     path = folder / name
     if not path.exists():
-        found = _HASH.search(name) if check_hash else None
+        found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, str(path), found.group(1) if found else None, progress)
     return load_file(path, map_location=map_location, weights_only=True)
 

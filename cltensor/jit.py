@@ -76,6 +76,12 @@ def _same(fn: Any) -> Any:
 
 export = interface = script_if_tracing = script_method = _same
 
+_overload = _overload_method = _script_if_tracing = _same
+
+
+class TracerWarning(Warning):
+    """A category that programs silence; nothing here warns of tracing."""
+
 
 def ignore(drop: Any = False, **options: Any) -> Any:
     """Return a function as it is; a decorator with or without arguments."""

@@ -11,16 +11,21 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .creation import as_tensor
+from .creation import as_tensor, tensor
 from .ops.row import FUNCTIONS
 from .tensor import Tensor
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 _TOLERANCES = {
     dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (0.016, 1e-5), dtypes.float32: (1.3e-6, 1e-5), dtypes.float64: (1e-7, 1e-7),
     dtypes.complex32: (1e-3, 1e-5), dtypes.complex64: (1.3e-6, 1e-5), dtypes.complex128: (1e-7, 1e-7),
 }  # fmt: skip
+_LOOSE = {
+    dtypes.float16: (1e-3, 1e-3),
+    dtypes.float32: (1e-4, 1e-5),
+    dtypes.float64: (1e-5, 1e-8),
+}  # assert_allclose's
 _NUMBER_DTYPES = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
 
 
@@ -96,6 +101,40 @@ def assert_close(
         raise mismatch.error(None) from None
     if found is not None:
         raise found.error(msg) from None
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Deprecated: `assert_close` of what becomes tensors first, whatever their dtypes, with looser tolerances, NaN equal to NaN."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
+        "Please use `torch.testing.assert_close()` instead. "
+        "You can find detailed upgrade instructions in https://github.com/pytorch/pytorch/issues/61844.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if not isinstance(actual, Tensor):
+        actual = tensor(actual)
+    if not isinstance(expected, Tensor):
+        expected = tensor(expected, dtype=actual.dtype)
+    if rtol is None and atol is None:
+        pairs = [_LOOSE.get(t.dtype, (0.0, 0.0)) for t in (actual, expected)]
+        rtol, atol = (max(pair) for pair in zip(*pairs, strict=True))
+    assert_close(
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_dtype=False,
+        msg=msg or None,
+    )
 
 
 def _pairs(a: Any, b: Any, at: tuple[Any, ...], options: _Options) -> list[Callable[[], None]]:

@@ -11,7 +11,7 @@ from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
-from .utils import broadcast_all, ops, randn_like
+from .utils import _standard_normal, broadcast_all, ops
 
 __all__ = ["Chi2", "Exponential", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT"]
 
@@ -183,7 +183,7 @@ class StudentT(Distribution):
         return ops.where(self.df > 2, made, ops.where(self.df > 1, math.inf, math.nan + self.df))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        normal = randn_like(self._extended_shape(sample_shape), self.df)
+        normal = _standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
         y = normal * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
         return self.loc + self.scale * y
 

@@ -33,7 +33,7 @@ from .multivariate_normal import (
 )
 from .normal import HalfNormal, Normal
 from .transformed_distribution import TransformedDistribution
-from .utils import euler_constant, ops, sum_rightmost
+from .utils import _sum_rightmost, euler_constant, ops
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -142,7 +142,7 @@ def _exponential_family(p: Any, q: Any) -> Any:
     slopes = grad(normalizer.sum(), ours, create_graph=True)
     result = q._log_normalizer(*theirs) - normalizer
     for a, b, slope in zip(ours, theirs, slopes, strict=True):
-        result = result - sum_rightmost((b - a) * slope, len(q.event_shape))
+        result = result - _sum_rightmost((b - a) * slope, len(q.event_shape))
     return result
 
 
@@ -204,7 +204,7 @@ def _transformed(p: Any, q: Any) -> Any:
 def _independent(p: Any, q: Any) -> Any:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 # ------------------------------------------------------------------------------------- normal vectors

@@ -14,7 +14,7 @@ from .independent import Independent
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import StickBreakingTransform
-from .utils import lazy_property, ops, randn_like
+from .utils import _standard_normal, lazy_property, ops
 
 __all__ = ["LogisticNormal", "LowRankMultivariateNormal", "MultivariateNormal"]
 
@@ -138,7 +138,9 @@ class MultivariateNormal(MatrixParameter, Distribution):
         return made.expand(self._batch_shape + self._event_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        noise = randn_like(self._extended_shape(sample_shape), self.loc)
+        noise = _standard_normal(
+            self._extended_shape(sample_shape), self.loc.dtype, self.loc.device
+        )
         return self.loc + times_vector(self._unbroadcasted_scale_tril, noise)
 
     def log_prob(self, value: Any) -> Any:
@@ -222,8 +224,10 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
-        inner = randn_like((*shape[:-1], self.cov_factor.shape[-1]), self.loc)
-        outer = randn_like(shape, self.loc)
+        inner = _standard_normal(
+            (*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype, self.loc.device
+        )
+        outer = _standard_normal(shape, self.loc.dtype, self.loc.device)
         drawn = times_vector(self._unbroadcasted_cov_factor, inner)
         return self.loc + drawn + self._unbroadcasted_cov_diag.sqrt() * outer
 

@@ -9,7 +9,7 @@ from . import constraints
 from .distribution import ExponentialFamily
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform, ExpTransform
-from .utils import broadcast_all, ops, randn_like
+from .utils import _standard_normal, broadcast_all, ops
 
 __all__ = ["HalfNormal", "LogNormal", "Normal"]
 
@@ -35,7 +35,11 @@ class Normal(ExponentialFamily):
     variance = property(lambda self: self.scale.square())
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        return self.loc + randn_like(self._extended_shape(sample_shape), self.loc) * self.scale
+        return (
+            self.loc
+            + _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+            * self.scale
+        )
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)

@@ -11,7 +11,7 @@ from ..nn import functional
 from ..size import Size
 from . import constraints
 from .transforms import Transform, _clipped_sigmoid, _Plain
-from .utils import ops, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
+from .utils import _sum_rightmost, ops, tril_matrix_to_vec, vec_to_tril_matrix
 
 softplus, logsigmoid, pad = functional.softplus, functional.logsigmoid, functional.pad
 _linalg: Any = linalg
@@ -212,7 +212,7 @@ class CatTransform(_Side):
         depth, terms = self.event_dim, []
         for t, a, b in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
             term = t.log_abs_det_jacobian(a, b)
-            terms.append(sum_rightmost(term, depth - t.event_dim))
+            terms.append(_sum_rightmost(term, depth - t.event_dim))
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += depth
         return ops.cat(terms, dim) if dim < 0 else sum(terms)

@@ -10,7 +10,7 @@ from . import constraints
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
-from .utils import sum_rightmost
+from .utils import _sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 
@@ -93,10 +93,10 @@ class TransformedDistribution(Distribution):
         for t in reversed(self.transforms):
             x = t.inv(y)
             depth += t.domain.event_dim - t.codomain.event_dim
-            total = total - sum_rightmost(t.log_abs_det_jacobian(x, y), depth - t.domain.event_dim)
+            total = total - _sum_rightmost(t.log_abs_det_jacobian(x, y), depth - t.domain.event_dim)
             y = x
         base = self.base_dist.log_prob(y)
-        return total + sum_rightmost(base, depth - len(self.base_dist.event_shape))
+        return total + _sum_rightmost(base, depth - len(self.base_dist.event_shape))
 
     def _turned(self, value: Any) -> Any:
         """Quantiles counted from the other end where the transforms are decreasing."""

@@ -12,7 +12,7 @@ from .. import dtypes
 from ..nn import functional
 from ..size import Size
 from . import constraints
-from .utils import broadcast_all, ops, sum_rightmost
+from .utils import _sum_rightmost, broadcast_all, ops
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
@@ -220,7 +220,7 @@ class ComposeTransform(Transform):
         values.append(y)
         total, depth = None, self.domain.event_dim
         for part, a, b in zip(self.parts, values, values[1:], strict=False):
-            term = sum_rightmost(part.log_abs_det_jacobian(a, b), depth - part.domain.event_dim)
+            term = _sum_rightmost(part.log_abs_det_jacobian(a, b), depth - part.domain.event_dim)
             total = term if total is None else total + term
             depth += part.codomain.event_dim - part.domain.event_dim
         return total
@@ -274,7 +274,7 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return sum_rightmost(
+        return _sum_rightmost(
             self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims
         )
 
@@ -503,7 +503,7 @@ class AffineTransform(Transform):
         else:
             result = ops.full_like(x, math.log(abs(scale)))
         if depth:
-            result = sum_rightmost(result, depth)
+            result = _sum_rightmost(result, depth)
             shape = shape[:-depth]
         return result.expand(shape)
 

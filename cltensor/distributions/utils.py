@@ -48,7 +48,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(ops.broadcast_tensors(*made))
 
 
-def sum_rightmost(value: Any, dim: int) -> Any:
+def _sum_rightmost(value: Any, dim: int) -> Any:
     """Sum over the last `dim` dimensions."""
     return value if dim == 0 else value.reshape((*value.shape[: value.ndim - dim], -1)).sum(-1)
 
@@ -105,9 +105,9 @@ class lazy_property:
         return value
 
 
-def randn_like(shape: Any, parameter: Tensor) -> Tensor:
-    """Normal numbers of a shape, of a parameter's dtype and device."""
-    return ops.randn(shape, dtype=parameter.dtype, device=parameter.device)
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Normal numbers of a shape; torch's name, which libraries on it import."""
+    return ops.randn(shape, dtype=dtype, device=device)
 
 
 def rand_like(shape: Any, parameter: Tensor) -> Tensor:

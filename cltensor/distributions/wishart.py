@@ -16,7 +16,7 @@ from .constraints import _linalg
 from .distribution import Distribution, ExponentialFamily
 from .gamma import Chi2
 from .multivariate_normal import MatrixParameter, half_log_det
-from .utils import broadcast_all, ops, randn_like
+from .utils import _standard_normal, broadcast_all, ops
 
 __all__ = ["LKJCholesky", "Wishart"]
 
@@ -97,7 +97,9 @@ class Wishart(MatrixParameter, ExponentialFamily):
         # Bartlett: chi numbers on the diagonal, normal numbers below it.
         n = self._event_shape[-1]
         roots = self._chi2().rsample(sample_shape).sqrt()
-        noise = randn_like((*sample_shape, *self._batch_shape, n, n), roots).tril(-1)
+        noise = _standard_normal(
+            (*sample_shape, *self._batch_shape, n, n), roots.dtype, roots.device
+        ).tril(-1)
         factor = self._unbroadcasted_scale_tril @ (noise + roots.diag_embed())
         return factor @ factor.mT
 
@@ -162,7 +164,11 @@ class LKJCholesky(Distribution):
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():
             y = self._beta.sample(sample_shape).unsqueeze(-1)
-            u = randn_like(self._extended_shape(sample_shape), self.concentration).tril(-1)
+            u = _standard_normal(
+                self._extended_shape(sample_shape),
+                self.concentration.dtype,
+                self.concentration.device,
+            ).tril(-1)
             length = u.square().sum(-1, keepdim=True).sqrt()
             sphere = (u / ops.where(length > 0, length, 1.0)).tril(-1)
             head = sphere[..., :1, :] * 0  # the first row of the sphere is empty

@@ -261,6 +261,16 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor.masked_fill_(order < math.ceil(sparsity * rows), 0)
 
 
+@no_grad()
+def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Any = None) -> Tensor:
+    return tensor.uniform_(a, b, generator=generator)
+
+
+@no_grad()
+def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Any = None) -> Tensor:
+    return tensor.normal_(mean, std, generator=generator)
+
+
 def _deprecated(fn: Callable[..., Tensor]) -> Callable[..., Tensor]:
     old = fn.__name__[:-1]
 

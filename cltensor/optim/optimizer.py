@@ -45,6 +45,7 @@ class _Required:
 
 
 required = _Required()
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
 def _add_hook(hooks: OrderedDict[int, Callable], hook: Callable, prepend: bool) -> RemovableHandle:

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .. import cuda
 from ..autograd import Function, backward, enable_grad, is_grad_enabled, no_grad
 from ..autograd.mode import GRAD
 from ..autograd.saved import saved_tensors_hooks
 from ..ops.generator import default_for
 from ..runtime import device
 from ..tensor import Tensor
+from ._pytree import tree_leaves
 
 __all__ = [
     "CheckpointError",
     "checkpoint",
     "checkpoint_sequential",
+    "get_device_states",
+    "set_device_states",
     "set_checkpoint_early_stop",
 ]
 
@@ -56,6 +60,23 @@ _IMPLICIT = (
 
 def _nothing() -> tuple[Any, Any]:
     return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Return the indices of the GPUs that the arguments, or what they hold, lie on, and the states of their generators."""
+    places = [a.device for a in tree_leaves(args) if isinstance(a, Tensor)]
+    ids = [p.index or 0 for p in places if p.type not in ("cpu", "meta")]
+    return ids, [cuda.get_rng_state(i) for i in ids]
+
+
+def set_device_states(
+    devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None
+) -> None:
+    """Put the states of GPUs' generators back."""
+    if device_type == "meta":
+        return
+    for index, state in zip(devices, states, strict=False):
+        cuda.set_rng_state(state, index)
 
 
 class _RandomState:

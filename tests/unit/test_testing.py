@@ -96,3 +96,10 @@ def test_make_tensor(name: str) -> None:
 def test_make_tensor_refuses(arguments: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         make_tensor(2, **{"dtype": torch.float32, "device": "cpu", **arguments})
+
+
+def test_the_older_comparison_is_looser() -> None:
+    with pytest.warns(FutureWarning, match="assert_allclose"):
+        torch.testing.assert_allclose([1.0, math.nan], np.array([1.00005, math.nan]))
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="not close"):
+        torch.testing.assert_allclose(torch.ones(2), torch.full((2,), 1.001))

@@ -146,3 +146,72 @@ def test_importing_them_starts_nothing() -> None:
         "assert 'pyopencl' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_futures_are_set_once() -> None:
+    Future = torch.futures.Future
+    first: torch.futures.Future[int] = Future()
+    seen: list[int] = []
+    doubled = first.then(lambda f: f.value() * 2)
+    first.add_done_callback(lambda f: seen.append(f.value()))
+    both = torch.futures.collect_all([first, doubled])
+    assert not both.done()
+    first.set_result(4)
+    assert (first.wait(), doubled.wait(), seen) == (4, 8, [4])
+    assert [f.value() for f in both.wait()] == [4, 8]
+    assert torch.futures.wait_all([first, doubled]) == [4, 8]
+    with pytest.raises(RuntimeError, match="only be marked completed once"):
+        first.set_result(5)
+    with pytest.raises(AssertionError, match="not an Exception"):
+        Future().set_exception(3)  # type: ignore[arg-type]
+    failed: torch.futures.Future[int] = Future()
+    failed.set_exception(ValueError("late"))
+    with pytest.raises(ValueError, match="late"):
+        torch.futures.wait_all([first, failed])
+    with pytest.raises(ValueError, match="late"):
+        failed.then(lambda f: f.value()).wait()
+
+
+def test_names_that_model_libraries_reach_for() -> None:
+    @torch.fx.wrap
+    def leaf(x: int) -> int:
+        return x + 1
+
+    assert leaf(1) == 2
+    with pytest.raises(NotImplementedError, match="symbolic_trace"):
+        torch.fx.symbolic_trace(leaf)
+    torch._assert(True, "held")
+    with pytest.raises(AssertionError, match="not held"):
+        torch._assert(False, "not held")
+    assert torch.cuda.OutOfMemoryError is torch.OutOfMemoryError
+    assert torch.cuda.is_current_stream_capturing() is False
+    with pytest.warns(FutureWarning, match="renamed to"):
+        assert torch.cuda.memory_cached() == 0
+    with (
+        pytest.warns(FutureWarning, match="sdp_kernel"),
+        torch.backends.cuda.sdp_kernel(enable_math=False),
+    ):
+        pass
+    assert issubclass(torch.jit.TracerWarning, Warning)
+    assert torch.hub.HASH_REGEX.search("net-0a1b.pth")
+
+
+def test_private_names_that_libraries_import() -> None:
+    from cltensor.distributions.utils import _standard_normal, _sum_rightmost
+    from cltensor.nn.init import _no_grad_normal_, _no_grad_uniform_
+    from cltensor.nn.modules.module import _IncompatibleKeys
+    from cltensor.nn.modules.transformer import _get_activation_fn
+    from cltensor.optim.optimizer import ParamsT
+    from cltensor.utils.checkpoint import get_device_states, set_device_states
+
+    noise = _standard_normal((3, 2), dtype=torch.float64, device=torch.device("cpu"))
+    assert (noise.shape, noise.dtype) == ((3, 2), torch.float64)
+    assert _sum_rightmost(noise, 1).shape == (3,)
+    leaf = torch.zeros(4, requires_grad=True)
+    assert _no_grad_uniform_(leaf, 1.0, 2.0) is _no_grad_normal_(leaf, 0.0, 1.0) is leaf
+    assert _IncompatibleKeys([], []).missing_keys == []
+    assert _get_activation_fn("relu") is torch.nn.functional.relu
+    assert ParamsT is not None
+    devices, states = get_device_states(noise, [noise], 3)
+    assert (devices, states) == ([], [])
+    set_device_states(devices, states)

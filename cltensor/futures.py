@@ -1,0 +1,124 @@
+"""`cltensor.futures`: values that are set later, and what is called when they are.
+
+Plain Python: a result that is not set yet is waited for with a condition. Knows nothing of tensors or devices.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Future", "collect_all", "wait_all"]
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+class Future(Generic[T]):
+    """A value, or an exception, that some thread sets once."""
+
+    def __init__(self, *, devices: Sequence[Any] | None = None) -> None:
+        self._devices = list(devices or ())
+        self._changed = threading.Condition()
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Any], Any]] = []
+
+    def done(self) -> bool:
+        """Return whether the value or the exception is there."""
+        return self._done
+
+    def wait(self) -> T:
+        """Wait for the value and return it, or raise the exception that was set."""
+        with self._changed:
+            self._changed.wait_for(self.done)
+        return self.value()
+
+    def value(self) -> T:
+        """Return the value or raise the exception; RuntimeError while there is neither."""
+        if not self._done:
+            raise RuntimeError("Future is not completed: wait() for it, or ask done() first")
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
+        """Return a future of what `callback` returns for this one, once it is done."""
+        made: Future[S] = Future(devices=self._devices)
+
+        def run(done: Future[T]) -> None:
+            try:
+                made.set_result(callback(done))
+            except Exception as error:
+                made.set_exception(error)
+
+        self._call(run)
+        return made
+
+    def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
+        """Call `callback` with this future once it is done, at once where it is; its exceptions are dropped."""
+
+        def run(done: Future[T]) -> None:
+            try:
+                callback(done)
+            except Exception:
+                return
+
+        self._call(run)
+
+    def set_result(self, result: T) -> None:
+        """Set the value. RuntimeError if the future is done."""
+        self._settle(result, None)
+
+    def set_exception(self, result: BaseException) -> None:
+        """Set the exception that `wait` raises. RuntimeError if the future is done."""
+        if not isinstance(result, Exception):
+            raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
+        self._settle(None, result)
+
+    def _settle(self, value: Any, error: BaseException | None) -> None:
+        with self._changed:
+            if self._done:
+                raise RuntimeError(
+                    "Attempting to mark a completed Future as complete again. Note that "
+                    "a Future can only be marked completed once."
+                )
+            self._value, self._error, self._done = value, error, True
+            waiting, self._callbacks = self._callbacks, []
+            self._changed.notify_all()
+        for callback in waiting:
+            callback(self)
+
+    def _call(self, callback: Callable[[Future[T]], None]) -> None:
+        with self._changed:
+            if not self._done:
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+
+def collect_all(futures: list[Future]) -> Future[list[Future]]:
+    """Return a future of the list itself, done when all of them are."""
+    made: Future[list[Future]] = Future()
+    left, lock = len(futures), threading.Lock()
+
+    def count(_: Future) -> None:
+        nonlocal left
+        with lock:
+            left -= 1
+            last = left == 0
+        if last:
+            made.set_result(futures)
+
+    for future in futures:
+        future.add_done_callback(count)
+    if not futures:
+        made.set_result(futures)
+    return made
+
+
+def wait_all(futures: list[Future]) -> list[Any]:
+    """Wait for all and return their values; the first exception is raised."""
+    return [future.wait() for future in collect_all(futures).wait()]
