@@ -204,19 +204,25 @@ class WeightPlan(NamedTuple):
 def _weight_plan(sizes: Sizes, tiles: int, channels: int, rows: int, groups: int) -> WeightPlan:
     """Divide among as many work-items as keep the cores busy: tiles while the sums are small, else output channels."""
     mr, lanes, room, cores = sizes
-    panels, vectors = ceil_div(rows, mr), ceil_div(channels, VECTORS * lanes) * VECTORS
+    abreast = _abreast(sizes, channels)
+    panels, vectors = ceil_div(rows, mr), ceil_div(channels, abreast * lanes) * abreast
     piece = 16 * panels * mr * vectors * lanes
     wanted = ceil_div(2 * cores, groups)
     pieces = max(min(wanted, ceil_div(tiles, SUMMED), PIECES // (piece * groups)), 1)
     each = ceil_div(ceil_div(tiles, SUMMED), pieces) * SUMMED
     pieces = ceil_div(tiles, each)
     span = ceil_div(panels, min(panels, ceil_div(wanted, pieces)))
-    most = (room // 16 - 16) // (SUMMED * lanes * VECTORS) * VECTORS
-    part = ceil_div(vectors, VECTORS * ceil_div(vectors, most)) * VECTORS
+    most = (room // 16 - 16) // (SUMMED * lanes * abreast) * abreast
+    part = ceil_div(vectors, abreast * ceil_div(vectors, most)) * abreast
     pitch = (_weight_room(room) // 16 - 16) // SUMMED // lanes * lanes
     block = ceil_div(span, ceil_div(span, (pitch - lanes) // mr))
     grid = pieces, ceil_div(panels, span)
     return WeightPlan(each, part, span, block, grid, panels * mr, vectors * lanes)
+
+
+def _abreast(sizes: Sizes, channels: int) -> int:
+    """Return the vectors of a register tile: those that there are channels for."""
+    return min(VECTORS, ceil_div(channels, sizes.lanes))
 
 
 def _weight_room(room: int) -> int:
@@ -236,24 +242,27 @@ def weigh(
     values = numbers(x, out._replace(shape=shape, strides=strides[1:]), y, None, window)
     args = (x.buffer, y.buffer, sums, *values, plan.each, plan.part, plan.span, plan.block)
     nbytes, flops = x.nbytes + y.nbytes + out.nbytes, 18 * numel(y.shape) * channels
-    kernel = _weight_kernel(backend, sizes)
+    abreast = _abreast(sizes, channels)
+    kernel = _weight_kernel(backend, sizes, abreast)
     backend.launch(kernel, (*plan.grid, groups), (1, 1, 1), args, nbytes, flops)
     each = 8
     grid = ceil_div(channels, each * sizes.lanes), rows, groups
     args = (sums, out.buffer, channels, plan.grid[0], each)
-    backend.launch(_taps_kernel(backend, sizes), grid, (1, 1, 1), args, sums.nbytes + out.nbytes)
+    taps = _taps_kernel(backend, sizes, abreast)
+    backend.launch(taps, grid, (1, 1, 1), args, sums.nbytes + out.nbytes)
     return out
 
 
-def _weight_kernel(backend: Backend, sizes: Sizes) -> Kernel:
+def _weight_kernel(backend: Backend, sizes: Sizes, abreast: int) -> Kernel:
     mr, lanes, room, _ = sizes
 
     def make() -> tuple[str, str, list[Any]]:
+        name = f"conv_winograd_weight_{mr}x{abreast}"
         source = render(
             "conv_winograd_weight",
-            fn="conv_winograd_weight",
+            fn=name,
             MR=mr,
-            NV=VECTORS,
+            NV=abreast,
             V=lanes,
             T=SUMMED,
             v_room=room,
@@ -261,19 +270,25 @@ def _weight_kernel(backend: Backend, sizes: Sizes) -> Kernel:
             longs=_WEIGHT_LONGS,
             limits=include("limits"),
         )
-        return "conv_winograd_weight", source, [None] * 3 + [LONG] * len(_WEIGHT_LONGS)
+        return name, source, [None] * 3 + [LONG] * len(_WEIGHT_LONGS)
 
-    return built(backend, ("conv winograd weight", mr, lanes, room, SUMMED), make)
+    return built(backend, ("conv winograd weight", mr, abreast, lanes, room, SUMMED), make)
 
 
-def _taps_kernel(backend: Backend, sizes: Sizes) -> Kernel:
+def _taps_kernel(backend: Backend, sizes: Sizes, abreast: int) -> Kernel:
     mr, lanes = sizes[:2]
 
     def make() -> tuple[str, str, list[Any]]:
-        name, longs = "conv_winograd_taps", ("channels", "pieces", "each")
+        name, longs = f"conv_winograd_taps_{mr}x{abreast}", ("channels", "pieces", "each")
         source = render(
-            name, fn=name, MR=mr, NV=VECTORS, V=lanes, longs=longs, limits=include("limits")
+            "conv_winograd_taps",
+            fn=name,
+            MR=mr,
+            NV=abreast,
+            V=lanes,
+            longs=longs,
+            limits=include("limits"),
         )
         return name, source, [None, None, LONG, LONG, LONG]
 
-    return built(backend, ("conv winograd taps", mr, lanes), make)
+    return built(backend, ("conv winograd taps", mr, abreast, lanes), make)
