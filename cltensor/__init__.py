@@ -54,16 +54,16 @@ from .dtypes import (
 from .errors import OutOfMemoryError
 from .runtime import device, get_default_device, set_default_device
 from .size import Size
-from .storage import UntypedStorage
 
 from .tensor import Tensor  # isort: skip
 from . import operators  # isort: skip
 from . import creation  # isort: skip
-from . import amp, cuda, legacy, linalg, nn, opencl, random, special  # isort: skip
+from . import amp, cuda, legacy, linalg, nn, opencl, random, special, storages  # isort: skip
 from .amp import GradScaler, autocast  # isort: skip
 from .assertions import *
 from .legacy import *
 from .placement import *
+from .storages import *
 from .switches import *
 
 from .ops import return_types  # isort: skip
@@ -250,7 +250,7 @@ def typename(obj: object) -> str:
 
 def is_storage(obj: object) -> _builtins.bool:
     """Tell whether an object is a tensor's storage."""
-    return isinstance(obj, UntypedStorage)
+    return isinstance(obj, storages.UntypedStorage | storages.TypedStorage)
 
 
 def is_floating_point(input: Tensor) -> _builtins.bool:

@@ -121,33 +121,3 @@ class Storage:
                 self.backend.copy(self.buffer(), 0, fresh, 0, self.nbytes)
             copy = memo[id(self)] = Storage(self.backend, fresh, self.nbytes)
         return copy
-
-
-class UntypedStorage:
-    """The memory behind a tensor, as torch's programs look at it."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self._storage.nbytes
-
-    size = __len__ = nbytes
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
-    def data_ptr(self) -> int:
-        """Address of the first byte."""
-        return self._storage.data_ptr()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other._storage is self._storage
-
-    def __hash__(self) -> int:
-        return id(self._storage)
-
-    @property
-    def _cdata(self) -> int:
-        return id(self._storage)

@@ -26,7 +26,8 @@ from .ops import shape as view_ops
 from .ops.core import NUMBERS
 from .runtime import device, get_backend
 from .size import Size
-from .storage import Storage, UntypedStorage
+from .storage import Storage
+from .storages import CLASSES, TypedStorage, UntypedStorage, warn_typed
 
 if TYPE_CHECKING:
     from ._surface import Methods
@@ -207,9 +208,16 @@ class Tensor(AutogradMixin, Methods):
 
     def untyped_storage(self) -> UntypedStorage:
         """Return the memory this tensor shares with its views."""
-        return UntypedStorage(self._storage)
+        return UntypedStorage._over(self._storage, self.device)
 
-    storage = untyped_storage
+    def storage(self) -> TypedStorage:
+        """Return the memory this tensor shares with its views, as elements; deprecated, see `untyped_storage`."""
+        warn_typed()
+        return TypedStorage._over(self._storage, self.device, self.dtype)
+
+    def storage_type(self) -> Any:
+        """Return the class of `storage()` by name: `torch.FloatStorage` and its kin."""
+        return CLASSES[self.storage().pickle_storage_type()]
 
     @property
     def is_cuda(self) -> bool:

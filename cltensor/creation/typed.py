@@ -43,6 +43,8 @@ def legacy_new(args: tuple, dt: DType | None, dev: Any, home: Any = None) -> Ten
         isinstance(a, int) and not isinstance(a, bool) for a in args
     ):
         return blank(shape_of("new", args), dt, at)
+    if len(args) == 1 and hasattr(first, "untyped"):  # a storage, whose memory the tensor shares
+        return blank(Size((0,)), dt, first.device).set_(first)
     if len(args) == 1 and isinstance(first, list | tuple | np.ndarray | Sequence):
         return from_data(first, dt, at)
     got = ", ".join(type(a).__name__ for a in args)

@@ -82,6 +82,11 @@ def set_(
     if is_tensor(source) and source.dtype is not self.dtype:
         wanted, got = (dtypes.C_NAMES[t.dtype.name] for t in (self, source))
         raise RuntimeError(f"Could not set tensor of type {got} to a tensor of type {wanted}")
+    if not is_tensor(source) and getattr(source, "dtype", self.dtype) is not self.dtype:
+        wanted, got = dtypes.C_NAMES[self.dtype.name], source.pickle_storage_type()[:-7]
+        raise RuntimeError(
+            f"Expected a Storage of type {wanted} or an UntypedStorage, but got type {got} for argument 1 'storage'"
+        )
     views.check_inplace(self)
     self._acc = None
     if source is None:

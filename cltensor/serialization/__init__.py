@@ -17,10 +17,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..storage import Storage
+from ..storages import TypedStorage, UntypedStorage
 from . import archive, rebuild
 from .archive import Reader, Writer, is_path, is_zip
 from .pickler import TorchPickler
-from .rebuild import StorageType, TypedStorage
+from .rebuild import StorageType, dtype_of, loaded
 from .unpickler import (
     FullUnpickler,
     WeightsUnpickler,
@@ -58,7 +59,9 @@ def save(
     write is its own error.
     """
     if not _use_new_zipfile_serialization:
-        raise RuntimeError("only the zip format is written; `load` also reads the older one")
+        with archive.output(f) as file:
+            _save_legacy(obj, file, pickle_protocol)
+        return
     text = io.BytesIO()
     pickler = TorchPickler(text, pickle_protocol)
     pickler.dump(obj)
@@ -130,9 +133,10 @@ def _unpickle(
 
 
 Place = Callable[[Storage | None, str], Any]
+Memory = UntypedStorage | TypedStorage
 
 
-def _settle(data: np.ndarray, dt: Any, place: Place, location: str) -> TypedStorage:
+def _settle(data: np.ndarray, dt: Any, place: Place, location: str) -> Memory:
     """Copy a storage's bytes to where they belong."""
     target = place(None, location)
     if target is None:
@@ -140,11 +144,11 @@ def _settle(data: np.ndarray, dt: Any, place: Place, location: str) -> TypedStor
         storage = rebuild.make_storage(data, host)
         made = place(storage, location)
         if isinstance(made, Storage):
-            return TypedStorage(made, dt, made.backend.device)
+            return loaded(made, dt, made.backend.device)
         if made == host:
-            return TypedStorage(storage, dt, host)
+            return loaded(storage, dt, host)
         target = made
-    return TypedStorage(rebuild.make_storage(data, target), dt, target)
+    return loaded(rebuild.make_storage(data, target), dt, target)
 
 
 def _check_id(pid: Any) -> tuple[Any, str, str, int]:
@@ -172,7 +176,7 @@ class _ZipStorages:
 
     def __init__(self, reader: Reader, place: Place, mapped: bool) -> None:
         self.reader, self.place, self.mapped = reader, place, mapped
-        self.found: dict[str, TypedStorage] = {}
+        self.found: dict[str, Memory] = {}
         order = (
             reader.get("byteorder").decode("ascii", "replace")
             if reader.has("byteorder")
@@ -182,11 +186,11 @@ class _ZipStorages:
             raise ValueError(f"Unknown endianness type: {order}")
         self.swap = order != sys.byteorder
 
-    def __call__(self, pid: Any) -> TypedStorage:
+    def __call__(self, pid: Any) -> Memory:
         dt, key, location, count = _check_id(pid)
         known = self.found.get(key)
         if known is not None:
-            return known if known.dtype is dt else TypedStorage(known.storage, dt, known.place)
+            return known if dtype_of(known) is dt else loaded(known._storage, dt, known.device)
         nbytes = count * (dt.itemsize if dt is not None else 1)
         name = f"data/{key}"
         if self.reader.size(name) != nbytes:
@@ -210,10 +214,10 @@ class _LateStorages:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.found: dict[str, tuple[TypedStorage, int]] = {}
+        self.found: dict[str, tuple[Memory, int]] = {}
         self.limit = 0
 
-    def __call__(self, pid: Any) -> TypedStorage:
+    def __call__(self, pid: Any) -> Memory:
         dt, key, location, count = _check_id(pid)
         if len(pid) > 5 and pid[5] is not None:
             raise refuse("views of storages are not supported in the older format")
@@ -225,6 +229,24 @@ class _LateStorages:
                 )
             self.found[key] = _settle(np.zeros(nbytes, np.uint8), dt, self.place, location), count
         return self.found[key][0]
+
+
+def _save_legacy(obj: object, file: BinaryIO, protocol: int) -> None:
+    """Write the older format: headers, the pickle, the keys of the storages, and each one's count and bytes."""
+    sizes = {"short": 2, "int": 4, "long": 4}
+    machine = {"protocol_version": _LEGACY_PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": sizes}  # fmt: skip
+    for header in (_LEGACY_MAGIC, _LEGACY_PROTOCOL, machine):
+        pickle.dump(header, file, protocol)
+    pickler = TorchPickler(file, protocol, views=True)
+    pickler.dump(obj)
+    storages = {str(key): item for key, item in enumerate(zip(pickler.storages, pickler.counts))}
+    pickle.dump(sorted(storages), file, protocol)
+    file.flush()
+    for key in sorted(storages):
+        storage, count = storages[key]
+        file.write(count.to_bytes(8, "little"))
+        if storage.nbytes:
+            file.write(storage.host().tobytes())
 
 
 def _load_legacy(file: BinaryIO, place: Place, weights_only: bool, encoding: str) -> Any:
@@ -252,14 +274,14 @@ def _load_legacy(file: BinaryIO, place: Place, weights_only: bool, encoding: str
         if key not in storages.found:
             raise RuntimeError(f"the checkpoint is damaged: storage {key} belongs to no tensor")
         made, count = storages.found[key]
-        nbytes = made.storage.nbytes
+        nbytes = made.nbytes()
         header = int.from_bytes(data[at : at + 8], "little")
         if header != count or at + 8 + nbytes > len(data):
             raise RuntimeError("the checkpoint is damaged: it ends before its storages do")
         if nbytes:
             raw = np.frombuffer(data, np.uint8, nbytes, at + 8)
-            made.storage.backend.write(
-                made.storage.buffer(), 0, rebuild.swap_bytes(raw, made.dtype) if swap else raw
+            made._storage.backend.write(
+                made._storage.buffer(), 0, rebuild.swap_bytes(raw, dtype_of(made)) if swap else raw
             )
         at += 8 + nbytes
     return value

@@ -10,11 +10,12 @@ import pickle
 from collections import OrderedDict
 from typing import Any, BinaryIO, ClassVar
 
-from ..dtypes import dtype
+from ..dtypes import dtype, uint8
 from ..memory_format import memory_format
 from ..runtime import device
 from ..size import Size
-from ..storage import Storage, UntypedStorage
+from ..storage import Storage
+from ..storages import TypedStorage, UntypedStorage
 from ..tensor import Tensor
 from .rebuild import NAME_OF
 
@@ -58,19 +59,27 @@ class TorchPickler(_Base):
 
     dispatch: ClassVar[dict[type, Any]] = _Base.dispatch.copy()
 
-    def __init__(self, file: BinaryIO, protocol: int = 2) -> None:
+    def __init__(self, file: BinaryIO, protocol: int = 2, views: bool = False) -> None:
         super().__init__(file, protocol)
         self.storages: list[Storage] = []
+        self.counts: list[int] = []  # of their elements
+        self._views = views  # the older format says of each storage that it is no view of another
         self._keys: dict[int, str] = {}
         self._dtypes: dict[int, dtype] = {}
 
     # ---- storages
     def persistent_id(self, obj: Any) -> Any:
         """Return the tuple that stands for a storage."""
+        seen = None  # the dtype that all who name the storage must agree in
+        if isinstance(obj, UntypedStorage):
+            seen, obj = uint8, StorageReference(obj._storage, None, obj.device)
+        elif isinstance(obj, TypedStorage):
+            obj = StorageReference(obj._storage, obj.dtype, obj.device)
         if obj.__class__ is not StorageReference:
             return None
         storage, dt = obj.storage, obj.dtype
-        if storage.nbytes and dt is not None and self._dtypes.setdefault(id(storage), dt) is not dt:
+        seen = dt or seen
+        if storage.nbytes and seen and self._dtypes.setdefault(id(storage), seen) is not seen:
             raise RuntimeError(
                 "Cannot save multiple tensors or storages that view the same data as different types"
             )
@@ -78,13 +87,15 @@ class TorchPickler(_Base):
         if key is None:
             key = self._keys[id(storage)] = str(len(self.storages))
             self.storages.append(storage)
+            self.counts.append(storage.nbytes // (dt.itemsize if dt in NAME_OF else 1))
         kind = (
             _name("torch", NAME_OF[dt])
             if dt in NAME_OF
             else _name("torch.storage", "UntypedStorage")
         )
         count = storage.nbytes // (dt.itemsize if dt in NAME_OF else 1)
-        return ("storage", kind, key, str(obj.place), count)
+        found = ("storage", kind, key, str(obj.place), count)
+        return (*found, None) if self._views else found
 
     # ---- objects
     def reducer_override(self, obj: Any) -> Any:
@@ -98,8 +109,6 @@ class TorchPickler(_Base):
             return _name("torch", "device"), (
                 (obj.type,) if obj.index is None else (obj.type, obj.index)
             )
-        if kind is UntypedStorage:
-            raise TypeError("a storage is saved through the tensors that view it")
         return NotImplemented
 
     def save_name(self, obj: Name) -> None:

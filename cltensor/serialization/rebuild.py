@@ -25,14 +25,11 @@ from ..memory_format import (
 from ..ops.convert import canonical
 from ..runtime import device, get_backend
 from ..size import Size
-from ..storage import Storage, UntypedStorage
+from ..storage import Storage
+from ..storages import NAMES, TypedStorage, UntypedStorage
 from ..tensor import Tensor
 
-_STORAGE_NAMES = {
-    "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8,
-    "Short": dtypes.int16, "Int": dtypes.int32, "Long": dtypes.int64, "Bool": dtypes.bool, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
-}  # fmt: skip
-NAME_OF = {dt: f"{name}Storage" for name, dt in _STORAGE_NAMES.items()}
+NAME_OF = {dt: f"{name}Storage" for name, dt in NAMES.items()}
 
 
 class StorageType:
@@ -42,14 +39,23 @@ class StorageType:
         self.dtype = dt
 
 
-class TypedStorage:
-    """A storage of the file, once loaded: memory, element type and place."""
+def loaded(
+    storage: Storage, dt: dtypes.dtype | None, place: device
+) -> UntypedStorage | TypedStorage:
+    """A storage of the file, as it stands where no tensor was saved with it."""
+    return (
+        UntypedStorage._over(storage, place)
+        if dt is None
+        else TypedStorage._over(storage, place, dt)
+    )
 
-    def __init__(self, storage: Storage, dt: dtypes.dtype | None, place: device) -> None:
-        self.storage, self.dtype, self.place = storage, dt, place
+
+def dtype_of(storage: UntypedStorage | TypedStorage) -> dtypes.dtype | None:
+    """The element type a storage of the file was saved with; None where it counts bytes."""
+    return storage.dtype if isinstance(storage, TypedStorage) else None
 
 
-STORAGE_TYPES = {f"torch.{name}Storage": StorageType(dt) for name, dt in _STORAGE_NAMES.items()} | {
+STORAGE_TYPES = {f"torch.{name}Storage": StorageType(dt) for name, dt in NAMES.items()} | {
     "torch.storage.UntypedStorage": StorageType(None), "torch.UntypedStorage": StorageType(None),
 }  # fmt: skip
 
@@ -99,10 +105,14 @@ def placement(map_location: Any) -> Callable[[Storage | None, str], device | Sto
     def ask(storage: Storage | None, location: str) -> device | Storage | None:
         if storage is None:
             return None
-        made = map_location(UntypedStorage(storage), location)
+        made = map_location(UntypedStorage._over(storage, storage.backend.device), location)
         if made is None:
             return locate(location)
-        return made._storage if isinstance(made, UntypedStorage | Tensor) else locate(str(made))
+        return (
+            made._storage
+            if isinstance(made, UntypedStorage | TypedStorage | Tensor)
+            else locate(str(made))
+        )
 
     return ask
 
@@ -159,7 +169,7 @@ def tensor_v1(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
 def _tensor(
     storage: Any, dt: Any, offset: Any, size: Any, stride: Any, requires_grad: Any
 ) -> Tensor:
-    if not isinstance(storage, TypedStorage) or not isinstance(dt, dtypes.dtype):
+    if not isinstance(storage, UntypedStorage | TypedStorage) or not isinstance(dt, dtypes.dtype):
         raise RuntimeError("the checkpoint has a tensor without a storage or without a dtype")
     shape, strides, (start,) = (
         _ints(size, "sizes"),
@@ -169,12 +179,12 @@ def _tensor(
     if len(shape) != len(strides):
         raise RuntimeError(f"the checkpoint has a tensor with sizes {shape} and strides {strides}")
     needed = storage_extent(shape, strides, start) * dt.itemsize if 0 not in shape else 0
-    if needed > storage.storage.nbytes:
+    if needed > storage.nbytes():
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {start}, and itemsize {dt.itemsize} requiring a storage size of "
-            f"{needed} are out of bounds for storage of size {storage.storage.nbytes}"
+            f"{needed} are out of bounds for storage of size {storage.nbytes()}"
         )
-    t = Tensor._make(storage.storage, Size(shape), dt, storage.place, strides, start)
+    t = Tensor._make(storage._storage, Size(shape), dt, storage.device, strides, start)
     if requires_grad:
         t._requires = dt.category >= 2
     return t
@@ -299,4 +309,4 @@ def allowed(name: str) -> Any:
     return ALLOWED.get(name)
 
 
-__all__ = ["ALLOWED", "CALLABLE", "NAME_OF", "TypedStorage", "allowed"]
+__all__ = ["ALLOWED", "CALLABLE", "NAME_OF", "allowed"]
