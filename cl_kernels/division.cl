@@ -10,13 +10,13 @@
     r = r < (F)(0.0f) ? r + b : r;                                                                              \
     r = as_##F(as_##I(a < b ? a : r) | CLT_SIGN(I, x));                                                         \
     const I far = !(v < (F)(4194304.0f));                                                                       \
-    if (CLT_ANY_##I(far) != 0) r = far ? fmod(x, y) : r;                                                        \
+    if (CLT_ANY_##I(far) != 0) r = far ? CLT_SOUND_##F(fmod, x, y) : r;                                         \
     return r;                                                                                                   \
   }
 #else
 #define CLT_FMOD(F, I) CLT_FMOD_DOUBLE(F)
 #endif
-#define CLT_FMOD_DOUBLE(F) static inline F fmod_##F(F x, F y) { return fmod(x, y); }
+#define CLT_FMOD_DOUBLE(F) static inline F fmod_##F(F x, F y) { return CLT_SOUND_##F(fmod, x, y); }
 #define CLT_DIVISION(F)                                                                                 \
   static inline F floor_rest_##F(F x, F y) {                                                            \
     const F m = fmod_##F(x, y);                                                                         \

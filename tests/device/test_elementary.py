@@ -171,3 +171,50 @@ def test_sixteen_bit_floats_are_rounded_once(dtype: str) -> None:
     assert (np.abs(found - between) <= step / 2).all()
     if dtype == "float16":
         np.testing.assert_array_equal(found, between.astype(np.float16).astype(np.float32))
+
+
+def _mixed(dtype: type, n: int = 2048) -> tuple[np.ndarray, np.ndarray]:
+    """Small whole numbers and others, of every size, beside zeros, infinities and NaN: no vector's lanes are alike."""
+    rng = np.random.default_rng(3)
+    ends = [0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(dtype).max, np.finfo(dtype).tiny]
+
+    def draw() -> np.ndarray:
+        kinds = [
+            rng.integers(-20, 20, n).astype(np.float64),
+            rng.choice(ends, n),
+            rng.normal(size=n) * 3,
+            np.exp(rng.normal(size=n) * 9) * rng.choice([-1.0, 1.0], n),
+        ]
+        return np.choose(rng.integers(0, 4, n), kinds).astype(dtype)
+
+    return draw(), draw()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "name", ["pow", "fmod", "remainder", "floor_divide", "atan2", "hypot", "nextafter"]
+)
+def test_lanes_do_not_see_one_another_two_operands(name: str, dtype: type) -> None:
+    x, y = _mixed(dtype)
+    reference = {"atan2": np.arctan2, "pow": np.power}.get(name) or getattr(np, name)
+    with np.errstate(all="ignore"):
+        if name in (
+            "remainder",
+            "floor_divide",
+        ):  # where a sum of tiny numbers is rounded, ours is exact
+            y = np.where(np.isfinite(y) & (np.abs(y) > 1e-3), y, dtype(2.5))
+            x = np.where(np.abs(x) < 1e4, x, dtype(7))
+        wanted = reference(x.astype(np.float64), y.astype(np.float64)).astype(dtype)
+        if name == "nextafter":
+            wanted = reference(x, y)
+    got = getattr(torch, name)(torch.tensor(x), torch.tensor(y)).numpy()
+    np.testing.assert_allclose(got, wanted, rtol=1e-11 if dtype is np.float64 else 3e-6)
+
+
+@pytest.mark.parametrize("name", sorted(ONE))
+def test_lanes_do_not_see_one_another_float64(name: str) -> None:
+    x, _ = _mixed(np.float64)
+    with np.errstate(all="ignore"):
+        wanted = ONE[name][0](x)
+    got = getattr(torch, name)(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-300)
