@@ -6,7 +6,9 @@ geometry   regular: window o starts at o * s - p and has k positions, w apart; a
            fractional: steps from a number drawn per plane (Graham, arXiv 1412.6071).
 last       channels last: the planes of an image lie element by element side by side, and vectors run over the channels. Forward only.
 CPU        forward: a work-item per run of output rows. Columns [lo, hi) have whole windows and go lanes at a time, the last vector
-           moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory.
+           moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory;
+           where windows lie side by side (`apart`) there is nothing to add up, and pairs of columns go lanes at a time,
+           past the cache if they are `streamed`.
 GPU        a lane per element; backward, it walks the windows that can hold it. No atomics: results never vary.
 </%doc>\
 <%namespace name="lane_memory" file="lanes.mako"/>\
@@ -284,6 +286,9 @@ ${single('c', 'o + c')}\
   for (long plane = begin; plane < end; ++plane) {
       __global const ${dt.cl} *g = x + plane * osize;
       __global ${dt.cl} *r = y + plane * isize;
+% if apart:
+      if (o0 * k0 < i0 || o1 * k1 < i1 || o2 * k2 < i2)
+% endif
       for (long i = 0; i < isize; ++i) ((__global ${'ushort' if dt.cl == 'half' else dt.cl} *)r)[i] = 0;
 % if best:
       __global const long *at = where + plane * osize;
@@ -295,6 +300,36 @@ ${single('c', 'o + c')}\
       for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) {
         ${span(0, 'a0')}
         ${span(1, 'a1')}
+% if apart:
+        I c = 0;
+% if L > 1:
+        const T each = (T)(divide ? divide : (long)(c0 * c1 * k2));
+        for (const I whole = i2 / 2; c < whole; c += ${L}) {
+          c = min(c, whole - ${L});
+          const ${V} v = ${memory.vector_load('g + (a0 * o1 + a1) * o2 + c')} / (${V})(each) + (${V})(0);
+          ${V} first, second;
+          first.even = first.odd = v.lo;
+          second.even = second.odd = v.hi;
+          for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) {
+            __global ${dt.cl} *to = r + (j0 * i1 + j1) * i2 + 2 * c;
+% if streamed:
+            CLT_STREAM(first, (__global ${V} *)to);
+            CLT_STREAM(second, (__global ${V} *)(to + ${L}));
+% else:
+            ${memory.vector_store('to', 'first')};
+            ${memory.vector_store(f'to + {L}', 'second')};
+% endif
+          }
+        }
+% endif
+        for (; c < o2; ++c) {
+          ${span(2, 'c')}
+          const T by = ${divisor()}, v = ${memory.scalar_load('g + (a0 * o1 + a1) * o2 + c')} / by + (T)0;
+          for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) for (I j2 = b2; j2 < e2; ++j2)
+            ${memory.scalar_store('r + (j0 * i1 + j1) * i2 + j2', 'v')};
+        }
+      }
+% else:
         for (I a2 = 0; a2 < o2; ++a2) {
           ${span(2, 'a2')}
           const T by = ${divisor()}, v = ${memory.scalar_load('g + (a0 * o1 + a1) * o2 + a2')} / by;
@@ -304,6 +339,7 @@ ${single('c', 'o + c')}\
           }
         }
       }
+% endif
 % endif
   }
 % endif

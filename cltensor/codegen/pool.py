@@ -13,10 +13,10 @@ import numpy as np
 
 from .. import dtypes
 from ..layouts import numel
-from .moves import dense
+from .moves import LINE, dense
 from .operand import Operand
 from .pointwise import Memory
-from .region import GPU_GROUP, empty, is_gpu, workers
+from .region import GPU_GROUP, STREAM, empty, is_gpu, workers
 from .region import lanes as gpu_lanes
 from .source import include, render
 
@@ -64,6 +64,11 @@ class Window(NamedTuple):
                 fields["q"] = self.padding if self.include_padding else _ZEROS
         return {f"{letter}{d}": v[d] for letter, v in fields.items() for d in range(3)}
 
+    @property
+    def apart(self) -> bool:
+        """Whether windows lie side by side: what a window sends back is all that its elements get."""
+        return self.kind == "regular" and self.stride == self.kernel and self.padding == _ZEROS
+
     def whole(self) -> tuple[int, int]:
         """Return the range of output columns whose windows lie within the row."""
         if self.kind != "regular":
@@ -87,19 +92,23 @@ def _lanes(backend: Backend, dt: dtype, window: Window, side_by_side: int) -> in
 @functools.cache
 def _kernel(
     backend: Backend, action: str, kind: str, rank: int, dt: dtype, lanes: int, stride: int, indices: bool, big: bool,
-    last: bool, names: tuple[str, ...], longs: int,
+    last: bool, names: tuple[str, ...], longs: int, apart: bool, streamed: bool,
 ) -> Any:  # fmt: skip
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_gpu' if gpu else ''}"
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_gpu' if gpu else ''}"
     head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
-    head += f"#define CLT_LANES {lanes}\n" + (include("half") if dt.reg != dt.cl else "")
+    head += (
+        f"#define CLT_LANES {lanes}\n"
+        + (include("half") if dt.reg != dt.cl else "")
+        + include("stream") * streamed
+    )
     memories = {dt.code: Memory(dt, lanes), "i64": Memory(dtypes.int64, lanes)}
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
-        memory=memories[dt.code], memories=memories, headers=head,
+        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed,
     )  # fmt: skip
     buffers = 2 + (indices or action == "max_back") + (kind == "fractional")
     index = np.int64 if big else np.int32
@@ -126,11 +135,17 @@ def _launch(
     if action == "max_back" and not gpu:
         window = window._replace(kind="adaptive")  # adds up by position: windows do not matter
     low, high = window.whole()
-    lanes = 1 if gpu or back else _lanes(backend, dt, window, channels if last else high - low)
+    apart = action == "avg_back" and not gpu and window.apart
+    lanes = 1
+    if not gpu and (not back or (apart and window.kernel[2] == 2)):
+        lanes = _lanes(backend, dt, window, channels if last else high - low)
+    row = window.size[2] * dt.itemsize
+    streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
+    streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
     sizes = window.sizes(best)
     if last:
         sizes["channels"] = channels
-    elif lanes > 1:
+    elif lanes > 1 and not back:
         sizes["lo"], sizes["hi"] = low, high
     touched = numel(x.shape) + numel(y.shape)
     if gpu:
@@ -151,12 +166,14 @@ def _launch(
         window.rank if window.kind == "fractional" else 0,
         dt,
         lanes,
-        min(window.stride[2], 3) if lanes > 1 and not last else 0,
+        min(window.stride[2], 3) if lanes > 1 and not (last or back) else 0,
         where is not None and not back,
         max(numel(window.size), numel(window.out), *sizes.values()) >= 2**31,
         last,
         tuple(sizes),
         len(longs),
+        apart,
+        streamed,
     )
     buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
     backend.launch(

@@ -8,6 +8,8 @@ import pytest
 from parity.oracle import assert_same_error, assert_same_outcome, evaluate, lines, tensor, th
 from support import close, ct, data
 
+from cltensor.codegen import pool
+
 # x (2, 3, 8), y (2, 3, 8, 9), z (2, 3, 4, 5, 6)
 VALUES = """
 F.max_pool1d(x, 2)
@@ -120,3 +122,26 @@ def test_gradient_and_nodes(line: str) -> None:
     found, expected = differentiate(ct), differentiate(th)
     assert found[0] == expected[0]
     close(found[1][0], expected[1][0].tolist(), 2e-5)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_gradients_of_averages_side_by_side(
+    dtype: str, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows that do not overlap: pairs of columns go by vectors, what no window holds gets zeros."""
+    if streamed:
+        monkeypatch.setattr(pool, "STREAM", 1)
+    ways: list[tuple[Any, dict[str, Any]]] = [
+        (2, {}), (3, {}), ((3, 2), {"ceil_mode": True}), ((1, 2), {"divisor_override": 5})
+    ]  # fmt: skip
+    for shape in ((2, 3, 64, 64), (1, 2, 65, 83), (2, 40, 48)):
+        values = data(*shape)
+        for kernel, how in ways:
+            found = []
+            for lib in (ct, th):
+                x = lib.tensor(values).to(getattr(lib, dtype)).requires_grad_()
+                y = lib.nn.functional.avg_pool2d(x, kernel, **how)
+                g = lib.tensor(data(*y.shape)).to(y.dtype)
+                found.append(lib.autograd.grad(y, [x], g)[0].double().numpy())
+            close(found[0], found[1], 1e-2 if dtype == "bfloat16" else 1e-5)
