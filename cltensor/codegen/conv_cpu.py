@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Kernel
     from .conv_window import Window
 
-ROOM_BYTES = 256 * 1024  # local memory for boxes, at most; stays in a core's cache
+ROOM_BYTES = 512 * 1024  # local memory for boxes, at most; stays in a core's cache
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 POSITIONS = 4096  # output positions of a box, about
 WEIGHT_BYTES = 128 * 1024  # weights that stay in cache while a box is gone through
@@ -296,7 +296,7 @@ def _weigh_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
 
     # Every number copied is used by the other side's channels, so both blocks want to be large; but a
     # sum over few positions costs more at its end than in its loop.
-    part, span = min(s.channels, max(64 // taps, 8)), min(s.rows, 32)
+    part, span = min(s.channels, max(128 // taps, 16)), min(s.rows, 64)
     while True:
         box = _grown(s, partial(fits, part=part, span=span))
         if part == span == 1 or box == (s.batch, *s.places) or _positions(s, box) >= 16 * lanes:

@@ -96,7 +96,10 @@ def weigh(
             strides=(matrix, x.shape[0] * matrix, each, 1),
             offset=done * x.shape[0] * matrix,
         )
-        gemm.matmul(backend, _seen(slopes, _TURNED), rows, sums)
+        if each > outputs and not few:  # the larger factor is read where it lies, the other copied
+            gemm.matmul(backend, _seen(rows, _TURNED), slopes, _seen(sums, _TURNED))
+        else:
+            gemm.matmul(backend, _seen(slopes, _TURNED), rows, sums)
         done += slopes.shape[1]
     if done < out.shape[0]:  # images that follow each other were one
         out = out._replace(shape=(done, *shape))
