@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 GRAIN = 16384  # elements that are worth a CPU work-item
 PACE = 20_000  # elements times their weight that a CPU's thread is done with in a microsecond
 GROUP = 128
-COL_BYTES = (
-    16384  # of running states that a work-item goes along before it takes the next reduced rows
-)
+# Of running states that a work-item goes along before it takes the next reduced rows: they come and go once for several rows.
+COL_BYTES = 1 << 15
 COL_VECTORS = 256
 SHORT = (8, 64)  # vectors of a row, least and most, for rows to be read one by one as they lie
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
@@ -181,7 +180,7 @@ def _unroll(reader: Reader, state: State, row: bool) -> int:
 
 
 def _col_vectors(state: State, lanes: int) -> int:
-    """How many vectors of outputs 'col' goes along: their states stay in the first-level cache."""
+    """How many vectors of outputs 'col' goes along: their states stay in a cache that is a core's own."""
     fields = state.block or state.fields
     size = sum(np.dtype(_NUMPY[t]).itemsize for _, t, _ in fields) * lanes
     return max(16, min(COL_VECTORS, COL_BYTES // size))
