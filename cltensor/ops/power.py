@@ -12,7 +12,7 @@ from ..autograd import record as graph
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
 from .refusals import refusal
-from .row import METHODS, Row, invalid_combination, normal, public
+from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
 from .selection import where
 from .values import conj
 
@@ -82,7 +82,7 @@ def _int_power(x: Tensor, exponent: int, dt: dtypes.dtype) -> Tensor:
         if exponent:
             base = base * base
     if result is None:
-        return x.new_ones(x.shape, dtype=dt)
+        return FUNCTIONS["ones_like"](x, dtype=dt)
     return result if result is not x else result.clone()
 
 
@@ -108,7 +108,7 @@ def _pow(x: Any, y: Any) -> Tensor:
         return _int_power(x, int(y), dt) if y.__class__ in NUMBERS else pow_row(x, y)  # type: ignore[arg-type]
     if y.__class__ in NUMBERS and y.__class__ is not complex:
         if y == 0:
-            ones = x.new_ones(x.shape, dtype=dt)
+            ones = FUNCTIONS["ones_like"](x, dtype=dt, requires_grad=False)
             if graph.needs_grad(x):
                 graph.record("PowBackward0", (x,), ones, lambda ctx, g: (g * 0,), {})
             return ones

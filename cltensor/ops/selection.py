@@ -247,9 +247,9 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
     if not isinstance(value, (*NUMBERS, np.generic)):
         raise invalid_combination("masked_fill_", (mask, value))
     value = check_value(number("masked_fill_", "value", value), input.dtype)
-    return (input.dtype.category == 1 and value.__class__ is float and int(value)) or (
-        bool(value) if input.dtype.category == 0 else value
-    )
+    if input.dtype.category == 1 and value.__class__ is float:
+        return int(value)
+    return bool(value) if input.dtype.category == 0 else value
 
 
 @public()

@@ -53,13 +53,12 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
         if value != value or value in (math.inf, -math.inf):
             fits = False
         else:
-            bits = dt.itemsize * 8
-            low, high = (
-                (-(1 << bits - 1), (1 << bits - 1) - 1)
-                if dt.is_signed
-                else (-(1 << bits) + 1, (1 << bits) - 1)
-            )
-            fits = low <= int(value.real) <= high
+            bits, signed = dt.itemsize * 8, dt.is_signed
+            high = (1 << bits - signed) - 1
+            low = -high - 1 if signed else 0
+            if not signed and value.__class__ is int:
+                low = -high  # whole numbers wrap round
+            fits = low <= value.real <= high
     elif fits and dt.category > 1:
         limit = _largest(dt)
         for part in (value.real, value.imag) if value.__class__ is complex else (value,):

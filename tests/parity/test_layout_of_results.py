@@ -37,6 +37,8 @@ F.conv2d(x, torch.ones(3, 4, 2, 2))
 F.conv2d(x.contiguous(), torch.ones(3, 4, 2, 2).to(memory_format=torch.channels_last))
 F.conv_transpose2d(x, torch.ones(4, 3, 2, 2))
 F.glu(x, 1)
+x.pow(0.0)
+x.float_power(0)
 F.softmax(x, 1)
 F.logsigmoid(x)
 F.dropout(x, 0.5) * 0

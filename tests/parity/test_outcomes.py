@@ -148,6 +148,13 @@ torch.testing.make_tensor((2,), dtype=torch.float64, device="cpu", low=10**399, 
 torch.arange(3.0) == np.array([0, 5, 2], np.float32)
 torch.asarray(torch.ones(2).__dlpack__(), dtype=torch.float64)
 torch.as_tensor(types.SimpleNamespace(__dlpack__=torch.ones(2).__dlpack__, __dlpack_device__=torch.ones(2).__dlpack_device__))
+torch.ones(3, dtype=torch.int32).masked_fill(torch.tensor([True, False, True]), 0.5)
+torch.ones(3, dtype=torch.int8).masked_fill_(torch.tensor([True, False, True]), -0.5)
+torch.ones(1, dtype=torch.uint8).fill_(-0.5)
+torch.ones(1, dtype=torch.uint8).fill_(-1)
+torch.full((1,), 255.9, dtype=torch.uint8)
+torch.full((1,), -128.9, dtype=torch.int8)
+torch.tensor([-1.0], dtype=torch.uint8)
 torch.ones(2).__dlpack__(stream=1)
 """
 
