@@ -84,16 +84,12 @@ def best_name(flags: frozenset[str]) -> str:
 def rename(record: int) -> str:
     """Give PoCL's device at address `record` a processor that clang takes, if it has none; return its name, else "".
 
-    Memory is read through the system, which refuses addresses that are none, and nothing is written unless the pair is there.
+    Nothing is written unless the pair of names is there.
     """
     flags = facts().get("flags")
     if not flags:
         return ""
-    try:
-        place = _place_of_generic(record)
-    except OSError as error:
-        debug_line(1, "PoCL's record of its device is not readable: %s", error)
-        return ""
+    place = _place_of_generic(record)
     if place is None:
         return ""
     name = best_name(flags)
@@ -105,22 +101,34 @@ def rename(record: int) -> str:
 
 def _place_of_generic(record: int) -> int | None:
     """Return where the pointer to the name "generic" is, beside the one to a triple of x86-64; None if it is not."""
-    memory = os.open("/proc/self/mem", os.O_RDONLY)
-    try:
-        bytes_ = os.pread(memory, _RECORD, record)
-        words = struct.unpack(f"{len(bytes_) // 8}Q", bytes_[: len(bytes_) // 8 * 8])
-
-        def starts(word: int, text: bytes) -> bool:
-            if not 0x1000 < word < 1 << 47:
-                return False
-            try:
-                return os.pread(memory, len(text), word) == text
-            except OSError:  # no address
-                return False
-
+    with _Memory() as memory:
+        found = memory.read(record, _RECORD)
+        words = struct.unpack(f"{len(found) // 8}Q", found[: len(found) // 8 * 8])
         for index, (triple, name) in enumerate(itertools.pairwise(words)):
-            if starts(triple, b"x86_64-") and starts(name, b"generic\0"):
+            if memory.starts(triple, b"x86_64-") and memory.starts(name, b"generic\0"):
                 return record + 8 * (index + 1)
-    finally:
-        os.close(memory)
     return None
+
+
+class _Memory:
+    """This process's memory at addresses that may be none: written to a pipe, which the system refuses to do from there."""
+
+    def __enter__(self) -> _Memory:
+        self._out, self._in = os.pipe()
+        self._write = ctypes.CDLL(None).write
+        self._write.argtypes = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
+        self._write.restype = ctypes.c_ssize_t
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._out)
+        os.close(self._in)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return up to `size` bytes, which fit into a pipe; none where there is no memory."""
+        count = self._write(self._in, address, size)
+        return os.read(self._out, count) if count > 0 else b""
+
+    def starts(self, address: int, text: bytes) -> bool:
+        """Say whether there is such text."""
+        return 0x1000 < address < 1 << 47 and self.read(address, len(text)) == text
