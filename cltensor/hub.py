@@ -26,12 +26,16 @@ def get_dir() -> str:
     """Return the folder of what was fetched."""
     if _dir is not None:
         return _dir
+    return str(Path(_get_torch_home()) / "hub")
+
+
+def _get_torch_home() -> str:
     home = os.environ.get("TORCH_HOME")
     if home is not None:
-        return str(Path(home) / "hub")
+        return os.path.expanduser(home)
     import platformdirs
 
-    return str(Path(platformdirs.user_cache_dir("cltensor")) / "hub")
+    return platformdirs.user_cache_dir("cltensor")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

@@ -1,13 +1,33 @@
-"""Trees of tuples, named tuples, lists and dicts: taken apart into leaves and put together again."""
+"""Trees of tuples, named tuples, lists, dicts, deques and registered classes: taken apart into leaves and put together again."""
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TreeSpec", "tree_all", "tree_any", "tree_flatten", "tree_leaves", "tree_map", "tree_map_only", "tree_unflatten"]  # fmt: skip
+__all__ = ["Context", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_leaves", "tree_map", "tree_map_only", "tree_structure", "tree_unflatten"]  # fmt: skip
+
+Context = Any
+Flatten = Callable[[Any], tuple[Iterable[Any], Context]]
+Unflatten = Callable[[list[Any], Context], Any]
+_REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
+
+
+def register_pytree_node(
+    cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **options: Any
+) -> None:
+    """Have instances of a class taken apart by one function, and made again by another. ValueError for a second time.
+
+    options: how torch's export writes the class to files; accepted.
+    """
+    if cls in _REGISTERED:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    _REGISTERED[cls] = flatten_fn, unflatten_fn
+
+
+_register_pytree_node = register_pytree_node
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,11 @@ def tree_flatten(
             keys = list(node)
             context = (keys, getattr(node, "default_factory", None))
             children = [node[k] for k in keys]
+        elif kind in _REGISTERED:
+            found, context = _REGISTERED[kind][0](node)
+            children = list(found)
+        elif kind is deque:
+            context, children = node.maxlen, list(node)
         elif kind in (tuple, list) or (isinstance(node, tuple) and hasattr(node, "_fields")):
             children = list(node)
         else:
@@ -67,6 +92,10 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
         if spec.kind is None:
             return next(source)
         children = [build(c) for c in spec.children]
+        if spec.kind in _REGISTERED:
+            return _REGISTERED[spec.kind][1](children, spec.context)
+        if spec.kind is deque:
+            return deque(children, spec.context)
         if spec.kind in (dict, OrderedDict):
             return spec.kind(zip(spec.context[0], children, strict=True))
         if spec.kind is defaultdict:
@@ -79,6 +108,11 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """Return the leaves in order."""
     return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+    """Return the form."""
+    return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:  # fmt: skip

@@ -215,3 +215,28 @@ def test_private_names_that_libraries_import() -> None:
     devices, states = get_device_states(noise, [noise], 3)
     assert (devices, states) == ([], [])
     set_device_states(devices, states)
+
+
+def test_classes_are_registered_as_trees() -> None:
+    from collections import deque
+
+    from cltensor.utils import _pytree
+
+    class Pair:
+        def __init__(self, left: object, right: object, name: str) -> None:
+            self.left, self.right, self.name = left, right, name
+
+    def register() -> None:
+        _pytree.register_pytree_node(
+            Pair, lambda p: ((p.left, p.right), p.name), lambda c, name: Pair(*c, name)
+        )
+
+    register()
+    with pytest.raises(ValueError, match="already registered"):
+        register()
+    tree = {"a": Pair(1, [2, 3], "p"), "b": deque([4], maxlen=2)}
+    assert _pytree.tree_leaves(tree) == [1, 2, 3, 4]
+    made = _pytree.tree_map(lambda x: -x, tree)
+    assert (made["a"].left, made["a"].right, made["a"].name) == (-1, [-2, -3], "p")
+    assert (made["b"], made["b"].maxlen) == (deque([-4]), 2)
+    assert _pytree.tree_structure(made) == _pytree.tree_structure(tree)
