@@ -7,7 +7,8 @@ as panels of MR rows; then every NR columns of B (copied too with pack_b) meet a
 the rows stream from the next. Without, it is the other way round: B's block is copied (with pack_b), and every MR rows meet all
 columns. Numbers of a shape are arguments; tails of rows and columns compute on zeros where packed, else on rows and columns of
 the tile before, and are not stored. With `finish` C holds sums between blocks of K only, and the last block's go through it.
-With `pairs` (cl_kernels/dot.cl) what is packed are pairs of bfloat16 numbers adjacent in K, which one instruction multiplies and sums.
+With `pairs` (cl_kernels/dot.cl) what is packed are pairs of bfloat16 numbers adjacent in K, which one instruction multiplies and sums;
+an A that is not packed has them side by side, and an even K.
 Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b pairs MR NV V room k_room headers
 finish.
 </%doc>
@@ -69,6 +70,7 @@ typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 % if pairs:
 ${pairs}
 typedef int${V} int${V}_u __attribute__((aligned(2)));
+typedef int pair_u __attribute__((aligned(2)));
 CLT_PAIRS static int${V} stack(__global const ${ta} *p, long step)
 {
     const ushort${V} first = *(__global const ushort${V}_u *)p, second = *(__global const ushort${V}_u *)(p + step);
@@ -121,7 +123,7 @@ ${target}static void pack_rows(__global const ${ta} *p, long sm, long sk, long k
 }
 % endif
 % if pack_b:
-// B's kc x cols panel at p becomes kc rows of NR numbers; columns past cols are zero.
+// B's kc x cols panel at p becomes kc rows of NR numbers; columns past cols are zero, or the last one again.
 ${target}static void pack_columns(__global const ${ta} *p, long sk, long sn, long kc, long cols, __local ${pt} *q)
 {
     const long all = (kc + ${ks - 1}) / ${ks}, whole = kc / ${ks};
@@ -132,10 +134,10 @@ ${target}static void pack_columns(__global const ${ta} *p, long sk, long sn, lon
             *(__local ${pv}_u *)(q + k * ${NR} + ${v * V}) = ${stacked(f"p + {ks} * k * sk + {v * V}", "sk")};
 % endfor
         }
-    } else if (cols == ${NR} && sk == 1) {
+    } else if (sk == 1) {
         for (; k + ${V} <= whole; k += ${V}) {
             for (long n = 0; n < ${NR}; n += ${V})
-                ${transpose(V, lambda r: f"p + (n + {r}) * sn + {ks} * k", f"q + k * {NR} + n", NR)}
+                ${transpose(V, lambda r: f"p + MIN(n + {r}, cols - 1) * sn + {ks} * k", f"q + k * {NR} + n", NR)}
         }
     }
     PLAIN
@@ -233,14 +235,14 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % if pack_a:
                             const ${pv} x = a[${r}];
 % else:
-                            const ${av} x = ${load(f"a[{r} * sam]")};
+                            const ${pv} x = ${f"*(__global const pair_u *)(a + {r} * sam)" if pairs else load(f"a[{r} * sam]")};
 % endif
 % for v in range(NV):
                             t${r}_${v} = ${f"clt_dot(t{r}_{v}, x, b{v}_)" if pairs else f"x * b{v}_ + t{r}_{v}"};
 % endfor
                         }
 % endfor
-                        a += ${MR if pack_a else "sak"};
+                        a += ${MR if pack_a else 2 if pairs else "sak"};
                         b += ${NR if pack_b else "sbk"};
                     }
                     __global ${to} *c = Cz + i0 * scm + j0 * scn;

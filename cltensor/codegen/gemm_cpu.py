@@ -140,19 +140,25 @@ def _kernel(
     return built(backend, ("cpu", dt, out, pack_a, pack_b, program), make)
 
 
-def _cost(p: Product, mr: int, lanes: int, narrow: bool) -> tuple[float, bool, bool]:
+def _cost(p: Product, mr: int, lanes: int, narrow: bool, paired: bool) -> tuple[float, bool, bool]:
     """Estimate the vector instructions of a product as written, and whether to pack a and b."""
     nr = 2 * lanes
     rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
     work: float = rows * mr * cols * 2 * p.k
     store = p.m * p.n * (2 / lanes if p.out.col == 1 else 2)
     pack_b = narrow or p.b.col != 1 or p.n < nr or (rows > 8 and p.k * p.n > DIRECT_B * nr)
+    # Pairs that lie side by side are read there; others are made, as converted numbers are.
+    ready = paired and p.a.col == 1 and p.k % 2 == p.kstep % 2 == 0
     pack_a = (
-        narrow
+        (narrow and not ready)
         or p.m < mr
         or (cols >= 8 and p.m * p.k >= (DIRECT_A if p.a.col == 1 else DIRECT_A // 8))
         or (rows > 1 and not pack_b and p.k * p.n > ONCE_B)  # its columns then meet all rows
     )
+    if paired:
+        copied = 0.6 * p.k * (cols * nr + (rows * mr if pack_a else 0))
+        rounded = 0 if p.out.col == 1 else 8 * p.m * p.n  # one by one
+        return work / 2 + copied + rounded, pack_a, pack_b
     if pack_b:
         work += p.k * cols * nr / (lanes if p.b.col == 1 else 4 if p.b.row == 1 else 0.7)
     return work + store, pack_a, pack_b
@@ -164,8 +170,9 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
     mr, lanes = tile(backend, acc)
     nr = 2 * lanes
     narrow = dt.itemsize < 4  # converted once, while packing, rather than at every use
-    chosen, turned = _cost(p, mr, lanes, narrow), p.transposed()
-    other = _cost(turned, mr, lanes, narrow)
+    paired = _paired(backend, dt)
+    chosen, turned = _cost(p, mr, lanes, narrow, paired), p.transposed()
+    other = _cost(turned, mr, lanes, narrow, paired)
     transposed = other[0] < 0.9 * chosen[0]
     if transposed:
         p, chosen = turned, other
@@ -173,7 +180,7 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
     rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
     batches = p.outer * p.inner
     kc = length = max(p.kstep or p.k, 1)
-    each = 2 if _paired(backend, dt) else 1  # numbers of K that are packed as one
+    each = 2 if paired else 1  # numbers of K that are packed as one
     room = _pack_room(backend, acc)
     if pack_a or pack_b:
         # Results that are not adjacent cost more to add to than longer rows to read.

@@ -143,7 +143,7 @@ def test_products_of_pairs_are_found(backend: Any) -> None:
 def test_pairs_end_with_k(backend: Any) -> None:
     """The second of the last pair counts as zero, whatever is there; float32 numbers are what is summed."""
     rng = np.random.default_rng(11)
-    for m, n, k in [(40, 70, 33), (9, 33, 1), (130, 65, 1501)]:
+    for m, n, k in [(40, 70, 33), (40, 70, 34), (9, 33, 1), (130, 65, 1501), (20, 300, 1502)]:
         for turn_a, turn_b in [(False, False), (True, False), (False, True), (True, True)]:
             wide_a = np.full((k + 2, m + 2) if turn_a else (m + 2, k + 2), np.nan, np.float32)
             wide_b = np.full((n + 2, k + 2) if turn_b else (k + 2, n + 2), np.nan, np.float32)
