@@ -150,11 +150,27 @@ def run(
     peak = best(device, peak)
     print(peak_words(peak))
     return {
-        "device": device, "device_name": info.name, "driver": f"{info.platform} {info.platform_version}", "threads": threads,
-        "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs", "when": time.strftime("%Y-%m-%d"),
+        "device": device, "device_name": info.name, "driver": driver_words(info), "threads": threads,
+        "host": host_words(), "when": time.strftime("%Y-%m-%d"),
         "versions": {"python": platform.python_version(), **versions}, "devices": {kit.name: kit.device for kit in peers},
         "peak": peak, "cases": found,
     }  # fmt: skip
+
+
+def driver_words(info: Any) -> str:
+    told = f", told to compile for {info.compiled_for}" if info.compiled_for else ""
+    return f"{info.platform} {info.platform_version}{told}"
+
+
+def host_words() -> str:
+    """The machine, and its processor as Linux knows it: one name, such as AMD EPYC, is given to many."""
+    from cltensor.runtime import processor
+
+    words = [f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"]
+    for fact in ("vendor_id", "cpu family", "model"):
+        if value := processor.facts().get(fact):
+            words.append(f"{fact} {' '.join(value)}")
+    return ", ".join(words)
 
 
 def best(device: str, peak: dict[str, float]) -> dict[str, float]:
