@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
 from .nn.modules.module import Module
+from .reexport import expose
 
 __all__ = [
     "Final",
@@ -162,3 +164,6 @@ def save(m: Any, f: Any, _extra_files: Any = None) -> None:
 def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
     """NotImplementedError: TorchScript archives are not there."""
     _no_files("load")
+
+
+expose(globals(), {"annotations": typing})

@@ -133,6 +133,7 @@ def _unpickle(
 
 
 Place = Callable[[Storage | None, str], Any]
+MAP_LOCATION = Any  # torch's name for the type of `map_location`
 Memory = UntypedStorage | TypedStorage
 
 

@@ -243,3 +243,26 @@ def test_classes_are_registered_as_trees() -> None:
     assert (made["a"].left, made["a"].right, made["a"].name) == (-1, [-2, -3], "p")
     assert (made["b"], made["b"].maxlen) == (deque([-4]), 2)
     assert _pytree.tree_structure(made) == _pytree.tree_structure(tree)
+
+
+def test_batches_are_divided_among_devices() -> None:
+    from cltensor.jit.annotations import List
+
+    from cltensor.nn.parallel.scatter_gather import gather, scatter, scatter_kwargs
+    from cltensor.serialization import MAP_LOCATION
+
+    assert List[int] is not None
+    assert MAP_LOCATION is not None
+    places = ["opencl:0", "opencl:0"]
+    x = torch.arange(6.0).view(3, 2)
+    (first, flag), (second, _) = scatter((x, True), places)
+    assert (first.tolist(), second.tolist(), flag) == ([[0, 1], [2, 3]], [[4, 5]], True)
+    assert str(second.device) == "opencl:0"
+    assert [p["x"].shape[0] for p in scatter({"x": x}, places)] == [2, 1]
+    given, named = scatter_kwargs((x,), None, places)
+    assert (len(given), named) == (2, ({}, {}))
+    whole = gather([{"y": (first, first.sum())}, {"y": (second, second.sum())}], "cpu")
+    assert whole["y"][0].tolist() == x.tolist()
+    assert whole["y"][1].tolist() == [6.0, 9.0]
+    with pytest.raises(ValueError, match="non cpu device"):
+        scatter(x, ["cpu"])

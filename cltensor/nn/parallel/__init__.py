@@ -6,8 +6,9 @@ from typing import Any, NoReturn
 
 from ...reexport import expose
 from ..modules.module import Module
+from .scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "scatter"]
 
 
 class DataParallel(Module):
