@@ -1,9 +1,10 @@
 <%doc>
 Weighted sums over three axes (depth, height, width) of each of `planes` planes: out[d, h, w] = sum over what the axes read.
-An axis is 'same' (no table), or reads from start[o]: 'one' position, or 'many' (size[o], weighted); 'turned' and
-'turned_one' are the transposes of many and one.
-rows: the CPU schedule. A work-item takes whole rows of the output: it adds up the input rows that a row depends on, 16 elements at a
-time, into a row of its own in `scratch`, then walks along it. else: each output element by itself, a lane each on a GPU.
+An axis is 'same' (no table), or reads from start[o]: 'one' position, 'many' (size[o], weighted) or the 'sum' of many.
+rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at a time: it adds up the input rows that a row depends on, 16
+elements at a time, into a row of its own in `scratch`, then walks along those rows: what was just stored would not be there to be read
+yet. With few taps (`wide`) the elements of the output are made 16 at a time, too; what lies beyond a row's end is then read, which
+is why there is room for it, and not added. else: each output element by itself, a lane each on a GPU.
 bytes: 8-bit images with fixed-point weights, rounded after each axis.
 </%doc>\
 <%namespace name="w" file="walk.mako"/>\
@@ -11,11 +12,12 @@ bytes: 8-bit images with fixed-point weights, rounded after each axis.
 R = 'int' if bytes else dt.reg
 axes = ['d', 'h', 'w']
 kinds = dict(zip(axes, axis_kinds))
-weighted = {a: kinds[a] in ('many', 'turned') for a in axes}
+weighted = {a: kinds[a] == 'many' for a in axes}
 single = {a: kinds[a] in ('same', 'one') for a in axes}
 plain = rows and single['d'] and single['h'] and dt.code not in ('f16', 'bf16')
 L = 16 if dt.itemsize <= 4 else 8
 heavy = weighted['d'] or weighted['h']
+pairs = wide and not single['w'] and taps % 2 == 0 and dt.code == 'f32'
 
 def read(p):
     return f'(int)*({p})' if bytes else f'clt_ld_e({p})'
@@ -25,7 +27,6 @@ def at(a, k):
     return f'{a}_first' if single[a] else f'({a}_first + {k})'
 
 def weight(a, o, k):
-    if kinds[a] == 'turned': return f'{a}_weight[({o} - (I){a}_base[{a}_first + {k}]) * n{a} + {a}_first + {k}]'
     return f'{a}_weight[{k} * m{a} + {o}]'
 
 def upper_weight():
@@ -40,9 +41,12 @@ typedef ${R} R;
 % if not bytes:
 ${w.element(dt, 'e')}
 % endif
-% if rows and not plain and dt.code not in ('f16', 'bf16'):
+% if rows and dt.code not in ('f16', 'bf16'):
 typedef ${dt.reg}${L} V;
 typedef V u_V __attribute__((aligned(${dt.itemsize})));
+typedef int${L} N;
+typedef N u_N __attribute__((aligned(4)));
+typedef ulong u_pair __attribute__((aligned(4))); /* two neighbours by one load */
 % endif
 <%def name="setup(a, o)">\
 % if kinds[a] == 'same':
@@ -66,7 +70,7 @@ typedef V u_V __attribute__((aligned(${dt.itemsize})));
             ${over('d')}
             ${over('h')}
                 __global const ${dt.cl} *p = plane + ${at('d', 'kd')} * sd + ${at('h', 'kh')} * sh + ${j}${'' if unit else ' * sw'};
-                const ${'V' if vector else 'R'} v = ${"*(__global const u_V *)p" if vector else read('p')};
+                const ${'V' if vector else 'R'} v = ${("*(__global const u_V *)p" if unit else f"(V)({', '.join(f'p[{k} * sw]' for k in range(L))})") if vector else read('p')};
                 sum += ${f"({upper_weight()}) * v" if heavy else "v"};
             }}
 </%def>\
@@ -87,9 +91,6 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
 % if weighted[a]:
 , __global const R *restrict ${a}_weight\
 % endif
-% if kinds[a] == 'turned':
-, __global const int *restrict ${a}_base\
-% endif
 % if bytes and weighted[a]:
 , __global const int *restrict ${a}_bits\
 % endif
@@ -104,9 +105,14 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
     const I total = planes * md * mh;
     const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
 % if not plain:
-    __global R *restrict row = scratch + part * nw;
-% endif
+    __global R *restrict own = scratch + part * ${batch} * (nw + ${spare});
+    for (I start = begin; start < end; start += ${batch}) {
+    const I stop = min(start + ${batch}, end);
+    for (I q = start; q < stop; ++q) {
+        __global R *restrict row = own + (q - start) * (nw + ${spare});
+% else:
     for (I q = begin; q < end; ++q) {
+% endif
         const I oh = q % mh, od = q / mh % md, number = q / mh / md;
         __global const ${dt.cl} *plane = src + os + number / channels * sn + number % channels * sc;
         ${setup('d', 'od')}
@@ -115,8 +121,9 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
         __global const ${dt.cl} *restrict row = plane + d_first * sd + h_first * sh;
 % else:
         I j = 0;
-% if unit and dt.code not in ('f16', 'bf16'):
-        for (; j + ${L} <= nw; j += ${L}) {
+% if dt.code not in ('f16', 'bf16'):
+        if (nw >= ${L}) for (; j < nw; j += ${L}) {
+            j = min(j, nw - ${L});
             ${upper_sum('j', True)}
             *(__global u_V *)(row + j) = sum;
         }
@@ -125,10 +132,40 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
             ${upper_sum('j', False)}
             row[j] = sum;
         }
+    }
+    for (I q = start; q < stop; ++q) {
+        __global const R *restrict row = own + (q - start) * (nw + ${spare});
 % endif
         __global ${dt.cl} *restrict to = out + q * mw;
 <% step = '' if unit or not plain else ' * sw' %>\
-        for (I ow = 0; ow < mw; ++ow) {
+        I ow = 0;
+% if wide:
+        if (mw >= ${L}) for (; ow < mw; ow += ${L}) {
+            ow = min(ow, mw - ${L});
+            __global const int *at = w_start + ow;
+% if kinds['w'] == 'one':
+            const V value = (V)(${', '.join(f'row[at[{k}]{step}]' for k in range(L))});
+% else:
+            const N count = *(__global const u_N *)(w_size + ow);
+            V value = (V)(0);
+% if pairs:
+% for tap in range(0, taps, 2):
+            const V low${tap} = as_float16((ulong8)(${', '.join(f'*(__global const u_pair *)(row + at[{k}] + {tap})' for k in range(8))}));
+            const V high${tap} = as_float16((ulong8)(${', '.join(f'*(__global const u_pair *)(row + at[{k}] + {tap})' for k in range(8, 16))}));
+            const V tap${tap} = (V)(low${tap}.even, high${tap}.even), tap${tap + 1} = (V)(low${tap}.odd, high${tap}.odd);
+% endfor
+% endif
+% for tap in range(taps):
+            {
+                const V v = ${f"*(__global const u_V *)(w_weight + {tap} * mw + ow) * " if weighted['w'] else ''}${f'tap{tap}' if pairs else f"(V)({', '.join(f'row[at[{k}] + {tap}]' for k in range(L))})"};
+                value += ${'convert_long8' if dt.code == 'f64' else ''}(count > (N)(${tap})) ? v : (V)(0);
+            }
+% endfor
+% endif
+            *(__global u_V *)(to + ow) = value;
+        }
+% endif
+        for (; ow < mw; ++ow) {
             ${setup('w', 'ow')}
 % if single['w']:
             const R value = row[w_first${step}];
@@ -145,6 +182,9 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
 % endif
         }
     }
+% if not plain:
+    }
+% endif
 % else:
     const I total = planes * md * mh * mw;
 % if gpu:

@@ -1,13 +1,21 @@
 <%doc>
 Which positions read each of `ni` positions of an axis: those from start[i], size[i] of them. Both ends of what a position reads
 never go down from one position to the next, so they are found by bisection. A work-item per position.
+sized: the weights, too, turned: turned[k * ni + i] is that of the k-th of them, 0 beyond the last.
 </%doc>\
+% if T == 'double':
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+% endif
 typedef ${I} I;
 __kernel void ${fn}(__global const int *first\
 % if sized:
 , __global const int *count\
 % endif
-, __global int *start, __global int *size, const I ni, const I no) {
+, __global int *start, __global int *size\
+% if sized:
+, __global const ${T} *weight, __global ${T} *turned\
+% endif
+, const I ni, const I no, const I taps) {
     for (I i = (I)get_global_id(0); i < ni; i += (I)get_global_size(0)) {
         I lo = 0, hi = no;
         while (lo < hi) {
@@ -21,5 +29,8 @@ __kernel void ${fn}(__global const int *first\
         }
         start[i] = (int)lo;
         size[i] = (int)(low - lo);
+% if sized:
+        for (I k = 0; k < taps; ++k) turned[k * ni + i] = lo + k < low ? weight[(i - (I)first[lo + k]) * no + lo + k] : 0;
+% endif
     }
 }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TAPS = {"nearest": 1, "exact": 1, "linear": 2, "cubic": 4}
 RADIUS = {"antialias_linear": 1, "antialias_cubic": 2, "antialias_lanczos": 3}
 _KEPT = 128
+_FEW = 8  # taps that are worth a vector each
+_BATCH = 8  # rows that are added up before they are walked along
 _LANES = 64
 
 
@@ -49,6 +51,15 @@ class Axis(NamedTuple):
             return TAPS[self.kind]
         return math.ceil(RADIUS[self.kind] * max(self.scale, 1.0)) * 2 + 1
 
+    @property
+    def readers(self) -> int:
+        """No fewer than the most positions that read one: those whose place is near, or beyond the first or the last."""
+        if self.scale <= 0:
+            return self.no
+        reach = self.taps + 0.5  # places before the first count as the first
+        spread = max(reach / self.scale, self.no - (self.ni - reach) / self.scale)
+        return max(1, min(self.no, int(spread + 0.5) + 1))
+
 
 class _Table(NamedTuple):
     """An axis as resample.mako takes it: kind there, sizes read and made, and the buffers in its order."""
@@ -57,6 +68,7 @@ class _Table(NamedTuple):
     ni: int
     no: int
     buffers: tuple[Buffer, ...] = ()
+    taps: int = 0  # where each of several has so many or fewer, and they are few, else 0
 
 
 _tables: OrderedDict[tuple, _Table] = OrderedDict()
@@ -117,7 +129,7 @@ def _forward(backend: Backend, axis: Axis, dt: dtype) -> _Table:
         start, size, weight = _axis_tables(backend, axis, dt)
         if size is None or weight is None:
             return _Table("one", axis.ni, axis.no, (start,))
-        return _Table("many", axis.ni, axis.no, (start, size, weight))
+        return _Table("many", axis.ni, axis.no, (start, size, weight), TAPS.get(axis.kind, 0))
 
     return _kept((backend, axis, dt, "forward"), make)
 
@@ -130,20 +142,24 @@ def _turned(backend: Backend, axis: Axis, dt: dtype) -> _Table:
     def make() -> _Table:
         first, count, weight = _axis_tables(backend, axis, dt)
         start, size = (empty(backend, dtypes.int32, (axis.ni,)).buffer for _ in range(2))
+        taps = axis.readers
+        turned = None if weight is None else empty(backend, dt, (taps * axis.ni,)).buffer
         run(
             backend,
             "resample_turn",
-            f"resample_turn{'_sized' if count is not None else ''}",
-            [b for b in (first, count, start, size) if b is not None],
-            [axis.ni, axis.no],
+            f"resample_turn{'' if weight is None else f'_{dt.code}'}",
+            [b for b in (first, count, start, size, weight, turned) if b is not None],
+            [axis.ni, axis.no, taps],
             _work(backend, axis.ni),
             I=index_type(backend),
-            sized=count is not None,
+            T=dt.reg,
+            sized=weight is not None,
             gpu=is_gpu(backend),
         )
-        if weight is None:
-            return _Table("turned_one", axis.no, axis.ni, (start, size))
-        return _Table("turned", axis.no, axis.ni, (start, size, weight, first))
+        few = taps if taps <= _FEW else 0
+        if turned is None:
+            return _Table("sum", axis.no, axis.ni, (start, size), few)
+        return _Table("many", axis.no, axis.ni, (start, size, turned), few)
 
     return _kept((backend, axis, dt, "turned"), make)
 
@@ -206,16 +222,18 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     buffers = [src.buffer, out.buffer]
     lines = planes * tables[0].no * tables[1].no
     work = n if gpu else min(workers(backend, max(n, math.prod(src.shape))), lines if rows else n)
+    last = tables[2]
+    wide = rows and not half and (last.kind == "one" or (not plain and last.taps > 0))
     if rows and not plain:
         item = table_dt.itemsize
-        buffers.append(backend.alloc(work * tables[2].ni * item))
+        buffers.append(backend.alloc(work * _BATCH * (last.ni + last.taps) * item))
     for t in tables:
         buffers += t.buffers
     sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
     run(
         backend,
         "resample",
-        f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' if strides[-1] == 1 else ''}",
+        f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' if strides[-1] == 1 else ''}{f'_{last.taps}' * wide}",
         buffers,
         [planes, shape[1], src.offset, strides[0], strides[1], *sizes],
         work,
@@ -227,5 +245,9 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         bytes=integral,
         rows=rows,
         gpu=gpu,
+        wide=wide,
+        taps=last.taps,
+        spare=last.taps,
+        batch=_BATCH,
     )
     return out

@@ -140,6 +140,35 @@ def test_interpolation_schedules_agree(turned: bool) -> None:
         np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize(("ni", "no"), [(6, 41), (65, 19), (30, 61), (28, 56), (17, 40)])
+def test_gradients_are_the_transpose_where_rows_go_by_vectors(
+    mode: str, ni: int, no: int, dtype: str
+) -> None:
+    """Also of places that nothing reads, that many read, and next to what is infinite."""
+    one_axis = {"size": (no, ni), "mode": mode}
+    w = F.interpolate(ct.eye(ni, dtype=getattr(ct, dtype)).reshape(1, 1, ni, ni), **one_axis)
+    w = w.numpy()[0, 0]
+    for expanded in (False, True):
+        g = data(no, no, dtype=dtype)
+        if expanded:
+            g[:] = g[:, :1]
+        x = ct.tensor(data(2, 3, ni, ni, dtype=dtype), requires_grad=True)
+        y = F.interpolate(x, size=(no, no), mode=mode)
+        close(y, np.einsum("ai,ncij,bj->ncab", w, x.detach().numpy(), w), 1e-4)
+        given = (
+            ct.tensor(g[:, :1]).expand(2, 3, no, no)
+            if expanded
+            else ct.tensor(g).expand(2, 3, no, no)
+        )
+        close(ct.autograd.grad(y, [x], given)[0][1, 2], w.T @ g @ w, 1e-4)
+    if mode != "bicubic":
+        edge = ct.ones(1, 1, 20, 20)
+        edge[..., -1] = float("inf")
+        assert ct.isinf(F.interpolate(edge, size=(40, 40), mode=mode)[..., 1:, -1]).all()
+
+
 def test_interpolation_is_differentiable_twice() -> None:
     x = ct.tensor(data(1, 1, 3, 4).tolist(), dtype=ct.float64, requires_grad=True)
 
