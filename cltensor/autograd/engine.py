@@ -5,11 +5,12 @@ Owns the arguments' meaning and torch's errors about them. How the graph is walk
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .loop import execute, fit, queue_callback
+from .loop import execute, queue_callback
 from .node import AccumulateGrad
 from .views import gradient_edge, requires
 
@@ -56,39 +57,61 @@ def _shape_text(t: Any) -> str:
     return f"torch.Size({list(t.shape)})"
 
 
+class _Described:
+    """An output as its node describes it, where only the edge to it is given."""
+
+    def __init__(self, shape: Any, dtype: Any, device: Any) -> None:
+        self.shape, self.dtype, self.device = shape, dtype, device
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return math.prod(self.shape)
+
+
+def _check_scalar(out: Any) -> None:
+    if out.numel() != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if out.dtype.category != 2:
+        raise RuntimeError(
+            f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
+        )
+
+
+def _leaf(node: Any) -> Any:
+    """Some tensor that a node's gradients flow to."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, AccumulateGrad):
+            return node.variable
+        for after, _ in node._edges:
+            if after is not None and after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    raise RuntimeError("no tensor receives a gradient from here")
+
+
 def _make_grads(outputs: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Any]:
     """Check the given output gradients and fill in 1 where a scalar has none."""
     made: list[Any] = []
     for i, (out, g) in enumerate(zip(outputs, grads)):
         edge = isinstance(out, GradientEdge)
+        if edge:  # what the node says of its output stands for the output
+            out = _Described(*out.node._meta[out.output_nr])
         if g is None:
             if edge:
-                shape = out.node._meta[out.output_nr][0]
-                count = 1
-                for n in shape:
-                    count *= n
-                if count != 1:
-                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
-                raise RuntimeError(
-                    "grad can be implicitly created only for tensors, not for a GradientEdge"
-                )
+                _check_scalar(out)
+                ones = _leaf(outputs[i].node).new_ones
+                made.append(ones(out.shape, dtype=out.dtype, device=out.device))
+                continue
             if not requires(out):
                 made.append(None)
                 continue
-            if out.numel() != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if out.dtype.category != 2:
-                raise RuntimeError(
-                    "grad can be implicitly created only for real scalar outputs but got "
-                    f"{out.dtype}"
-                )
+            _check_scalar(out)
             made.append(out.new_ones(out.shape))
             continue
         if not hasattr(g, "_vc"):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-        if edge:
-            made.append(fit(g, out.node._meta[out.output_nr], out.node, i))
-            continue
         if g.shape != out.shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{i}] has a shape of {_shape_text(g)} and "

@@ -63,7 +63,7 @@ def _shape_back(items: tuple[Any, ...], was_tuple: bool) -> Any:
 
 def _check_weights(v: tuple[Any, ...], like: tuple[Any, ...], is_tuple: bool) -> None:
     if len(v) != len(like):
-        if is_tuple:
+        if len(like) > 1:
             raise RuntimeError(
                 f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}."
             )

@@ -183,10 +183,7 @@ def _zeros(task: Task, meta: Any) -> Any:
 
 
 def _run_node(task: Task, node: Node, grads: list[Any]) -> Any:
-    """Run one node's formula, pre-hooks and all; None stands for "no gradient anywhere"."""
-    extra = node._extra
-    if extra is not None and extra.pre:
-        grads = run_pre_hooks(extra.pre, grads)
+    """Run one node's formula; None stands for "no gradient anywhere"."""
     fn = node._fn
     if fn is None:
         task.node = node
@@ -323,7 +320,11 @@ def execute(
             else:
                 if watch:
                     task.node = node
-                given = tuple(box) if extra is not None and extra.post else None
+                given = None
+                if extra is not None:
+                    if extra.pre:
+                        box = run_pre_hooks(extra.pre, box)
+                    given = tuple(box) if extra.post else None
                 outs = _run_node(task, node, box)
             box = None
             if not keep_graph:

@@ -56,6 +56,17 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     return _put(self, [callable(a, b) for a, b in pairs])
 
 
+@public(function=False)
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replace every element by what a Python function returns for it and those of two other tensors. Slow: a call for each element."""
+    _check("map2_", self)
+    if not builtins.callable(callable):
+        raise TypeError(f"'{type(callable).__name__}' object is not callable")
+    others = (t.detach().expand(self.shape).flatten().tolist() for t in (x, y))
+    triples = zip(self.flatten().tolist(), *others, strict=True)
+    return _put(self, [callable(a, b, c) for a, b, c in triples])
+
+
 def _alias(x: Tensor) -> Tensor:
     return core.view(x, x.shape, x._strides, x._offset, "AliasBackward0", None, _alias)
 

@@ -46,8 +46,9 @@ def _hold(
     shape: tuple[int, ...],
     strides: tuple[int, ...] | None,
     offset: int,
+    grows: bool,
 ) -> None:
-    """Let a storage hold a layout, growing it where strides are given; RuntimeError for a layout out of it."""
+    """Let a storage hold a layout, growing it if it may; RuntimeError for a layout out of it."""
     layouts.check_shape(shape)
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
@@ -57,7 +58,7 @@ def _hold(
         )
     steps = layouts.contiguous_strides(shape) if strides is None else strides
     needed = layouts.storage_extent(shape, steps, offset) * dt.itemsize
-    if strides is not None:
+    if grows:
         _grow(storage, needed)
     elif needed > storage.nbytes:
         raise RuntimeError(
@@ -96,7 +97,8 @@ def set_(
     storage = source._storage
     if size is not None:
         shape, steps = tuple(size), None if stride is None else tuple(stride)
-        _hold(storage, self.dtype, shape, steps, storage_offset)
+        grows = steps is not None or shape != self.shape  # torch looks again where sizes change
+        _hold(storage, self.dtype, shape, steps, storage_offset, grows)
         layout = (shape, steps or layouts.contiguous_strides(shape), storage_offset)
     elif is_tensor(source):
         layout = (source.shape, source._strides, source._offset)

@@ -143,6 +143,9 @@ def ravel(input: Tensor) -> Tensor:
 @public()
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Split one dimension into several; one size may be -1."""
+    if not isinstance(dim, int):
+        kind = type(dim).__name__
+        raise TypeError(f"unflatten(): argument 'dim' (position 1) must be int, not {kind}")
     if not input.ndim:
         raise RuntimeError(
             "unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions"

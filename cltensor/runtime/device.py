@@ -29,7 +29,7 @@ def _parse(text: str) -> tuple[str, int | None]:
         raise RuntimeError(f"Invalid device string: '{text}'")
     if match is None or match[1] not in _TYPES:
         raise RuntimeError(
-            f"Expected one of {', '.join(_TYPES)} device type at start of device string: {text}"
+            f"Expected one of {', '.join(_TYPES)} device type at start of device string: {text.partition(':')[0]}"
         )
     return match[1], None if match[2] is None else int(match[2])
 

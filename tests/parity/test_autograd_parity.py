@@ -269,3 +269,64 @@ def test_program(title: str) -> None:
         return
     assert found.error is None, f"{type(found.error).__name__}: {found.error}"
     assert_same_value(found.value, expected.value, tol=1e-4)
+
+
+HOOKS = """
+x = torch.tensor([1.0], requires_grad=True)
+y = {call}
+seen = []
+y.register_hook(lambda g: g * 10)
+y.grad_fn.register_prehook(lambda given: (given[0] * 2,))
+y.grad_fn.register_prehook(lambda given: None)
+y.grad_fn.register_hook(lambda made, given: seen.append((made[0].item(), given[0].item())))
+y.grad_fn.register_hook(lambda made, given: (made[0] * 3, *made[1:]))
+y.sum().backward()
+out = seen, x.grad.item()
+"""
+EDGES = """
+(x * x).sum()
+x * x
+(x * x, torch.ones(4))
+(x * x, torch.ones(3, dtype=torch.complex64))
+(x * x, torch.ones(3))
+x.sum(keepdim=True, dim=0)
+"""
+
+
+@pytest.mark.parametrize("call", ["x * 2", "Twice.apply(x)"])
+def test_hooks_of_a_node_see_what_the_ones_before_it_made(call: str) -> None:
+    def program(torch: Any) -> Any:
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 2
+
+        names = {"torch": torch, "Twice": Twice}
+        exec(HOOKS.format(call=call), names)
+        return names["out"]
+
+    found, expected = (Ran(m, program) for m in (ct, th))
+    assert found.error is None
+    assert found.value == expected.value
+
+
+@pytest.mark.parametrize("line", EDGES.strip().splitlines())
+def test_gradients_from_an_edge(line: str) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        made = eval(line, {"torch": torch, "x": x})
+        y, g = made if isinstance(made, tuple) else (made, None)
+        edge = torch.autograd.graph.get_gradient_edge(y)
+        return torch.autograd.grad(edge, (x,), g)
+
+    found, expected = (Ran(m, program) for m in (ct, th))
+    if expected.error is not None:
+        assert_same_error(found, expected)
+        assert str(found.error) == str(expected.error)
+        return
+    assert found.error is None
+    assert_same_value(found.value, expected.value)
