@@ -20,7 +20,7 @@ from .categorical import Categorical, OneHotCategorical
 from .constraints import _linalg
 from .continuous import Cauchy, Gumbel, Laplace, Pareto, Uniform
 from .discrete import Bernoulli, Binomial, ContinuousBernoulli, Geometric, Poisson
-from .distribution import Distribution, ExponentialFamily
+from .distribution import ExponentialFamily
 from .gamma import Exponential, Gamma
 from .independent import Independent
 from .multivariate_normal import (
@@ -41,10 +41,13 @@ _REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
-    """Register a function of two distributions of given classes as their divergence; a decorator. TypeError for other classes."""
-    for name, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
-            raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
+    """Register a function of two distributions of given classes as their divergence; a decorator. TypeError for what is no class.
+
+    Libraries register bases of their own that are no subclasses of `Distribution`.
+    """
+    for kind in (type_p, type_q):
+        if not isinstance(kind, type):
+            raise TypeError("issubclass() arg 1 must be a class")
 
     def enter(fn: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         _REGISTRY[type_p, type_q] = fn
@@ -57,8 +60,13 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 @functools.cache
 def _find(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:
     """The function of the nearest classes; a warning where the first and the second argument disagree which these are."""
+
+    def steps(kind: type, base: type) -> int:
+        # Bases that only claim a class, as abstract ones do, are the farthest.
+        return kind.__mro__.index(base) if base in kind.__mro__ else len(kind.__mro__)
+
     found = [
-        (type_p.__mro__.index(p), type_q.__mro__.index(q), fn)
+        (steps(type_p, p), steps(type_q, q), fn)
         for (p, q), fn in _REGISTRY.items()
         if issubclass(type_p, p) and issubclass(type_q, q)
     ]
@@ -66,7 +74,9 @@ def _find(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:
         return None
     left, right = min(found, key=lambda m: m[:2]), min(found, key=lambda m: (m[1], m[0]))
     if left[2] is not right[2]:
-        p, q = type_p.__mro__[left[0]].__name__, type_q.__mro__[right[1]].__name__
+        p, q = (
+            (*kind.__mro__, kind)[i].__name__ for kind, i in ((type_p, left[0]), (type_q, right[1]))
+        )
         warnings.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({p}, {q})",
             RuntimeWarning,

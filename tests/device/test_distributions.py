@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import abc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -78,3 +80,17 @@ def test_register_kl() -> None:
     assert D.kl_divergence(one, one) == 7
     with pytest.raises(NotImplementedError, match=r"No KL\(p \|\| q\) is implemented"):
         D.kl_divergence(one, D.StudentT(1.0))
+
+
+def test_register_kl_of_bases_that_are_no_distributions() -> None:
+    class Base(abc.ABC):  # noqa: B024 - it only claims a class
+        pass
+
+    class Own(D.StudentT):
+        pass
+
+    Base.register(Own)
+    D.register_kl(Own, Base)(lambda p, q: 5)
+    assert D.kl_divergence(Own(1.0), Own(2.0)) == 5
+    with pytest.raises(TypeError, match="must be a class"):
+        D.register_kl(Own, 3)  # type: ignore[arg-type]
