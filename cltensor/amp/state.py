@@ -13,6 +13,11 @@ from ..dtypes import dtype
 
 DEVICE_TYPES = ("cpu", "cuda")
 _DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+# Devices that only torch has: programs ask whether autocast is on for any of them.
+_ABSENT = {
+    **dict.fromkeys(("mps", "xpu", "ipu", "mtia", "privateuseone"), dtypes.float16),
+    **dict.fromkeys(("hpu", "xla", "maia"), dtypes.bfloat16),
+}
 
 
 class _State(threading.local):
@@ -47,7 +52,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Tell whether autocast is on for a device type."""
-    return STATE.enabled[key(device_type)]
+    return device_type not in _ABSENT and STATE.enabled[key(device_type)]
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
@@ -64,7 +69,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """Return the dtype listed ops compute in."""
-    return STATE.dtypes[key(device_type)]
+    return _ABSENT.get(device_type) or STATE.dtypes[key(device_type)]
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:

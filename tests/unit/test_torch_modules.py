@@ -266,3 +266,12 @@ def test_batches_are_divided_among_devices() -> None:
     assert whole["y"][1].tolist() == [6.0, 9.0]
     with pytest.raises(ValueError, match="non cpu device"):
         scatter(x, ["cpu"])
+
+
+def test_autocast_is_off_where_there_is_no_such_device() -> None:
+    kinds = ("cpu", "cuda", "mps", "xpu", "xla")
+    assert not any(torch.is_autocast_enabled(kind) for kind in kinds)
+    assert torch.get_autocast_dtype("mps") is torch.float16
+    assert torch.get_autocast_dtype("xla") is torch.bfloat16
+    with pytest.raises(RuntimeError, match="unknown device type for autocast"):
+        torch.is_autocast_enabled("meta")
