@@ -65,3 +65,15 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> No
     raise NotImplementedError(
         "fx.symbolic_trace: there are no graph modules; functions run as they are"
     )
+
+
+class SymInt(_Absent):
+    """torch's integer that a tracer does not know yet; sizes here are Python's numbers."""
+
+
+class SymFloat(_Absent):
+    """torch's number that a tracer does not know yet; there are none here."""
+
+
+class SymBool(_Absent):
+    """torch's truth that a tracer does not know yet; there are none here."""

@@ -181,6 +181,7 @@ def test_names_that_model_libraries_reach_for() -> None:
     with pytest.raises(NotImplementedError, match="symbolic_trace"):
         torch.fx.symbolic_trace(leaf)
     assert not isinstance(leaf, torch.fx.Proxy | torch.fx.GraphModule | torch.fx.Node)
+    assert not isinstance(3, torch.SymInt | torch.SymFloat | torch.SymBool)
     with pytest.raises(NotImplementedError, match=r"fx\.Tracer"):
         torch.fx.Tracer()
     torch._assert(True, "held")
