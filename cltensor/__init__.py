@@ -68,6 +68,7 @@ from .switches import *
 
 from .ops import return_types  # isort: skip
 from .reexport import expose as _expose  # isort: skip
+from .futures import Future  # isort: skip
 from .fx import SymBool, SymFloat, SymInt  # isort: skip
 from .memory_format import (
     channels_last,

@@ -149,7 +149,7 @@ def test_importing_them_starts_nothing() -> None:
 
 
 def test_futures_are_set_once() -> None:
-    Future = torch.futures.Future
+    Future = torch.Future
     first: torch.futures.Future[int] = Future()
     seen: list[int] = []
     doubled = first.then(lambda f: f.value() * 2)
