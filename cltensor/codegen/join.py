@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING
 
 from .moves import copy_strided, fill_strided
 from .operand import Operand
-from .region import empty, narrow
+from .region import empty, index_type, is_gpu, narrow, run, storage, workers
 
 if TYPE_CHECKING:
     from ..runtime import Backend
 
-__all__ = ["cat", "copy_strided", "fill_strided", "flip", "roll"]
+__all__ = ["cat", "copy_strided", "fill_strided", "flip", "interleave", "interleaves", "roll"]
+
+RUN_BYTES, RUN_PARTS = (
+    32,
+    8,
+)  # of a source's row and of rows side by side that `interleave` takes at most
 
 
 def cat(
@@ -37,6 +42,22 @@ def cat(
         copy_strided(backend, x, narrow(result, dim, at, x.shape[dim]))
         at += x.shape[dim]
     return result
+
+
+def interleaves(length: int, parts: int, itemsize: int) -> bool:
+    """Whether rows of `length` elements of so many sources are better made in one launch than copied source by source."""
+    return itemsize <= 8 and length * itemsize <= RUN_BYTES and 1 < parts <= RUN_PARTS
+
+
+def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: Operand) -> None:
+    """Write rows of `length` elements of each source in turn into `out`; all are dense and of one dtype."""
+    rows = math.prod(sources[0].shape) // length
+    total, size = rows * length * len(sources), out.dtype.itemsize
+    run(
+        backend, "interleave", f"interleave_b{size}_{len(sources)}x{length}", [out.buffer, *[x.buffer for x in sources]],
+        [rows, out.offset, *[x.offset for x in sources]], rows if is_gpu(backend) else workers(backend, total), 2 * total * size,
+        I=index_type(backend, out, *sources), T=storage(out.dtype), gpu=is_gpu(backend), parts=len(sources), run=length,
+    )  # fmt: skip
 
 
 def flipped(x: Operand, dims: Sequence[int]) -> Operand:

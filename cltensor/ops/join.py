@@ -66,6 +66,22 @@ def _place(x: Tensor, part: Tensor) -> None:
     core.write(part, Expr(IDENTITY, x.dtype, x.dtype, part.shape, (expr,)))
 
 
+def _interleaved(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
+    """Make `out` in one launch where what it has of each tensor, from a dim on, is a short run; say whether it was."""
+    first = xs[0]
+    length = layouts.numel(tuple(first.shape[dim:]))
+    if not kernels.interleaves(length, len(xs), out.dtype.itemsize):
+        return False
+    for x in xs:
+        if x.dtype is not out.dtype or x.shape != first.shape or not x._contig or x._storage.waits:
+            return False
+    backend = out._storage.backend
+    kernels.interleave(
+        backend, [core.kernel_operand(x) for x in xs], length, core.kernel_operand(out)
+    )
+    return True
+
+
 def _joined(
     parts: Sequence[Tensor], dim: int, dims: Sequence[int], dt: dtypes.dtype, dev: Any
 ) -> Tensor:
@@ -87,6 +103,8 @@ def _in_a_row(
     parts: Sequence[Tensor], dim: int, dims: tuple[int, ...], dt: dtypes.dtype, dev: Any
 ) -> list[Tensor]:
     out = _fresh(dims, dt, dev)
+    if out.numel() and _interleaved(parts, dim, out):
+        return [out]
     start = 0
     for x in parts:
         n = x.shape[dim]
@@ -194,7 +212,7 @@ def _side_by_side(
     xs: Sequence[Tensor], dim: int, shape: tuple[int, ...], dt: dtypes.dtype, dev: Any
 ) -> list[Tensor]:
     value = _fresh(shape, dt, dev)
-    if value.numel():
+    if value.numel() and not _interleaved(xs, dim, value):
         for place, x in enumerate(xs):
             new = layouts.select(value.shape, value._strides, 0, dim, place)
             _place(x, core.make(value._storage, Size(new[0]), dt, dev, new[1], new[2]))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cltensor.runtime import STATS
 from tests.device.test_indexing import LAYOUTS, laid, lazy
 from tests.support import close, ct, data
 
@@ -43,6 +44,24 @@ def test_cat_of_empty_tensors_and_dtypes() -> None:
 
 
 @lazy
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("rows", [1, 31, 1000])
+def test_short_rows_are_joined_in_one_launch(rows: int, dtype: str) -> None:
+    dt = getattr(ct, dtype)
+    for parts, length in [(2, 1), (3, 1), (4, 2), (8, 3), (2, 4)]:
+        arrays = [data(rows + 1, length, seed=n) * 9 for n in range(parts)]
+        xs = [ct.tensor(a).to(dt).clone()[1:] for a in arrays]  # dense, and not from the beginning
+        plain = [x.tolist() for x in xs]
+        ct.opencl.synchronize()
+        before = STATS.launches
+        joined, stacked = ct.cat(xs, 1), ct.stack(xs, 1)
+        assert STATS.launches - before == 2
+        assert joined.dtype is dt and stacked.shape == (rows, parts, length)
+        wanted = [[v for p in plain for v in p[i]] for i in range(rows)]
+        assert joined.tolist() == wanted
+        assert stacked.reshape(rows, -1).tolist() == wanted
+
+
 def test_cat_computes_pending_operands_in_place() -> None:
     a, b = ct.tensor(data(8, 4)), ct.tensor(data(8, 4, seed=1))
     ct.cat([a + 1, b * 2]).tolist()
