@@ -56,7 +56,8 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Magnitude; real for complex input."""
     refuse_numbers("abs", ("input",), (input,), (False,))
     value = abs_row(input)
-    return value if out is None else core.deliver(value, out, "abs", (input,))
+    name = "absolute" if input.is_complex() else "abs"  # which of them takes other dtypes
+    return value if out is None else core.deliver(value, out, name, (input,))
 
 
 def abs_(t: Tensor) -> Tensor:

@@ -49,6 +49,12 @@ k.add_(1.5)                                     ## result type Float can't be ca
 k.mul_(a)                                       ## result type Float can't be cast to the desired output type Long
 k.div_(2)                                       ## result type Float can't be cast to the desired output type Long
 torch.add(a, a, out=torch.empty(3, 4, dtype=torch.int32))  ## can't be cast to the desired output type Int
+torch.neg(a, out=torch.empty(3, 4, dtype=torch.float64))  ## Found dtype Double but expected Float
+torch.abs(a, out=torch.empty(3, 4, dtype=torch.float64))  ## Found dtype Double but expected Float
+torch.floor(a, out=torch.empty(3, 4, dtype=torch.float64))  ## Found dtype Double but expected Float
+torch.sign(a, out=torch.empty(3, 4, dtype=torch.float64))  ## Found dtype Double but expected Float
+torch.frac(a, out=torch.empty(3, 4, dtype=torch.float64))  ## Found dtype Double but expected Float
+torch.round(k, out=torch.empty(3, 4))  ## Found dtype Float but expected
 torch.add(k, 1, alpha=0.5)                      ## For integral input tensors, argument alpha must not be a floating point number
 torch.add(m, m, alpha=1.5)                      ## For integral input tensors, argument alpha must not be a floating point number.
 m - m                                           ## Subtraction, the `-` operator, with two bool tensors is not supported
