@@ -207,7 +207,7 @@ def test_lanes_do_not_see_one_another_two_operands(name: str, dtype: type) -> No
         wanted = reference(x.astype(np.float64), y.astype(np.float64)).astype(dtype)
         if name == "nextafter":
             wanted = reference(x, y)
-    got = getattr(torch, name)(torch.tensor(x), torch.tensor(y)).numpy()
+    got = getattr(torch, name)(torch.tensor(x), torch.tensor(y)).cpu().numpy()
     np.testing.assert_allclose(got, wanted, rtol=1e-11 if dtype is np.float64 else 3e-6)
 
 
@@ -216,5 +216,5 @@ def test_lanes_do_not_see_one_another_float64(name: str) -> None:
     x, _ = _mixed(np.float64)
     with np.errstate(all="ignore"):
         wanted = ONE[name][0](x)
-    got = getattr(torch, name)(torch.tensor(x)).numpy()
+    got = getattr(torch, name)(torch.tensor(x)).cpu().numpy()
     np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-300)

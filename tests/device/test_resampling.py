@@ -149,14 +149,14 @@ def test_gradients_are_the_transpose_where_rows_go_by_vectors(
     """Also of places that nothing reads, that many read, and next to what is infinite."""
     one_axis = {"size": (no, ni), "mode": mode}
     w = F.interpolate(ct.eye(ni, dtype=getattr(ct, dtype)).reshape(1, 1, ni, ni), **one_axis)
-    w = w.numpy()[0, 0]
+    w = w.cpu().numpy()[0, 0]
     for expanded in (False, True):
         g = data(no, no, dtype=dtype)
         if expanded:
             g[:] = g[:, :1]
         x = ct.tensor(data(2, 3, ni, ni, dtype=dtype), requires_grad=True)
         y = F.interpolate(x, size=(no, no), mode=mode)
-        close(y, np.einsum("ai,ncij,bj->ncab", w, x.detach().numpy(), w), 1e-4)
+        close(y, np.einsum("ai,ncij,bj->ncab", w, x.detach().cpu().numpy(), w), 1e-4)
         given = (
             ct.tensor(g[:, :1]).expand(2, 3, no, no)
             if expanded
