@@ -44,7 +44,6 @@ _NEEDS = {
     "x86-64": frozenset(),
 }
 _RECORD = 1024  # bytes of PoCL's record of a device among which the name is looked for
-_names: dict[str, ctypes.Array[ctypes.c_char]] = {}  # what PoCL's pointers point to: for ever
 
 
 @functools.cache
@@ -93,8 +92,11 @@ def rename(record: int) -> str:
     if place is None:
         return ""
     name = best_name(flags)
-    text = _names.setdefault(name, ctypes.create_string_buffer(name.encode()))
-    ctypes.c_void_p.from_address(place).value = ctypes.addressof(text)
+    copy = ctypes.CDLL(
+        None
+    ).strdup  # as PoCL makes its names: the copy is PoCL's, and outlives Python's modules
+    copy.argtypes, copy.restype = (ctypes.c_char_p,), ctypes.c_void_p
+    ctypes.c_void_p.from_address(place).value = copy(name.encode())
     debug_line(1, "PoCL's compiler does not know this processor: it is told %s", name)
     return name
 
