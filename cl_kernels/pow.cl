@@ -1,4 +1,5 @@
-/* pow(x, y). Of double lanes the builtin; of float lanes exp2(y log2 |x|), the logarithm being a sum of two floats. |x| = 2^e m with m in [0.71, 1.41);
+/* pow(x, y). Of double lanes the builtin; of float lanes exp2(y log2 |x|), the logarithm being a sum of two floats.
+   |x| = 2^e m with m in [0.71, 1.41);
    log2(m) = 2 / ln 2 (s + s^3 / 3 + ...) with s = (m - 1) / (m + 1). Numbers of 12 bits have exact products.
    Wrong by less than 2 ulp, where |y| is hundreds and x near 1 / sqrt 2 or sqrt 2; by 1 where |y| is small. */
 #define CLT_POW(F, I)                                                                                                         \
@@ -49,10 +50,4 @@
   }
 CLT_ALL_LANES(CLT_POW)
 #define CLT_POW_DOUBLE(F) static inline F pow_##F(F x, F y) { return CLT_SOUND_##F(pow, x, y); }
-#ifdef CLT_DOUBLE
-CLT_POW_DOUBLE(double)
-#if CLT_LANES > 1
-CLT_POW_DOUBLE(double4)
-CLT_POW_DOUBLE(double8)
-#endif
-#endif
+CLT_DOUBLE_LANES(CLT_POW_DOUBLE)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy as copying
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
 from .dtypes import dtype
 from .host import host_array, shared_array, widen
-from .memory_format import contiguous_format, memory_format, strided
+from .memory_format import contiguous_format, strided
 from .memory_format import layout as _layout
 from .ops import compare, convert, core, formats, unary
 from .ops import index as indexing
@@ -266,27 +265,6 @@ class Tensor(AutogradMixin, Methods):
     def pin_memory(self, device: Any = None) -> Tensor:
         """Return the tensor: transfers need no page-locked memory."""
         return self
-
-    def dim_order(self, *, ambiguity_check: bool | list[memory_format] = False) -> tuple[int, ...]:
-        """Return the dimensions from the outermost to the innermost in memory.
-
-        ambiguity_check: RuntimeError where several orders fit, or several of the memory formats listed.
-        """
-        strides = self._strides
-        formats_asked = [] if isinstance(ambiguity_check, bool) else ambiguity_check
-        if not isinstance(formats_asked, list) or not all(
-            isinstance(f, memory_format) for f in formats_asked
-        ):
-            raise TypeError(
-                "The ambiguity_check argument must be a bool or a list of memory formats."
-            )
-        if ambiguity_check and (1 in self.shape or any(a == b for a, b in pairwise(strides))):
-            fitting = sum(self.is_contiguous(memory_format=f) for f in formats_asked)
-            if fitting != 1:
-                raise RuntimeError(
-                    "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
-                )
-        return tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
 
     def get_device(self) -> int:
         """Return the device index, -1 on cpu."""

@@ -153,7 +153,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "pointwise complex": lambda: torch.complex(r(9), r(9)) * 1j,
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),
         "flip, roll, cat": lambda: torch.cat((r(3, 37).flip(0, 1), r(3, 37).roll(2, 1)), 1),
-        "stack of short rows": lambda: torch.stack((r(37, 3), r(37, 3)), 1),
+        "stack of short rows": lambda: torch.stack((r(4099), r(4099)), 1),
         "pad": lambda: F.pad(r(1, 2, 5), (2, 1), mode="reflect"),
         "reduce all": lambda: (r(517) * 2).sum(),
         "reduce rows": lambda: r(6, 37).amax(1),

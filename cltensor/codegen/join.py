@@ -1,5 +1,4 @@
-"""Joining and rearranging regions: cat, stack, flip, roll, repeat. All are strided copies keyed by
-element size and rank.
+"""Rearranging regions, by strided copies keyed by element size and rank (flip, roll), and joining short rows.
 
 Knows operands and backends, nothing of tensors.
 """
@@ -12,41 +11,28 @@ from typing import TYPE_CHECKING
 
 from .moves import copy_strided, fill_strided
 from .operand import Operand
-from .region import empty, index_type, is_gpu, narrow, run, storage, workers
+from .region import GRAIN, empty, index_type, is_gpu, narrow, run, storage, workers
 
 if TYPE_CHECKING:
     from ..runtime import Backend
 
-__all__ = ["cat", "copy_strided", "fill_strided", "flip", "interleave", "interleaves", "roll"]
+__all__ = ["copy_strided", "fill_strided", "flip", "interleave", "interleaves", "roll"]
 
-RUN_BYTES, RUN_PARTS = (
-    32,
-    8,
-)  # of a source's row and of rows side by side that `interleave` takes at most
+# What `interleave` takes at most: bytes of a source's row, and sources.
+RUN_BYTES, RUN_PARTS = 32, 8
 
 
-def cat(
-    backend: Backend, operands: Sequence[Operand], dim: int, out: Operand | None = None
-) -> Operand:
-    """Join operands of one dtype along `dim`, one copy each; other dims agree (the caller
-    checks).
+def interleaves(total: int, length: int, parts: int, itemsize: int) -> bool:
+    """Whether `total` elements, rows of `length` of so many sources, are better made in one launch than copied source by source.
+
+    There is a kernel for each length and number of sources: few, and not worth a build where little is moved.
     """
-    first = operands[0]
-    dim = dim % len(first.shape)
-    length = sum(x.shape[dim] for x in operands)
-    result = out or empty(
-        backend, first.dtype, (*first.shape[:dim], length, *first.shape[dim + 1 :])
+    return (
+        total >= GRAIN
+        and itemsize <= 8
+        and length * itemsize <= RUN_BYTES
+        and 1 < parts <= RUN_PARTS
     )
-    at = 0
-    for x in operands:
-        copy_strided(backend, x, narrow(result, dim, at, x.shape[dim]))
-        at += x.shape[dim]
-    return result
-
-
-def interleaves(length: int, parts: int, itemsize: int) -> bool:
-    """Whether rows of `length` elements of so many sources are better made in one launch than copied source by source."""
-    return itemsize <= 8 and length * itemsize <= RUN_BYTES and 1 < parts <= RUN_PARTS
 
 
 def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: Operand) -> None:

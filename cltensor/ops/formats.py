@@ -7,6 +7,7 @@ operands turned into the order they lie in (`order`, `turned`, `turned_back`); o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from .. import layouts
@@ -16,7 +17,7 @@ from ..memory_format import memory_format as MemoryFormat
 from ..size import Size
 from . import core
 from .core import Tensor
-from .row import Row
+from .row import Row, public
 
 _RANK = {channels_last: 4, channels_last_3d: 5}
 
@@ -113,3 +114,22 @@ class RowMajor(Row):
     def forward(self, xs: Sequence[Any]) -> Tensor:
         """Apply without gradient."""
         return settled(super().forward(xs), None)
+
+
+@public(function=False)
+def dim_order(
+    self: Tensor, *, ambiguity_check: bool | list[MemoryFormat] = False
+) -> tuple[int, ...]:
+    """Return the dimensions from the outermost to the innermost in memory.
+
+    ambiguity_check: RuntimeError where several orders fit, or several of the memory formats listed.
+    """
+    asked = [] if isinstance(ambiguity_check, bool) else ambiguity_check
+    if not isinstance(asked, list) or not all(isinstance(f, MemoryFormat) for f in asked):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    unclear = 1 in self.shape or any(a == b for a, b in pairwise(self._strides))
+    if ambiguity_check and unclear and sum(self.is_contiguous(memory_format=f) for f in asked) != 1:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
+    return tuple(sorted(range(self.ndim), key=lambda d: -self._strides[d]))

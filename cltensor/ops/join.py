@@ -70,7 +70,7 @@ def _interleaved(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
     """Make `out` in one launch where what it has of each tensor, from a dim on, is a short run; say whether it was."""
     first = xs[0]
     length = layouts.numel(tuple(first.shape[dim:]))
-    if not kernels.interleaves(length, len(xs), out.dtype.itemsize):
+    if not kernels.interleaves(out.numel(), length, len(xs), out.dtype.itemsize):
         return False
     for x in xs:
         if x.dtype is not out.dtype or x.shape != first.shape or not x._contig or x._storage.waits:
@@ -103,7 +103,7 @@ def _in_a_row(
     parts: Sequence[Tensor], dim: int, dims: tuple[int, ...], dt: dtypes.dtype, dev: Any
 ) -> list[Tensor]:
     out = _fresh(dims, dt, dev)
-    if out.numel() and _interleaved(parts, dim, out):
+    if _interleaved(parts, dim, out):
         return [out]
     start = 0
     for x in parts:
@@ -212,7 +212,7 @@ def _side_by_side(
     xs: Sequence[Tensor], dim: int, shape: tuple[int, ...], dt: dtypes.dtype, dev: Any
 ) -> list[Tensor]:
     value = _fresh(shape, dt, dev)
-    if value.numel() and not _interleaved(xs, dim, value):
+    if not _interleaved(xs, dim, value) and value.numel():
         for place, x in enumerate(xs):
             new = layouts.select(value.shape, value._strides, 0, dim, place)
             _place(x, core.make(value._storage, Size(new[0]), dt, dev, new[1], new[2]))

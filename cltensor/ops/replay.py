@@ -61,8 +61,8 @@ class Replayed:
     """A function that returns a list of new tensors and Nones (see Note [Replay]), called as `f(operands, *settings)`.
 
     Operands are tensors, and buffers after them; settings are hashable, and equal ones mean the same. The function gets just
-    that; with `memory` what is pending has been run, and with `exact` numbers differ as they are written (0.0 equals -0.0). With `read`, which makes a Source of tensors, it is a kernel that reads expressions:
-    `fn(source, buffers, device, *settings)`.
+    that; with `memory` what is pending has been run, and with `exact` numbers differ as they are written (0.0 equals -0.0).
+    With `read`, which makes a Source of tensors, it is a kernel that reads expressions: `fn(source, buffers, device, *settings)`.
     """
 
     def __init__(

@@ -252,9 +252,9 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
     rounded = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
     if dev.single_fp_config & rounded:
         options = ("-cl-fp32-correctly-rounded-divide-sqrt",)
-    if is_pocl(dev):
+    ours = is_pocl(dev)
+    if ours:
         options += pocl.build_options()
-    platform = clean(dev.platform.name)
     return DeviceInfo(
         kind=kind,
         host_shared=host_shared,
@@ -272,12 +272,12 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         build_options=options,
         name=clean(dev.name),
         vendor=clean(dev.vendor),
-        platform=platform,
+        platform=clean(dev.platform.name),
         platform_version=clean(dev.platform.version),
         device_version=clean(dev.version),
         driver_version=clean(dev.driver_version),
-        is_pocl=is_pocl(dev),
-        compiled_for=processor.rename(dev.int_ptr) if is_pocl(dev) else "",
+        is_pocl=ours,
+        compiled_for=processor.rename(dev.int_ptr) if ours else "",
     )
 
 

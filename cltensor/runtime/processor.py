@@ -92,9 +92,8 @@ def rename(record: int) -> str:
     if place is None:
         return ""
     name = best_name(flags)
-    copy = ctypes.CDLL(
-        None
-    ).strdup  # as PoCL makes its names: the copy is PoCL's, and outlives Python's modules
+    # As PoCL makes its names: the copy is PoCL's, and outlives Python's modules.
+    copy = ctypes.CDLL(None).strdup
     copy.argtypes, copy.restype = (ctypes.c_char_p,), ctypes.c_void_p
     ctypes.c_void_p.from_address(place).value = copy(name.encode())
     debug_line(1, "PoCL's compiler does not know this processor: it is told %s", name)

@@ -245,12 +245,11 @@ def test_masks(be: Any, n: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", MOVED)
-def test_joins(be: Any, dtype: str) -> None:
+def test_rearrangements(be: Any, dtype: str) -> None:
     a, b = (
         kt.sample((3, 4, 5), getattr(torch, dtype)),
         kt.sample((5, 2, 3), getattr(torch, dtype)).transpose(0, 2),
     )
-    kt.same(kt.get(be, join.cat(be, [kt.put(be, a), kt.put(be, b)], 1)), torch.cat([a, b], 1))
     kt.same(kt.get(be, join.flip(be, kt.put(be, b), [0, 2])), b.flip([0, 2]))
     kt.same(kt.get(be, join.roll(be, kt.put(be, a), [1, -7], [0, 2])), a.roll([1, -7], [0, 2]))
 
