@@ -109,7 +109,6 @@ if _typing.TYPE_CHECKING:
         testing,
         types,
         utils,
-        version,
         xpu,
     )
     from ._surface import *
@@ -128,8 +127,9 @@ from .runtime.stats import STATS as _STATS  # isort: skip
 from .serialization import load, save  # isort: skip
 from .capture import capture  # isort: skip
 from .interchange import from_dlpack, to_dlpack  # isort: skip
+from . import torch_version, version  # isort: skip
 
-__version__ = "0.1.0"
+__version__ = torch_version.TorchVersion(version.__version__)
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
@@ -354,7 +354,6 @@ _LATE = (
     "testing",
     "types",
     "utils",
-    "version",
     "xpu",
 )
 

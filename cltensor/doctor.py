@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from . import version
 from .errors import format_bytes
 from .runtime import loader, pocl
 from .runtime.folders import cache_dir, writable
@@ -40,7 +41,9 @@ def main(arguments: Sequence[str] = ()) -> int:
     if arguments:
         print("usage: python -m cltensor    (no arguments)")
         return 2
-    print(f"cltensor {_version('cltensor')}")
+    print(
+        f"cltensor {version.package}, the interface of torch {version.__version__.partition('+')[0]}"
+    )
     print(f"  {'Python':26} {platform.python_version()} on {platform.platform()}")
     for name in ("pyopencl", "numpy", "pocl-binary-distribution", "intel-opencl-rt"):
         print(f"  {name:26} {_version(name)}")

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import os
 import re
-import sys
 import tempfile
 import time
 import warnings
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cltensor import version
 from cltensor.config import CONFIG
 from cltensor.errors import BuildError, debug_line, number_lines
 
@@ -162,7 +162,7 @@ class ProgramCache:
         self.identity = "\0".join(
             (
                 str(_FORMAT),
-                str(getattr(sys.modules.get("cltensor"), "__version__", "")),
+                version.package,
                 pyopencl.VERSION_TEXT,
                 info.platform,
                 info.platform_version,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import cltensor as torch
 
@@ -38,7 +39,24 @@ def test_switches_are_kept() -> None:
     torch.backends.cuda.enable_flash_sdp(True)
     assert torch.backends.cuda.matmul.allow_tf32 is False
     assert torch.version.cuda is None
-    assert torch.version.__version__ == torch.__version__
+
+
+def test_the_version_is_that_of_torchs_interface() -> None:
+    version = torch.__version__
+    assert version == torch.version.__version__ == f"2.13.0+cltensor{torch.version.package}"
+    assert version >= (2, 2)
+    assert version > "2.9"
+    assert (1, 13) < version < "3"
+    assert not version < "2.13.0"
+    assert version != "2.13.0"
+    assert version == Version(str(version))
+    assert isinstance(version, torch.torch_version.TorchVersion)
+    assert version < "no version"  # compared as text
+    assert version != 2
+    with pytest.raises(
+        TypeError, match="'>' not supported between instances of 'TorchVersion' and 'int'"
+    ):
+        assert version > 2
 
 
 def test_jit_gives_functions_back() -> None:
