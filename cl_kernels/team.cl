@@ -19,15 +19,15 @@ struct member {
     long asleep; // it waits, or is about to wait, for its semaphore
     long unused[7];
     ulong semaphore[8];
+    long next; // first of its portions that nobody has taken
+    long unused1[7];
     ulong own[LAUNCH_ARGS]; // the arguments where it has local arrays of its own
 };
 
 struct team {
     struct job job;
-    long step; // groups in a portion
-    long unused0;
-    long next; // first portion that nobody has taken
-    long unused1[7];
+    long step;  // groups in a portion
+    long parts; // members that have portions of their own
     long inside; // helpers that may be at work
     long unused2[7];
     long round; // counts the jobs that were divided
@@ -91,22 +91,30 @@ static void run(__global const struct job *job, ulong arguments, long first, lon
     for (long i = first; i < end; ++i) call(job->function, arguments, job->b, i % nx, i / nx % ny, i / nx / ny);
 }
 
-// Take the next portion of the job. Nothing of the job may be read before: until then it may be the next one, half written.
-static bool take(__global struct team *team, long *portion)
+// Take the next portion of an owner's. Nothing of the job may be read before: until then it may be the next one, half written.
+static bool take(__global struct team *team, __global struct member *members, long owner, long *portion)
 {
-    *portion = __atomic_fetch_add(&team->next, 1, __ATOMIC_ACQ_REL);
-    return *portion < CLOSED && *portion * team->step < team->job.groups;
+    const long taken = __atomic_fetch_add(&members[owner].next, 1, __ATOMIC_ACQ_REL);
+    if (taken >= CLOSED) return false;
+    const long portions = (team->job.groups + team->step - 1) / team->step;
+    *portion = owner * portions / team->parts + taken;
+    return *portion < (owner + 1) * portions / team->parts;
 }
 
-// Take portions of the job until there are none left.
-static void take_part(__global struct team *team, __global struct member *members, long member)
+// Take portions of the job until there are none left: the member's own, which touch what it touched in the launch before and
+// has in its cache, then those that others have not come to.
+static void take_part(__global struct team *team, __global struct member *members, long member, long count)
 {
     __global struct job *job = &team->job;
+    ulong a = 0;
     long portion;
-    if (!take(team, &portion)) return;
-    const ulong a = arguments(team, members, member);
-    do run(job, a, portion * team->step, min((portion + 1) * team->step, job->groups));
-    while (take(team, &portion));
+    for (long i = 0; i < count; ++i) {
+        const long owner = (member + i) % count;
+        while (take(team, members, owner, &portion)) {
+            if (!a) a = arguments(team, members, member);
+            run(job, a, portion * team->step, min((portion + 1) * team->step, job->groups));
+        }
+    }
 }
 
 static void wake(__global struct team *team, __global struct member *members, long wanted)
@@ -132,12 +140,13 @@ __kernel void team_run(__global struct team *team, __global struct member *membe
             continue;
         }
         team->step = job->groups / (16 * team->members) + 1;
-        WRITE(team->next, 0);
+        const long parts = team->parts = min(job->groups, team->members);
+        for (long i = 0; i < parts; ++i) WRITE(members[i].next, 0);
         WRITE(team->round, team->round + 1);
         __atomic_thread_fence(__ATOMIC_SEQ_CST); // or else we miss who falls asleep now
-        wake(team, members, min(job->groups, team->members));
-        take_part(team, members, 0);
-        WRITE(team->next, CLOSED);
+        wake(team, members, parts);
+        take_part(team, members, 0, team->members);
+        for (long i = 0; i < parts; ++i) WRITE(members[i].next, CLOSED);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         for (long turns = 1; READ(team->inside); ++turns) linger(team, turns);
     }
@@ -163,7 +172,7 @@ __kernel void team_help(__global struct team *team, __global struct member *memb
         if (!members_now) return;
         if (member >= members_now) continue;
         __atomic_fetch_add(&team->inside, 1, __ATOMIC_SEQ_CST);
-        take_part(team, members, member);
+        take_part(team, members, member, members_now);
         __atomic_fetch_sub(&team->inside, 1, __ATOMIC_ACQ_REL);
     }
 }

@@ -4,7 +4,7 @@ Note [Team]. PoCL hands a launch to threads that sleep, and wakes the caller whe
 the kernel often takes five. But what it compiles is a plain function of (arguments, context, group's place), in a
 shared library inside of the program's binary, and on the "cpu" device buffers are memory of the process. So we load the
 library and call it: the calling thread and helpers, which stay awake for a while, take the groups of a launch between them,
-as OpenMP's teams do. A launch is done when it returns, so nothing is ever outstanding and the host never waits; one of a
+as OpenMP's teams do: each its own share first, so that it finds in its cache what it wrote in the launch before. A launch is done when it returns, so nothing is ever outstanding and the host never waits; one of a
 single group costs a microsecond, as there is nobody to tell. A recording is played by one call for all of its launches.
 
 The loop of a team and the calls themselves are a kernel, too (cl_kernels/team.cl). PoCL 3, Linux and x86-64 only, where
@@ -47,8 +47,8 @@ _MOST_ARGS = 96  # LAUNCH_ARGS in team.cl
 _CLOSED = 1 << 62
 
 # Places in 8-byte words, as team.cl has them: of a team, of a member, of a job.
-_NEXT, _CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES, _TEAM_WORDS = 8, 32, 35, 36, 37, 38, 40
-_SEMAPHORE, _MEMBER_WORDS = 8, 112
+_CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES, _TEAM_WORDS = 24, 27, 28, 29, 30, 32
+_SEMAPHORE, _NEXT, _MEMBER_WORDS = 8, 16, 120
 _FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
 # What a kernel is told of its launch: groups, offset and local size along each dimension; the rest is for printf.
 _GROUPS_THERE, _LOCAL_THERE, _CONTEXT_WORDS = 0, 6, 16
@@ -88,7 +88,7 @@ class Team:
         self._libc = ctypes.CDLL(None)
         libc = ("sem_wait", "sem_post", "sched_yield")
         self._memory[_CALLS : _CALLS + 3] = [self._address(name) for name in libc]
-        self._memory[_NEXT] = _CLOSED
+        self._members[_NEXT::_MEMBER_WORDS] = _CLOSED
         self._memory[_PATIENCE] = PATIENCE
         self._memory[_MEMBERS] = self.size
         self._memmove = self._address("memmove")

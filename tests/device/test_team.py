@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from cltensor.runtime import (
     program,
     team,
 )
+from cltensor.runtime.folders import shipped
 
 # Each group fills local memory of its own and reads it again: groups that shared it would disturb each other.
 PLACES = """
@@ -49,6 +51,13 @@ __kernel void turn_groups(__global int *a) {
   a[get_global_id(0)] = part[7 - get_local_id(0)];
 }
 """
+
+
+FOREVER: list[team.Team] = []  # helpers never end
+
+
+class Memory(NamedTuple):
+    address: int
 
 
 @pytest.fixture
@@ -123,6 +132,27 @@ def test_several_threads_launch(backend: Backend) -> None:
     for worker in workers:
         worker.join()
     assert not trouble
+
+
+@pytest.mark.parametrize("members", [2, 3, 5])
+def test_portions_of_members(
+    members: int, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each member has portions of its own and takes those of others then: each once, however few groups and processors there are."""
+    monkeypatch.setattr(team, "processors", lambda: members)
+    source = (shipped("cl_kernels") / "team.cl").read_text()
+    arguments = {"team_run": 4, "team_help": 3, "team_probe": 3}
+    made = team.Team(lambda name: backend.programs.code(name, source, arguments[name]), members)
+    FOREVER.append(made)
+    function = backend.kernel("places", PLACES, (None, np.int64, np.float32)).function
+    assert function is not None
+    run = made.launcher("places", function, (None, "<i8", "<f4"))
+    for made.threads in range(members, 0, -1):
+        for n in (2, 3, 4, 5, 6, 31, 81, 160, 1001):
+            out = np.zeros(n, np.int64)
+            for _ in range(5):
+                run((Memory(out.ctypes.data), 3, 2.0), (n,), (1,))
+            np.testing.assert_array_equal(out, 5 * expected((n,)))
 
 
 def test_groups_with_barriers(backend: Backend) -> None:
