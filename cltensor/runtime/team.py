@@ -1,11 +1,12 @@
 """A team of threads that runs the machine code PoCL made, in the place of PoCL's queue: a launch is a function call.
 
-Note [Team]. PoCL hands a launch to threads that sleep, and wakes the caller when they are done: 40 to 70 us, where
-the kernel often takes five. But what it compiles is a plain function of (arguments, context, group's place), in a
-shared library inside of the program's binary, and on the "cpu" device buffers are memory of the process. So we load the
-library and call it: the calling thread and helpers, which stay awake for a while, take the groups of a launch between them,
-as OpenMP's teams do: each its own share first, so that it finds in its cache what it wrote in the launch before. A launch is done when it returns, so nothing is ever outstanding and the host never waits; one of a
-single group costs a microsecond, as there is nobody to tell. A recording is played by one call for all of its launches.
+Note [Team]. PoCL hands a launch to threads that sleep, and wakes the caller when they are done: 40 to 70 us, where the
+kernel often takes five. But what it compiles is a plain function of (arguments, context, group's place), in a shared
+library inside of the program's binary, and on the "cpu" device buffers are memory of the process. So we load the
+library and call it: the calling thread and helpers, which stay awake for a while, take the groups of a launch between
+them, as OpenMP's teams do: each its own share first, so that it finds in its cache what it wrote in the launch before.
+A launch is done when it returns, so nothing is ever outstanding and the host never waits; one of a single group costs a
+microsecond, as there is nobody to tell. A recording is played by one call for all of its launches.
 
 The loop of a team and the calls themselves are a kernel, too (cl_kernels/team.cl). PoCL 3, Linux and x86-64 only, where
 the layout of its binaries and contexts is known; a probe says whether it is as we know it. Everywhere else, and with
