@@ -3,32 +3,65 @@ Compaction by a mask. CPU schedule, two launches: `count` writes how many elemen
 then each work-item starts from the sum of the counts before its own and walks its chunk. GPU schedule: an inclusive
 scan of the mask gave every element its place, and a lane moves its element.
 action select: out[place] = src[p]; nonzero: out[place] = the coordinates of p; scatter: dst[p] = values[place].
+No branch asks a CPU's predictor what a mask holds: every element is written at the next place, and stays if it is kept. The chunk's own
+count ends the walk, so nothing is written behind its last place. `words`: the mask's bytes are dense, and eight zeros are passed over at once.
 </%doc>\
 <%namespace name="w" file="walk.mako"/>\
 <%
 names = ['m'] + (['s'] if action in ('select', 'scatter') else [])
-zero = '(clt_ld_m(mask + om + p_m).x != 0 || clt_ld_m(mask + om + p_m).y != 0)' if mask.is_complex else '(clt_ld_m(mask + om + p_m) != 0)'
+one = '(clt_ld_m(mask + om + p_m).x != 0 || clt_ld_m(mask + om + p_m).y != 0)' if mask.is_complex else '(clt_ld_m(mask + om + p_m) != 0)'
 %>\
 ${w.prelude()}
 typedef ${I} I;
 typedef ${T} T;
+<%
+words = not gpu and mask.itemsize == 1 and units[0]
+%>\
+% if words:
+typedef ulong W __attribute__((aligned(1)));
+% endif
 ${w.element(mask, 'm')}
 <%def name="keep()">
 % if action == 'select':
             out[place] = src[os + p_s];
-% elif action == 'scatter':
+% elif action == 'nonzero':
+% for d in range(rank):
+            out[place * ${rank} + ${d}] = p_at${d}${' + p_j' if d == rank - 1 and not gpu else ''};
+% endfor
+% elif gpu:
             if (place < limit) src[os + p_s] = out[place];
             else if (!status[0]) { status[0] = 1; status[1] = (long)place; status[2] = 0; status[3] = (long)p_i; }
-% elif action == 'nonzero':
-            I q = p_i;
-% for d in reversed(range(coords)):
-% if d:
-            out[place * ${coords} + ${d}] = (T)(q % d${d}); q /= d${d};
 % else:
-            out[place * ${coords}] = (T)q;
+            const T here = src[os + p_s], there = out[place];
+            src[os + p_s] = one ? there : here;
 % endif
+</%def>\
+<%def name="count_run(one, at)">
+        for (I p_j = 0; p_j < p_run;) {
+            const I stop = min(p_run, (I)(p_j + ${1 << 16}));
+            int found = 0;
+            for (; p_j < stop; ++p_j) {
+                const I p_m = ${at('m')};
+                found += ${one};
+            }
+            total += found;
+        }
+</%def>\
+<%def name="keep_run(one, at, names, words)">
+        for (I p_j = 0; p_j < p_run && place < end;) {
+% if words:
+            if (p_j + 8 <= p_run && *(__global const W *)(mask + om + p_m_at + p_j) == 0) { p_j += 8; continue; }
+% endif
+            const I stop = min(p_run, (I)(p_j + 8));
+            for (; p_j < stop && place < end; ++p_j) {
+% for x in names:
+                const I p_${x} = ${at(x)};
 % endfor
-% endif
+                const int one = ${one};
+                ${keep()}
+                place += one;
+            }
+        }
 </%def>\
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -47,11 +80,6 @@ __kernel void ${fn}(__global const ${mask.cl} *mask, __global ${"long" if gpu el
 % if action in ('select', 'scatter'):
 , const I os\
 % endif
-% if action == 'nonzero':
-% for d in range(coords):
-, const I d${d}\
-% endfor
-% endif
 ${w.params('p', rank, names)}\
 ) {
 % if action == 'scatter':
@@ -59,7 +87,7 @@ ${w.params('p', rank, names)}\
 % endif
 % if gpu:
 <%w:lane p="p" rank="${rank}" names="${names}" last="n">
-        if (${zero}) {
+        if (${one}) {
             const I place = (I)places[p_i] - 1;
             ${keep()}
         }
@@ -69,22 +97,26 @@ ${w.params('p', rank, names)}\
     const I size = n / parts + (part < n % parts);
 % if action == 'count':
     I total = 0;
-<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + size" units="${units}">
-        total += ${zero};
-</%w:each>
-    places[part] = total;
 % else:
     I place = 0;
     for (I k = 0; k < part; ++k) place += places[k];
-% if action == 'scatter':
-    status += 4 * part;
+    const I end = place + places[part];
 % endif
-<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + size" units="${units}">
-        if (${zero}) {
-            ${keep()}
-            ++place;
-        }
+% if action == 'scatter':
+    if (end > limit) {
+        status += 4 * part;
+        status[0] = 1; status[1] = (long)limit; status[2] = 0; status[3] = (long)first;
+        return;
+    }
+% endif
+<%
+def at(x): return f"p_{x}_at + p_j" + ('' if units[names.index(x)] else f" * p_{x}{rank - 1}")
+run = capture(count_run, one, at) if action == 'count' else capture(keep_run, one, at, names, words)
+%>\
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + size" units="${units}" run="${run}" limit="0">
 </%w:each>
+% if action == 'count':
+    places[part] = total;
 % endif
 % endif
 }

@@ -29,6 +29,18 @@ def data(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray:
     return rng.standard_normal(shape).astype(dtype)
 
 
+def poison(backend: Any, patch: Any) -> None:
+    """Fill all memory that a backend gives out with bytes of ones: NaN, and places out of range."""
+    alloc = backend.alloc
+
+    def full(nbytes: int) -> Any:
+        buffer = alloc(nbytes)
+        backend.write(buffer, 0, np.full(nbytes, 0xFF, np.uint8))
+        return buffer
+
+    patch.setattr(backend, "alloc", full)
+
+
 def close(found: Any, expected: Any, tol: float = 1e-5) -> None:
     """Assert equal shapes and values within `tol`, absolute and relative; nan equals nan."""
     found, expected = (

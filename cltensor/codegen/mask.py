@@ -73,14 +73,13 @@ class _Places:
         scalars: Sequence[int],
         moved: dtypes.dtype,
         buffers: Sequence[object] = (),
-        coords: int = 0,
     ) -> None:
         """Run one kernel of mask.mako over the mask's elements."""
         mask = self.mask
         run(
             self.backend,
             "mask",
-            f"mask_{action}_{mask.dtype.code}_b{moved.itemsize}_r{dims.rank}_c{coords}",
+            f"mask_{action}_{mask.dtype.code}_b{moved.itemsize}_r{dims.rank}",
             [mask.buffer, self.buffer, *(x.buffer for x in operands), *buffers],  # type: ignore[list-item]
             scalars,
             self.work,
@@ -89,7 +88,6 @@ class _Places:
             action=action,
             T="long" if action == "nonzero" else storage(moved),
             rank=dims.rank,
-            coords=coords,
             I=index_type(self.backend, mask, *operands),
             gpu=self.gpu,
             units=() if self.gpu else dims.units(),
@@ -121,9 +119,9 @@ def nonzero(backend: Backend, src: Operand) -> Operand:
     places = _Places(backend, src)
     result = empty(backend, dtypes.int64, (places.total(), ndim))
     if result.shape[0] and ndim:
-        dims = Dims(src.shape, [src.strides])
-        scalars = [places.n, src.offset, *src.shape, *dims.args()]
-        places.launch("nonzero", dims, [result], scalars, dtypes.int64, coords=ndim)
+        dims = Dims.apart(src.shape, [src.strides])  # whose places are the coordinates
+        scalars = [places.n, src.offset, *dims.args()]
+        places.launch("nonzero", dims, [result], scalars, dtypes.int64)
     return result
 
 

@@ -43,6 +43,17 @@ class Dims:
         self.sizes, self.strides = _collapsed(tuple(sizes), tuple(map(tuple, strides)))
         self.n = numel(self.sizes)
 
+    @classmethod
+    def apart(cls, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Dims:
+        """Keep every dim, where a walk's place along each is asked."""
+        self = cls.__new__(cls)
+        self.sizes, self.strides, self.n = (
+            tuple(sizes),
+            tuple(map(tuple, strides)),
+            numel(tuple(sizes)),
+        )
+        return self
+
     @property
     def rank(self) -> int:
         return len(self.sizes)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
+
+from tests.support import poison
 
 
 @pytest.fixture(autouse=True)
@@ -93,12 +94,4 @@ def poisoned(dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fill all memory that is given out with NaN."""
     from cltensor.runtime import get_backend
 
-    backend = get_backend(dev)
-    alloc = backend.alloc
-
-    def full(nbytes: int) -> Any:
-        buffer = alloc(nbytes)
-        backend.write(buffer, 0, np.full(nbytes, 0xFF, np.uint8))
-        return buffer
-
-    monkeypatch.setattr(backend, "alloc", full)
+    poison(get_backend(dev), monkeypatch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kernel_tools as kt
+import numpy as np
 import pytest
 
 from cltensor import dtypes
@@ -12,6 +13,7 @@ from cltensor.codegen import index as ix
 from cltensor.codegen import join, mask
 from cltensor.codegen.checks import flush_checks
 from tests.backends import SCHEDULES, backend_for
+from tests.support import poison
 
 pytestmark = pytest.mark.usefixtures("divided")
 
@@ -242,6 +244,27 @@ def test_masks(be: Any, n: int) -> None:
             be, o, kt.put(be, torch.ones(n, 2, dtype=torch.bool)), kt.put(be, torch.ones(1))
         )
         flush_checks(be)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 1.0])
+def test_masks_of_every_density(be: Any, kept: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(be, monkeypatch)
+    rng = np.random.default_rng(int(kept * 100))
+    for shape in ((1,), (1999,), (3, 5, 777), (5000, 3), (2, 1, 8)):
+        flags = torch.as_tensor(rng.random((2, *shape)) < kept)
+        for m in (flags[1], flags.movedim(0, -1)[..., 0]):
+            x, s = (
+                kt.sample((*shape, 2), torch.float32)[..., 1],
+                kt.sample(m.numel(), torch.float32, 2),
+            )
+            operand = kt.put(be, m)
+            kt.same(kt.get(be, mask.nonzero(be, operand)), m.nonzero())
+            found = mask.masked_select(be, kt.put(be, x), operand)
+            kt.same(kt.get(be, found), x.masked_select(m))
+            o, s = kt.put(be, x), s[: int(m.sum())]
+            mask.masked_scatter(be, o, operand, kt.put(be, s))
+            flush_checks(be)
+            kt.same(kt.get(be, o), x.clone().masked_scatter_(m, s))
 
 
 @pytest.mark.parametrize("dtype", MOVED)
