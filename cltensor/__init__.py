@@ -367,8 +367,10 @@ if not _typing.TYPE_CHECKING:  # else every name would be there
             return importlib.import_module(f"{__name__}.{name}")
         if name == "vmap":
             return importlib.import_module(f"{__name__}.func").vmap
+        if name == "Storage":  # that of the default dtype
+            return next(c for c in storages.CLASSES.values() if c.dtype is get_default_dtype())
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE, "vmap"})
+    return sorted({*globals(), *_LATE, "Storage", "vmap"})

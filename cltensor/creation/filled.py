@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +23,8 @@ def blank(shape: Size, dt: DType | None, dev: device) -> Tensor:
     backend = get_backend(dev)
     dt = dt or dtypes.get_default_dtype()
     backend.require(dt)
-    return core.make(Storage.empty(backend, layouts.numel(shape) * dt.itemsize), shape, dt, dev)
+    nbytes = layouts.storage_bytes(shape, None, 0, dt.itemsize)
+    return core.make(Storage.empty(backend, nbytes), shape, dt, dev)
 
 
 def filled(
@@ -113,8 +113,8 @@ def empty_strided(
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
         )
-    extent = layouts.storage_extent(size, stride, 0) if math.prod(size) else 0
-    storage = Storage.empty(get_backend(dev), extent * dt.itemsize)
+    nbytes = layouts.storage_bytes(size, stride, 0, dt.itemsize)
+    storage = Storage.empty(get_backend(dev), nbytes)
     return core.make(storage, Size(size), dt, dev, stride)
 
 

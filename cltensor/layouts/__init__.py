@@ -13,6 +13,7 @@ from .basics import (
     is_contiguous,
     numel,
     reduced_shape,
+    storage_bytes,
     storage_extent,
     wrap_dim,
     wrap_dims,
@@ -61,5 +62,5 @@ __all__ = [
     "chunk_sizes", "collapse", "contiguous_strides", "dense_strides", "diagonal", "elementwise_strides", "expand", "expand_shape", "expand_strides",
     "flatten_shape", "infer_shape", "internal_overlap", "is_channels_last", "is_contiguous", "is_non_overlapping_and_dense", "joint_shape", "like_channels_last", "may_share", "movedim_order",
     "narrow", "numel", "overlap", "permutation", "permute", "permute_inverse", "permuted", "preserve_strides", "reduced_shape", "reshape", "select", "slice_", "split_sizes", "squeeze",
-    "storage_extent", "tensor_split_bounds", "transpose", "unflatten_shape", "unfold", "unsqueeze", "view", "view_strides", "wrap_dim", "wrap_dims",
+    "storage_bytes", "storage_extent", "tensor_split_bounds", "transpose", "unflatten_shape", "unfold", "unsqueeze", "view", "view_strides", "wrap_dim", "wrap_dims",
 ]  # fmt: skip

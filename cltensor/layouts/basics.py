@@ -9,6 +9,8 @@ from math import prod
 Shape = tuple[int, ...]
 Layout = tuple[Shape, Shape, int]
 
+_MOST = 2**63 - 1
+
 
 def numel(shape: Shape) -> int:
     """Return the number of elements of a shape."""
@@ -17,13 +19,17 @@ def numel(shape: Shape) -> int:
 
 @functools.lru_cache(maxsize=8192)
 def contiguous_strides(shape: Shape) -> Shape:
-    """Return row-major strides; a dimension of size 0 counts as 1."""
+    """Return row-major strides; a dimension of size 0 counts as 1. RuntimeError past 64 bits."""
     strides = []
     step = 1
     for size in reversed(shape):
+        if step > _MOST:
+            raise RuntimeError("Stride calculation overflowed")
         strides.append(step)
         if size > 1:
             step *= size
+    if step > _MOST and 0 not in shape:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     return tuple(strides[::-1])
 
 
@@ -54,6 +60,15 @@ def storage_extent(shape: Shape, strides: Shape, offset: int = 0) -> int:
             return 0
         reach += (size - 1) * stride
     return reach
+
+
+def storage_bytes(shape: Shape, strides: Shape | None, offset: int, itemsize: int) -> int:
+    """Return the size of a storage that a layout fits in, `strides` None being row-major; RuntimeError past 64 bits."""
+    found = storage_extent(shape, contiguous_strides(shape) if strides is None else strides, offset)
+    if found * itemsize > _MOST:
+        said = "" if strides is None else f" and strides={list(strides)}"
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}{said}")
+    return found * itemsize
 
 
 def wrap_dim(dim: int, ndim: int) -> int:

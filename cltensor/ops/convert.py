@@ -124,8 +124,9 @@ def to(
         return out
     if out is self:
         done = formats.suggested(out) is memory_format
-    else:
-        done = formats.is_in(out, memory_format)
+    else:  # a copy is laid out as asked for where dimensions of one element leave the order open, too
+        wanted = formats.strides("to", memory_format, out.shape)
+        done = out._strides == (wanted or layouts.contiguous_strides(tuple(out.shape)))
     return out if done else clone(out, memory_format=memory_format)
 
 

@@ -27,7 +27,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     strides = formats.strides("resize_", memory_format, shape)
     if shape == self.shape and strides is None:
         return self
-    _grow(self._storage, (self._offset + layouts.numel(shape)) * self.dtype.itemsize)
+    _grow(self._storage, layouts.storage_bytes(shape, strides, self._offset, self.dtype.itemsize))
     self._set_layout(shape, strides or layouts.contiguous_strides(shape), self._offset)
     self._vc.value += 1
     return self
@@ -57,7 +57,7 @@ def _hold(
             f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}"
         )
     steps = layouts.contiguous_strides(shape) if strides is None else strides
-    needed = layouts.storage_extent(shape, steps, offset) * dt.itemsize
+    needed = layouts.storage_bytes(shape, steps, offset, dt.itemsize)
     if grows:
         _grow(storage, needed)
     elif needed > storage.nbytes:

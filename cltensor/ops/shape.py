@@ -225,7 +225,7 @@ def _permute_back(ctx: Any, g: Tensor) -> Tensor:
     return g.permute(layouts.permute_inverse(ctx.order))
 
 
-@public(aliases=("swapaxes", "swapdims"))
+@public(aliases=("swapdims",))
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Swap two dimensions."""
     new = layouts.transpose(input.shape, input._strides, input._offset, dim0, dim1)
@@ -235,6 +235,12 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 def _transpose_back(ctx: Any, g: Tensor) -> Tensor:
     return g.transpose(ctx.dim0, ctx.dim1)
+
+
+@public()
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Swap two dimensions, as numpy calls them."""
+    return transpose(input, axis0, axis1)
 
 
 @public()
@@ -424,7 +430,7 @@ def inplace_view(name: str, fn: Callable) -> None:
 for _name, _fn in (
     ("t_", t),
     ("transpose_", transpose),
-    ("swapaxes_", transpose),
+    ("swapaxes_", swapaxes),
     ("swapdims_", transpose),
     ("squeeze_", squeeze),
     ("unsqueeze_", unsqueeze),

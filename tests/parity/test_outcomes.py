@@ -166,6 +166,14 @@ torch.autograd.functional.vjp(lambda a: 3 * a, torch.ones(2), (torch.ones(2), to
 torch.autograd.functional.jvp(lambda a: 3 * a, torch.ones(2), (torch.ones(2), torch.ones(2)))
 torch.tensor([-1.0], dtype=torch.uint8)
 torch.ones(2).__dlpack__(stream=1)
+torch.swapaxes(torch.ones(2, 3), axis0=0, axis1=1).shape
+torch.empty((), dtype=torch.float64).resize_([2, 4, 2**29, 2**29])
+torch.empty(()).resize_([0, 4, 2**61])
+torch.empty(2**31, 2**29, 8)
+torch.empty_strided([2**62], [8])
+torch.ones(8, 1, 3, 3).to(torch.float64, memory_format=torch.channels_last).stride()
+torch.ones(8, 3, 1, 1).double(memory_format=torch.channels_last).stride()
+torch.Storage.__name__
 """
 
 
