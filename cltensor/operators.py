@@ -116,6 +116,8 @@ for _name in ("__rtruediv__", "__rdiv__"):  # the second is a name of Python 2 t
     setattr(Tensor, _name, _reciprocal_times)
 
 for _name, _fn in rows.METHODS.items():
+    if _fn.__name__ == "<lambda>":
+        rows.titled(_fn, _name, f"Form of `{_name.rstrip('_')}` as a method.")
     if _name not in Tensor.__dict__:
         setattr(Tensor, _name, _fn)
 

@@ -385,24 +385,35 @@ def addcdiv(
     input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None
 ) -> Tensor:
     """Compute input + value * tensor1 / tensor2; integer tensors are refused."""
-    _need_tensors("addcdiv", input, tensor1, tensor2)
-    if core.result_type((tensor1, tensor2)).category < 2:
+    _refuse_integers("addcdiv", input, tensor1, tensor2)
+    r = addcdiv_row(input, tensor1, tensor2, _factor("addcdiv", value, input, tensor1, tensor2))
+    return r if out is None else core.deliver(r, out, "addcdiv", (input, tensor1, tensor2))
+
+
+def _refuse_integers(function: str, input: Tensor, tensor1: Tensor, tensor2: Tensor) -> None:
+    _need_tensors(function, input, tensor1, tensor2)
+    if tensor1.dtype.category < 2 and tensor2.dtype.category < 2:
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
             "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) "
             "for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter "
             "implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
-    r = addcdiv_row(input, tensor1, tensor2, _factor("addcdiv", value, input, tensor1, tensor2))
-    return r if out is None else core.deliver(r, out, "addcdiv", (input, tensor1, tensor2))
 
 
-METHODS["addcmul_"] = lambda t, tensor1, tensor2, *, value=1: addcmul_row.inplace(
-    t, tensor1, tensor2, _factor("addcmul_", value, t, tensor1, tensor2)
-)
-METHODS["addcdiv_"] = lambda t, tensor1, tensor2, *, value=1: addcdiv_row.inplace(
-    t, tensor1, tensor2, _factor("addcdiv_", value, t, tensor1, tensor2)
-)
+@public(function=False)
+def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """In-place form of `addcmul`."""
+    factor = _factor("addcmul_", value, self, tensor1, tensor2)
+    return addcmul_row.inplace(self, tensor1, tensor2, factor)
+
+
+@public(function=False)
+def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """In-place form of `addcdiv`."""
+    _refuse_integers("addcdiv_", self, tensor1, tensor2)
+    factor = _factor("addcdiv_", value, self, tensor1, tensor2)
+    return addcdiv_row.inplace(self, tensor1, tensor2, factor)
 
 
 # ------------------------------------------------------------------------------------------- divisors and powers of two

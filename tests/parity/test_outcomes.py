@@ -174,6 +174,9 @@ torch.empty_strided([2**62], [8])
 torch.ones(8, 1, 3, 3).to(torch.float64, memory_format=torch.channels_last).stride()
 torch.ones(8, 3, 1, 1).double(memory_format=torch.channels_last).stride()
 torch.Storage.__name__
+torch.ones(2).addcdiv_(torch.ones(2, dtype=torch.int64), torch.ones(2, dtype=torch.bool))
+torch.ones(2, dtype=torch.int64).addcdiv_(torch.ones(2, dtype=torch.int64), torch.ones(2, dtype=torch.int64))
+[getattr(torch.Tensor, n).__name__ for n in ("round_", "clamp_max_", "nan_to_num_", "polygamma", "addcmul_")]
 """
 
 
