@@ -98,6 +98,7 @@ if _typing.TYPE_CHECKING:
         fx,
         hub,
         jit,
+        library,
         masked,
         mps,
         multiprocessing,
@@ -329,6 +330,10 @@ _expose(
 
 # Loaded when first used: importing the package stays quick.
 _LATE = (
+    "_C",
+    "__config__",
+    "_dynamo",
+    "_subclasses",
     "accelerator",
     "array_api",
     "backends",
@@ -342,6 +347,7 @@ _LATE = (
     "fx",
     "hub",
     "jit",
+    "library",
     "masked",
     "mps",
     "multiprocessing",
@@ -365,6 +371,8 @@ if not _typing.TYPE_CHECKING:  # else every name would be there
 
         if name in _LATE:
             return importlib.import_module(f"{__name__}.{name}")
+        if name == "torch":  # torch has itself as an attribute, and some annotations go that way
+            return _sys.modules[__name__]
         if name == "vmap":
             return importlib.import_module(f"{__name__}.func").vmap
         if name == "Storage":  # that of the default dtype

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .reexport import absent, expose
+
 
 def is_available() -> bool:
     """Return False."""
@@ -30,13 +32,22 @@ def _absent(name: str) -> Any:
 
 for _name in (
     "all_gather",
+    "all_gather_object",
     "all_reduce",
+    "all_to_all",
     "barrier",
     "broadcast",
+    "broadcast_object_list",
     "destroy_process_group",
+    "distribute_module",
+    "distribute_tensor",
+    "fully_shard",
     "gather",
+    "gather_object",
+    "get_backend",
     "get_rank",
     "get_world_size",
+    "init_device_mesh",
     "init_process_group",
     "new_group",
     "recv",
@@ -45,3 +56,24 @@ for _name in (
     "send",
 ):
     globals()[_name] = _absent(_name)
+
+_WHY = "cltensor works on the devices of one process"
+DeviceMesh, ProcessGroup, ReduceOp, Work, DTensor, Partial, Placement, Replicate, Shard = absent(
+    __name__,
+    "DeviceMesh ProcessGroup ReduceOp Work DTensor Partial Placement Replicate Shard",
+    _WHY,
+)
+FSDPModule, FullyShardedDataParallel = absent(__name__, "FSDPModule FullyShardedDataParallel", _WHY)
+_names = (
+    "all_gather all_reduce barrier broadcast get_rank get_world_size new_group ProcessGroup Work"
+)
+expose(
+    globals(),
+    {
+        "_tensor": "DTensor Replicate Shard distribute_tensor",
+        "device_mesh": "DeviceMesh init_device_mesh",
+        "distributed_c10d": f"{_names} ReduceOp is_initialized",
+        "fsdp": "FSDPModule FullyShardedDataParallel fully_shard",
+        "tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor",
+    },
+)

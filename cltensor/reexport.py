@@ -7,9 +7,26 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 EXPOSED: list[ModuleType] = []  # whose names have to follow when a function is wrapped
+
+
+class Absent:
+    """Base of torch's types of which nothing is ever an instance here: libraries name them in annotations and ask `isinstance`."""
+
+    _why = ""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """NotImplementedError: there are none."""
+        place = cls.__module__.partition(".")[2]
+        raise NotImplementedError(f"{place}.{cls.__name__}: {cls._why}")
+
+
+def absent(module: str, names: str, why: str) -> tuple[type, ...]:
+    """Return a type for each of some names of a module: nothing is an instance of it, and it says why when called."""
+    own = {"__module__": module, "__doc__": f"None here: {why}.", "_why": why}
+    return tuple(type(name, (Absent,), dict(own)) for name in names.split())
 
 
 def settle(package: dict[str, Any], functions: dict[str, Any], others: dict[str, Any]) -> None:

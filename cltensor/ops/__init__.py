@@ -1,5 +1,7 @@
 """All operators: importing this package fills `row.ROWS`, `row.FUNCTIONS` and `row.METHODS`."""
 
+from typing import NoReturn
+
 # In an order in which each finds what it builds on.
 from . import (  # isort: skip
     activation,
@@ -58,6 +60,12 @@ from . import (  # isort: skip
     numpy_names,
     old_forms,
 )
+
+
+def load_library(path: str) -> NoReturn:
+    """OSError: what is compiled against torch's own binaries cannot be loaded. (Programs say `torch.ops.load_library`.)"""
+    raise OSError(f"Could not load this library: {path}: it is made for torch's own binaries")
+
 
 numpy_names.install(linalg.LINALG, fft.FFT, special.SPECIAL)
 old_forms.install()

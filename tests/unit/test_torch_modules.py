@@ -294,3 +294,27 @@ def test_autocast_is_off_where_there_is_no_such_device() -> None:
     assert torch.get_autocast_dtype("xla") is torch.bfloat16
     with pytest.raises(RuntimeError, match="unknown device type for autocast"):
         torch.is_autocast_enabled("meta")
+
+
+def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
+    assert torch.torch is torch
+    assert "USE_MKL=OFF" in torch.__config__.show()
+    assert "get_num_threads()" in torch.__config__.parallel_info()
+    assert torch._C._get_tracing_state() is None
+    assert torch._C._TensorMeta is type(torch.Tensor)
+    assert torch._C._LinAlgError is torch.linalg.LinAlgError
+    where, kind, waits_not, _ = torch._C._nn._parse_to("cpu", torch.float64, True)
+    assert (where, kind, waits_not) == ("cpu", torch.float64, True)
+    dynamo = importlib.import_module("cltensor._dynamo")
+    with dynamo.config.patch(cache_size_limit=64):
+        assert dynamo.config.cache_size_limit == 64
+    assert dynamo.config.cache_size_limit == 8
+    assert not importlib.import_module("cltensor._dynamo.utils").is_compile_supported("cpu")
+    shapes = importlib.import_module("cltensor.fx.experimental.symbolic_shapes")
+    assert shapes.guard_or_false(True) is True
+    assert shapes.free_symbols((3, 4)) == set()
+    assert importlib.import_module("cltensor._subclasses.fake_tensor").is_fake(3) is False
+    parallel = importlib.import_module("cltensor.distributed.tensor")
+    assert not isinstance(3, parallel.DTensor)
+    with pytest.raises(NotImplementedError, match="devices of one process"):
+        parallel.DTensor()

@@ -1,0 +1,60 @@
+"""`torch._C`: the few names of torch's binary core that well-known libraries import or ask, with answers that are true here.
+
+There is no such core: what is here stands elsewhere in the package, or says that nothing is traced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .autograd import TensorBase
+from .dtypes import dtype
+from .futures import Future
+from .linalg import LinAlgError as _LinAlgError  # noqa: F401
+from .memory_format import layout, memory_format
+from .nn.modules.moving import parse_to
+from .random import Generator
+from .reexport import absent, expose
+from .runtime import device
+from .size import Size
+from .tensor import Tensor
+
+__all__ = ["Future", "Generator", "Size", "TensorBase", "device", "dtype", "layout", "memory_format"]  # fmt: skip
+
+_TensorMeta = type(Tensor)
+Graph, ScriptObject, Value = absent(
+    __name__, "Graph ScriptObject Value", "there is no TorchScript, functions run as they are"
+)
+
+
+def _get_tracing_state() -> None:
+    """Return None: nothing is traced."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Return False: `func` wraps no tensors."""
+    return False
+
+
+def is_batchedtensor(tensor: Tensor) -> bool:
+    """Return False: `vmap` gives a function plain slices."""
+    return False
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing: no usage is reported."""
+
+
+def _is_alias_of(first: Tensor, second: Tensor) -> bool:
+    """Tell whether two tensors lie in one storage."""
+    return first._storage is second._storage
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, bool, Any]:
+    """Return the device, dtype, `non_blocking` and memory format that the arguments of a module's `to` name."""
+    where, kind, form = parse_to(*args, **kwargs)
+    waits_not = kwargs.get("non_blocking", any(a is True for a in args))
+    return where, kind, waits_not, form
+
+
+expose(globals(), {"_nn": "_parse_to", "_functorch": "is_batchedtensor"})

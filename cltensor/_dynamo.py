@@ -1,0 +1,142 @@
+"""`torch._dynamo`: what programs tell torch's graph compiler. Nothing is compiled here but kernels, so all of it is accepted.
+
+Owns the options that programs set, and the types that they ask for. The documented part is compiler.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from .compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    is_compiling,
+    list_backends,
+    reset,
+    set_stance,
+)
+from .reexport import absent, expose
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "disallow_in_graph",
+    "forbid_in_graph",
+    "graph_break",
+    "is_compiling",
+    "is_dynamo_supported",
+    "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "mark_static_address",
+    "maybe_mark_dynamic",
+    "optimize",
+    "reset",
+    "run",
+    "set_stance",
+]
+
+disallow_in_graph = forbid_in_graph = allow_in_graph
+(OptimizedModule,) = absent(__name__, "OptimizedModule", "modules run as they are")
+
+
+class Unsupported(RuntimeError):
+    """torch's word for what its compiler cannot take; never raised here."""
+
+
+class TorchRuntimeError(RuntimeError):
+    """torch's error while it compiles; never raised here."""
+
+
+class _Options(ModuleType):
+    """Options of a compiler that is not there: they keep what they are given."""
+
+    accumulated_cache_size_limit = 256
+    allow_unspec_int_on_nn_module = False
+    assume_static_by_default = True
+    automatic_dynamic_shapes = True
+    cache_size_limit = recompile_limit = 8
+    capture_dynamic_output_shape_ops = False
+    capture_scalar_outputs = False
+    disable = False
+    dynamic_shapes = True
+    force_parameter_static_shapes = True
+    guard_nn_modules = True
+    inline_inbuilt_nn_modules = True
+    optimize_ddp = True
+    skip_fwd_side_effects_in_bwd_under_checkpoint = False
+    suppress_errors = False
+    verbose = False
+
+    @contextlib.contextmanager
+    def patch(
+        self, changes: str | dict[str, Any] | None = None, value: Any = None, **more: Any
+    ) -> Iterator[None]:
+        """Set options for a while: a name and a value, a dict, or keywords."""
+        wanted = {changes: value} if isinstance(changes, str) else {**(changes or {}), **more}
+        before = {name: getattr(self, name) for name in wanted}
+        vars(self).update(wanted)
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+
+
+config = _Options(f"{__name__}.config", "Options that programs set; nothing reads them.")
+
+
+def is_dynamo_supported() -> bool:
+    """Return False."""
+    return False
+
+
+def is_compile_supported(device_type: Any) -> bool:
+    """Return False."""
+    return False
+
+
+def mark_dynamic(t: Any, index: Any, **hints: Any) -> None:
+    """Do nothing: kernels do not depend on sizes."""
+
+
+def mark_static(t: Any, index: Any = None) -> None:
+    """Do nothing: kernels do not depend on sizes."""
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Do nothing."""
+
+
+maybe_mark_dynamic = mark_dynamic
+
+
+def graph_break(msg: str = "") -> None:
+    """Do nothing: there is no graph to break."""
+
+
+def optimize(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+    """Return a decorator that returns functions as they are."""
+    return lambda fn: fn
+
+
+def run(fn: Any = None) -> Any:
+    """Return the function as it is; a decorator when called without one."""
+    return (lambda f: f) if fn is None else fn
+
+
+expose(
+    globals(),
+    {
+        "config": config,
+        "eval_frame": "OptimizedModule is_dynamo_supported optimize",
+        "exc": "TorchRuntimeError Unsupported",
+        "external_utils": "is_compiling",
+        "utils": "is_compile_supported",
+    },
+)

@@ -1,0 +1,121 @@
+"""Operators that a program adds: found under `torch.ops`, a node of their own, gradients that the program states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import cltensor as torch
+from cltensor import Tensor
+
+
+@torch.library.custom_op("mine::scaled", mutates_args=())
+def scaled(x: Tensor, w: Tensor, n: int = 2) -> tuple[Tensor, Tensor]:
+    return x * n, x * w
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.n = inputs[2]
+    ctx.save_for_backward(*inputs[:2])
+
+
+def _back(ctx: Any, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, None]:
+    x, w = ctx.saved_tensors
+    return first * ctx.n + second * w, second * x, None
+
+
+scaled.register_autograd(_back, setup_context=_keep)
+
+
+def test_an_operator_has_the_gradient_it_was_given() -> None:
+    x = torch.ones(2, requires_grad=True)
+    w = torch.full((2,), 3.0, requires_grad=True)
+    for call in (scaled, torch.ops.mine.scaled, torch.ops.mine.scaled.default):
+        x.grad = w.grad = None
+        first, second = call(x, w)
+        assert "GeneratedBackwardFor_mine_scaled_default" in type(first.grad_fn).__name__
+        (first + second).sum().backward()
+        assert x.grad.tolist() == [5, 5]
+        assert w.grad.tolist() == [1, 1]
+    assert scaled(x.detach(), w.detach(), n=4)[0].tolist() == [4, 4]
+    assert scaled._schema == "(Tensor x, Tensor w, SymInt n=2) -> (Tensor, Tensor)"
+
+
+def test_lists_of_tensors_and_what_is_no_tensor() -> None:
+    @torch.library.custom_op("mine::total", mutates_args=())
+    def total(xs: Sequence[Tensor], scale: float) -> tuple[Tensor, int]:
+        return torch.stack(list(xs)).sum(0) * scale, len(xs)
+
+    def back(ctx: Any, grad: Tensor) -> Any:
+        return [grad * ctx.scale] * ctx.count, None
+
+    def keep(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.count, ctx.scale = len(inputs[0]), inputs[1]
+
+    total.register_autograd(back, setup_context=keep)
+    xs = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    out, count = total(xs, 0.5)
+    assert (out.tolist(), count) == ([1.5, 1.5], 3)
+    out.sum().backward()
+    assert [x.grad.tolist() for x in xs] == [[0.5, 0.5]] * 3
+
+
+def test_without_a_gradient_and_writing_its_argument() -> None:
+    @torch.library.custom_op("mine::plain", mutates_args=())
+    def plain(x: Tensor) -> Tensor:
+        return x.sin()
+
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        plain(torch.ones(2, requires_grad=True)).sum().backward()
+
+    @torch.library.custom_op("mine::more", mutates_args={"x"})
+    def more(x: Tensor) -> None:
+        x.add_(1)
+
+    x = torch.zeros(2)
+    assert more(x) is None
+    assert x.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="for non-functional operator"):
+        more.register_autograd(_back)
+
+    @torch.library.custom_op("mine::same", mutates_args=())
+    def same(x: Tensor) -> Tensor:
+        return x
+
+    with pytest.raises(RuntimeError, match="must not also be an input"):
+        same(torch.ones(2, requires_grad=True))
+
+
+def test_a_library_by_schema() -> None:
+    lib = torch.library.Library("made", "DEF")
+    lib.define("times(Tensor x, int k=2) -> Tensor")
+    with pytest.raises(RuntimeError, match="same name"):
+        lib.define("times(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="Could not run 'made::times'"):
+        torch.ops.made.times(torch.ones(2))
+    lib.impl("times", lambda x, k=2: x * k, "CompositeImplicitAutograd")
+    x = torch.ones(2, requires_grad=True)
+    torch.ops.made.times(x, k=5).sum().backward()
+    assert x.grad.tolist() == [5, 5]
+    torch.library.define("made::seven", "(Tensor x) -> Tensor")
+    torch.library.impl("made::seven", "default", lambda x: x * 7)
+    assert torch.ops.made.seven(torch.ones(1)).tolist() == [7]
+    with pytest.raises(RuntimeError, match="operator made::nope does not exist"):
+        lib.impl("nope", lambda x: x)
+    with pytest.raises(AttributeError, match="'made' object has no attribute 'nope'"):
+        torch.ops.made.nope
+    with pytest.raises(OSError, match="Could not load this library"):
+        torch.ops.load_library("other.so")
+
+
+def test_annotations_that_operators_do_not_take() -> None:
+    def bad(x: bytes) -> None: ...
+
+    def bare(x): ...  # type: ignore[no-untyped-def]
+
+    with pytest.raises(ValueError, match="Parameter x has unsupported type <class 'bytes'>"):
+        torch.library.infer_schema(bad, mutates_args=())
+    with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
+        torch.library.infer_schema(bare, mutates_args=())
