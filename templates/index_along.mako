@@ -43,13 +43,23 @@ __kernel void ${fn}(__global E *restrict dst, __global const E *restrict src\
       volatile R kept = sum;
       (void)kept;
     }
+% if action == 'get':
+    int bad = t0_size == 0;
+    if (!bad) {
+      for (I j = 0; j < n; j++) {
+        const I w_i0 = j * index_step;
+        I at = 0;
+        ${w.lookup_all(1, 'w', 'at', wrap, 'bad')}
+        d[j * dst_step] = s[at];
+      }
+    }
+    if (!bad) continue;
+% endif
     for (I j = 0; j < n; j++) {
       const I w_i0 = j * index_step;
       I at = 0;
       ${w.lookup(1, 'w', 'at', wrap, False, 'continue;', 'row * n + j')}
-% if action == 'get':
-      d[j * dst_step] = s[at];
-% else:
+% if action != 'get':
       const R v = clt_ld_e(s + j * src_step);
       clt_st_e(d + at, clt_combine(clt_ld_e(d + at), ${'clt_scale(alpha, v)' if scale else 'v'}));
 % endif

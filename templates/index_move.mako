@@ -95,6 +95,21 @@ ${w.params('p', rank, names)}\
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${run}" limit="lim">
             dst[od + p_d${" + lift" if side == "set" else ""}] = ${"fill" if scalar else "src[os + p_s" + (" + lift]" if side == "get" else "]")};
 </%w:each>
+% elif side == 'get':
+    int bad = ${" | ".join(f"(t{j}_size == 0)" for j in range(k))};
+    if (!bad) {
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
+            I xs = os + p_s;
+            ${w.lookup_all(k, 'p', 'xs', wrap, 'bad')}
+            dst[od + p_d] = src[xs];
+</%w:each>
+    }
+    if (bad) {
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
+            I ignored = 0;
+            ${w.lookup(k, 'p', 'ignored', wrap, gpu, 'continue;', 'p_i')}
+</%w:each>
+    }
 % else:
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
             I xd = od + p_d${"" if scalar else ", xs = os + p_s"};

@@ -122,3 +122,17 @@ static inline void clt_st_${tag}(__global ${dt.cl} *p, const ${dt.reg} v) { *p =
     }
 % endfor
 </%def>
+
+## As `lookup`, for many elements in turn: a bad index counts as 0 and sets `bad`, and no branch keeps what comes after it waiting.
+## Who finds `bad` set walks again with `lookup`, which notes it. Nothing may be read where a size is 0.
+<%def name="lookup_all(count, p, target, wrap, bad)">
+% for k in range(count):
+    long clt_v${k} = (long)i${k}[oi${k} + ${p}_i${k}];
+% if wrap:
+    clt_v${k} += clt_v${k} < 0 ? (long)t${k}_size : 0;
+% endif
+% endfor
+    const int clt_ok = ${" & ".join(f"((ulong)clt_v{k} < (ulong)t{k}_size)" for k in range(count))};
+    ${bad} |= !clt_ok;
+    ${target} += clt_ok ? ${" + ".join(f"(I)clt_v{k} * t{k}_step" for k in range(count))} : 0;
+</%def>

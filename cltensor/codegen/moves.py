@@ -33,6 +33,7 @@ Scalar = complex | float | int | bool
 # A GPU schedule gives a lane to each position that cannot collide when there are this many, else it
 # sorts.
 _SERIAL_LANES = 4096
+ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
 FEW = 8  # places along a dim that make no tile
 LINE = 64  # bytes of a cache line
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
@@ -105,7 +106,8 @@ def move(
     if gpu:
         work = dims.n
     else:
-        work = workers(backend, dims.n, backend.tuned.get("move.grain", GRAIN))
+        pace = ANYWHERE if through and not hoist else 1
+        work = workers(backend, pace * dims.n, backend.tuned.get("move.grain", GRAIN))
     shape = "s" if scalar else ""
     name = f"{side}{shape}_b{dst.dtype.itemsize}_r{dims.rank}_k{len(through)}"
     name += "_back" * (step < 0) + "_streamed" * streamed

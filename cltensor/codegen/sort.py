@@ -357,10 +357,11 @@ def searchsorted(
     dims = Dims(values.shape, [over(sorted), values.strides, result.strides, *map(over, extra)])
     gpu = is_gpu(backend)
     side = "right" if right else "left"
+    many = 16 if dims.sizes[-1] >= 8 and not dims.strides[0][-1] else 1  # searches of one row
     run(
         backend,
         "sort_search",
-        f"search_{side}_{values.dtype.code}_r{dims.rank}",
+        f"search_{side}_{values.dtype.code}_r{dims.rank}_n{many}",
         [x.buffer for x in (sorted, values, result, *extra)],
         [n, length, sorted.strides[-1], sorted.offset, values.offset, 0]
         + [v for x in extra for v in (x.strides[-1], x.offset)]
@@ -372,6 +373,7 @@ def searchsorted(
         right=right,
         sorter=sorter is not None,
         rank=dims.rank,
+        many=many,
         I=index_type(backend, sorted, values, *extra),
         gpu=gpu,
     )

@@ -226,6 +226,44 @@ def test_bad_indices_raise_in_torchs_words(
     flush_checks(be)  # an error is told once
 
 
+def test_one_bad_index_among_many_is_named(be: Any) -> None:
+    x = kt.put(be, kt.sample((5, 40), torch.float32))
+    for shape, size, read in (
+        ((5, 33), 40, lambda i: ix.gather(be, x, 1, i)),
+        ((70, 40), 5, lambda i: ix.gather(be, x, 0, i)),
+        ((9000,), 5, lambda i: ix.advanced_get(be, x, [(0, i), (1, i)])),
+    ):
+        index = kt.integers(0, 5, shape)
+        index.view(-1)[-3] = size + 7
+        with pytest.raises((RuntimeError, IndexError), match=f"index {size + 7} is out of bounds"):
+            read(kt.put(be, index))
+            flush_checks(be)
+
+
+def test_nothing_is_read_of_what_is_empty(be: Any) -> None:
+    with pytest.raises(RuntimeError, match="index 0 is out of bounds for dimension 1 with size 0"):
+        ix.gather(be, kt.put(be, torch.zeros(3, 0)), 1, kt.put(be, torch.zeros(3, 20, dtype=int)))
+        flush_checks(be)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reads_anywhere(be: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(be, monkeypatch)
+    rng = np.random.default_rng(seed)
+    x = kt.sample(tuple(rng.integers(1, 60, 3)), torch.float32).transpose(0, int(rng.integers(3)))
+    shape = tuple(rng.integers(1, 50, 2))
+    each = [kt.integers(-n, n, shape, seed + n) for n in x.shape]
+    operands = [kt.put(be, i) for i in each]
+    o = kt.put(be, x)
+    kt.same(kt.get(be, ix.advanced_get(be, o, list(enumerate(operands)))), x[tuple(each)])
+    kt.same(kt.get(be, ix.advanced_get(be, o, [(1, operands[1])])), x[:, each[1]])
+    for dim in range(3):
+        size = [int(rng.integers(1, n + 1)) for n in x.shape]
+        size[dim] = int(rng.integers(1, 70))
+        index = kt.integers(0, x.shape[dim], size, seed)
+        kt.same(kt.get(be, ix.gather(be, o, dim, kt.put(be, index))), x.gather(dim, index))
+
+
 @pytest.mark.parametrize("n", [1, 33, 70_000])
 def test_masks(be: Any, n: int) -> None:
     x = kt.sample((2, n), torch.float32).T

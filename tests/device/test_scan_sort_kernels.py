@@ -8,10 +8,12 @@ from typing import Any
 import kernel_tools as kt
 import pytest
 
+from cltensor import dtypes
 from cltensor.codegen import scan as sc
 from cltensor.codegen import sort as so
 from cltensor.codegen.count import count
 from tests.backends import SCHEDULES, backend_for
+from tests.support import poison
 
 pytestmark = pytest.mark.usefixtures("divided")
 
@@ -173,6 +175,25 @@ def test_searchsorted(be: Any, right: bool) -> None:
     kt.same(kt.get(be, found), torch.searchsorted(s[0], q, right=right))
     found = so.searchsorted(be, kt.put(be, row), kt.put(be, q), right, sorter=kt.put(be, order))
     kt.same(kt.get(be, found), torch.searchsorted(row, q, right=right, sorter=order))
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 17, 64, 1000])
+def test_searches_side_by_side(be: Any, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(be, monkeypatch)
+    for dtype, n in (
+        (torch.float32, 1),
+        (torch.int64, 16),
+        (torch.float16, 45),
+        (torch.uint8, 333),
+    ):
+        row = kt.sample(length, dtype).sort().values
+        q = kt.sample((2, n, 3), dtype, 1).transpose(0, 1)
+        for right in (False, True):
+            found = so.searchsorted(be, kt.put(be, row), kt.put(be, q), right, dtypes.int32)
+            kt.same(
+                kt.get(be, found),
+                torch.searchsorted(row, q.contiguous(), right=right, out_int32=True),
+            )
 
 
 def test_unique(be: Any) -> None:
