@@ -1,4 +1,4 @@
-## The reductions of scatter and its kin on the register type R.
+## The reductions of scatter and its kin on the register type R. Products of complex numbers have the bits that `a * b` has.
 <%def name="combine(dt, action)">
 static inline R clt_combine(const R a, const R b) {
 % if action == 'add' and dt.code == 'b8':
@@ -8,6 +8,7 @@ static inline R clt_combine(const R a, const R b) {
 % elif action == 'mul' and dt.code == 'b8':
     return (R)(a & b);
 % elif action == 'mul' and dt.is_complex:
+#pragma OPENCL FP_CONTRACT OFF
     return (R)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 % elif action == 'mul':
     return (R)(a * b);
@@ -20,7 +21,10 @@ static inline R clt_combine(const R a, const R b) {
 </%def>
 <%def name="scaling(dt, scale)">
 % if scale and dt.is_complex:
-static inline R clt_scale(const R a, const R b) { return (R)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+static inline R clt_scale(const R a, const R b) {
+#pragma OPENCL FP_CONTRACT OFF
+    return (R)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
 % elif scale:
 static inline R clt_scale(const R a, const R b) { return (R)(a * b); }
 % endif

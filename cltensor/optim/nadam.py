@@ -87,13 +87,17 @@ class NAdam(FusedOptimizer):
                 for n in (count, count + 1)
             )
             numbers["bias"] = 1 - beta2**count
-            for product, same in self._by_product(some, mu):
+            for product, same in self._by_product(group, some, mu):
                 numbers["along"] = -lr * (1.0 - mu) / (1.0 - product)
                 numbers["ahead"] = -lr * following / (1.0 - product * following)
                 self._run(group, lines, same, {"m": "exp_avg", "v": "exp_avg_sq"}, numbers)
 
-    def _by_product(self, params: list[Tensor], mu: float) -> list[tuple[float, list[Tensor]]]:
+    def _by_product(
+        self, group: dict[str, Any], params: list[Tensor], mu: float
+    ) -> list[tuple[Any, list[Tensor]]]:
         """Multiply the product of momenta of every parameter, and part them by it."""
+        if group["differentiable"]:  # the product has a history
+            return [(self.state[p]["mu_product"].mul_(mu), [p]) for p in params]
         parts: dict[float, list[Tensor]] = {}
         for p in params:
             product = self.state[p]["mu_product"]

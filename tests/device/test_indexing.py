@@ -498,3 +498,11 @@ def test_rows_of_small_numbers_move_by_words_where_they_are_some(kind: str, widt
     for first in (0, 1, 4):
         rows = table[:, first : first + width].index_select(0, ct.tensor(index))
         np.testing.assert_array_equal(rows.cpu().numpy(), values[index, first : first + width])
+
+
+def test_complex_products_have_the_bits_of_a_product() -> None:
+    """One product for each place, so that the order does not matter."""
+    x, y = data(40, 7, dtype="complex64"), data(40, 7, seed=1, dtype="complex64")
+    d, s, i = ct.tensor(x), ct.tensor(y), ct.arange(40).flip(0)
+    assert ct.equal(d.scatter_reduce(0, i[:, None].expand(40, 7), s, "prod"), d * s.flip(0))
+    assert ct.equal(ct.zeros_like(d).index_add(0, i.flip(0), s, alpha=2 + 3j), s * (2 + 3j))

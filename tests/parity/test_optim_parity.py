@@ -232,6 +232,21 @@ def test_gradients_go_through_a_differentiable_step(kind: str, tol: float) -> No
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=tol)
 
 
+def test_gradients_reach_the_product_of_momenta() -> None:
+    found = []
+    for module in (ct, th):
+        p = module.tensor(data(5, dtype="float64")).requires_grad_().clone()
+        product = module.tensor(0.5, dtype=module.float64, requires_grad=True)
+        o = module.optim.NAdam([p], lr=0.1, differentiable=True)
+        average = p.detach().abs()
+        o.state[p] = {"step": module.tensor(3.0), "mu_product": product.clone(), "exp_avg": average.clone(), "exp_avg_sq": average.clone()}  # fmt: skip
+        p.grad = p.detach() + 1
+        o.step()
+        (p**2).sum().backward()
+        found.append(product.grad.item())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
 def test_a_checkpoint_of_torch_goes_on(tmp_path: Any) -> None:
     line, dtype = "O.Adam(ps, 0.01, amsgrad=True)", "float32"
     to, tps, _ = train(th, line, dtype, 6)
