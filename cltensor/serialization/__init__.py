@@ -20,25 +20,37 @@ from ..storage import Storage
 from ..storages import TypedStorage, UntypedStorage
 from . import archive, rebuild
 from .archive import Reader, Writer, is_path, is_zip
+from .inspection import (
+    LoadEndianness,
+    SourceChangeWarning,
+    get_default_load_endianness,
+    get_unsafe_globals_in_checkpoint,
+    set_default_load_endianness,
+)
 from .pickler import TorchPickler
 from .rebuild import StorageType, dtype_of, loaded
 from .unpickler import (
-    FullUnpickler,
     WeightsUnpickler,
     add_safe_globals,
     clear_safe_globals,
     get_safe_globals,
+    load_all,
     refuse,
     safe_globals,
 )
 
 __all__ = [
+    "LoadEndianness",
+    "SourceChangeWarning",
     "add_safe_globals",
     "clear_safe_globals",
+    "get_default_load_endianness",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
     "safe_globals",
     "save",
+    "set_default_load_endianness",
 ]
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -107,7 +119,8 @@ def load(
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if mmap and not is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    encoding = pickle_load_args.get("encoding", "utf-8")
+    pickle_load_args.setdefault("encoding", "utf-8")
+    how = (weights_only, pickle_module, pickle_load_args)
     place = rebuild.placement(map_location)
     with archive.source(f) as (file, path):
         if not file.read(1):
@@ -116,20 +129,24 @@ def load(
         if is_zip(file):
             reader = Reader(file, path)
             storages = _ZipStorages(reader, place, bool(mmap))
-            return _unpickle(io.BytesIO(reader.get("data.pkl")), storages, weights_only, encoding)
+            return _unpickle(io.BytesIO(reader.get("data.pkl")), storages, *how)
         if mmap:
             raise RuntimeError(
                 "mmap can only be used with files saved in the zip format, please save your checkpoint with it in order to use mmap."
             )
-        return _load_legacy(file, place, weights_only, encoding)
+        return _load_legacy(file, place, *how)
 
 
 def _unpickle(
-    file: io.BytesIO, storages: Callable[[Any], Any], weights_only: bool, encoding: str
+    file: io.BytesIO,
+    storages: Callable[[Any], Any],
+    weights_only: bool,
+    pickle_module: Any,
+    kwargs: dict[str, Any],
 ) -> Any:
     if weights_only:
-        return WeightsUnpickler(file.getvalue(), storages, encoding).load()
-    return FullUnpickler(file, storages, encoding=encoding).load()
+        return WeightsUnpickler(file.getvalue(), storages, kwargs["encoding"]).load()
+    return load_all(file, storages, pickle_module, **kwargs)
 
 
 Place = Callable[[Storage | None, str], Any]
@@ -172,6 +189,14 @@ def _check_id(pid: Any) -> tuple[Any, str, str, int]:
     return kind.dtype, key, location, count
 
 
+_UNTOLD = {
+    None: "little",
+    LoadEndianness.NATIVE: sys.byteorder,
+    LoadEndianness.LITTLE: "little",
+    LoadEndianness.BIG: "big",
+}
+
+
 class _ZipStorages:
     """Load each storage of a zip file once."""
 
@@ -181,7 +206,7 @@ class _ZipStorages:
         order = (
             reader.get("byteorder").decode("ascii", "replace")
             if reader.has("byteorder")
-            else sys.byteorder
+            else _UNTOLD[get_default_load_endianness()]
         )
         if order not in ("little", "big"):
             raise ValueError(f"Unknown endianness type: {order}")
@@ -229,7 +254,8 @@ class _LateStorages:
                     f"the checkpoint is damaged: storage {key} should have {nbytes} bytes, the file has {self.limit}"
                 )
             self.found[key] = _settle(np.zeros(nbytes, np.uint8), dt, self.place, location), count
-        return self.found[key][0]
+        known = self.found[key][0]
+        return known if dtype_of(known) is dt else loaded(known._storage, dt, known.device)
 
 
 def _save_legacy(obj: object, file: BinaryIO, protocol: int) -> None:
@@ -248,13 +274,17 @@ def _save_legacy(obj: object, file: BinaryIO, protocol: int) -> None:
         file.write(count.to_bytes(8, "little"))
         if storage.nbytes:
             file.write(storage.host().tobytes())
+    file.flush()
 
 
-def _load_legacy(file: BinaryIO, place: Place, weights_only: bool, encoding: str) -> Any:
-    data = file.read()
+def _load_legacy(
+    file: BinaryIO, place: Place, weights_only: bool, pickle_module: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Read the older format; the position is left behind it."""
+    start, data = file.tell(), file.read()
     storages = _LateStorages(place)
     storages.limit = len(data)
-    machine = WeightsUnpickler(data, storages, encoding)
+    machine = WeightsUnpickler(data, storages, kwargs["encoding"])
     if machine.load() != _LEGACY_MAGIC:
         raise pickle.UnpicklingError("Invalid magic number; corrupt file?")
     if machine.load() != _LEGACY_PROTOCOL:
@@ -264,14 +294,15 @@ def _load_legacy(file: BinaryIO, place: Place, weights_only: bool, encoding: str
         value = machine.load()
     else:
         rest = io.BytesIO(data[machine.at :])
-        value = FullUnpickler(rest, storages, encoding=encoding).load()
+        value = load_all(rest, storages, pickle_module, **kwargs)
         machine.at += rest.tell()
     keys = machine.load()
     at, swap = (
         machine.at,
         isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little"),
     )
-    for key in keys:
+    for name in keys:
+        key = name.decode() if isinstance(name, bytes) else name
         if key not in storages.found:
             raise RuntimeError(f"the checkpoint is damaged: storage {key} belongs to no tensor")
         made, count = storages.found[key]
@@ -285,4 +316,5 @@ def _load_legacy(file: BinaryIO, place: Place, weights_only: bool, encoding: str
                 made._storage.buffer(), 0, rebuild.swap_bytes(raw, dtype_of(made)) if swap else raw
             )
         at += 8 + nbytes
+    file.seek(start + at)
     return value

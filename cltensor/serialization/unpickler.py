@@ -56,6 +56,11 @@ def clear_safe_globals() -> None:
     _safe.clear()
 
 
+def user_allows(name: str) -> bool:
+    """Tell whether a name was added."""
+    return name in _safe
+
+
 @contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
     """Add to the list for the length of a `with` block."""
@@ -79,43 +84,41 @@ def modern(module: str, name: str) -> tuple[str, str]:
 
 
 def find_class(module: str, name: str) -> Any:
-    """Find a class or function for a trusted file: torch's names mean this library's."""
-    module, name = modern(module, name)
+    """Find what one of torch's names means for a trusted file."""
     found = allowed(f"{module}.{name}")
     if found is not None:
         return found
-    if module == "torch" or module.startswith("torch."):
-        own = "cltensor" + module[5:]
-        candidates = [own, *(own.rsplit(".", k)[0] for k in range(1, own.count(".") + 1))]
-        for candidate in candidates:
-            try:
-                place: Any = importlib.import_module(candidate)
-                for part in name.split("."):
-                    place = getattr(place, part)
-                return place
-            except (ImportError, AttributeError):
-                continue
-        raise pickle.UnpicklingError(
-            f"the checkpoint needs {module}.{name}, which this library does not have"
-        )
-    place = importlib.import_module(module)
-    for part in name.split("."):
-        place = getattr(place, part)
-    return place
+    own = "cltensor" + module[5:]
+    candidates = [own, *(own.rsplit(".", k)[0] for k in range(1, own.count(".") + 1))]
+    for candidate in candidates:
+        try:
+            place: Any = importlib.import_module(candidate)
+            for part in name.split("."):
+                place = getattr(place, part)
+            return place
+        except (ImportError, AttributeError):
+            continue
+    raise pickle.UnpicklingError(
+        f"the checkpoint needs {module}.{name}, which this library does not have"
+    )
 
 
-class FullUnpickler(pickle.Unpickler):
-    """Python's own unpickler; runs whatever the file says. For trusted files only."""
+def load_all(
+    file: BinaryIO, load_storage: Callable[[Any], Any], pickle_module: Any, **kwargs: Any
+) -> Any:
+    """Read a pickle with a module's own unpickler, which runs whatever the file says. For trusted files only."""
 
-    def __init__(self, file: BinaryIO, load_storage: Callable[[Any], Any], **kwargs: Any) -> None:
-        super().__init__(file, **kwargs)
-        self._load_storage = load_storage
+    class Trusting((pickle_module or pickle).Unpickler):  # type: ignore[misc]
+        def find_class(self, module: str, name: str) -> Any:
+            module, name = modern(module, name)
+            if module != "torch" and not module.startswith("torch."):
+                return super().find_class(module, name)
+            return find_class(module, name)
 
-    def find_class(self, module: str, name: str) -> Any:
-        return find_class(module, name)
+        def persistent_load(self, pid: Any) -> Any:
+            return load_storage(pid)
 
-    def persistent_load(self, pid: Any) -> Any:
-        return self._load_storage(pid)
+    return Trusting(file, **kwargs).load()
 
 
 # ------------------------------------------------------------------------------------------- the small machine
@@ -486,10 +489,10 @@ def _pop(m: WeightsUnpickler) -> None:
 
 
 __all__ = [
-    "FullUnpickler",
     "WeightsUnpickler",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
+    "load_all",
     "safe_globals",
 ]

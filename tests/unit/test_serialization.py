@@ -335,3 +335,69 @@ def test_attributes_of_a_tensor_cannot_be_overwritten() -> None:
     assert t.shape == (2,)
     assert t.note == 7
     assert "_lazy_strides_" not in t.__dict__
+
+
+def test_pickle_modules_of_the_user_read_trusted_files() -> None:
+    class Strict(pickle.Unpickler):
+        def load(self) -> Any:
+            raise RuntimeError("read by the user's module")
+
+    for new in (True, False):
+        file = saved(torch.ones(2), _use_new_zipfile_serialization=new)
+        with pytest.raises(RuntimeError, match="read by the user's module"):
+            load(file, pickle_module=SimpleNamespace(Unpickler=Strict))
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_older_files_follow_each_other(weights_only: bool) -> None:
+    file = io.BytesIO()
+    for k in (2, 3):
+        pickle.dump(k, file)
+        save(torch.full((k,), k), file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    for k in (2, 3):
+        assert pickle.load(file) == k
+        assert load(file, weights_only=weights_only).tolist() == [k] * k
+
+
+def test_texts_of_python_2_may_stay_bytes() -> None:
+    data = (
+        b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}.\x80\x02](U\x01a(U\x07storagectorch\nFloatStorage\n"
+        b"U\x0212U\x03cpuK\x01NtQU\x01be.\x80\x02]U\x0212a.\x01\0\0\0\0\0\0\0\0\0\x80?"
+    )
+    for weights_only in (True, False):
+        first, storage, last = load(io.BytesIO(data), encoding="bytes", weights_only=weights_only)
+        assert (first, storage.tolist(), last) == (b"a", [1.0], b"b")
+
+
+def test_empty_storages_of_several_dtypes_are_one() -> None:
+    empty = torch.tensor([], dtype=torch.float64)
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        other = torch.TypedStorage(wrap_storage=empty.untyped_storage(), dtype=torch.int32)
+    for new in (True, False):
+        _, found = load(saved([empty, other], _use_new_zipfile_serialization=new))
+        assert found.dtype is torch.int32
+
+
+def test_names_that_are_refused_can_be_listed() -> None:
+    for protocol in (2, 4):
+        file = saved([torch.ones(2), Path("a"), Counter("a")], pickle_protocol=protocol)
+        assert len(serialization.get_unsafe_globals_in_checkpoint(file)) == 1
+        with serialization.safe_globals([type(Path("a"))]):
+            file.seek(0)
+            assert serialization.get_unsafe_globals_in_checkpoint(file) == []
+    with pytest.raises(ValueError, match=r"returned by torch\.save"):
+        serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"no zip file"))
+
+
+def test_files_that_do_not_tell_their_byte_order() -> None:
+    file = saved(torch.tensor([1], dtype=torch.int16), _disable_byteorder_record=True)
+    assert load(file).item() == 1
+    serialization.set_default_load_endianness(serialization.LoadEndianness.BIG)
+    try:
+        file.seek(0)
+        assert load(file).item() == 256
+    finally:
+        serialization.set_default_load_endianness(None)
+    with pytest.raises(TypeError, match="Invalid argument type"):
+        serialization.set_default_load_endianness("big")
