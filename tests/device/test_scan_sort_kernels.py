@@ -177,6 +177,28 @@ def test_searchsorted(be: Any, right: bool) -> None:
     kt.same(kt.get(be, found), torch.searchsorted(row, q, right=right, sorter=order))
 
 
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 63, 128, 129, 300, 5000])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64"])
+def test_rows_of_every_length_are_sorted(
+    be: Any, dtype: str, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(be, monkeypatch)
+    kind = getattr(torch, dtype)
+    few = kt.integers(0, 9, (3, length)).to(kind)
+    high = kt.integers(-128, 128, (3, length))
+    rows = [few, few.flip(1), kt.sample((3, length), kind, spread=50.0)]
+    if dtype == "int64":  # whose high digits look as if they told values apart
+        rows.append(
+            high * ((1 << 56) + (1 << 48) + (1 << 40)) + kt.integers(0, 1 << 40, (3, length), 1)
+        )
+    for x in rows:
+        for descending in (False, True):
+            values, indices = so.sort(be, kt.put(be, x), 1, descending)
+            expected = x.sort(stable=True, dim=1, descending=descending)
+            kt.same(kt.get(be, values), expected.values)
+            kt.same(kt.get(be, indices), expected.indices)
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 17, 64, 1000])
 def test_searches_side_by_side(be: Any, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     poison(be, monkeypatch)
