@@ -42,3 +42,31 @@ static inline int clt_is_nan_key(const K key) { return 0; }
 static inline K clt_bits(const K key${original}) { return (K)${flip}key; }
 % endif
 </%def>
+
+## Keys of which there are so few that each is compared with all others, a vector of them at a time: `few` makes room for them,
+## `each_of_few` runs its body for each of the `count` keys held[i], which goes to place `to`; equal keys keep their order.
+<%def name="few(dt)">
+<% L, wide = (16, 'uint') if dt.itemsize <= 4 else (8, 'ulong') %>
+#define CLT_FEW 128
+    typedef ${wide}${L} V;
+    typedef ${wide[1:]}${L} S;
+    const S lane = (S)(${', '.join(map(str, range(L)))});
+    ${wide} held[CLT_FEW] __attribute__((aligned(64)));
+    ${wide[1:]} places_of[${L}] __attribute__((aligned(64)));
+</%def>
+<%def name="each_of_few(dt, count)">
+<% L = 16 if dt.itemsize <= 4 else 8 %>
+            for (int b = 0; b < ${count}; b += ${L}) {
+                const V mine = *(const V *)(held + b);
+                S before = 0; // minus how many: a vector's true is -1
+                int j = 0;
+                for (; j < b; ++j) before += (V)held[j] <= mine;
+                for (; j < min(b + ${L}, ${count}); ++j) before += ((V)held[j] < mine) | (((V)held[j] == mine) & ((S)(j - b) < lane));
+                for (; j < ${count}; ++j) before += (V)held[j] < mine;
+                *(S *)places_of = -before;
+                for (int i = b; i < min(b + ${L}, ${count}); ++i) {
+                    const int to = (int)places_of[i - b];
+                    ${caller.body()}
+                }
+            }
+</%def>

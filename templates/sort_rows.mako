@@ -1,6 +1,6 @@
 <%doc>
 Stable sort of pieces of rows, CPU schedule: a work-item takes whole pieces (a piece is a row, or one of `chunks` equal
-parts of it). Short pieces: each key's place is how many come before it, ${L} keys at a time. Long ones: radix, 8 bits a pass, all
+parts of it). Short pieces: each key's place is how many come before it, a vector of keys at a time. Long ones: radix, 8 bits a pass, all
 histograms from one read, passes in which every key has the same digit skipped, and those of low digits left out where the others
 tell most keys apart: insertion then puts right what is left, or every digit's pass does if that is much. `final`: pieces are rows and the results are written; else sorted keys and positions stay
 in the first half of the scratch for sort_merge. Without `order` nothing is known of positions.
@@ -9,16 +9,12 @@ in the first half of the scratch for sort_merge. Without `order` nothing is know
 <%namespace name="s" file="sort_keys.mako"/>\
 <%
 passes = dt.itemsize
-L, wide = (16, 'uint') if passes <= 4 else (8, 'ulong')
-SHORT = 128
 names = ['s', 'v', 'x'] if order else ['s', 'v']
 def also(text): return text if order else ''
 %>\
 ${w.prelude()}
 typedef ${I} I;
 ${s.keys(dt, descending, order)}
-typedef ${wide}${L} V;
-typedef ${wide[1:]}${L} S;
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global const K *src, __global K *values${also(', __global long *indices')}, __global K *keys${also(', __global uint *places')}
 , const I length, const I rows, const I chunks, const I half_size, const I os, const I ov${also(', const I ox')}
@@ -27,9 +23,7 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * chunks;
     const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
     const I step = (length + chunks - 1) / chunks;
-    const S lane = (S)(${', '.join(map(str, range(L)))});
-    ${wide} held[${SHORT}] __attribute__((aligned(64)));
-    ${wide[1:]} to[${L}] __attribute__((aligned(64)));
+    ${s.few(dt)}
     for (I piece = first; piece < last; ++piece) {
         const I row = piece / chunks, begin = min(length, (I)(piece % chunks * step)), count = min(step, (I)(length - begin));
         ${w.decode('p', rank, names, 'row')}
@@ -37,18 +31,11 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
         const I base = ${"part * length" if final else "row * length + begin"};
         __global K *k0 = keys + base, *k1 = keys + half_size + base;
         ${also('__global uint *x0 = places + base, *x1 = places + half_size + base;')}
-        if (count <= ${SHORT}) {
+        if (count <= CLT_FEW) {
             for (int i = 0; i < (int)count; ++i) held[i] = clt_key(from[i * sl]);
-            for (int b = 0; b < (int)count; b += ${L}) {
-                const V mine = *(const V *)(held + b);
-                S before = 0; // minus how many: a vector's true is -1
-                int j = 0;
-                for (; j < b; ++j) before += (V)held[j] <= mine;
-                for (; j < min(b + ${L}, (int)count); ++j) before += ((V)held[j] < mine) | (((V)held[j] == mine) & ((S)(j - b) < lane));
-                for (; j < (int)count; ++j) before += (V)held[j] < mine;
-                *(S *)to = -before;
-                for (j = 0; j < min(${L}, (int)count - b); ++j) { k0[to[j]] = (K)held[b + j]; ${also('x0[to[j]] = (uint)(begin + b + j);')} }
-            }
+<%s:each_of_few dt="${dt}" count="(int)count">
+                k0[to] = (K)held[i]; ${also('x0[to] = (uint)(begin + i);')}
+</%s:each_of_few>
         } else {
             uint hist[${passes}][256];
             for (int d = 0; d < ${passes}; ++d) for (int b = 0; b < 256; ++b) hist[d][b] = 0;

@@ -1,7 +1,11 @@
 <%doc>
 The first k of each row in order, CPU schedule, k at most ${most}: a work-item takes whole rows and keeps the best so far sorted, so that
-nearly all elements cost one comparison. Equal values come in order of position.
+nearly all elements cost one comparison, ${BLOCK} at a time. Equal values come in order of position.
 </%doc>\
+<%
+BLOCK = 64
+step = '' if unit else ' * sl'
+%>\
 <%namespace name="w" file="walk.mako"/>\
 <%namespace name="s" file="sort_keys.mako"/>\
 ${w.prelude()}
@@ -14,20 +18,39 @@ __kernel void ${fn}(__global const K *src, __global K *values, __global long *in
 ) {
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
     const I first = rows / parts * part + min(part, (I)(rows % parts)), last = first + rows / parts + (part < rows % parts);
+    ${s.few(dt)}
     K key[${most}];
     uint place[${most}];
     for (I row = first; row < last; ++row) {
         ${w.decode('p', rank, ['s', 'v', 'x'], 'row')}
         __global const K *from = src + os + p_s_at;
-        int held = 0;
-        for (I i = 0; i < length; ++i) {
-            const K c = clt_key(from[i * sl]);
-            if (held == (int)k && c >= key[held - 1]) continue;
-            int j = held < (int)k ? held++ : held - 1;
-            for (; j > 0 && key[j - 1] > c; --j) { key[j] = key[j - 1]; place[j] = place[j - 1]; }
-            key[j] = c; place[j] = (uint)i;
+        if (length <= CLT_FEW) {
+            for (int i = 0; i < (int)length; ++i) held[i] = clt_key(from[i${step}]);
+<%s:each_of_few dt="${dt}" count="(int)length">
+                if (to < (int)k) {
+                    values[ov + p_v_at + to * vl] = from[i${step}];
+                    indices[ox + p_x_at + to * xl] = (long)i;
+                }
+</%s:each_of_few>
+            continue;
         }
-        for (int i = 0; i < held; ++i) {
+        int best = 0;
+        for (I i = 0; i < length;) {
+            if (best == (int)k && i + ${BLOCK} <= length) {
+                const K limit = key[best - 1];
+                int any = 0;
+                for (int j = 0; j < ${BLOCK}; ++j) any |= clt_key(from[(i + j)${step}]) < limit;
+                if (!any) { i += ${BLOCK}; continue; }
+            }
+            for (const I stop = min(length, (I)(i + ${BLOCK})); i < stop; ++i) {
+                const K c = clt_key(from[i${step}]);
+                if (best == (int)k && c >= key[best - 1]) continue;
+                int j = best < (int)k ? best++ : best - 1;
+                for (; j > 0 && key[j - 1] > c; --j) { key[j] = key[j - 1]; place[j] = place[j - 1]; }
+                key[j] = c; place[j] = (uint)i;
+            }
+        }
+        for (int i = 0; i < best; ++i) {
             values[ov + p_v_at + i * vl] = from[(I)place[i] * sl];
             indices[ox + p_x_at + i * xl] = (long)place[i];
         }

@@ -226,17 +226,18 @@ def topk(
         return values, indices
     r = _Rows(_lift(src, dim), _lift(values, dim), _lift(indices, dim))
     dt = _key_type(src.dtype)
-    order = "max" if largest else "min"
+    order, unit = "max" if largest else "min", r.steps[0] == 1
     run(
         backend,
         "sort_topk",
-        f"topk_{dt.code}_{order}_r{r.dims.rank}",
+        f"topk_{dt.code}_{order}_r{r.dims.rank}{'_unit' * unit}",
         [src.buffer, values.buffer, indices.buffer],
         [r.length, r.rows, k, *r.offsets, *r.steps, *r.dims.args()],
         min(r.rows, workers(backend, r.rows * r.length)),
         r.nbytes,
         dt=dt,
         largest=largest,
+        unit=unit,
         rank=r.dims.rank,
         I="long",
         most=_TOPK_MOST,

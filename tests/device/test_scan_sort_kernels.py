@@ -199,6 +199,26 @@ def test_rows_of_every_length_are_sorted(
             kt.same(kt.get(be, indices), expected.indices)
 
 
+@pytest.mark.parametrize("length", [1, 15, 64, 128, 129, 700, 5000])
+def test_first_of_rows_of_every_length(
+    be: Any, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(be, monkeypatch)
+    wide = kt.sample((3, length, 2), torch.float32)
+    wide[0, length // 2] = float("nan")
+    for x in (
+        wide[..., 0],
+        wide[..., 0].contiguous(),
+        kt.integers(0, 9, (3, length)).to(torch.int8),
+    ):
+        for k in {1, min(length, 5), min(length, 60)}:
+            for largest in (False, True):
+                values, indices = so.topk(be, kt.put(be, x), k, 1, largest)
+                expected = x.sort(stable=True, dim=1, descending=largest)
+                kt.same(kt.get(be, values), expected.values[:, :k])
+                kt.same(kt.get(be, indices), expected.indices[:, :k])
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 17, 64, 1000])
 def test_searches_side_by_side(be: Any, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     poison(be, monkeypatch)
