@@ -5,6 +5,7 @@ There is no such core: what is here stands elsewhere in the package, or says tha
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from .autograd import TensorBase
@@ -17,6 +18,8 @@ from .random import Generator
 from .reexport import absent, expose
 from .runtime import device
 from .size import Size
+from .subclasses import DisableTorchFunctionSubclass  # noqa: F401
+from .subclasses import disabled as _disabled_torch_function_impl  # noqa: F401
 from .tensor import Tensor
 
 __all__ = ["Future", "Generator", "Size", "TensorBase", "device", "dtype", "layout", "memory_format"]  # fmt: skip
@@ -25,6 +28,28 @@ _TensorMeta = type(Tensor)
 Graph, ScriptObject, Value = absent(
     __name__, "Graph ScriptObject Value", "there is no TorchScript, functions run as they are"
 )
+
+
+class DispatchKey(enum.Enum):
+    """Names of what torch's dispatcher sends calls to; there is no dispatcher."""
+
+    Undefined, CPU, CUDA, XPU, Meta, AutogradCPU, AutogradCUDA, AutogradXPU = range(8)
+    AutocastCPU, AutocastCUDA, AutocastXPU = range(8, 11)
+    CompositeImplicitAutograd, CompositeExplicitAutograd = range(11, 13)
+
+
+class DispatchKeySet:
+    """A set of such names."""
+
+    def __init__(self, *keys: DispatchKey) -> None:
+        self._keys = frozenset(keys)
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*self._keys, *other._keys)
+
+    def has(self, key: DispatchKey) -> bool:
+        """Tell whether a name is in it."""
+        return key in self._keys
 
 
 def _get_tracing_state() -> None:

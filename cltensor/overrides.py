@@ -1,6 +1,6 @@
 """`cltensor.overrides`: what libraries ask before they leave a call to a class that defines `__torch_function__`.
 
-The ops of this package do not ask: a class that wants their calls calls them itself.
+The ops of this package ask subclasses of Tensor (subclasses.py), and others from when the first such subclass is defined.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .autograd import TensorBase
+from .subclasses import BaseTorchFunctionMode, TorchFunctionMode, dispatch, overrides
 
 __all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
     "handle_torch_function",
     "has_torch_function",
     "is_tensor_like",
@@ -19,18 +22,14 @@ __all__ = [
 ]
 
 
-def _overrides(value: Any) -> bool:
-    return not isinstance(value, type) and hasattr(type(value), "__torch_function__")
-
-
 def is_tensor_like(inp: Any) -> bool:
     """Tell whether something is a tensor or defines `__torch_function__`."""
-    return isinstance(inp, TensorBase) or _overrides(inp)
+    return isinstance(inp, TensorBase) or hasattr(type(inp), "__torch_function__")
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Tell whether one of some arguments defines `__torch_function__`."""
-    return any(map(_overrides, relevant_args))
+    return any(map(overrides, relevant_args))
 
 
 def handle_torch_function(
@@ -40,18 +39,11 @@ def handle_torch_function(
 
     TypeError where all of them return NotImplemented.
     """
-    types: list[type] = []
-    found: list[Any] = []
-    for value in filter(_overrides, relevant_args):
-        if (kind := type(value)) not in types:
-            at = next((i for i, t in enumerate(types) if issubclass(kind, t)), len(types))
-            types.insert(at, kind)
-            found.insert(at, value)
-    for value in found:
-        made = value.__torch_function__(public_api, tuple(types), args, kwargs)
-        if made is not NotImplemented:
-            return made
+    made = dispatch(public_api, relevant_args, args, kwargs)
+    if made is not NotImplemented:
+        return made
     name = f"{public_api.__module__}.{public_api.__name__}"
+    types = list(dict.fromkeys(map(type, filter(overrides, relevant_args))))
     raise TypeError(
         f"no implementation found for '{name}' on types that implement __torch_function__: {types}"
     )

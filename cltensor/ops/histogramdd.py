@@ -131,7 +131,7 @@ def histogramdd(
 @public()
 def histogram(
     input: Tensor,
-    bins: Any,
+    bins: Any = 100,
     *,
     range: Any = None,
     weight: Tensor | None = None,

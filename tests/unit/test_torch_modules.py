@@ -305,6 +305,10 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     assert torch._C._LinAlgError is torch.linalg.LinAlgError
     where, kind, waits_not, _ = torch._C._nn._parse_to("cpu", torch.float64, True)
     assert (where, kind, waits_not) == ("cpu", torch.float64, True)
+    keys = torch._C.DispatchKey
+    both = torch._C.DispatchKeySet(keys.CPU) | torch._C.DispatchKeySet(keys.CUDA)
+    assert both.has(keys.CUDA)
+    assert not both.has(keys.Meta)
     dynamo = importlib.import_module("cltensor._dynamo")
     with dynamo.config.patch(cache_size_limit=64):
         assert dynamo.config.cache_size_limit == 64

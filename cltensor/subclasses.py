@@ -1,0 +1,264 @@
+"""Subclasses of Tensor: their `__torch_function__` is asked by functions and methods, and what these return is of their class.
+
+Note [Asking]: plain tensors pay nothing in programs without subclasses. The first subclass that is defined, or the first mode, gives
+the public functions another code, which asks and then runs the code they had. The objects stay the same: what a program took out of
+a namespace before asks, too, and functions are pickled and looked up in tables as ever. Attributes that are numbers or kinds (`shape`,
+`dtype`, `device`) are given without asking.
+
+Owns the protocol, and the stack of modes. It must not know any op: it finds them in the namespaces.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from .ops.row import FUNCTIONS
+from .tensor import Tensor
+
+# Operators by the function that a class is asked about.
+_ALIKE = "add sub mul matmul pow ne lt le gt ge neg abs"
+_IN_PLACE = "add sub mul pow"
+_UNARY = "neg abs pos invert getitem setitem len bool int float complex index contains reversed repr format"
+_OWN = (
+    "floordiv and or xor lshift rshift eq rsub rfloordiv rmod rpow rmatmul rlshift rrshift rtruediv iand ior ixor ilshift irshift imatmul "
+    "invert getitem setitem len bool int float complex index contains reversed repr format"
+)
+_OPERATORS = {
+    **{f"__{name}__": name for name in _ALIKE.split()},
+    **{f"__i{name}__": f"{name}_" for name in _IN_PLACE.split()},
+    **{f"__{name}__": f"__{name}__" for name in _OWN.split()},
+    "__radd__": "add", "__rmul__": "mul", "__truediv__": "div", "__mod__": "remainder", "__pos__": "positive",
+    "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
+    "__itruediv__": "div_", "__ifloordiv__": "floor_divide_", "__imod__": "remainder_",
+}  # fmt: skip
+_VIEWS = ("T", "mT", "H", "mH", "real", "imag", "data")
+_UNASKED = {"as_subclass", "as_tensor", "asarray", "can_cast", "from_numpy", "is_tensor", "is_storage", "promote_types", "result_type", "tensor"}  # fmt: skip
+_MODULES = ("functional", "nn.functional", "linalg", "fft", "special")
+
+
+class _State(threading.local):
+    off = 0
+    modes: tuple[Any, ...] = ()
+
+
+_STATE = _State()
+
+
+@contextlib.contextmanager
+def DisableTorchFunctionSubclass() -> Iterator[None]:
+    """Have no `__torch_function__` of a class asked in here; modes are."""
+    _STATE.off += 1
+    try:
+        yield
+    finally:
+        _STATE.off -= 1
+
+
+@contextlib.contextmanager
+def _modes(modes: tuple[Any, ...]) -> Iterator[None]:
+    before, _STATE.modes = _STATE.modes, modes
+    try:
+        yield
+    finally:
+        _STATE.modes = before
+
+
+class TorchFunctionMode:
+    """While it is entered, its `__torch_function__` is asked by every function and method, whatever their arguments."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Answer a call. NotImplementedError: a mode says what it does."""
+        raise NotImplementedError
+
+    def __enter__(self) -> TorchFunctionMode:
+        stand_in()
+        _STATE.modes = (*_STATE.modes, self)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _STATE.modes = _STATE.modes[:-1]
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that runs functions as they are."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Run the function."""
+        return func(*args, **(kwargs or {}))
+
+
+def disabled(func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Run a function: the `__torch_function__` of classes whose results are plain tensors, as Parameter's."""
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
+def overrides(value: Any) -> bool:
+    """Tell whether something is of a class that overrides functions."""
+    kind = type(value)
+    if kind is Tensor or kind is type or _STATE.off:
+        return False
+    own = getattr(kind, "__torch_function__", None)
+    return own is not None and own is not disabled
+
+
+def dispatch(public_api: Callable, relevant: Iterable[Any], args: Any, kwargs: Any) -> Any:
+    """Return what a mode, or the first argument that overrides a function, makes of the call; subclasses first.
+
+    NotImplemented where all of them return it.
+    """
+    types: list[type] = []
+    found: list[Any] = []
+    for value in filter(overrides, relevant):
+        if (kind := type(value)) not in types:
+            at = next((i for i, t in enumerate(types) if issubclass(kind, t)), len(types))
+            types.insert(at, kind)
+            found.insert(at, value)
+    if _STATE.modes:
+        *outer, mode = _STATE.modes
+        with _modes(tuple(outer)):
+            made = mode.__torch_function__(public_api, tuple(types), args, kwargs)
+        if made is not NotImplemented:
+            return made
+    for value in found:
+        made = value.__torch_function__(public_api, tuple(types), args, kwargs)
+        if made is not NotImplemented:
+            return made
+    return NotImplemented
+
+
+def _asked(args: Any, kwargs: Any) -> list[Any]:
+    """Return the arguments, and parts of lists among them, that override functions."""
+    found: list[Any] = []
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        if value.__class__ is Tensor:
+            continue
+        if isinstance(value, tuple | list):
+            found += filter(overrides, value)
+        elif overrides(value):
+            found.append(value)
+    return found
+
+
+def torch_function(
+    cls: type, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+) -> Any:
+    """Run a function and give its results, and those in tuples and lists, the class.
+
+    NotImplemented where an argument is of a class that this one does not derive from.
+    """
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    made = disabled(func, types, args, kwargs)
+    return made if getattr(func, "__name__", "") in _UNASKED else _of_class(made, cls)
+
+
+def _of_class(value: Any, cls: type) -> Any:
+    if cls is Tensor:
+        return value
+    if isinstance(value, Tensor):
+        return value if isinstance(value, cls) else value.as_subclass(cls)
+    if isinstance(value, tuple | list):
+        return type(value)(_of_class(v, cls) for v in value)
+    return value
+
+
+# --- functions that ask -------------------------------------------------------------------------
+
+
+@functools.cache
+def _template(closed: int) -> CodeType:
+    """Return the code of a function that hands its arguments to a constant, with as many names of a closure as the one it replaces."""
+    names = ", ".join(f"c{i}" for i in range(closed))
+    text = f"def outer({names}):\n def asking(*args, **kwargs):\n  if 0: {names or None}\n  return 'ask'(args, kwargs)\n return asking"
+    made: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a text is no function: the constant is put there below
+        exec(text, made)
+    return made["outer"](*range(closed)).__code__
+
+
+def _have_ask(function: Any, shown: Any = None, operator: bool = False) -> None:
+    """Give a function the code that asks first. shown: what a class is asked about, if it is another function."""
+    if not isinstance(function, FunctionType) or hasattr(function, "__asking__"):
+        return
+    plain = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )  # fmt: skip
+    plain.__kwdefaults__ = function.__kwdefaults__
+    public = function if shown is None else shown
+
+    def ask(args: Any, kwargs: Any) -> Any:
+        asked = [] if _STATE.off else _asked(args, kwargs)
+        if not asked and not _STATE.modes:
+            return plain(*args, **kwargs)
+        made = dispatch(public, asked, args, kwargs)
+        if made is NotImplemented and not operator:
+            raise TypeError(
+                f"Multiple dispatch failed for 'torch.{function.__name__}'; all __torch_function__ handlers returned NotImplemented:\n\n"
+                + "".join(f"  - tensor subclass {type(value)}\n" for value in asked)
+            )
+        return made
+
+    code = _template(len(function.__code__.co_freevars))
+    consts = tuple(ask if c == "ask" else c for c in code.co_consts)
+    function.__code__ = code.replace(co_consts=consts, co_name=function.__name__)
+    vars(function).update(
+        __wrapped__=plain, __asking__=True
+    )  # `inspect` finds the signature in the plain one
+
+
+@functools.cache
+def stand_in() -> None:
+    """Have the public functions and Tensor's methods ask."""
+    package = sys.modules[__package__]
+    Tensor.__getitem__.__name__, Tensor.__setitem__.__name__ = "__getitem__", "__setitem__"
+    for name, shown in _OPERATORS.items():
+        _have_ask(
+            vars(Tensor).get(name),
+            getattr(Tensor, shown, None),
+            operator=name.strip("_") not in _UNARY.split(),
+        )
+    for name in _VIEWS:
+        own = getattr(Tensor, name)
+        if isinstance(own, property):
+            _have_ask(own.fget, own.__get__)
+    for kind in Tensor.__mro__[:-1]:
+        for name, value in list(vars(kind).items()):
+            if name[0] != "_" and name not in _UNASKED:
+                _have_ask(value)
+    for name, value in list(vars(package).items()):
+        home = getattr(value, "__module__", None) or ""
+        factory = home.startswith(f"{__package__}.creation") and name[0] != "_"
+        if (name in FUNCTIONS or factory) and name not in _UNASKED:
+            _have_ask(value)
+    for path in _MODULES:
+        module = sys.modules.get(f"{__package__}.{path}")
+        for name, value in list(vars(module).items()) if module else ():
+            home = getattr(value, "__module__", None) or ""
+            if name[0].islower() and home.startswith(f"{__package__}."):
+                _have_ask(value)
+
+
+def _enrol(cls: Any, **kwargs: Any) -> None:
+    """Have functions ask from the first subclass on; the package's own give plain tensors, and so do those that derive from them."""
+    object.__init_subclass__(**kwargs)
+    if cls.__module__.startswith(f"{__package__}.") and "__torch_function__" not in vars(cls):
+        cls.__torch_function__ = disabled
+    if cls.__torch_function__ is not disabled:
+        stand_in()
+
+
+Tensor.__torch_function__ = classmethod(torch_function)  # type: ignore[attr-defined]
+Tensor.__init_subclass__ = classmethod(_enrol)  # type: ignore[assignment, method-assign]

@@ -1,0 +1,136 @@
+"""Subclasses of Tensor and `__torch_function__`: who is asked, about what, and of which class results are."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any, ClassVar
+
+import pytest
+
+import cltensor as torch
+from cltensor import nn
+from cltensor.nn import functional as F
+from cltensor.nn.functional import relu as taken_before
+
+_ADD = torch.add
+
+
+class Plain(torch.Tensor):
+    """Nothing but a name."""
+
+
+class Told(torch.Tensor):
+    """Says which functions it was asked about, and carries a word."""
+
+    asked: ClassVar[list[str]] = []
+    word: Any = None
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.asked.append(func.__name__)
+        made = super().__torch_function__(func, types, args, kwargs)
+        if isinstance(made, cls):
+            made.word = next((a.word for a in args if isinstance(a, cls)), None)
+        return made
+
+
+def told(*values: float) -> Told:
+    Told.asked = []
+    made = torch.tensor(values).as_subclass(Told)
+    made.word = "kept"
+    Told.asked = []
+    return made
+
+
+def test_results_are_of_the_subclass() -> None:
+    s = torch.ones(2).as_subclass(Plain)
+    made = [
+        s + 1, 2 - s, torch.add(torch.ones(2), other=s), torch.cat([torch.ones(2), s]), s[0], s.T, s.data, s.to(torch.float64), s.clone(),
+        s.new_zeros(2), torch.zeros_like(s), s.max(0)[1], s.split(1)[0], F.relu(s), taken_before(s), nn.Linear(2, 3)(s), *s, s.mul_(1),
+        torch.linalg.norm(s), torch.where(s > 0, s, 0.0), s.sum().detach(), copy.deepcopy(s), pickle.loads(pickle.dumps(s)),
+    ]  # fmt: skip
+    assert [type(value) for value in made] == [Plain] * len(made)
+    assert repr(s) == "Plain([1., 1.])"
+    assert isinstance(s.numpy(), object)
+    assert s.tolist() == [1, 1]
+    assert type(torch.ones(2) + 1) is torch.Tensor
+    assert _ADD is torch.add
+    assert pickle.loads(pickle.dumps(F.relu)) is F.relu
+
+
+def test_parameters_give_plain_tensors() -> None:
+    p = nn.Parameter(torch.ones(2))
+    assert type(p * 2) is torch.Tensor
+    own = nn.Parameter(torch.ones(2).as_subclass(Plain))
+    assert isinstance(own, nn.Parameter)
+    assert type(own) is Plain
+    loss = (own * 2).sum()
+    assert type(loss) is Plain
+    loss.backward()
+    assert own.grad.tolist() == [2, 2]
+    assert type(own.grad) is torch.Tensor
+
+
+def test_what_a_class_is_asked_about() -> None:
+    x = told(1.0, 2.0)
+    y = torch.nn.functional.relu((2 * x).abs() / 3 @ torch.ones(2))[None].sum()
+    assert Told.asked == ["mul", "abs", "div", "matmul", "relu", "__getitem__", "sum"]
+    assert (type(y), y.word) == (Told, "kept")
+    x = told(1.0, 2.0)
+    x += 1
+    assert (x > 2).T.word == "kept"
+    assert Told.asked == ["add_", "gt", "__get__"]
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(told(1.0) + 1) is torch.Tensor
+
+
+def test_a_method_of_the_subclass_reaches_its_base() -> None:
+    class Own(torch.Tensor):
+        def add(self, other: Any) -> Any:
+            return type(super().add(other))
+
+    assert torch.ones(1).as_subclass(Own).add(1) is Own
+
+
+def test_classes_that_are_no_relations() -> None:
+    class Other(torch.Tensor):
+        pass
+
+    a, b = torch.ones(1).as_subclass(Plain), torch.ones(1).as_subclass(Other)
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+"):
+        a + b
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch\.add'"):
+        torch.add(a, b)
+
+
+def test_what_is_no_tensor_is_asked_too() -> None:
+    class Duck:
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return "mean" if func is torch.mean else NotImplemented
+
+    assert torch.mean(Duck()) == "mean"
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch\.sum'"):
+        torch.sum(Duck())
+
+
+def test_a_mode_is_asked_about_everything() -> None:
+    class Counts(torch.overrides.TorchFunctionMode):
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Counts() as outer, Counts() as inner:
+        y = torch.zeros(2) + 1
+        y.sum()
+    assert inner.seen == outer.seen == ["zeros", "add", "sum"]
+    y.sum()
+    assert len(inner.seen) == 3
