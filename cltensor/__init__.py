@@ -60,7 +60,6 @@ from . import operators  # isort: skip
 from . import creation  # isort: skip
 from . import subclasses  # isort: skip
 from . import amp, cuda, legacy, linalg, nn, opencl, random, special, storages  # isort: skip
-from . import sparse  # isort: skip
 from .amp import GradScaler, autocast  # isort: skip
 from .assertions import *
 from .legacy import *
@@ -79,11 +78,7 @@ from .memory_format import (
     layout,
     memory_format,
     preserve_format,
-    sparse_bsc,
-    sparse_bsr,
     sparse_coo,
-    sparse_csc,
-    sparse_csr,
     strided,
 )  # isort: skip
 
