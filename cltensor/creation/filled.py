@@ -62,7 +62,6 @@ def empty(
     """Make a tensor of undefined content."""
     shape = shape_of("empty", args, size)
     if out is not None:
-        core.dtype_into(out, dt)
         return out.resize_(shape, memory_format=memory_format)
     return ordered(blank(shape, dt, dev), formats.strides("empty", memory_format, shape))
 
@@ -88,6 +87,8 @@ def _full(function: str, size: Any, fill_value: Any, dt: DType | None, dev: devi
         )
     shape = shape_of(function, (size,))
     fill_value = number(function, "fill_value", fill_value, 2)
+    if dt is None and fill_value.__class__ is complex:  # never complex32, whatever the default
+        dt = dtypes.promote_types(dtypes.complex64, dtypes.get_default_dtype())
     dt = dt or dtypes.scalar_dtype(fill_value)
     return filled(shape, check_value(fill_value, dt), dt, dev)
 

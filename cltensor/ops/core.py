@@ -494,11 +494,22 @@ def deliver(
     return out
 
 
-def dtype_into(out: Tensor, dt: dtype | None) -> dtype:
-    """Return the dtype of a maker's `out=` tensor; RuntimeError when `dtype=` asks for another."""
+def dtype_into(
+    out: Tensor, dt: dtype | None, layout: Any = None, dev: device | None = None
+) -> dtype:
+    """Return the dtype of a maker's `out=` tensor; RuntimeError when `dtype=`, `layout=` or `device=` asks for another."""
     if dt is not None and dt is not out.dtype:
         raise RuntimeError(
             f"dtype {dt.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})"
+        )
+    if layout is not None and layout is not out.layout:
+        asked, own = (
+            str(x)[6:].title().replace("_", "").removesuffix("Coo") for x in (layout, out.layout)
+        )
+        raise RuntimeError(f"layout {asked} does not match layout of out parameter ({own})")
+    if dev is not None and dev != out.device:
+        raise RuntimeError(
+            f"device type {dev.type} does not match device type of out parameter ({out.device.type})"
         )
     return out.dtype
 

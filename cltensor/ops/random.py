@@ -243,24 +243,27 @@ def parse_size(function: str, args: tuple, size: Any) -> Size:
     return Size(check_shape(sizes(function, args, "size")))
 
 
-def hand_over(t: Tensor, out: Tensor | None, dt: Any, requires_grad: bool) -> Tensor:
+def hand_over(t: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
     if out is not None:
-        core.dtype_into(out, dt)
         if out.shape != t.shape:
             out.resize_(t.shape)
         core.check_overlap(out, ())
         core.overwrite(out, t, fresh=True)
-        return out
+        t = out
     if requires_grad:
         core.ask_gradient(t)
     return t
 
 
-def dtype_for(dt: Any, out: Tensor | None, function: str, usual: DType | None = None) -> DType:
-    """Return the dtype of a draw: the one asked for, that of `out`, or the usual one."""
-    if dt is None and out is not None:
-        return out.dtype
-    return dtypes.asked(dt, function) or usual or dtypes.get_default_dtype()
+def wanted(
+    function: str, out: Tensor | None, dt: Any, layout: Any, dev: Any, usual: DType | None = None
+) -> tuple[DType, device]:
+    """Return dtype and device of a draw: those asked for, that must be those of `out`, or the usual ones."""
+    dt = None if dt is None else dtypes.asked(dt, function)
+    where = None if out is not None and dev is None else place(dev)
+    if out is not None:
+        return core.dtype_into(out, dt, layout, where), out.device
+    return dt or usual or dtypes.get_default_dtype(), where  # type: ignore[return-value]
 
 
 def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
@@ -280,10 +283,9 @@ def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
             raise TypeError(
                 f"{function}() got an unexpected keyword argument '{next(iter(named))}'"
             )
-        dt = dtype_for(dtype, out, function)
-        dev = out.device if out is not None else place(device)
+        dt, dev = wanted(function, out, dtype, layout, device)
         expr = floating(kind, kernel, shape, dt, choose(generator, dev))
-        return hand_over(finish(expr, dt, shape, dev), out, dtype and dt, requires_grad)
+        return hand_over(finish(expr, dt, shape, dev), out, requires_grad)
 
     def like(
         input: Tensor,
@@ -337,7 +339,7 @@ def _alike(
     strides = formats.strides_like(function, input, memory_format)
     if strides is not None:
         t = core.make(t._storage, shape, dt, where, strides, 0)
-    return hand_over(t, None, None, requires_grad)
+    return hand_over(t, None, requires_grad)
 
 
 _factory("rand", "uniform", "check_uniform_bounds", "Make a tensor of numbers uniform in [0, 1).")
@@ -431,11 +433,10 @@ def randint(
     low = 0 if low is None else _whole("randint", "low", low, 1)
     high = _whole("randint", "high", high, len(given) or 1)
     shape = parse_size("randint", (), size)
-    dt = dtype_for(dtype, out, "randint", dtypes.int64)
-    dev = out.device if out is not None else place(device)
+    dt, dev = wanted("randint", out, dtype, layout, device, dtypes.int64)
     check_range(dt, low, high)
     expr = integers(shape, dt, choose(generator, dev).take(numel(shape)), low, high)
-    return hand_over(finish(expr, dt, shape, dev), out, dtype and dt, requires_grad)
+    return hand_over(finish(expr, dt, shape, dev), out, requires_grad)
 
 
 @public(method=False)
@@ -502,8 +503,7 @@ def randperm(
     keys."""
     n = _whole("randperm", "n", n, 1)
     shape = Size(check_shape((n,)))
-    dt = dtype_for(dtype, out, "randperm", dtypes.int64)
-    dev = out.device if out is not None else place(device)
+    dt, dev = wanted("randperm", out, dtype, layout, device, dtypes.int64)
     if dt is dtypes.bool:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
     if dt.category == 1 and n - 1 > dtypes.iinfo(dt).max:
@@ -514,7 +514,7 @@ def randperm(
     backend = get_backend(dev)
     t = core.result(sorting.argsort(backend, core.kernel_operand(keys), 0, False, True), dev)
     t = t if dt is dtypes.int64 else convert.cast(t, dt)
-    return hand_over(t, out, dtype and dt, requires_grad)
+    return hand_over(t, out, requires_grad)
 
 
 def keep_mask(

@@ -23,14 +23,13 @@ from .generator import Generator, choose
 from .random import (
     coins,
     coins_by,
-    dtype_for,
     exponential,
     finish,
     floating,
     hand_over,
     parse_size,
-    place,
     uniform,
+    wanted,
     wide_of,
 )
 from .row import FUNCTIONS, public
@@ -140,8 +139,7 @@ def normal_(
                 "normal() received an invalid combination of arguments: two numbers need a size"
             )
         shape = parse_size("normal", (), size)
-        dt = dtype_for(dtype, out, "normal")
-        dev = out.device if out is not None else place(device)
+        dt, dev = wanted("normal", out, dtype, layout, device)
         expr = floating(
             "normal",
             "normal_kernel_cpu",
@@ -151,7 +149,7 @@ def normal_(
             float(mean),
             float(std),
         )
-        return hand_over(finish(expr, dt, shape, dev), out, dtype and dt, requires_grad)
+        return hand_over(finish(expr, dt, shape, dev), out, requires_grad)
     dev = core.common_device(parameters, "normal")
     dt = parameters[0].dtype
     shape = Size(broadcast_shapes(*[x.shape for x in parameters]))

@@ -59,7 +59,7 @@ def _names(data: bytes) -> list[str]:
     """The globals of a pickle, in the order they are first named."""
     found: dict[str, None] = {}
     texts: list[Any] = []  # what is on the stack, as far as names are put together from it
-    memo: dict[int, Any] = {}
+    memo: dict[Any, Any] = {}
     last: Any = None
     for code, argument, _ in pickletools.genops(io.BytesIO(data)):
         if code.name in ("GLOBAL", "INST"):

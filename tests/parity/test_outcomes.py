@@ -176,6 +176,14 @@ torch.ones(8, 3, 1, 1).double(memory_format=torch.channels_last).stride()
 torch.Storage.__name__
 torch.ones(2).addcdiv_(torch.ones(2, dtype=torch.int64), torch.ones(2, dtype=torch.bool))
 torch.ones(2, dtype=torch.int64).addcdiv_(torch.ones(2, dtype=torch.int64), torch.ones(2, dtype=torch.int64))
+torch.zeros(2, dtype=torch.int64, out=torch.ones(2))
+torch.zeros(2, layout=torch.sparse_coo, out=torch.ones(2))
+torch.rand(2, layout=torch.sparse_coo, out=torch.ones(2))
+torch.randint(3, (2,), dtype=torch.int32, out=torch.ones(2))
+torch.normal(0.0, 1.0, (2,), dtype=torch.float64, out=torch.ones(2))
+torch.empty(2, out=torch.ones(2), requires_grad=True).requires_grad
+torch.full((2,), 1, out=torch.ones(2), requires_grad=True).requires_grad
+torch.zeros(2, out=torch.ones(2, dtype=torch.int64), requires_grad=True)
 [getattr(torch.Tensor, n).__name__ for n in ("round_", "clamp_max_", "nan_to_num_", "polygamma", "addcmul_")]
 """
 
