@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import dtypes
 from .checks import checking
+from .moves import dense
 from .operand import Operand
 from .region import empty, index_type, is_gpu, run, workers
+from .rows import memory_of
+from .source import include
 
 if TYPE_CHECKING:
     from ..runtime import Backend
 
 KINDS = ("sum", "mean", "max")
-_BLOCK = {"cpu": 64, "gpu": 1}
 
 
 class Bags(NamedTuple):
@@ -36,7 +38,7 @@ def bags(
 ) -> Bags:
     """Reduce rows of `table` (V, D) by 1-D `indices` and the `offsets` at which bags begin; RuntimeError for bad ones."""
     n, count = indices.shape[0], offsets.shape[0]
-    rows, width = table.shape
+    (rows, width), dt = table.shape, table.dtype
     result = Bags(
         empty(backend, table.dtype, (count, width)),
         empty(backend, dtypes.int64, (count,)),
@@ -47,7 +49,7 @@ def bags(
         return result
 
     def describe(value: int, what: int) -> Exception:
-        if what >= 0 and (kind == "max" or padding >= 0 or table.dtype is dtypes.float64):
+        if what >= 0 and (kind == "max" or padding >= 0 or dt is dtypes.float64):
             return RuntimeError(
                 f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
             )
@@ -67,10 +69,17 @@ def bags(
         return RuntimeError(f"offsets have to go up and stay within the input's length {n}")
 
     gpu = is_gpu(backend)
-    block = _BLOCK["gpu" if gpu else "cpu"]
+    if not gpu and table.strides[1] != 1:
+        table = dense(backend, table)
+    lanes = 8 if dt.itemsize > 4 else 16
+    more: dict[str, Any] = {"L": 1, "memory": None}
+    headers = ""
+    if not gpu:
+        headers = f"#define CLT_LANES {lanes}\n" + include("ahead")
+        headers += include("half") if dt.code in ("f16", "bf16") else ""
+        more = {"L": lanes, "memory": memory_of(dt, lanes)}
     buffers = [x.buffer for x in (table, indices, offsets, *result[:3])]
     buffers += [x.buffer for x in (result.best_row, scale) if x is not None]
-    total = count * max(-(-width // block), 1)
     with checking(backend, describe) as status:
         scalars = [status.offset, n, count, rows, width, table.offset, *table.strides]
         scalars += [indices.offset, *indices.strides, offsets.offset, *offsets.strides]
@@ -81,17 +90,17 @@ def bags(
             f"bag_{kind}_{table.dtype.code}_{indices.dtype.code}{'_scaled' if scale else ''}",
             [*buffers, status.buffer],
             scalars,
-            total if gpu else min(workers(backend, n * width), total),
+            count * max(width, 1) if gpu else min(workers(backend, n * width), count),
             n * width * table.dtype.itemsize,
             longs=[padding],
-            dt=table.dtype,
+            dt=dt,
             index=indices.dtype.cl,
             offset=offsets.dtype.cl,
             I=index_type(backend, table, result.out),
             kind=kind,
             scaled=scale is not None,
-            unit=table.strides[1] == 1,
-            block=block,
             gpu=gpu,
+            headers=headers,
+            **more,
         )
     return result

@@ -25,7 +25,7 @@ _LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading a
 _AHEAD, _NEAR = 8, 1024  # rows between asking for one and reading it, and how many bytes of it
 _CACHE = 1 << 20  # bytes that a core's own cache holds: rows that lie in it are not asked for
 SLICE = 1024  # bytes of a row that are worth a work-item of their own
-_memory = functools.cache(Memory)  # part of a kernel's key
+memory_of = functools.cache(Memory)  # part of a kernel's key
 
 
 def take(
@@ -119,8 +119,8 @@ def combine(backend: Backend, meeting: Meeting) -> bool:
             ahead=_AHEAD if size * width * dt.itemsize > _CACHE else 0,
             dt=dt,
             L=lanes,
-            memory=_memory(dt, lanes),
-            scalar=_memory(dt, 1),
+            memory=memory_of(dt, lanes),
+            scalar=memory_of(dt, 1),
             I="long",
             action=action,
             index=index.dtype.cl,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
@@ -12,6 +13,7 @@ from ..runtime import get_backend
 from . import core
 from .core import Tensor
 from .embedding import renormalize
+from .replay import Replayed
 from .row import FUNCTIONS, public
 from .selection import where
 
@@ -110,19 +112,10 @@ def reduce_bags(
             raise RuntimeError("include_last_offset: number of offset should be at least 1")
         offsets = offsets[:-1]
     padding = -1 if padding_idx is None else _wrap(padding_idx, weight.shape[0])
-    backend = get_backend(weight.device)
     scale = per_sample_weights
-    operands = [
-        core.kernel_operand(t.detach())
-        for t in (weight, indices, offsets, *([] if scale is None else [scale]))
-    ]
-    table, at, starts = operands[:3]
-    with backend.lock:
-        found = family.bags(
-            backend, table, at, starts, family.KINDS[mode], padding, (*operands, None)[3]
-        )
-    out, size, bag_of = (core.result(x, weight.device) for x in found[:3])
-    best = size if found.best_row is None else core.result(found.best_row, weight.device)
+    given = [weight, indices, offsets, *([] if scale is None else [scale])]
+    out, size, bag_of, *most = _reduced([t.detach() for t in given], mode, padding)
+    best = most[0] if most else size
     if not mode:
         size = best = FUNCTIONS["zeros_like"](size)
     if graph.needs_grad(weight, scale):
@@ -139,6 +132,16 @@ def reduce_bags(
         }
         graph.record("EmbeddingBagBackward0", (weight, scale), out, _back, saved)
     return out, bag_of, size, best
+
+
+@Replayed.of_memory
+def _reduced(given: Sequence[Tensor], mode: int, padding: int) -> list[Tensor]:
+    backend, dev = get_backend(given[0].device), given[0].device
+    table, at, starts, *scale = map(core.kernel_operand, given)
+    found = family.bags(
+        backend, table, at, starts, family.KINDS[mode], padding, scale[0] if scale else None
+    )
+    return [core.result(x, dev) for x in found if x is not None]
 
 
 def _wrap(padding_idx: int, rows: int) -> int:
@@ -160,7 +163,11 @@ def _flattened(
                 f"However, found offsets of type {type(offsets)}"
             )
         bags, length = input.shape
-        starts = FUNCTIONS["arange"](bags, dtype=input.dtype, device=input.device) * length
+        starts = FUNCTIONS["arange"](
+            0, bags * length, max(length, 1), dtype=input.dtype, device=input.device
+        )
+        if not length:
+            starts = starts.new_zeros(bags)
         return input.reshape(-1), starts, None if scale is None else scale.reshape(-1)
     if input.ndim != 1:
         raise ValueError(

@@ -61,6 +61,11 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     ),
     "index": (lambda x, i: x[i], lambda: (whole(5, 7), places(4, below=5))),
     "embedding": (lambda i, w: F.embedding(i, w), lambda: (places(2, 3, below=5), whole(5, 7))),
+    "embedding_bag": (F.embedding_bag, lambda: (places(2, 3, below=5), whole(5, 7))),
+    "embedding_bag, max": (
+        lambda i, w: F.embedding_bag(i, w, mode="max"),
+        lambda: (places(2, 3, below=5), whole(5, 7)),
+    ),
     "gather": (lambda x, i: x.gather(1, i), lambda: (whole(5, 7), places(5, 2, below=7))),
     "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
 }

@@ -364,6 +364,23 @@ def test_bags_are_reduced(mode: str, padding: int | None) -> None:
     assert gradcheck(lambda t: F.embedding_bag(i, t, o, mode=mode, padding_idx=padding), (w,))
 
 
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 64, 70, 150])
+def test_bags_of_every_width_are_reduced(width: int, poisoned: None, divided: None) -> None:
+    rng = np.random.default_rng(width)
+    lengths = rng.integers(0, 9, 40)
+    starts = np.cumsum(lengths) - lengths
+    indices = rng.integers(0, 30, lengths.sum())
+    table = rng.integers(-9, 9, (30, width)).astype(np.float32)
+    bags = [
+        table[indices[a : a + n]] if n else np.zeros((1, width)) for a, n in zip(starts, lengths)
+    ]
+    for dt in (ct.float32, ct.float16, ct.float64):
+        for t in (ct.tensor(table, dtype=dt), ct.tensor(table.T.copy(), dtype=dt).t()):
+            for mode in ("sum", "mean", "max"):
+                found = F.embedding_bag(ct.tensor(indices), t, ct.tensor(starts), mode=mode)
+                close(found.float(), np.stack([getattr(b, mode)(0) for b in bags]), 1e-3)
+
+
 def test_bags_of_one_length_and_weights() -> None:
     table = data(5, 3)
     i = ct.tensor([[0, 1, 2], [4, 4, 0]])
