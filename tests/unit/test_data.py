@@ -466,3 +466,13 @@ def test_python_seeds_differ_between_passes() -> None:
     random.seed(0)
     loader = DataLoader(sets.Report(1), 1, num_workers=1)
     assert next(iter(loader))["seed"].item() != next(iter(loader))["seed"].item()
+
+
+def test_collating_is_found_where_torch_keeps_it() -> None:
+    from cltensor.utils.data import _utils, default_collate
+    from cltensor.utils.data._utils.collate import default_collate_err_msg_format
+
+    assert _utils.collate.default_collate is default_collate
+    with pytest.raises(TypeError) as found:
+        default_collate([object()])
+    assert str(found.value) == default_collate_err_msg_format.format(object)

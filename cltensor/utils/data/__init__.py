@@ -1,5 +1,9 @@
 """`cltensor.utils.data`: datasets, samplers, collating, and the `DataLoader` that drives them, in worker processes if asked."""
 
+import sys as _sys
+from types import ModuleType as _ModuleType
+
+from ...reexport import expose as _expose
 from .collate import (
     collate,
     default_collate,
@@ -52,3 +56,9 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+# Programs import `default_collate` and its kin from where torch keeps them.
+_kept = {name: _sys.modules[f"{__name__}.{name}"] for name in ("collate", "fetch", "worker")}
+_utils = _ModuleType(f"{__name__}._utils", "Modules of this package under torch's private path.")
+_utils.__dict__.update(_kept)
+_expose(globals(), {"_utils": _utils, **{f"_utils.{name}": m for name, m in _kept.items()}})

@@ -24,10 +24,10 @@ from ...size import Size
 from ...storage import Storage
 from ...tensor import Tensor
 
-_TYPES = (
+default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
-_TEXT = re.compile(r"[SaUO]")
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 FnMap = dict[Any, Callable[..., Any]]
 
@@ -57,7 +57,7 @@ def collate(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [down(samples) for samples in zip(*batch, strict=True)]
         return columns if isinstance(first, tuple) else _like_sequence(first, columns)
-    raise TypeError(_TYPES.format(type(first)))
+    raise TypeError(default_collate_err_msg_format.format(type(first)))
 
 
 def _like_mapping(model: Any, items: dict[Any, Any]) -> Any:
@@ -90,8 +90,8 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any
 
 
 def _refuse_text(array: np.ndarray) -> None:
-    if _TEXT.search(array.dtype.str) is not None:
-        raise TypeError(_TYPES.format(array.dtype))
+    if np_str_obj_array_pattern.search(array.dtype.str) is not None:
+        raise TypeError(default_collate_err_msg_format.format(array.dtype))
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
@@ -148,7 +148,10 @@ def _convert(data: Any, leaf: Callable[[Any], Any]) -> Any:
     if isinstance(data, Tensor):
         return data
     if type(data).__module__ == "numpy":
-        if isinstance(data, np.ndarray) and _TEXT.search(data.dtype.str) is not None:
+        if (
+            isinstance(data, np.ndarray)
+            and np_str_obj_array_pattern.search(data.dtype.str) is not None
+        ):
             return data
         return leaf(data)
     if isinstance(data, Mapping):
