@@ -1,23 +1,61 @@
 ## Vectors of L lanes in memory, shared by the families that compute: full, partial (first m lanes) and strided accesses.
 ## A partial load repeats element 0 in the lanes it does not read, so that every lane holds data of the operand.
-## Strided accesses go lane by lane between memory and register: by an array in between they took twice the time.
+## Strided accesses go lane by lane between memory and register: by an array in between they took twice the time. So do partial ones,
+## except where AVX-512 has them as one instruction: what is read as a vector right after it was written number by number waits.
 ## `needed`: the (dtype code, helper) pairs a kernel calls; None for all. u_<code> is a vector at any element's address, which
 ## drivers load with one instruction where vload is a call into their library. Loops over a partial vector stay loops: unrolled,
 ## they are a quarter of a kernel's build.
+<%!
+# By bytes of a number and lanes: the instruction's name, its type of a number, and of its mask.
+MASKED = {
+    (4, 16): ("si512", "int", "ushort"), (4, 8): ("si256", "int", "uchar"), (8, 8): ("di512", "long", "uchar"),
+    (2, 16): ("hi256", "short", "ushort"), (2, 8): ("hi128", "short", "uchar"), (1, 16): ("qi128", "char", "ushort"),
+}
+%>\
 <%def name="helpers(memories, L, needed=None)">\
 <% rolled = '_Pragma("clang loop vectorize(disable) unroll(disable)")' %>\
+% if L > 1:
+#if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_loaddqusi512_mask)
+#define CLT_MASKS
+#endif
+#endif
+% endif
 % for code, mem in memories.items():
 % if L > 1:
+<%
+masked, number, mask = MASKED.get((mem.dt.itemsize, L), ("", "", ""))
+bits = f'clt_bits_{code}'
+def of_bits(v):
+    if code == 'bf16': return f'as_float{L}(convert_uint{L}(__builtin_astype({v}, ushort{L})) << 16)'
+    return f'clt_of_f16_float{L}(__builtin_astype({v}, ushort{L}))' if code == 'f16' else f'__builtin_astype({v}, {mem.reg})'
+to_bits = f'clt_to_{code}_float{L}(v)' if code in ('f16', 'bf16') else 'v'
+lanes_of_m = f'({mask})((1u << m) - 1)'
+%>\
+% if masked:
+#ifdef CLT_MASKS
+typedef ${number} ${bits} __attribute__((vector_size(${mem.dt.itemsize * L})));
+#endif
+% endif
 % if code not in ('f16', 'bf16'):
 typedef ${mem.reg} u_${code} __attribute__((aligned(${mem.dt.itemsize})));
 % endif
 % if needed is None or (code, 'load') in needed:
 static inline ${mem.reg} load_${code}(__global const ${mem.cl} *p, const int m) {
+% if masked:
+#ifdef CLT_MASKS
+  const ${bits} first = ${f"*(__global const {number} *)p" if mem.dt.reg != mem.cl else f"__builtin_astype(*p, {number})"} - (${bits}){};
+  return ${of_bits(f'__builtin_ia32_loaddqu{masked}_mask((const {number} *)(size_t)p, first, {lanes_of_m})')};
+#else
+% endif
   if (m == ${L}) return ${mem.vector_load('p')};
   ${mem.dt.reg} t[${L}];
   ${rolled}
   for (int k = 0; k < ${L}; k++) t[k] = ${mem.scalar_load('p + (k < m ? k : 0)')};
   return vload${L}(0, t);
+% if masked:
+#endif
+% endif
 }
 % endif
 % if needed is None or (code, 'gather') in needed:
@@ -27,11 +65,19 @@ static inline ${mem.reg} gather_${code}(__global const ${mem.cl} *p, const long 
 % endif
 % if needed is None or (code, 'store') in needed:
 static inline void store_${code}(__global ${mem.cl} *p, const ${mem.reg} v, const int m) {
+% if masked:
+#ifdef CLT_MASKS
+  __builtin_ia32_storedqu${masked}_mask((${number} *)(size_t)p, __builtin_astype(${to_bits}, ${bits}), ${lanes_of_m});
+#else
+% endif
   if (m == ${L}) { ${mem.vector_store('p', 'v')}; return; }
   ${mem.dt.reg} t[${L}];
   vstore${L}(v, 0, t);
   ${rolled}
   for (int k = 0; k < m; k++) ${mem.scalar_store('p + k', 't[k]')};
+% if masked:
+#endif
+% endif
 }
 % endif
 % if needed is not None and (code, 'stream') in needed:

@@ -105,10 +105,12 @@ def split(
     )
 
 
-def along_reduced(parts: Split) -> bool:
+def along_reduced(parts: Split, least: int = 48) -> bool:
     """Whether vectors run along the innermost reduced dim ('row') or the innermost kept one ('col').
 
-    Operands that vary both along and across rows decide, if there are any: what is one number for a row costs little either way.
+    Operands that vary both along and across rows decide, if there are any, or else what is written: what is one number for a row
+    costs little either way.
+    `least`: the shortest rows dense in memory that vectors run along.
     """
     if parts.nout == 1:
         return True
@@ -120,10 +122,12 @@ def along_reduced(parts: Split) -> bool:
         if not constant
     ]
     whole = [pair for pair in layouts if any(pair[0]) and any(pair[1])]
+    given = len(parts.constant)
+    whole = whole or [*zip(parts.kept_strides[given:], parts.reduced_strides[given:], strict=True)]
     row = sum(reduced[-1] == 1 for _, reduced in whole or layouts)
     col = sum(kept[-1] == 1 for kept, _ in whole or layouts)
     if row > col:
-        return parts.reduced[-1] >= 48 or parts.kept[-1] < 16
+        return parts.reduced[-1] >= least or parts.kept[-1] < 16
     if col > row:
         return parts.kept[-1] < 8 and parts.reduced[-1] >= 64
     return parts.reduced[-1] >= parts.kept[-1]

@@ -216,3 +216,35 @@ def test_rows_asked_for_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(found.numpy(force=True), expected, rtol=1e-6, atol=1e-6)
     with pytest.raises(IndexError, match="out of range in self"):
         ct.nn.functional.embedding(ct.tensor([0] * 20 + [1 << 60]), x).numpy(force=True)
+
+
+@pytest.mark.parametrize(
+    "kind", ["uint8", "int16", "bfloat16", "float16", "int32", "float32", "float64"]
+)
+def test_vectors_in_part_touch_nothing_beside_them(kind: str) -> None:
+    dt = getattr(ct, kind)
+    at = ct.get_default_device()
+    for n in range(1, 35):
+        a = np.arange(3 * n, dtype=np.float64).reshape(3, n) % 50
+        x = ct.tensor(np.pad(a, ((0, 0), (0, 70)), constant_values=99), device=at).to(dt)
+        out = ct.full((3, n + 70), 77, dtype=dt, device=at)
+        # At odd places, with other numbers all around.
+        out[1:2, 3 : 3 + n] = x[1:2, :n] + x[2:3, :n]
+        expected = np.full((3, n + 70), 77.0)
+        expected[1:2, 3 : 3 + n] = a[1:2] + a[2:3]
+        np.testing.assert_array_equal(out.double().numpy(force=True), expected)
+
+
+@given(
+    rows=st.integers(1, 40), columns=st.integers(1, 70), gap=st.integers(0, 3), seed=st.integers(0, 99),
+    kind=st.sampled_from(["float32", "bfloat16", "float64"]),
+)  # fmt: skip
+@FEW
+def test_softmax_of_short_rows(rows: int, columns: int, gap: int, seed: int, kind: str) -> None:
+    a = np.full((rows, columns + gap), np.inf)  # what lies between rows would show
+    a[:, :columns] = np.random.default_rng(seed).standard_normal((rows, columns)).round(1)
+    x = ct.tensor(a, device=ct.get_default_device()).to(getattr(ct, kind))[:, :columns]
+    e = np.exp(x.double().numpy(force=True))
+    found = x.softmax(1).double().numpy(force=True)
+    tolerance = {"float32": 1e-6, "bfloat16": 8e-3, "float64": 1e-12}[kind]
+    np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=tolerance)
