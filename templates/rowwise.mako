@@ -31,6 +31,10 @@ def less(a, b): return f'({a} < {b} ? {a} : {b})'
 def own(stage): return [name for name, _ in stage.sums]
 def least(name): return '-INFINITY' if name == 'top' else '0'
 def join(name, a, b): return f'({a} > {b} ? {a} : {b})' if name == 'top' else f'{a} + {b}'
+def result_row(at, base, rank):
+    if not kind.store: return ()
+    inner = [f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for d in reversed(range(1, rank))]
+    return [f'long zq = {at}, zh = {base};', *inner, *['zh += zq * z_0;'] * (rank > 0)]
 def held(stage): return [n for s in kind.stages[:kind.stages.index(stage)] for n in s.names()] if stage else names
 %>\
 #pragma OPENCL FP_CONTRACT OFF
@@ -272,15 +276,22 @@ H = f"{T}{half}" if half > 1 else T
     }
 % endif
 </%def>\
-## Write of row `at` the largest value, the logarithm of the sum of exponentials relative to it, the loss (minus the log-probability
-## of the target), and the target: -1 when it does not count.
-<%def name="pick(at, top, log_sum, column)">\
-<% statements, _ = scalar.element('hit', '1', compute, column) %>\
+## Write of row `at` its numbers, those of its target, and the target: -1 when it does not count. `sums`: the row's names as C.
+<%def name="pick(at, sums, column)">\
+<%
+statements, _ = scalar.element('hit', '1', compute, column)
+places = {name: name + '1' for name in sums}
+first = len(kind.each)
+def plain(text): return text.format(count='count1', **places)
+%>\
       {
 ${lines(reader.reduced_bases('0'), 8)}\
         const long target = targets[${at}];
-        const ${T} top1 = ${top}, log_sum1 = ${log_sum};
-        ${T} loss = 0;
+        const ${T} count1 = (${T})nred;
+% for name, value in sums.items():
+        const ${T} ${places[name]} = ${value};
+% endfor
+        ${T} ${', '.join(f'found{k} = 0' for k in range(len(kind.pick)))};
         int hit = -1;
         if (target != ignore) {
           if (target < 0 || target >= nred) clt_note(status, target);
@@ -290,10 +301,18 @@ ${lines(reader.reduced_bases('0'), 8)}\
             ${line}
 % endfor
 ${lines(statements, 12)}\
-            loss = log_sum1 - (v0 - top1);
+% for k, text in enumerate(kind.pick):
+            found${k} = ${plain(text)};
+% endfor
           }
         }
-        row0[${at}] = top1; row1[${at}] = log_sum1; row2[${at}] = loss; row3[${at}] = hit;
+% for k, text in enumerate(kind.each):
+        row${k}[${at}] = ${plain(text)};
+% endfor
+% for k in range(len(kind.pick)):
+        row${first + k}[${at}] = found${k};
+% endfor
+        row${first + len(kind.pick)}[${at}] = hit;
       }
 </%def>\
 <%def name="finish()">\
@@ -304,7 +323,7 @@ ${lines(statements, 12)}\
       row${k}[o + k] = ((${T} *)A_${name})[k];
 % endfor
 % if kind.pick:
-${pick('o + k', *[f'((const {T} *)A_{name})[k]' for name in kind.pick], 'k')}\
+${pick('o + k', {name: f'((const {T} *)A_{name})[k]' for name in names}, 'k')}\
 % endif
     }
 % endif
@@ -315,7 +334,7 @@ ${pick('o + k', *[f'((const {T} *)A_{name})[k]' for name in kind.pick], 'k')}\
 % endfor
 % if kind.pick:
     ${guard}
-${pick('o', *[name + ('.s0' if L > 1 else '') for name in kind.pick], '0')}\
+${pick('o', {name: name + ('.s0' if L > 1 else '') for name in names}, '0')}\
 % endif
 % endif
 </%def>\
@@ -362,7 +381,7 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % endif
 % if row:
 ${lines(reader.kept_bases('o'), 4)}\
-${lines(['long zq = o, zh = 0;', *[f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for d in reversed(range(reader.kept_rank))]] if kind.store else (), 4)}\
+${lines(result_row('o', '0', reader.kept_rank), 4)}\
 % else:
     const long kinner = n${reader.kept_rank - 1}, krow = o / kinner, kcol = o - krow * kinner;
 % if wide:
@@ -370,7 +389,7 @@ ${lines(['long zq = o, zh = 0;', *[f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for
     const int vectors = (int)((width + ${L - 1}) / ${L});
 % endif
 ${lines(reader.kept_bases('krow', inner='kcol'), 4)}\
-${lines(['long zq = krow, zh = kcol * z_k;', *[f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for d in reversed(range(reader.kept_rank - 1))]] if kind.store else (), 4)}\
+${lines(result_row('krow', 'kcol * z_k', reader.kept_rank - 1), 4)}\
 % endif
 % if not wide and names:
     ${S} ${', '.join(names)};

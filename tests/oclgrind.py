@@ -172,6 +172,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "cross_entropy": lambda: grads(
             lambda x: F.cross_entropy(x, torch.tensor([1, 0, 18])), r(3, 19)
         ),
+        "cross_entropy weighted": lambda: grads(
+            lambda x: F.cross_entropy(x, torch.tensor([1, 0, 18]), r(19), label_smoothing=0.1), r(3, 19)
+        ),
+        "nll_loss": lambda: grads(
+            lambda x: F.nll_loss(x, torch.tensor([[1, 0, 4]]), r(5)), r(1, 5, 3)
+        ),
         "scan": lambda: r(3, 67).cumsum(1),
         "scan max": lambda: r(67, 21).cummax(0),
         "sort": lambda: r(3, 67).sort(1, descending=True),

@@ -27,9 +27,11 @@ class Kind(NamedTuple):
 
     store: the element's result, or "" for none. define: (name, text) made for every element. rows: names stored once per
     row. keep: the last stage stores this text, and the last pass reads it back as `kept`. positions: `position` is the
-    place along the row. integers: the values that are positions themselves. epsilon: takes the number `eps`. pick: the
-    names of the largest value and the log-sum-exp relative to it, by which a target's loss is stored. {raised} is an
+    place along the row. integers: the values that are positions themselves. epsilon: takes the number `eps`. {raised} is an
     exponential times a power of 2, which `{lower}` undoes: it need not be undone element by element.
+
+    Of classes that are targets: `each` is stored for every row, and `pick` for those whose target counts, else 0, and the
+    target itself; texts of both speak of values at the target, and of the row's names and the count in braces.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Kind(NamedTuple):
     positions: bool = False
     integers: tuple[int, ...] = ()
     epsilon: bool = False
+    each: tuple[str, ...] = ()
     pick: tuple[str, ...] = ()
 
     @property
@@ -80,14 +83,58 @@ SOFTMAX = Kind("softmax", (_TOP, Stage((("total", "kept"),), _OVER)), "kept * to
 LOG_SOFTMAX = Kind("log_softmax", (_TOP, Stage((("total", _EXP),), _LOG)), "(v0 - top) - total")
 SOFTMAX_BACK = Kind("softmax_back", (Stage((("total", "v0 * v1"),)),), "v0 * (v1 - total)")
 LOG_SOFTMAX_BACK = Kind("log_softmax_back", (Stage((("total", "v1"),)),), "v1 - {exp}(v0) * total")
-NLL = Kind("nll", (_TOP, Stage((("total", _EXP),), _LOG)), "", pick=("top", "total"))
-# Of logits, their largest, the log-sum-exp relative to it, target or -1, and the row's factor.
-NLL_BACK = Kind(
-    "nll_back",
-    (),
-    "(v3 < ({M})(0) ? ({S})(0) : ({exp}((v0 - v1) - v2) - (position == v3 ? ({S})(1) : ({S})(0))) * v4)",
-    positions=True,
-    integers=(3,),
+
+
+# ------------------------------------------------------------------------------------------- classes
+
+
+@functools.cache
+def nll(weight: bool, smooth: bool) -> Kind:
+    """Cross entropy of logits [and weights of classes]; rows: largest logit, log-sum-exp relative to it, loss [, target's weight], target.
+
+    smooth: of the target's probability the share `eps` is spread over all classes, and before the target the row keeps the factor of the
+    probabilities in its gradient.
+    """
+    loss = "({total} - (v0 - {top}))" + " * v1" * weight
+    sums, pick = [("total", _EXP)], ["v1"] * weight
+    if smooth:
+        sums.append(("flat", "(v0 - top)" + " * v1" * weight))
+        mass = "{mass}" if weight else "{count}"
+        loss = f"(1 - eps) * {loss} + eps / {{count}} * ({mass} * {{total}} - {{flat}})"
+    if smooth and weight:
+        sums.append(("mass", "v1"))
+        pick.append("((1 - eps) * v1 + eps / {count} * {mass})")
+    name = "nll" + "_w" * weight + "_smooth" * smooth
+    stages = _TOP, Stage(tuple(sums), _LOG)
+    return Kind(name, stages, "", epsilon=smooth, each=("{top}", "{total}"), pick=(loss, *pick))
+
+
+@functools.cache
+def nll_back(weight: bool, smooth: bool) -> Kind:
+    """The gradient by the logits, from them, their largest, the log-sum-exp relative to it, target or -1, and the row's factor.
+
+    With both also from the factor of probabilities, the target's weight, and the weights of classes.
+    """
+    hit, spread, own = "(position == v3 ? {one} : ({S})(0))", "", "{exp}((v0 - v1) - v2)"
+    if smooth:
+        hit, spread = hit.replace("{one}", "({S})(1 - eps)"), " - ({S})(eps) / count"
+    if smooth and weight:
+        own, hit, spread = own + " * v5", hit + " * v6", spread + " * v7"
+    hit = hit.replace("{one}", "({S})(1)")
+    text = f"(v3 < ({{M}})(0) ? ({{S}})(0) : ({own} - {hit}{spread}) * v4)"
+    name = "nll_back" + "_w" * weight + "_smooth" * smooth
+    return Kind(name, (), text, positions=True, integers=(3,), epsilon=smooth)
+
+
+@functools.cache
+def picked(weight: bool) -> Kind:
+    """Minus the value at the target [times the class's weight]; rows: that [, the weight], target."""
+    return Kind("picked" + "_w" * weight, (), "", pick=("-v0 * v1", "v1") if weight else ("-v0",))
+
+
+# As many elements as the first value has, 0 but at the targets; of target or -1 and the row's factor.
+PICKED_BACK = Kind(
+    "picked_back", (), "(position == v1 ? -v2 : ({S})(0))", positions=True, integers=(1,)
 )
 
 

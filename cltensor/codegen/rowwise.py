@@ -30,6 +30,7 @@ GRAIN = 8192  # elements that are worth a CPU work-item
 PACE = 2000  # elements that a CPU's thread is done with in a microsecond
 GROUP = 128
 WIDE_VECTORS = 64
+LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it, most of whose lanes may be idle
 BLOCK = 128  # steps between flushes of a sum
 KEPT = 1 << 14  # elements of a row up to which what it keeps stays in a cache of its own
 AHEAD = (512, 8192)  # elements of a row, least and most, for the next one to be asked for meanwhile
@@ -137,7 +138,7 @@ def _plan(
     shape = source.shape
     n, steps = math.prod(shape), dense(shape) if strides is None else strides
     kept = tuple([size for d, size in enumerate(shape) if d not in dims])
-    types = (compute, compute, compute, dtypes.int32) if kind.pick else (compute,) * len(kind.rows)
+    types = _numbers(kind, compute)
     fresh = (n, steps, kept, dense(kept), math.prod(kept), types)
     if not n:
         return _Plan(*fresh, None, None, None, (), 0, 0, 0, 0)
@@ -145,7 +146,7 @@ def _plan(
     layouts = tuple([leaf[2] for leaf in source.leaves])
     cut = split(shape, layouts, dims if shape else (), (steps,), ordered=True)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
-    row = along_reduced(cut) if schedule is None else schedule.endswith("row")
+    row = along_reduced(cut, LEAST) if schedule is None else schedule.endswith("row")
     lanes = 1 if gpu else backend.info.lanes
     streams = streams and row and not gpu and _aligned(cut, lanes, out)
     if kind.keep and cut.nred > KEPT:
@@ -166,10 +167,17 @@ def _plan(
     if gpu:
         groups = min(cut.nout if row else -(-cut.nout // GROUP), backend.info.compute_units * 64)
         return _Plan(*fresh, kernel, cut, reader, along, 0, groups * GROUP, GROUP, 0)
-    chunk = _chunk(backend, wake_us, cut.nout, n, 1 if row else reader.lanes)
+    worked = n if kind.stages or kind.store else cut.nout
+    chunk = _chunk(backend, wake_us, cut.nout, worked, 1 if row else reader.lanes)
     items = -(-cut.nout // chunk)
     spare = items * (cut.nred + reader.lanes) * compute.itemsize if scratch else 0
     return _Plan(*fresh, kernel, cut, reader, along, spare, items, 1, chunk)
+
+
+def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
+    """The dtypes of what a row leaves."""
+    target = (dtypes.int32,) * bool(kind.pick)
+    return (compute,) * len(kind.rows + kind.each + kind.pick) + target
 
 
 def _streams(backend: Backend, place: Buffer | None) -> bool:
@@ -263,10 +271,8 @@ def _signature(
         strides += [f"zr_{d}" for d in range(reader.reduced_rank - 1)] + ["z_r"]
         parameters += [f"__global {out.cl} *q0", *[f"const long {name}" for name in strides]]
         types += [None] + [i64] * len(strides)
-    numbers = (
-        [compute.cl, compute.cl, compute.cl, "int"] if kind.pick else [compute.cl] * len(kind.rows)
-    )
-    parameters += [f"__global {cl} *row{k}" for k, cl in enumerate(numbers)]
+    numbers = _numbers(kind, compute)
+    parameters += [f"__global {dt.cl} *row{k}" for k, dt in enumerate(numbers)]
     types += [None] * len(numbers)
     if kind.epsilon:
         parameters.append(f"const {compute.reg} eps")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,6 @@ from .activation import log_sigmoid
 from .arithmetic import div_number
 from .core import Tensor
 from .reduce import mean, sum
-from .reducing import positions
 from .selection import where
 from .shape import broadcast_tensors
 from .softmax import log_softmax
@@ -299,16 +297,6 @@ def binary_cross_entropy_with_logits(
 # ------------------------------------------------------------------------------------------- classes
 
 
-def _picked(x: Tensor, index: Tensor, dim: int) -> Tensor:
-    try:
-        return x.gather(dim, index.unsqueeze(dim)).squeeze(dim)
-    except (IndexError, RuntimeError) as error:
-        found = re.search(r"index (-?\d+) is out of bounds", str(error))
-        if found is None:
-            raise
-        raise IndexError(f"Target {found[1]} is out of bounds.") from None
-
-
 def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:
     """Return the dim of the classes. Errors in torch's words."""
     shape, wanted = tuple(input.shape), tuple(target.shape)
@@ -360,20 +348,6 @@ def _check_target_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> None
     raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
 
 
-def _nll_back(ctx: Any, g: Tensor) -> tuple:
-    shape, dim, weight = ctx.shapes[0], ctx.dim, ctx.weight
-    target = ctx.target if len(shape) > 1 else ctx.target.reshape(())
-    hit = (positions(shape[dim], dim, len(shape), g.device) == target.unsqueeze(dim)) & (
-        target != ctx.ignore_index
-    ).unsqueeze(dim)
-    if ctx.reduction == "mean":
-        g = g / ctx.total_weight
-    g = -g if g.ndim == 0 or len(shape) == 1 else -g.unsqueeze(dim)
-    if weight is not None:
-        g = g * weight.reshape([-1 if d == dim else 1 for d in range(len(shape))])
-    return (graph.tie(ctx, where(hit, g, 0.0)),)
-
-
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -389,43 +363,11 @@ def nll_loss(
     """
     reduction = reduction_of(size_average, reduce, reduction)
     dim = _check_classes(input, target, weight)
-    x, y = input.detach(), target if target.dtype is dtypes.int64 else target.long()
-    if input.ndim == 1:
-        y = y.reshape(())
-    valid = y != ignore_index
-    safe = where(valid, y, 0)
-    picked = _picked(x, safe, dim)
-    weights = (
-        None if weight is None else weight.detach().gather(0, safe.reshape(-1)).reshape(safe.shape)
-    )
-    value = where(valid, -picked if weights is None else -picked * weights, 0.0)
-    total: Any = None
-    if reduction == "none":
-        out = value
-    else:
-        out = sum(value)
-        if reduction == "mean":
-            total = (
-                sum(valid, dtype=x.dtype) if weights is None else sum(where(valid, weights, 0.0))
-            )
-            out = out / total
-    if graph.needs_grad(input):
-        saved = {
-            "target": y,
-            "weight": weight,
-            "dim": dim,
-            "ignore_index": ignore_index,
-            "reduction": reduction,
-            "total_weight": total,
-        }
-        graph.record(
-            "NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0",
-            (input,),
-            out,
-            _nll_back,
-            saved,
+    if input.dtype.category != 2:
+        raise NotImplementedError(
+            f"\"nll_loss{'' if input.ndim <= 2 else '2d_forward'}_out_frame\" not implemented for '{input.dtype.scalar_name}'"
         )
-    return out
+    return class_loss.nll_loss(input, target, weight, ignore_index, reduction, dim)
 
 
 def cross_entropy(
@@ -446,31 +388,12 @@ def cross_entropy(
     if input.shape == target.shape:
         _check_soft(input, target, weight, ignore_index, dim)
         return _soft_targets(input, target, weight, reduction, label_smoothing, dim)
-    if label_smoothing == 0.0 and input.shape and input.dtype.category == 2:
-        _check_classes(input, target, weight)
-        if 0 not in input.shape:
-            return class_loss.cross_entropy(input, target, weight, ignore_index, reduction, dim)
-    logs = log_softmax(input, dim) if input.ndim else input
-    plain = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
-    if label_smoothing == 0.0:
-        return plain
-    classes = input.shape[dim]
-    spread_out = logs if weight is None else logs * _along(weight, dim, logs.ndim)
-    smooth = -sum(spread_out, dim)
-    y = target if target.dtype is dtypes.int64 else target.long()
-    ignored = y == ignore_index
-    smooth = where(ignored, 0.0, smooth)
-    if reduction == "mean":
-        if weight is None:
-            smooth = sum(smooth) / sum(~ignored)
-        else:
-            safe = where(ignored, 0, y)
-            smooth = sum(smooth) / sum(
-                where(ignored, 0.0, weight.gather(0, safe.reshape(-1)).reshape(safe.shape))
-            )
-    elif reduction == "sum":
-        smooth = sum(smooth)
-    return (1 - label_smoothing) * plain + smooth * (label_smoothing / classes)
+    _check_classes(input, target, weight)
+    if input.dtype.category != 2:
+        log_softmax(input, dim)  # raises torch's error
+    return class_loss.cross_entropy(
+        input, target, weight, ignore_index, reduction, dim, label_smoothing
+    )
 
 
 def _check_soft(

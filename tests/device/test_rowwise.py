@@ -80,7 +80,9 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
     a = data(5, 37, 19) * 4
     x, t = _on(a), np.arange(5 * 19).reshape(5, 19) % 37
     t[2, 3] = -100
-    _, (top, log_sum, loss, hit) = _run(row_kinds.NLL, [x], (1,), schedule, targets=_targets(x, t))
+    _, (top, log_sum, loss, hit) = _run(
+        row_kinds.nll(False, False), [x], (1,), schedule, targets=_targets(x, t)
+    )
     wide = a.astype(np.float64)
     logs = wide - np.log(np.exp(wide).sum(1, keepdims=True))
     counted = t >= 0
@@ -89,7 +91,7 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
     close(hit, np.where(counted, t, -1))
     factor = data(5, 19, seed=1)
     numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, log_sum, hit, _on(factor))]
-    slope, _ = _run(row_kinds.NLL_BACK, [x, *numbers], (1,), schedule)
+    slope, _ = _run(row_kinds.nll_back(False, False), [x, *numbers], (1,), schedule)
     hot = np.arange(37)[:, None] == t[:, None]
     close(slope, np.where(counted[:, None], (np.exp(logs) - hot) * factor[:, None], 0))
 
@@ -136,25 +138,60 @@ def test_norms_agree_with_the_plain_composition(name: str) -> None:
 
 
 @few
-@given(n=sizes, c=sizes, weighted=st.booleans(), reduction=st.sampled_from(["none", "sum", "mean"]))
-def test_cross_entropy_agrees_with_its_parts(
-    n: int, c: int, weighted: bool, reduction: str
+@given(
+    n=sizes, c=sizes, images=st.booleans(), weighted=st.booleans(), smoothing=st.sampled_from([0.0, 0.3]),
+    reduction=st.sampled_from(["none", "sum", "mean"]),
+)  # fmt: skip
+def test_losses_of_classes_agree_with_plain_sums(
+    n: int, c: int, images: bool, weighted: bool, smoothing: float, reduction: str
 ) -> None:
-    x = _on(data(n, c) * 5).requires_grad_()
-    t = np.random.default_rng(n).integers(0, c, n)
-    t[: n // 3] = -100
-    t[-1] = c - 1
+    shape, rest = ((3, c, n), (3, n)) if images else ((n, c), (n,))
+    x = _on(data(*shape) * 5).requires_grad_()
+    t = np.random.default_rng(n).integers(0, c, rest)
+    t[..., : n // 3] = -100
+    t[..., -1] = c - 1
     weight = _on(data(c).__abs__() + 0.1) if weighted else None
+    share, target = (
+        np.moveaxis(v[np.maximum(t, 0)] * (t >= 0)[..., None], -1, 1)
+        for v in (np.eye(c) * (1 - smoothing) + smoothing / c, np.eye(c))
+    )
+    own = (ct.ones(c) if weight is None else weight).reshape([1, c] + [1] * (len(shape) - 2))
 
     def both(loss: Any) -> list:
         return [loss, ct.autograd.grad((loss * 2).sum(), [x])[0]]
 
-    found = both(F.cross_entropy(x, _on(t), weight, reduction=reduction))
-    with pytest.MonkeyPatch.context() as patch:
-        _plain(patch)
-        plain = both(F.nll_loss(x.log_softmax(1), _on(t), weight, reduction=reduction))
-    for a, b in zip(found, plain, strict=True):
+    def plain(logs: Any, share: np.ndarray) -> Any:
+        each = -(logs * own * _on(share.astype(np.float32))).sum(1)
+        total = (own * _on(target.astype(np.float32))).sum() if reduction == "mean" else 1
+        return each if reduction == "none" else each.sum() / total
+
+    logs = x.log_softmax(1)
+    found = both(F.cross_entropy(x, _on(t), weight, reduction=reduction, label_smoothing=smoothing))
+    found += both(F.nll_loss(x.log_softmax(1), _on(t), weight, reduction=reduction))
+    wanted = both(plain(x.log_softmax(1), share)) + both(plain(logs, target))
+    for a, b in zip(found, wanted, strict=True):
         close(a, b, 1e-4)
+
+
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
+def test_weights_and_smoothing_in_every_schedule(schedule: str) -> None:
+    a, w = data(5, 37, 19) * 4, data(37, seed=1).__abs__() + 0.1
+    x, t = _on(a), np.arange(5 * 19).reshape(5, 19) % 37
+    t[2, 3] = -100
+    own = _on(w).reshape(1, 37, 1).expand(a.shape)
+    kind, share = row_kinds.nll(True, True), 0.2
+    _, (top, log_sum, loss, factor, spread, hit) = _run(kind, [x, own], (1,), schedule, targets=_targets(x, t), eps=share)  # fmt: skip
+    wide, each = a.astype(np.float64), w[None, :, None]
+    logs = wide - np.log(np.exp(wide).sum(1, keepdims=True))
+    hot = np.arange(37)[:, None] == t[:, None]
+    mixed = hot * (1 - share) + share / 37
+    counted = t >= 0
+    close(loss, np.where(counted, -(logs * mixed * each).sum(1), 0), 1e-5)
+    close(factor, (hot * each).sum(1))
+    numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, log_sum, hit, factor, spread, factor)]
+    slope, _ = _run(row_kinds.nll_back(True, True), [x, *numbers, own], (1,), schedule, eps=share)
+    plain = np.exp(logs) * (mixed * each).sum(1, keepdims=True) - mixed * each
+    close(slope, np.where(counted, plain.transpose(1, 0, 2) * factor.numpy(force=True), 0).transpose(1, 0, 2), 1e-5)  # fmt: skip
 
 
 def test_cross_entropy_of_large_logits_is_exact() -> None:
@@ -195,7 +232,15 @@ def test_launch_counts() -> None:
             found.data_ptr()
 
     assert _launches(lambda: F.cross_entropy(x, t).data_ptr()) == 2
-    assert _launches(lambda: grads(F.cross_entropy(x, t), None, x)) == 4
+    assert _launches(lambda: grads(F.cross_entropy(x, t), None, x)) <= 4
+    ways = [
+        {"label_smoothing": 0.1},
+        {"weight": w.detach()},
+        {"weight": w.detach(), "label_smoothing": 0.1},
+    ]
+    for way in ways:
+        assert _launches(lambda way=way: grads(F.cross_entropy(x, t, **way), None, x)) <= 4
+    assert _launches(lambda: grads(F.nll_loss(x, t), None, x)) <= 4
     assert _launches(lambda: F.layer_norm(x, (50,), w, b).data_ptr()) == 1
     assert _launches(lambda: grads(F.layer_norm(x, (50,), w, b), g, x, w, b)) == 3
     one = ct.ones(6, 4, 3, 3)
