@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import re
+import sys
 import tempfile
 import urllib.request
 from pathlib import Path
@@ -16,6 +17,37 @@ from typing import Any, NoReturn
 from urllib.parse import urlparse
 
 __all__ = ["download_url_to_file", "get_dir", "load", "load_state_dict_from_url", "set_dir"]
+
+try:
+    from tqdm import tqdm
+except ImportError:
+
+    class tqdm:  # type: ignore[no-redef]
+        """How much has come, written to stderr; a bar where tqdm is installed."""
+
+        def __init__(
+            self, total: int | None = None, disable: bool = False, unit: str = "", **options: Any
+        ) -> None:
+            self.total, self.disable, self.n = total, disable, 0
+
+        def update(self, n: int) -> None:
+            """Say that so much more has come."""
+            self.n += n
+            if not self.disable:
+                shown = f"{100 * self.n / self.total:.1f}%" if self.total else f"{self.n} bytes"
+                sys.stderr.write(f"\r{shown}")
+
+        def close(self) -> None:
+            """Say no more."""
+            self.disable = True
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *error: Any) -> None:
+            if not self.disable:
+                sys.stderr.write("\n")
+
 
 _CHUNK = 1 << 17
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # in a file's name, as torch's model files have it
@@ -49,7 +81,7 @@ def download_url_to_file(
 ) -> None:
     """Fetch a file; it appears under `dst` whole or not at all.
 
-    RuntimeError when its SHA-256 does not begin with `hash_prefix`. `progress` shows a bar where tqdm is installed.
+    RuntimeError when its SHA-256 does not begin with `hash_prefix`. `progress` shows how far it is.
     """
     path = Path(dst).expanduser()
     digest = hashlib.sha256()
@@ -58,11 +90,13 @@ def download_url_to_file(
     try:
         with os.fdopen(handle, "wb") as file, urllib.request.urlopen(request) as source:
             size = source.headers.get("Content-Length")
-            with _bar(int(size) if size else None, progress) as advance:
+            with tqdm(
+                total=int(size) if size else None, disable=not progress, unit="B", unit_scale=True
+            ) as bar:
                 while block := source.read(_CHUNK):
                     file.write(block)
                     digest.update(block)
-                    advance(len(block))
+                    bar.update(len(block))
         found = digest.hexdigest()
         if hash_prefix is not None and not found.startswith(hash_prefix):
             raise RuntimeError(
@@ -72,17 +106,6 @@ def download_url_to_file(
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
-
-
-@contextlib.contextmanager
-def _bar(total: int | None, wanted: bool) -> Any:
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        yield lambda n: None
-        return
-    with tqdm(total=total, disable=not wanted, unit="B", unit_scale=True) as bar:
-        yield bar.update
 
 
 def load_state_dict_from_url(

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import typing
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from .nn.modules.module import Module
@@ -166,4 +167,9 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
     _no_files("load")
 
 
-expose(globals(), {"annotations": typing})
+# TorchScript's lists that a number stands for, too; `annotations` has typing's names beside them.
+_annotations = ModuleType(f"{__name__}.annotations", "Names for annotations.")
+vars(_annotations).update({name: getattr(typing, name) for name in typing.__all__})
+for _name in ("BroadcastingList1", "BroadcastingList2", "BroadcastingList3"):
+    setattr(_annotations, _name, list)
+expose(globals(), {"annotations": _annotations})

@@ -1,8 +1,14 @@
-"""`cltensor.onnx`: there is no export; the name exists because programs import it at their top."""
+"""`cltensor.onnx`: there is no export; the names exist because programs import them at their top, and libraries add to them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
+
+from .reexport import expose
+
+__all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic"]
 
 
 def is_in_onnx_export() -> bool:
@@ -15,3 +21,16 @@ def export(*args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError(
         "onnx.export: ONNX export is not there; torch loads a state_dict() that cltensor saved, and exports it"
     )
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset: int) -> None:
+    """Do nothing: nothing is exported."""
+
+
+def parse_args(*kinds: str) -> Callable[[Any], Any]:
+    """Return a decorator that returns functions as they are: they describe an export."""
+    return lambda function: function
+
+
+_opset = ModuleType(f"{__name__}.symbolic_opset11", "What an export would write; nothing here.")
+expose(globals(), {"symbolic_helper": "parse_args", "symbolic_opset11": _opset})

@@ -6,6 +6,7 @@ Owns how such a path comes to be importable. Must not know any of them: each pac
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -51,5 +52,7 @@ def expose(package: dict[str, Any], paths: dict[str, str | ModuleType]) -> None:
             module = ModuleType(full, f"Names of `{package['__name__']}` under torch's path.")
             module.__dict__.update({name: package[name] for name in names}, __all__=names)
             EXPOSED.append(module)
+        if module.__spec__ is None:  # else importlib.util.find_spec() raises
+            module.__spec__ = ModuleSpec(full, None)
         sys.modules[full] = module
         package.setdefault(path, module)

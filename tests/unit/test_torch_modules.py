@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,8 @@ def test_hub_loads_once_and_checks_the_hash(tmp_path: Path) -> None:
     url = source.as_uri()
     folder = tmp_path / "kept"
     assert torch.hub.load_state_dict_from_url(url, str(folder), progress=False) == {"w": [1, 2]}
+    with importlib.import_module("cltensor.utils.model_zoo").tqdm(total=4, disable=True) as bar:
+        bar.update(2)
     source.write_bytes(b"changed")
     assert torch.utils.model_zoo.load_url(url, str(folder)) == {"w": [1, 2]}
     with pytest.raises(RuntimeError, match=r"invalid hash value"):
@@ -318,6 +321,15 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     assert shapes.guard_or_false(True) is True
     assert shapes.free_symbols((3, 4)) == set()
     assert importlib.import_module("cltensor._subclasses.fake_tensor").is_fake(3) is False
+    helper = importlib.import_module("cltensor.onnx.symbolic_helper")
+    assert helper.parse_args("v")(len) is len
+    assert importlib.import_module("cltensor._custom_ops").custom_op is torch.library.custom_op
+    quantization = importlib.import_module("cltensor.ao.quantization")
+    assert quantization.QuantStub()(3) == 3
+    with pytest.raises(NotImplementedError, match="no quantization"):
+        quantization.prepare()
+    assert importlib.util.find_spec("cltensor.ao.quantization") is not None
+    assert importlib.import_module("cltensor.jit.annotations").BroadcastingList2[int] == list[int]
     parallel = importlib.import_module("cltensor.distributed.tensor")
     assert not isinstance(3, parallel.DTensor)
     with pytest.raises(NotImplementedError, match="devices of one process"):
