@@ -1,8 +1,7 @@
 """`cltensor.func`: functions that turn functions into their derivatives or map them over a dimension; modules as functions.
 
-Derivatives are by reverse mode: `jvp` differentiates a vjp with respect to its weights, `jacfwd` gives what `jacrev` gives.
-They nest, and a result is differentiable where an enclosing derivative, or a tensor that requires grad, is behind it.
-`vmap` calls the function once for each slice.
+`jvp`, `jacfwd` and the outer part of `hessian` are by forward mode (autograd/dual.py), the others by reverse mode. They nest, and a result is differentiable where an enclosing derivative, or a tensor that requires grad, is behind it.
+`vmap` is batching/'s; Jacobians are computed by it, all rows or columns at once.
 """
 
 from __future__ import annotations
@@ -10,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .autograd import enable_grad
+from .autograd import dual, enable_grad
+from .autograd.forward_ad import pair, parts
 from .autograd.functional import _fill, _grads
+from .batching import base, first_slice, in_all_slices, vmap
 from .nn.modules.batchnorm import _BatchNorm
 from .nn.modules.module import Module
 from .nn.utils import stateless
@@ -27,6 +28,7 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linearize",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
@@ -114,11 +116,13 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
 
 def _fresh(t: Tensor) -> Tensor:
     """Another identity for a tensor, to which derivatives are taken; what it came from stays reachable."""
-    return t.view_as(t) if t.requires_grad else t.detach().requires_grad_()
+    t = in_all_slices(t)
+    return t.view_as(t) if t.requires_grad else dual.carry(t.detach().requires_grad_(), t)
 
 
 def _reaches(t: Tensor, own: set[int]) -> bool:
     """Whether a tensor's history leads to a leaf that is not one of ours."""
+    t = base(t)
     todo, seen = [t.grad_fn], set()
     if t.grad_fn is None:
         return t.requires_grad and id(t) not in own
@@ -135,11 +139,16 @@ def _reaches(t: Tensor, own: set[int]) -> bool:
 
 
 def _released(tree: Any, own: Sequence[Tensor]) -> Any:
-    """Cut the history of results that lead to our own inputs alone."""
-    ids = {id(t) for t in own}
-    return tree_map(
-        lambda t: t if not isinstance(t, Tensor) or _reaches(t, ids) else t.detach(), tree
-    )
+    """Cut the history of results, and of their tangents, that lead to our own inputs alone."""
+    ids = {id(base(t)) for t in own}
+
+    def release(t: Any) -> Any:
+        if not isinstance(t, Tensor):
+            return t
+        made = t if _reaches(t, ids) else t.detach()
+        return dual.carry(made, t, release)
+
+    return tree_map(release, tree)
 
 
 def _tensors(leaves: Sequence[Any], what: str) -> None:
@@ -254,30 +263,105 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
     return (shown, pull, aux) if has_aux else (shown, pull)
 
 
+_JVP = "jvp(f, primals, tangents)"
+
+
+def _leaves(tree: Any, name: str) -> tuple[list[Tensor], Any]:
+    """The tensors of a tree, at least one."""
+    leaves, spec = tree_flatten(tree)
+    if not leaves:
+        raise RuntimeError(f"{_JVP}: Expected {name} to contain at least one Tensor.")
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{_JVP}: Expected {name} to only contain Tensors, got {type(leaf)}")
+    return leaves, spec
+
+
 def jvp(
     func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False
 ) -> Any:
-    """Return `func(*primals)` and its derivative along the tangents; aux comes last."""
-    what = "jvp(f, primals, tangents)"
+    """Return `func(*primals)` and its derivative along the tangents; aux comes last.
+
+    Runs the function once, on tensors that carry their tangent along. strict: RuntimeError where a result does not depend on the
+    primals.
+
+    >>> cltensor.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
+    (tensor(0.), tensor(2.))
+    """
     if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"{what}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+            f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
+    flat, spec = tree_flatten(primals)
+    along, form = tree_flatten(tangents)
+    if spec != form:
+        raise RuntimeError(
+            f"{_JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 "
+            f"tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {form}"
+        )
+    _leaves(primals, "primals")
+    _leaves(tangents, "tangents")
+    with dual.inside() as level:
+        duals = [pair(p, t, level) for p, t in zip(flat, along, strict=True)]
+        out, aux = _split(func(*tree_unflatten(duals, spec)), has_aux, _JVP)
+        outs, form = tree_flatten(out)
+        if not outs or outs == [None]:
+            raise RuntimeError(
+                f"{_JVP}: Expected f to be a function that has non-empty output (got output = {outs})"
+            )
+        found = [_both(o, level, strict) for o in outs]
+        aux = tree_map(lambda t: parts(t, level).primal if isinstance(t, Tensor) else t, aux)
+    values, pushed = (tree_unflatten(list(column), form) for column in zip(*found, strict=True))
+    return (values, pushed, aux) if has_aux else (values, pushed)
+
+
+def _both(out: Any, level: dual.Level, strict: bool) -> tuple[Tensor, Tensor]:
+    """A result's value and tangent."""
+    if not isinstance(out, Tensor):
+        raise RuntimeError(
+            f"{_JVP}: expected f(*primals) to return only tensors, got unsupported type {type(out)}"
+        )
+    primal, tangent = parts(out, level)
+    if tangent is None:
+        if strict:
+            raise RuntimeError(
+                f"{_JVP}: The output of f is independent of the inputs. This is not allowed with strict=True."
+            )
+        tangent = primal.new_zeros(primal.shape)
+    return primal, tangent
+
+
+def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
+    """Return `func(*primals)` and the linear function from tangents of the primals to the result's, which runs `func` no more."""
+    inputs = _Inputs(primals, tuple(range(len(primals))), "linearize(f, *primals)")
     with enable_grad():
-        inputs = _Inputs(primals, tuple(range(len(primals))), what)
-        along = tree_leaves(tangents)
-        if [t.shape for t in along] != [p.shape for p in inputs.leaves]:
-            raise RuntimeError(f"{what}: Expected primals and tangents to have the same shapes")
-        out, aux = _split(func(*inputs.args), has_aux, what)
+        out = func(*inputs.args)
         outs, spec = tree_flatten(out)
         # The vjp is linear in its weights: its derivative with respect to them is the jvp.
         weights = [o.new_zeros(o.shape).requires_grad_() for o in outs]
         pulled = _grads(outs, inputs.leaves, weights, create_graph=True)
-        pushed = _fill(_grads(pulled, weights, along, create_graph=True), outs, False, True, "back")
     own = [*inputs.leaves, *weights]
-    out, pushed, aux = _released((out, list(pushed), aux), own)
-    found = tree_unflatten(pushed, spec)
-    return (out, found, aux) if has_aux else (out, found)
+
+    def push(*tangents: Any) -> Any:
+        along, form = tree_flatten(tangents)
+        if form != inputs.spec:
+            raise RuntimeError(
+                f"Expected the tangents {form} to have the same argspec as the primals {inputs.spec}"
+            )
+        for i, (t, p) in enumerate(zip(along, inputs.leaves, strict=True)):
+            for name in ("shape", "device", "dtype"):
+                have, want = getattr(t, name), getattr(p, name)
+                if have != want:
+                    raise RuntimeError(
+                        f"tangent:{i} with {name} {have} in flattened pytree doesn't match the {name} {want} of the "
+                        "corresponding primal."
+                    )
+        with enable_grad():
+            found = _grads(pulled, weights, along, create_graph=True, retain_graph=True)
+            found = _fill(found, outs, False, True, "back")
+        return tree_unflatten(_released(list(found), own), spec)
+
+    return _released(out, own), push
 
 
 def jacrev(
@@ -292,110 +376,114 @@ def jacrev(
             inputs = _Inputs(args, argnums, what)
             out, aux = _split(func(*inputs.args, **kwargs), has_aux, what)
             outs, spec = tree_flatten(out)
-            blocks = [inputs.shaped(_rows(o, inputs.leaves)) for o in outs]
+            rows = _jacobian_rows(outs, inputs.leaves, chunk_size)
+            blocks = [inputs.shaped(row) for row in rows]
         found, aux = _released((tree_unflatten(blocks, spec), aux), inputs.leaves)
         return (found, aux) if has_aux else found
 
     return wrapper
 
 
-def _rows(out: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
-    """The Jacobian of one output, an element of it at a time."""
-    flat = out.reshape(-1)
-    rows = [
-        _fill(
-            _grads((flat[i],), leaves, create_graph=True, retain_graph=True),
-            leaves,
-            False,
-            True,
-            "back",
-        )
-        for i in range(out.numel())
-    ]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(leaves)
+def _jacobian_rows(
+    outs: Sequence[Tensor], leaves: Sequence[Tensor], chunk_size: int | None
+) -> list[list[Tensor]]:
+    """For each output its Jacobian with respect to each leaf: one pass of the graph for all elements, `vmap`ped over them."""
+    sizes = [o.numel() for o in outs]
+
+    def pull(*weights: Tensor) -> tuple[Tensor, ...]:
+        found = _grads(outs, leaves, weights, create_graph=True, retain_graph=True)
+        return _fill(found, leaves, False, True, "back")
+
+    if not sum(sizes):
+        return [[t.new_zeros((*o.shape, *t.shape)) for t in leaves] for o in outs]
+    found = vmap(pull, randomness="same", chunk_size=chunk_size)(*_basis(outs))
+    parts = [t.split(sizes) for t in found]
     return [
-        FUNCTIONS["stack"](list(column)).reshape((*out.shape, *leaf.shape))
-        if column
-        else leaf.new_zeros((*out.shape, *leaf.shape))
-        for leaf, column in zip(leaves, columns, strict=True)
+        [p[i].reshape((*o.shape, *t.shape)) for p, t in zip(parts, leaves, strict=True)]
+        for i, o in enumerate(outs)
     ]
+
+
+def _basis(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The unit vectors of the space of all elements, along a first dim of each tensor's part of them."""
+    sizes = [t.numel() for t in tensors]
+    made, start = [], 0
+    for t, n in zip(tensors, sizes, strict=True):
+        rows = FUNCTIONS["zeros"]((sum(sizes), n), dtype=t.dtype, device=t.device)
+        rows.narrow(0, start, n).diagonal().fill_(1)
+        made.append(rows.reshape((-1, *t.shape)) if n else rows.reshape((sum(sizes), *t.shape)))
+        start += n
+    return made
 
 
 def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *,
     randomness: str = "error",
 ) -> Callable:  # fmt: skip
-    """Return what `jacrev` does."""
-    return jacrev(func, argnums, has_aux=has_aux)
+    """Return what `jacrev` returns; the Jacobian is computed by forward mode, of all elements of the arguments at once."""
 
+    def wrapper(*args: Any) -> Any:
+        numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+        for n in numbers:
+            if not -len(args) <= n < len(args):
+                raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+        picked = tuple([args[n] for n in numbers])
+        flat, spec = tree_flatten(picked)
+        _leaves(picked, "primals")
+        _refuse_complex(tree_leaves(args), "inputs")
+        aux: list[Any] = []
 
-def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """Return a function that gives the second derivatives of a function: the Jacobian of its Jacobian."""
-    return jacrev(jacrev(func, argnums), argnums)
+        def partial(*values: Any) -> Any:
+            made = list(args)
+            for n, value in zip(numbers, values, strict=True):
+                made[n] = value
+            out, other = _split(func(*made), has_aux, _JVP)
+            aux[:] = [other]
+            _refuse_complex(tree_leaves(out), "outputs")
+            return out
 
+        form: Any = None
 
-# --- mapping ------------------------------------------------------------------------------------
+        def push(*along: Tensor) -> tuple[Tensor, ...]:
+            nonlocal form
+            _, pushed = jvp(partial, picked, tree_unflatten(along, spec))
+            found, form = tree_flatten(pushed)
+            aux[:] = [tree_map(_alike, aux[0])]
+            return tuple(found)
 
-
-def vmap(
-    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error",
-    *, chunk_size: int | None = None,
-) -> Callable:  # fmt: skip
-    """Return a function that maps `func` over a dimension of its arguments and stacks the results.
-
-    in_dims: the dimension of each argument, None for one that is not mapped; an int for all. out_dims: where the results'
-    dimension goes. The function is called once for each slice. ValueError for arguments of different sizes or none mapped.
-    """
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = tree_flatten(args)
-        dims = _dims_of(args, in_dims)
-        sizes = {t.shape[d] for t, d in zip(leaves, dims, strict=True) if d is not None}
-        if not sizes:
-            raise ValueError(
-                f"vmap({getattr(func, '__name__', func)}, in_dims={in_dims}, ...)(<inputs>): at least one input must be mapped"
-            )
-        if len(sizes) > 1:
-            raise ValueError(
-                "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                f"{[t.shape[d] for t, d in zip(leaves, dims, strict=True) if d is not None]} for the mapped dimension"
-            )
-        results, form = [], None
-        for i in range(sizes.pop()):
-            slices = [t if d is None else t.select(d, i) for t, d in zip(leaves, dims, strict=True)]
-            found, form = tree_flatten(func(*tree_unflatten(slices, spec), **kwargs))
-            for value in found:
-                if not isinstance(value, Tensor):
-                    raise ValueError(
-                        f"vmap({getattr(func, '__name__', func)}, ...): `{getattr(func, '__name__', func)}` must only return "
-                        f"Tensors, got type {type(value)} as a return."
-                    )
-            results.append(found)
-        if form is None:
-            raise RuntimeError(
-                "vmap: the mapped dimension has size 0, the results' shapes are not known"
-            )
-        places = _dims_of(tree_unflatten([None] * form.num_leaves, form), out_dims)
-        stacked = [
-            FUNCTIONS["stack"](list(column), 0 if place is None else place)
-            for column, place in zip(zip(*results, strict=True), places, strict=True)
-        ]
-        return tree_unflatten(stacked, form)
+        sizes = [t.numel() for t in flat]
+        if sum(sizes):
+            columns = vmap(push, randomness=randomness)(*_basis(flat))
+        else:  # of arguments without elements
+            found, form = tree_flatten(partial(*picked))
+            columns = tuple([o.new_zeros((0, *o.shape)) for o in found])
+        blocks = []
+        for column in columns:
+            pieces = column.movedim(0, -1).split(sizes, -1)
+            shaped = [
+                p.reshape((*column.shape[1:], *t.shape)) for p, t in zip(pieces, flat, strict=True)
+            ]
+            whole = tree_unflatten(shaped, spec)
+            blocks.append(whole if isinstance(argnums, tuple) else whole[0])
+        result = tree_unflatten(blocks, form)
+        return (result, aux[0]) if has_aux else result
 
     return wrapper
 
 
-def _dims_of(tree: Any, dims: Any) -> list[int | None]:
-    """One dimension for each leaf of a tree: `dims` is an int, None, or a tree that is the upper part of the other."""
-    if dims is None or isinstance(dims, int):
-        return [
-            dims if dims is None or leaf is None or isinstance(leaf, Tensor) else None
-            for leaf in tree_leaves(tree)
-        ]
-    if isinstance(tree, dict):
-        return [d for key in tree for d in _dims_of(tree[key], dims[key])]
-    if not isinstance(tree, tuple | list) or len(tree) != len(dims):
-        raise ValueError(
-            f"vmap: in_dims or out_dims {dims} is not compatible with the structure of what it is for"
-        )
-    return [d for part, own in zip(tree, dims, strict=True) for d in _dims_of(part, own)]
+def _alike(t: Any) -> Any:
+    """What a function gives beside its value does not differ by tangent."""
+    return first_slice(t) if isinstance(t, Tensor) else t
+
+
+def _refuse_complex(leaves: Sequence[Any], what: str) -> None:
+    for i, t in enumerate(leaves):
+        if isinstance(t, Tensor) and t.is_complex():
+            raise RuntimeError(
+                f"jacfwd: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
+            )
+
+
+def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
+    """Return a function that gives the second derivatives of a function: forward mode over reverse mode."""
+    return jacfwd(jacrev(func, argnums), argnums)

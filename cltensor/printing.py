@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import dtypes
+from .autograd import TensorBase
+from .autograd.forward_ad import unpack_dual
+from .autograd.mode import FORWARD
 from .runtime import home_type
 
 
@@ -242,6 +245,10 @@ def _suffixes(t: Any, o: PrintOptions, meta: bool) -> Iterator[str]:
         yield f"grad_fn=<{made}>"
     elif t.requires_grad:
         yield "requires_grad=True"
+    if FORWARD.open and isinstance(t, TensorBase):
+        tangent = unpack_dual(t).tangent
+        if tangent is not None:
+            yield f"tangent={tangent}"
 
 
 def tensor_str(t: Any, tensor_contents: str | None = None) -> str:

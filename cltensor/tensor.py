@@ -142,6 +142,8 @@ class Tensor(AutogradMixin, Methods):
         self._set_layout(other.shape, other._strides, other._offset)
         if other._node is not None:
             self._node, self._nr = other._node, other._nr
+        if other._fw is not None:
+            self._fw = other._fw
         return self
 
     def size(self, dim: int | None = None) -> Any:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from . import dual
 from .loop import execute, queue_callback
 from .node import AccumulateGrad
 from .views import gradient_edge, requires
@@ -278,7 +279,7 @@ def grad(
     for i, g in enumerate(results):
         if g is not None:
             if not create_graph and g._node is not None:
-                results[i] = g.detach()
+                results[i] = dual.carry(g.detach(), g)
             continue
         if materialize_grads:
             t = ins[i]

@@ -1,34 +1,153 @@
-"""`torch.autograd.forward_ad`: the names of forward-mode differentiation, which this library does
-not have.
+"""`torch.autograd.forward_ad`: dual tensors, which carry a derivative forward along with their value.
 
-Owns the error that says so, and what to use in its place.
+Owns the names users see and their errors. How tangents are kept and propagated is in dual.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-_TEXT = (
-    "forward-mode AD is not available; torch.autograd.functional.jvp gives the same product by "
-    "double backward"
-)
+from . import dual
+from .mode import FORWARD, GRAD, _Mode
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+# The level that `dual_level` opened, -1 where none is.
+_current_level = -1
 
 
-class dual_level:
-    """Refuse to open a level."""
+def enter_dual_level() -> int:
+    """Open the level at which tensors can be given tangents; returns its number. RuntimeError if it is open."""
+    global _current_level
+    if _current_level >= 0 or FORWARD.open:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _current_level = dual.enter().number
+    return _current_level
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level: the tangents of all tensors are gone. RuntimeError for another than the open one."""
+    global _current_level
+    if (_current_level if level is None else level) != _current_level:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    if _current_level < 0:
+        raise RuntimeError("Trying to exit a forward AD level but no level exists")
+    dual.leave()
+    _current_level -= 1
+
+
+class dual_level(_Mode):
+    """Open a level of forward-mode differentiation for a block, or for each call of a decorated function.
+
+    >>> import cltensor as torch
+    >>> import cltensor.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     x = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    ...     fwAD.unpack_dual(x * x).tangent
+    tensor(6.)
+    """
+
+    __slots__ = ()
 
     def __enter__(self) -> int:
-        raise NotImplementedError(_TEXT)
+        return enter_dual_level()
 
     def __exit__(self, *exc: Any) -> None:
+        exit_dual_level()
+
+
+class UnpackedDualTensor(NamedTuple):
+    """The value of a dual tensor, a view of it, and its tangent (None for a tensor that is not dual)."""
+
+    primal: Any
+    tangent: Any
+
+
+def _level(number: int, function: str) -> dual.Level:
+    if number >= len(FORWARD.levels):
+        raise RuntimeError(f"Invalid level given to {function}")
+    return FORWARD.levels[number]
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """Return a view of `tensor` that has a tangent, which is taken as it is where it is laid out alike.
+
+    ValueError for what is not floating or complex; RuntimeError outside of a level, for another shape or a second tangent.
+    """
+    if level is None:
+        level = _current_level
+    if level < 0:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, t in (("primal", tensor), ("tangent", tangent)):
+        if t.dtype.category < 2:
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    return pair(tensor, tangent, _level(level, "_make_dual"))
+
+
+def pair(tensor: Any, tangent: Any, level: dual.Level) -> Any:
+    """`make_dual` at a level."""
+    if dual.tangent(tensor, level) is not None:
+        raise RuntimeError(
+            f"Making a dual Tensor based on a Tensor that already has a forward gradient at the same level {level.number} is not supported."
+        )
+    made = _apart(tensor, level)
+    dual.assign(made, level, tangent)
+    return made
+
+
+def _apart(t: Any, level: dual.Level) -> Any:
+    """A view that shares the tangents of outer levels alone."""
+    with dual.below(level):
+        made = t.view_as(t)
+    made._root = dual.APART
+    return made
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """Return value and tangent of a tensor."""
+    if level is None:
+        level = _current_level
+    if level < 0:
+        return UnpackedDualTensor(tensor, None)
+    return parts(tensor, _level(level, "_fw_primal"))
+
+
+def parts(tensor: Any, level: dual.Level) -> UnpackedDualTensor:
+    """`unpack_dual` at a level."""
+    return UnpackedDualTensor(_apart(tensor, level), dual.tangent(tensor, level))
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Return whether ops of this thread propagate tangents."""
+    return GRAD.levels is None
+
+
+class _set_fwd_grad_enabled(_Mode):
+    """Let ops of this thread propagate tangents, or not: at once when called, undone at the end when used as a context."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = GRAD.levels
+        self.mode = mode
+        GRAD.levels = None if mode else ()
+
+    def __enter__(self) -> None:
         pass
 
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.levels = self.prev
 
-def make_dual(tensor: Any, tangent: Any, *, level: Any = None) -> Any:
-    """Raise NotImplementedError."""
-    raise NotImplementedError(_TEXT)
-
-
-def unpack_dual(tensor: Any, *, level: Any = None) -> Any:
-    """Raise NotImplementedError."""
-    raise NotImplementedError(_TEXT)
+    def clone(self) -> _set_fwd_grad_enabled:
+        return type(self)(self.mode)

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import anomaly
+from . import anomaly, custom_forward, dual
 from .anomaly import STATE as ANOMALY
-from .mode import GRAD
+from .mode import FORWARD, GRAD
 from .node import Node, next_sequence
 from .record import TensorBase, record
 from .saved import FREED_TEXT, release, save
@@ -81,10 +81,14 @@ class BackwardCFunction(Node, FunctionCtx):
         self.needs_input_grad: tuple[bool, ...] = ()
         self._kept: list[Any] | None = None
         self._freed = False
+        self.saved_for_forward: Any = None
+        self.pushing = False  # while the user's jvp runs
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept, checked to be unchanged."""
+        """What `save_for_backward` kept, checked to be unchanged; in a jvp what `save_for_forward` did."""
+        if self.pushing:
+            return tuple(self.saved_for_forward or ())
         if self._freed:
             raise RuntimeError(FREED_TEXT)
         if self._kept is None:
@@ -272,6 +276,7 @@ class Function(metaclass=FunctionMeta):
             if ANOMALY.enabled:
                 anomaly.remember(ctx._extras(), GRAD.task.node if GRAD.task is not None else None)
         prev, GRAD.enabled = GRAD.enabled, False
+        seen, GRAD.levels = GRAD.levels, ()
         try:
             if split:
                 result = cls.forward(*args)
@@ -279,9 +284,11 @@ class Function(metaclass=FunctionMeta):
             else:
                 result = cls.forward(ctx, *args)
         finally:
-            GRAD.enabled = prev
+            GRAD.enabled, GRAD.levels = prev, seen
         outputs = result if type(result) is tuple else (result,)
         wrapped = _wrap_outputs(ctx, args, outputs, executable)
+        if FORWARD.open and dual.flows(args):
+            custom_forward.propagate(cls, ctx, args, outputs, wrapped)
         if executable:
             ctx._keep(wrapped)
         else:

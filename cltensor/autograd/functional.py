@@ -1,7 +1,8 @@
 """`torch.autograd.functional`: whole derivatives of a Python function of tensors.
 
-Owns vjp, jvp, jacobian, hessian, vhp and hvp, all by reverse mode (jvp and hvp by differentiating a
-vjp with respect to its weights). Knows only `grad` and the tensors' methods.
+Owns vjp, jvp, jacobian, hessian, vhp and hvp, by reverse mode (jvp and hvp by differentiating a
+vjp with respect to its weights), jacobian and hessian by forward mode where that is asked for. Knows
+only `grad`, dual tensors and the tensors' methods.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .engine import grad, stack
+from .forward_ad import dual_level, make_dual, unpack_dual
 from .mode import enable_grad
 from .record import TensorBase
 from .views import requires
@@ -268,10 +270,12 @@ def jacobian(
     """Return the Jacobian: for output shape S and input shape T a tensor of shape S + T, nested in
     tuples as they are.
 
-    `vectorize` and `strategy` choose torch's ways of computing it; here the rows are computed one
-    by one.
+    `strategy` "reverse-mode" computes it row by row, "forward-mode" column by column; `vectorize`,
+    torch's way of computing them together, changes nothing.
     """
     _check_strategy(strategy, create_graph, strict, vectorize)
+    if strategy == "forward-mode":
+        return _by_columns(func, inputs)
     with enable_grad():
         in_tuple, ins = _as_tuple(inputs, "inputs", "jacobian")
         ins = _prepare(ins, create_graph, True)
@@ -318,6 +322,35 @@ def _check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: 
                 "implemented for "
                 "`vectorize=True`."
             )
+
+
+def _by_columns(func: Callable[..., Any], inputs: Tensors) -> Any:
+    in_tuple, ins = _as_tuple(inputs, "inputs", "jacobian")
+    columns: list[Any] = []
+    out_tuple = False
+    outs: tuple[Any, ...] = ()
+    for i, t in enumerate(ins):
+        for k in range(t.numel()):
+            along = [x.new_zeros(x.shape) for x in ins]
+            along[i].view(-1)[k] = 1
+            with dual_level():
+                duals = [make_dual(x, v) for x, v in zip(ins, along)]
+                out_tuple, outs = _as_tuple(func(*duals), "outputs", "jacobian")
+                found = [unpack_dual(o) for o in outs]
+                columns.append([p.new_zeros(p.shape) if v is None else v for p, v in found])
+    table = []
+    for o, column in enumerate(zip(*columns)):
+        rest = list(column)
+        row = []
+        for t in ins:
+            mine, rest = rest[: t.numel()], rest[t.numel() :]
+            shape = (*outs[o].shape, *t.shape)
+            flat = stack(mine).reshape(len(mine), -1).t() if mine else outs[o].new_zeros(shape)
+            row.append(flat.reshape(shape))
+        table.append(tuple(row))
+    if out_tuple:
+        return tuple(_shape_back(row, in_tuple) for row in table)
+    return _shape_back(table[0], in_tuple)
 
 
 def _blocks(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from . import gradcheck_forward
 from .engine import grad
 from .record import TensorBase, record
 from .views import requires
@@ -39,6 +40,12 @@ _BC_TEXT = (
 )
 _UNDEFINED_NOTES = (
     'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
+)
+
+
+_ONLY_FAST = (
+    "Fast gradcheck failed but element-wise differences are small. This means "
+    "that the test might've passed in slow_mode!"
 )
 
 
@@ -381,7 +388,7 @@ def gradcheck(
     """Return True if the gradients of `func` match finite differences at `inputs` (which should be
     float64).
 
-    Every input that requires grad is moved by `eps` element by element (in a random direction with
+    `check_forward_ad` does so with what forward mode computes. Every input that requires grad is moved by `eps` element by element (in a random direction with
     `fast_mode`). GradcheckError, or False without `raise_exception`, where something differs.
     """
     if not (check_forward_ad or check_backward_ad):
@@ -396,10 +403,6 @@ def gradcheck(
         raise AssertionError(
             "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
         )
-    if check_forward_ad:
-        raise NotImplementedError(
-            "gradcheck: forward-mode AD is not available, so check_forward_ad must be False"
-        )
     ins = _tuple(inputs)
     try:
         _check_inputs(ins)
@@ -409,28 +412,65 @@ def gradcheck(
             _check_constant(func, ins, tested, eps)
             return True
         limits = eps, atol, rtol, nondet_tol, check_grad_dtypes
-        if fast_mode:
-            try:
-                _check_fast(func, ins, outputs, tested, *limits)
-            except GradcheckError as error:
-                _check_slow(func, ins, outputs, tested, *limits)  # says which elements differ
-                raise GradcheckError(
-                    "Fast gradcheck failed but element-wise differences are small. This means "
-                    "that the test might've passed in slow_mode!"
-                ) from error
-        else:
-            _check_slow(func, ins, outputs, tested, *limits)
-        if check_batched_grad:
-            for i, out in enumerate(outputs):
-                _check_batched(out, tested, i)
-        _check_linear(outputs, tested, bool(masked))
-        if check_undefined_grad:
-            _check_undefined(func, ins, tested)
+        if check_backward_ad:
+            if fast_mode:
+                try:
+                    _check_fast(func, ins, outputs, tested, *limits)
+                except GradcheckError as error:
+                    _check_slow(func, ins, outputs, tested, *limits)  # says which elements differ
+                    raise GradcheckError(_ONLY_FAST) from error
+            else:
+                _check_slow(func, ins, outputs, tested, *limits)
+            if check_batched_grad:
+                for i, out in enumerate(outputs):
+                    _check_batched(out, tested, i)
+            _check_linear(outputs, tested, bool(masked))
+            if check_undefined_grad:
+                _check_undefined(func, ins, tested)
+        if check_forward_ad:
+            how = eps, (atol, rtol), check_grad_dtypes, check_undefined_grad
+            _check_forward(func, ins, *how, fast=fast_mode)
     except GradcheckError:
         if raise_exception:
             raise
         return False
     return True
+
+
+def _check_forward(
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    eps: float,
+    limits: tuple[float, float],
+    dtypes: bool,
+    undefined: bool,
+    *,
+    fast: bool,
+) -> None:
+    steps = _Steps(func, inputs, _differentiable)
+
+    def compare(fast: bool) -> None:
+        try:
+            gradcheck_forward.check(
+                func,
+                inputs,
+                lambda t, base, step: steps.slope(t, base, step, eps),
+                eps,
+                limits,
+                dtypes=dtypes,
+                fast=fast,
+                undefined=undefined,
+            )
+        except gradcheck_forward.MismatchError as error:
+            raise GradcheckError(str(error)) from None
+
+    try:
+        compare(fast)
+    except GradcheckError as error:
+        if fast and "mismatch for output" in str(error):
+            compare(False)  # says which elements differ
+            raise GradcheckError(_ONLY_FAST) from error
+        raise
 
 
 def _check_constant(
@@ -499,6 +539,9 @@ def gradgradcheck(
 
     def first(*args: Any) -> tuple[Any, ...]:
         xs, ws = args[: len(args) - count], args[len(args) - count :]
+        for i in wanted:  # forward mode is checked on tensors without history
+            if not requires(xs[i]):
+                xs[i].requires_grad_()
         outs = _differentiable(func(*xs))
         got = grad(outs, [xs[i] for i in wanted], ws, create_graph=True, allow_unused=True)
         return tuple(g for g in got if g is not None)
@@ -514,6 +557,8 @@ def gradgradcheck(
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
         check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
         masked=masked,
     )

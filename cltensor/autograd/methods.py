@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from . import engine
+from . import dual, engine
 from .hooks import RemovableHandle
 from .mode import GRAD
 from .node import Node
@@ -281,6 +281,7 @@ class AutogradMixin(TensorBase):
         self._requires = False
         self._hooks = None
         self._retain = False
+        dual.drop(self)
         return self
 
     @property

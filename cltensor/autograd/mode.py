@@ -24,7 +24,8 @@ class _Flags(threading.local):
     `enabled`: ops record nodes. `inference`: inside inference mode (then `enabled` is False).
     `counter`: the class of version counter a new tensor takes. `pack`: the innermost pair of
     saved-tensor hooks, or None. `pack_off`: why such hooks are forbidden, or None. `task`: the
-    backward pass running in this thread, or None.
+    backward pass running in this thread, or None. `levels`: the forward-mode levels seen by this
+    thread where they are not all that are open, else None.
     """
 
     enabled: bool = True
@@ -33,9 +34,23 @@ class _Flags(threading.local):
     pack: Any = None
     pack_off: str | None = None
     task: Any = None
+    levels: Any = None
 
 
 GRAD = _Flags()
+
+
+class _Forward:
+    """The forward-mode levels that are open (see dual.py), and whether there are any: the one thing every op asks."""
+
+    __slots__ = ("levels", "open")
+
+    def __init__(self) -> None:
+        self.levels: tuple[Any, ...] = ()
+        self.open = False
+
+
+FORWARD = _Forward()
 
 
 def is_grad_enabled() -> bool:
@@ -135,6 +150,19 @@ class no_grad(_Mode):
 
     def __exit__(self, *exc: Any) -> None:
         GRAD.enabled = self.prev
+
+
+class unrecorded(_Mode):
+    """As `no_grad`, and propagate no tangents: for what an op does on its way to a result that it records itself."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        self.prev = GRAD.enabled, GRAD.levels
+        GRAD.enabled, GRAD.levels = False, ()
+
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.enabled, GRAD.levels = self.prev
 
 
 class enable_grad(_Mode):

@@ -10,23 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import anomaly
+from . import anomaly, dual
 from .anomaly import STATE as ANOMALY
-from .mode import GRAD
+from .mode import FORWARD, GRAD
 from .node import _CLASSES as CLASSES
 from .node import OpNode, TensorBase, next_sequence, op_class
 from .saved import save_dict
-from .views import input_edges, rebase, rebase_to
+from .views import input_edges, rebase
 
-__all__ = ["TensorBase", "needs_grad", "rebase", "rebase_to", "record", "tie"]
+__all__ = ["TensorBase", "needs_grad", "rebase", "record", "tie"]
 
 Formula = Callable[..., Any]
 
 
 def needs_grad(*tensors: Any) -> bool:
-    """Return True if an op on these inputs is to be recorded; non-tensors are let pass."""
+    """Return True if an op on these inputs is to be recorded; non-tensors are let pass.
+
+    So it is where one has a tangent (see dual.py), also where grad mode is off.
+    """
     if not GRAD.enabled:
-        return False
+        return FORWARD.open and dual.flows(tensors)
     for t in tensors:
         if isinstance(t, TensorBase):
             if t._node is not None or t._requires:
@@ -36,7 +39,18 @@ def needs_grad(*tensors: Any) -> bool:
                 base = view.base
                 if base._node is not None or base._requires:
                     return True
-    return False
+    return FORWARD.open and dual.flows(tensors)
+
+
+def requires_grad(*tensors: Any) -> bool:
+    """As `needs_grad`, of gradients alone."""
+    with dual.only(()):
+        return needs_grad(*tensors)
+
+
+def differentiating() -> bool:
+    """Whether derivatives of what is computed now may be taken: gradients recorded or tangents propagated."""
+    return GRAD.enabled or FORWARD.open
 
 
 def record(
@@ -45,6 +59,7 @@ def record(
     outputs: Any,
     backward: Formula,
     saved: dict[str, Any] | None = None,
+    push: Formula | None = None,
 ) -> OpNode | None:
     """Make `outputs` (a tensor, or a tuple) the results of a node called `name` (torch's:
     "MulBackward0").
@@ -55,8 +70,15 @@ def record(
     whether input i's gradient is wanted, `ctx.shapes[i]` is its shape. Gradients need not be summed
     back to the inputs' shapes or cast to their dtypes: the engine does that. With several
     differentiable outputs, the missing gradients arrive as zeros; those of integer outputs as None.
-    The dict `saved` is taken over, not copied.
+    The dict `saved` is taken over, not copied. `push` is the op's own rule for tangents (see dual.py).
     """
+    if FORWARD.open and push is not dual.VIEW and dual.flows(inputs):
+        plain = dict(saved) if saved else {}
+        with dual.only(()):
+            made = record(name, inputs, outputs, backward, saved)
+        dual.propagate(name, inputs, outputs, backward, plain, push)
+        dual.remember(made, plain, outputs)
+        return made
     if not GRAD.enabled:
         return None
     edges, shapes, found = input_edges(inputs)

@@ -32,6 +32,9 @@ class TensorBase:
     _hooks: Any = None
     _post_hooks: Any = None
     _retain = False
+    _fw: Any = None
+    _root: Any = None
+    _strided = True  # whether there is one memory, in steps
 
 
 FREED_TEXT = (
@@ -142,6 +145,8 @@ class SavedTensor:
         fresh = t.alias()
         fresh._node = node
         fresh._nr = self.nr
+        if t._fw is not None:
+            fresh._fw = t._fw
         return fresh
 
     def _unpack_hooked(self, packed: _Packed, owner: Any) -> Any:
@@ -157,6 +162,8 @@ class SavedTensor:
         if node is None and not value._requires and value._node is None:
             return value
         fresh = value.detach()
+        if value._fw is not None:
+            fresh._fw = value._fw
         if node is None:
             return fresh
         if hasattr(node, "variable"):  # a leaf's AccumulateGrad

@@ -19,9 +19,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import anomaly
+from . import anomaly, dual
 from .anomaly import STATE as ANOMALY
-from .mode import GRAD
+from .mode import FORWARD, GRAD
 from .node import NO_EDGE, AccumulateGrad, Node, TensorBase, accumulator, next_sequence, op_class
 from .saved import SavedTensor, save, save_dict, short_name
 from .version import InferenceVersion
@@ -103,6 +103,8 @@ def mark_view(
     made.replay = replay
     made.version = vc.value
     view._view = made
+    if FORWARD.open:
+        dual.follow(view, parent)
 
 
 def _strided(view: Any, parent: Any) -> tuple[Any, Any, int]:
@@ -362,7 +364,7 @@ def attach(t: Any, inner: Node, index: int) -> None:
         whole = part.alias().as_strided(shape, strides, offset)
         whole._node = node
         whole._nr = 0
-        return node.slice_of(whole)
+        return dual.carry(node.slice_of(whole), part)
 
     for value in inner._saved.values() if inner._saved else ():
         if type(value) is SavedTensor and value.output:
@@ -376,7 +378,8 @@ def rebase(
     inputs: Sequence[Any],
     backward: Callable[..., Any],
     saved: dict[str, Any] | None = None,
-) -> None:
+    push: Callable[..., Any] | None = None,
+) -> Node | None:
     """Record a write into `t`, after it was made and `t._vc.value` was raised by one.
 
     As `record`, with `t` itself among the inputs. What is saved under the name "result" is `t` as
@@ -384,15 +387,22 @@ def rebase(
     `t`'s storage is found changed when backward reads it. Save a `SavedTensor` made beforehand, or
     a clone, to be exact. Does nothing where no input requires grad or grad mode is off.
     """
+    if FORWARD.open and dual.flows(inputs):
+        plain = dict(saved) if saved else {}
+        with dual.only(()):
+            made = rebase(t, name, inputs, backward, saved)
+        dual.propagate(name, inputs, t, backward, plain, push, written=True)
+        dual.remember(made, plain, t)
+        return made
     if not GRAD.enabled:
-        return
+        return None
     vc = t._vc
     result = None
     vc.value -= 1  # the inputs' edges are those of before the write
     try:
         edges, shapes, found = input_edges(inputs)
         if not found:
-            return
+            return None
         if saved:
             result = saved.pop("result", None)
             for key, value in saved.items():
@@ -418,27 +428,10 @@ def rebase(
         anomaly.remember(node._extras(), GRAD.task.node if GRAD.task is not None else None)
     index = next(i for i, item in enumerate(inputs) if item is t)
     attach(t, node, index)
+    return node
 
 
 def _before(t: Any) -> Any:
     old = t.alias()
     old._node, old._nr = t._node, t._nr
     return old
-
-
-def _copy_formula(ctx: Any, g: Any) -> tuple[Any, Any]:
-    return None, g
-
-
-def rebase_to(t: Any, value: Any) -> None:
-    """Give `t` the history of `value`, whose elements were just written into it (`t._vc.value`
-    raised by one).
-
-    For in-place forms made of several ops: `value` was computed from what `t` was before.
-    """
-    if not GRAD.enabled:
-        return
-    if t._view is None and value._node is not None and value._view is None:
-        set_node(t, value._node, value._nr)
-    else:
-        rebase(t, "CopyBackwards", (t, value), _copy_formula)

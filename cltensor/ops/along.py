@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
 from . import core, parts
 from .core import Tensor, is_tensor
@@ -377,7 +377,7 @@ both("index_reduce", _index_reduce)
 def _embedded(node: str, input: Tensor, src: Tensor, place: Callable[[Tensor], Tensor]) -> Tensor:
     """A copy of `input` with `src` in the part that `place` views."""
     need_tensor(node, src=src)
-    with no_grad():
+    with unrecorded():
         out = input.detach().clone()
         part = place(out)
         if part.shape != src.shape:

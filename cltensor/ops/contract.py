@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES
 from . import core
 from .core import Tensor, is_tensor
@@ -502,7 +502,7 @@ def linalg_cross(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
         )
     shape = layouts.broadcast_shapes(input.shape, other.shape)
-    with no_grad():
+    with unrecorded():
         value = _cross_value(input.expand(shape), other.expand(shape), d)
     if graph.needs_grad(input, other):
         saved = {

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layouts
+from ..autograd import dual, views
 from ..autograd import record as graph
-from ..autograd import views
+from ..autograd.mode import FORWARD
 from ..codegen.pointwise import IDENTITY
 from ..dtypes import dtype
 from ..errors import warn_once
@@ -210,7 +211,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise RuntimeError(
                 f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(joint)}"
             )
-        with core.no_grad():
+        with core.unrecorded():
             moved = moved.detach().expand(self.shape)
     if moved.dtype.is_complex and self.dtype.category in (1, 2):
         warn_once("Casting complex values to real discards the imaginary part")
@@ -286,7 +287,7 @@ FUNCTIONS["zero_"] = zero_
 @public()
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a copy with every element set to the value."""
-    with core.no_grad():
+    with core.unrecorded():
         out = fill_(input.detach().clone(), value)
     if graph.needs_grad(input, value):
         graph.record(
@@ -462,9 +463,15 @@ def view_as_real(input: Tensor) -> Tensor:
     )
     if graph.needs_grad(input):
         graph.record(
-            "ViewAsRealBackward0", (input,), out, lambda ctx, g: view_as_complex(g.contiguous())
+            "ViewAsRealBackward0",
+            (input,),
+            out,
+            lambda ctx, g: view_as_complex(g.contiguous()),
+            push=dual.VIEW,
         )
     views.mark_view(out, input, view_as_real)
+    if FORWARD.open:
+        dual.share(out, input, view_as_real)
     return out
 
 
@@ -495,9 +502,15 @@ def view_as_complex(input: Tensor) -> Tensor:
     )
     if graph.needs_grad(input):
         graph.record(
-            "ViewAsComplexBackward0", (input,), out, lambda ctx, g: view_as_real(g.contiguous())
+            "ViewAsComplexBackward0",
+            (input,),
+            out,
+            lambda ctx, g: view_as_real(g.contiguous()),
+            push=dual.VIEW,
         )
     views.mark_view(out, input, view_as_complex)
+    if FORWARD.open:
+        dual.share(out, input, view_as_complex)
     return out
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from .core import Tensor, is_tensor
 from .correlation import Spec, piece
 from .products import check_tensor, same_device
@@ -461,7 +461,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if length < 0:
         shape = [length, input.shape[1], weight.shape[2]]
         raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {shape}")
-    with no_grad():
+    with unrecorded():
         value = piece("y", input.permute(1, 2, 0), weight.permute(2, 1, 0), spec, (length,), bias=bias)  # fmt: skip
         value = value.permute(2, 0, 1).contiguous()
     if graph.needs_grad(input, weight, bias):

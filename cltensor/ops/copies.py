@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.mode import no_grad
+from ..autograd import dual
+from ..autograd.mode import FORWARD, unrecorded
 from ..autograd.node import op_class
 from ..memory_format import contiguous_format
 from . import convert, core, parts, shape
@@ -17,7 +18,7 @@ from .row import FUNCTIONS, METHODS
 
 
 def _clone(value: Tensor) -> Tensor:
-    with no_grad():
+    with unrecorded():
         return convert.clone(value.detach(), memory_format=contiguous_format)
 
 
@@ -46,6 +47,8 @@ def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
         return None
 
     def _take_over(seen: Tensor, value: Tensor) -> None:
+        if FORWARD.open:
+            dual.keep(value, seen)
         node = seen.grad_fn
         if node is None:
             return

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import config, dtypes, layouts, lazy
+from ..autograd import dual, views
 from ..autograd import record as graph
-from ..autograd import views
-from ..autograd.mode import no_grad
+from ..autograd.mode import FORWARD, unrecorded
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype
@@ -333,10 +333,24 @@ def view(
     """Make another layout of the same storage, with its history."""
     out = _Registry.tensor._make(x._storage, shape, x.dtype, x.device, strides, offset)
     out._vc = x._vc
+    if FORWARD.open:
+        _share(out, x, name, backward, replay, dict(saved or {}))
     if graph.needs_grad(x):
-        graph.record(name, (x,), out, backward or _same, saved or {})
+        graph.record(name, (x,), out, backward or _same, saved or {}, dual.VIEW)
     views.mark_view(out, x, replay)
     return out
+
+
+def _share(
+    out: Tensor, x: Tensor, name: str, backward: Any, replay: Any, saved: dict[str, Any]
+) -> None:
+    """Give a view of `x` its tangents: these views of those of `x`, which are laid out as `x` is."""
+    shape, strides, shift = out.shape, out._strides, out._offset - x._offset
+
+    def part(t: Tensor) -> Tensor:
+        return view(t, shape, strides, t._offset + shift, name, backward, replay, dict(saved))
+
+    dual.share(out, x, part)
 
 
 def _same(ctx: Any, g: Tensor) -> Tensor:
@@ -435,6 +449,20 @@ def snapshot(t: Tensor) -> Tensor:
     return compute(IDENTITY, t.dtype, t.dtype, (t,), t.shape, t.device)
 
 
+def before(t: Tensor) -> Tensor:
+    """The tensor's present value with its history and tangents, safe from the write that is to come."""
+    return with_history(snapshot(t), t)
+
+
+def with_history(value: Tensor, t: Tensor) -> Tensor:
+    """Give a snapshot the history and tangents of the tensor it was taken of."""
+    if graph.requires_grad(t):
+        value._node, value._nr, value._requires = t.grad_fn, t._nr, t._requires
+    if FORWARD.open:
+        dual.keep(value, t)
+    return value
+
+
 def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
     """Give an `out=` tensor its shape; warns as torch does when it had another."""
     if out.shape == shape:
@@ -457,7 +485,12 @@ def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequen
     """Raise torch's errors for an `out=` tensor that cannot take the result."""
     if not is_tensor(out):
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if graph.needs_grad(*[x for x in (*inputs, out) if is_tensor(x)]):
+    given = [x for x in (*inputs, out) if is_tensor(x)]
+    if graph.needs_grad(*given):
+        if FORWARD.open and not any(views.requires(x) for x in given):
+            raise NotImplementedError(
+                f"Trying to use forward AD with {function}_out that does not support it because it is an out= function"
+            )
         raise RuntimeError(
             f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
@@ -540,12 +573,10 @@ def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -
         value = fn(t)
         history = graph.needs_grad(value)
     else:
-        old = snapshot(t)
-        old._node, old._nr, old._requires = t.grad_fn, t._nr, t._requires
-        value = fn(old)
+        value = fn(before(t))
         history = True
     if resize and value.shape != t.shape:
-        with no_grad():
+        with unrecorded():
             t.resize_(value.shape)
     if value.shape != t.shape:
         raise RuntimeError(
@@ -557,17 +588,20 @@ def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -
         )
     check_overlap(t, ())
     overwrite(t, value)
-    if history and graph.needs_grad(value):
+    if FORWARD.open:
+        dual.take(t, value)
+    if history and graph.requires_grad(value):
         if t._view is None:
             views.set_node(t, value._node, value._nr)
         else:
-            graph.rebase(t, "CopyBackwards", (t, value), lambda ctx, g: (g * 0, g))
+            with dual.only(()):
+                graph.rebase(t, "CopyBackwards", (t, value), lambda ctx, g: (g * 0, g))
     return t
 
 
 def embed(g: Tensor, shape: tuple[int, ...], place: Callable[[Tensor], Tensor]) -> Tensor:
     """Zeros of a shape with `g` written where `place` (a view function) says; its gradient reads the place back."""
-    with no_grad():
+    with unrecorded():
         out = g.new_zeros(shape)
         place(out).copy_(g)
     if graph.needs_grad(g):

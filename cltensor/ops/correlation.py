@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import conv as kernels
 from ..codegen.operand import Operand
 from ..runtime import get_backend
@@ -53,7 +53,7 @@ def piece(
 
     The bias is added along dim 1. `saved` is what the node is to show besides.
     """
-    with no_grad():
+    with unrecorded():
         operands = (a, b) if bias is None else (a, b, bias)
         (value,) = _computed(operands, kind, spec, size)
     if graph.needs_grad(a, b, bias):

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..autograd.mode import GRAD, no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import ctc as family
 from ..runtime import get_backend
 from . import core
@@ -88,14 +88,14 @@ def _check(log_probs: Tensor, targets: Tensor, blank: int) -> None:
 def _back(ctx: Any, g: Tensor, *_: Any) -> Any:
     backend = get_backend(g.device)
     log_probs, targets = ctx.log_probs, ctx.targets
-    with no_grad(), backend.lock:
+    with unrecorded(), backend.lock:
         x = _samples(log_probs, targets, ctx.input_lengths, ctx.target_lengths, ctx.blank)
         states, loss, slope = (
             core.kernel_operand(t.detach().contiguous()) for t in (ctx.result1, ctx.result0, g)
         )
         found = family.gradient(backend, x, states, loss, slope, ctx.zero_infinity)
         out = core.result(found, g.device)
-    if GRAD.enabled and graph.needs_grad(g, log_probs):
+    if graph.needs_grad(g, log_probs):
         graph.record("NotImplemented", (g, log_probs), out, _refuse)
     return out
 
@@ -138,7 +138,7 @@ def losses(
     _check_lengths("input_lengths", times, batch, log_probs.shape[0])
     _check_lengths("target_lengths", lengths, batch, None)
     backend = get_backend(log_probs.device)
-    with no_grad(), backend.lock:
+    with unrecorded(), backend.lock:
         x = _samples(log_probs, targets, times, lengths, blank)
         found = family.alpha(backend, x)
         loss, states = (core.result(f, log_probs.device) for f in found)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes, layouts, lazy
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import gemm
 from ..codegen.operand import Operand
 from ..runtime import get_backend
@@ -71,6 +71,6 @@ def _waits(a: Operand, b: Operand) -> bool:
 
 
 def _complex_factors(product: Tensor, bias: Tensor | None, alpha: Any, beta: Any) -> Tensor:
-    with no_grad():
+    with unrecorded():
         value = product * alpha
         return value if bias is None else value + bias.detach() * beta

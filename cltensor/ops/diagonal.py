@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..lazy import Expr, Scalar
 from ..size import Size
@@ -69,7 +69,7 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
 
     def function(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
         check(input)
-        with no_grad():
+        with unrecorded():
             value = cut(input, diagonal)
         if graph.needs_grad(input):
             graph.record(node, (input,), value, back, {"diagonal": diagonal})
@@ -152,7 +152,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     dims = list(input.shape[:-1])
     for d in sorted((a, b)):
         dims.insert(d, n)
-    with no_grad():
+    with unrecorded():
         value = zeros(input, dims)
         parts.diagonal(value, offset, a, b).copy_(input.detach())
     if graph.needs_grad(input):
@@ -190,7 +190,7 @@ def trace(input: Tensor) -> Tensor:
     """Sum the main diagonal of a matrix."""
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
-    with no_grad():
+    with unrecorded():
         value = parts.diagonal(input.detach()).sum()
     if graph.needs_grad(input):
         graph.record("TraceBackward0", (input,), value, _trace_back)
@@ -227,7 +227,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
         itertools.accumulate(blocks, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
     )
     dev, dt = core.common_device(xs), core.result_type(xs)
-    with no_grad():
+    with unrecorded():
         value = xs[0].new_zeros(corners[-1], dtype=dt, device=dev)
         for x, block, corner in zip(xs, blocks, corners, strict=False):
             _block(value, corner, block).copy_(x.detach().reshape(block))

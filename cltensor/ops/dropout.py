@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..layouts import preserve_strides
 from .core import Tensor, make
 from .random import keep_mask
@@ -23,7 +23,7 @@ def check_probability(p: float) -> None:
 def noise(input: Tensor, p: float, features: bool) -> Tensor:
     """What an input is multiplied by: 0 with probability p, else 1 / (1 - p); one number per channel for `features`."""
     shape = _channels(input) if features else tuple(input.shape)
-    with no_grad():
+    with unrecorded():
         if p == 1:
             return input.new_zeros(shape)
         keep = keep_mask(shape, 1 - p, input.device)
@@ -60,7 +60,7 @@ def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool
         return input.mul_(by) if inplace else input * by
     shape = _channels(input) if features else tuple(input.shape)
     scale = ((_SATURATION**2 * p + 1) * (1 - p)) ** -0.5
-    with no_grad():
+    with unrecorded():
         keep = keep_mask(shape, 1 - p, input.device).to(input.dtype)
         shift = (1 - keep) * (_SATURATION * scale) - _SATURATION * scale * p
         by = keep * scale

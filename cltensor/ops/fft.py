@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import fft as family
 from ..codegen.operand import Operand
 from ..dtypes import dtype
@@ -143,7 +143,7 @@ def supported(x: Tensor) -> Tensor:
 def c2c(x: Tensor, dims: Dims, scale: float, forward: bool) -> Tensor:
     """Transform complex numbers over `dims`, times `scale`."""
     y = supported(x).detach()
-    with no_grad():
+    with unrecorded():
         for i, d in enumerate(reversed(dims)):
             y = _lines(y, d, x.shape[d], forward, 1.0 if i + 1 < len(dims) else scale)
     if graph.needs_grad(x):
@@ -158,7 +158,7 @@ def _c2c_back(ctx: Any, g: Tensor) -> Tensor:
 
 def r2c(x: Tensor, dims: Dims, scale: float, onesided: bool) -> Tensor:
     """Transform real numbers forward; `onesided` keeps the first half of the last of `dims`."""
-    with no_grad():
+    with unrecorded():
         last = dims[-1]
         y = _lines(
             x.detach(), last, x.shape[last], True, scale if len(dims) == 1 else 1.0, half=onesided
@@ -187,7 +187,7 @@ def _r2c_back(ctx: Any, g: Tensor) -> Tensor:
 
 def c2r(x: Tensor, dims: Dims, scale: float, n: int) -> Tensor:
     """Transform back the first half of a spectrum over `dims`, the last of which becomes n long: real numbers."""
-    with no_grad():
+    with unrecorded():
         y = supported(x).detach()
         if len(dims) > 1:
             y = c2c(y, dims[:-1], 1.0, False)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .. import layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..memory_format import contiguous_format
 from .core import Tensor
 from .padding import constant_pad
@@ -98,7 +98,7 @@ def unfold(
             f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one."
         )
     _check_dtype(input, "im2col_out_cpu")
-    with no_grad():
+    with unrecorded():
         value = _columns(input.detach(), blocks, counts)
     if graph.needs_grad(input):
         saved = {"size": size, "blocks": blocks}
@@ -143,7 +143,7 @@ def fold(
         )
     counts = _check_columns(input, size, blocks)
     _check_dtype(input, "col2im_out_cpu")
-    with no_grad():
+    with unrecorded():
         value = _image(input.detach(), size, blocks, counts)
     if graph.needs_grad(input):
         graph.record(

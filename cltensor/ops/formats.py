@@ -62,6 +62,15 @@ def images(x: Tensor, shape: Sequence[int]) -> tuple[int, ...] | None:
     return layouts.channels_last_strides(tuple(shape))
 
 
+def batch_strides(x: Tensor) -> tuple[int, ...] | None:
+    """Return the strides of a batch norm's result, None being row-major: the order `x` is dense in, row-major first, or suggests."""
+    if x.is_contiguous():
+        return None
+    if any(is_in(x, wanted) for wanted in _RANK):
+        return layouts.channels_last_strides(tuple(x.shape))
+    return images(x, x.shape)
+
+
 def is_in(x: Tensor, wanted: MemoryFormat) -> bool:
     """Tell whether a tensor is dense in the order of the format."""
     if wanted not in _RANK:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..autograd.mode import GRAD
+from ..autograd.record import differentiating
 from .core import Tensor
 from .row import Row
 
@@ -21,7 +21,7 @@ _PASSED_TANH = Row("tanh_passed_back", {"f": "x * sigmoid(y) * (1 - tanh(z) * ta
 
 def _by_gate(g: Tensor, gate: Tensor, value: Tensor) -> Tensor:
     """The gradient of sigmoid(gate) * value by the gate."""
-    if not GRAD.enabled:
+    if not differentiating():
         return _GATED(g, gate, value)
     s = gate.sigmoid()
     return g * value * (s * (1 - s))
@@ -29,17 +29,17 @@ def _by_gate(g: Tensor, gate: Tensor, value: Tensor) -> Tensor:
 
 def _by_tanh_gate(g: Tensor, gate: Tensor, value: Tensor) -> Tensor:
     """The gradient of sigmoid(gate) * tanh(value) by the gate."""
-    return _by_gate(g, gate, value.tanh()) if GRAD.enabled else _GATED_TANH(g, gate, value)
+    return _by_gate(g, gate, value.tanh()) if differentiating() else _GATED_TANH(g, gate, value)
 
 
 def _by_value(g: Tensor, gate: Tensor) -> Tensor:
     """The gradient of sigmoid(gate) * value by the value."""
-    return g * gate.sigmoid() if GRAD.enabled else _PASSED(g, gate)
+    return g * gate.sigmoid() if differentiating() else _PASSED(g, gate)
 
 
 def _by_tanh_value(g: Tensor, gate: Tensor, value: Tensor) -> Tensor:
     """The gradient of sigmoid(gate) * tanh(value) by the value."""
-    if not GRAD.enabled:
+    if not differentiating():
         return _PASSED_TANH(g, gate, value)
     t = value.tanh()
     return g * gate.sigmoid() * (1 - t * t)

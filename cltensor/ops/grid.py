@@ -8,7 +8,7 @@ from typing import Any
 
 from ..autograd import record as graph
 from ..autograd.engine import grad as engine_grad
-from ..autograd.mode import GRAD, no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import grid_sample as family
 from ..runtime import get_backend
 from . import core
@@ -61,7 +61,7 @@ def _check(input: Tensor, grid: Tensor, mode: int) -> None:
 
 def _back(ctx: Any, g: Tensor) -> tuple:
     input, grid, way = ctx.input, ctx.grid, ctx.way
-    if GRAD.enabled and graph.needs_grad(g, input, grid):
+    if graph.needs_grad(g, input, grid):
         return _back_again(ctx, g)
     backend = get_backend(g.device)
     by_input = by_grid = None
@@ -107,7 +107,7 @@ def grid_sampler(
         family.MODES[interpolation_mode], family.PADDINGS[padding_mode], bool(align_corners)
     )
     backend = get_backend(input.device)
-    with no_grad(), backend.lock:
+    with unrecorded(), backend.lock:
         at = core.kernel_operand(grid.detach().contiguous())
         found = family.sample(backend, core.kernel_operand(input.detach()), at, way)
         out = core.result(found, input.device)
@@ -159,7 +159,7 @@ def affine_points(theta: Tensor, size: Sequence[int], align_corners: bool) -> Te
     """Return the points to which affine maps (N, 2, 3) or (N, 3, 4) send the elements of images of a size (N, C, …)."""
     spatial = tuple(size[2:])
     dims = len(spatial)
-    with no_grad():
+    with unrecorded():
         base = theta.new_empty((*spatial, dims + 1))
         for i, n in enumerate(reversed(spatial)):
             steps = _steps(n, align_corners, theta.detach())

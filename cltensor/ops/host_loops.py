@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from . import core
 from .core import Tensor
 from .row import METHODS, public
@@ -31,7 +31,7 @@ def _put(x: Tensor, values: list[Any]) -> Tensor:
             if kind is float
             else f"'{type(bad).__name__}' object cannot be interpreted as an integer"
         )
-    with no_grad():
+    with unrecorded():
         return x.copy_(x.new_tensor([kind(v) for v in values]).view(x.shape))
 
 

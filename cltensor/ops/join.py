@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import join as kernels
 from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr
@@ -325,7 +325,7 @@ def repeat(self: Tensor, *repeats: Any) -> Tensor:
     target = tuple(n * c for n, c in zip(whole, counts, strict=True))
     layouts.check_shape(target)
     wide = tuple(v for n, c in zip(whole, counts, strict=True) for v in (c, n))
-    with no_grad():
+    with unrecorded():
         x = self.detach().reshape(tuple(v for n in whole for v in (1, n))).expand(wide)
         value = core.pending(
             core.expression(IDENTITY, x.dtype, x.dtype, (x,), x.shape), x.device, Size(target)
@@ -414,7 +414,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     if input.ndim:
         value = _flipped(input, order)
     else:
-        with no_grad():
+        with unrecorded():
             value = core.snapshot(input)
     if graph.needs_grad(input):
         graph.record(
@@ -472,7 +472,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    with no_grad():
+    with unrecorded():
         x, turns = input.detach(), k % 4
         if turns == 0:
             value = core.snapshot(x)

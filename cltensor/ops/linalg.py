@@ -14,7 +14,7 @@ import numpy as np
 from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.engine import grad
-from ..autograd.mode import enable_grad, is_grad_enabled, no_grad
+from ..autograd.mode import enable_grad, is_grad_enabled, unrecorded
 from ..layouts import numel, wrap_dim
 from . import core
 from .contract import linalg_cross, multi_dot
@@ -65,7 +65,7 @@ def matrix_exp(A: Tensor) -> Tensor:
         raise RuntimeError(
             f"linalg.matrix_exp: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}"
         )
-    with no_grad():
+    with unrecorded():
         low = A.dtype.name in ("float16", "bfloat16")
         value = _exp(A.float()).to(A.dtype) if low else _exp(A.detach())
     if graph.needs_grad(A):
@@ -142,7 +142,7 @@ def _geqrf_back(ctx: Any, *_: Any) -> None:
 
 def _as_one(node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
     """Compute a chain of ops as one node; its gradient runs the chain again, recorded this time."""
-    with no_grad():
+    with unrecorded():
         value = fn(*inputs)
     if graph.needs_grad(*inputs):
         saved = {f"input{i}": x for i, x in enumerate(inputs)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..layouts import numel
 from .core import Tensor
 from .linalg import LINALG
@@ -116,7 +116,7 @@ def lobpcg(
         return _dense(A, B, k, high)
     rounds = _ROUNDS if niter is None or niter < 0 else niter
     limit = dtypes.finfo(A.dtype).eps ** 0.5 if tol is None else tol
-    with no_grad():
+    with unrecorded():
         if X is None:
             X = FUNCTIONS["randn"](*A.shape[:-1], n, dtype=A.dtype, device=A.device)
         matrices, metrics, starts, inverses = (_each(v, A.shape[:-2]) for v in (A, B, X, iK))

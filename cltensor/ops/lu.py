@@ -193,7 +193,7 @@ def lu_unpack(
     if not unpack_data:
         unpacked = (P, empty, LU_data.new_empty(0))
         return LuUnpack(deliver_all(unpacked, out, "lu_unpack", (LU_data,)))
-    with core.no_grad():
+    with core.unrecorded():
         low, up = _split(LU_data)
     if graph.needs_grad(LU_data):
         graph.record("LuUnpackBackward0", (LU_data,), (None, low, up), _unpack_back)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import mask as masks
 from ..codegen import sort as sort_kernels
 from . import core, parts, shape
@@ -264,7 +264,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = high + 1
     elif high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    with no_grad():
+    with unrecorded():
         return (
             tensor.unsqueeze(-1) == FUNCTIONS["arange"](num_classes, device=tensor.device)
         ).long()

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from . import core
 from .core import Tensor
 from .dims import whole
@@ -121,7 +121,7 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
     vector = b.ndim == 1
     shape = (*batch, *((n,) if a.ndim > 1 else ()), *(() if vector else (p,)))
     if not graph.needs_grad(a, b):
-        with no_grad():
+        with unrecorded():
             left = expand(a, (*batch, n, k))
             right = expand(b.unsqueeze(-1) if vector else b, (*batch, m, p))
         value = run(left, right)
@@ -134,7 +134,7 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
     # Where these copy, the copy is left pending: the product reads the operands where they lie, only gradients need it.
     flat_a = reshape(wide_a, (count, n, k))
     flat_b = reshape(wide_b, (count, m)).unsqueeze(-1) if vector else reshape(wide_b, (count, m, p))
-    with no_grad():
+    with unrecorded():
         found = run(wide_a, wide_b.unsqueeze(-1) if vector else wide_b)
     product = record_bmm(
         core.make(found._storage, (count, n, p), found.dtype, found.device), flat_a, flat_b
@@ -167,7 +167,7 @@ def linear(
 def _trilinear(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
     """Compute sum over i, j of x[n, i] * weight[o, i, j] * y[n, j]."""
     o, i, j = weight.shape
-    with no_grad():
+    with unrecorded():
         part = mm(x, weight.permute(1, 0, 2).reshape(i, o * j)).view(-1, o, j)
         value = bmm(part, y.unsqueeze(-1)).squeeze(-1)
     if graph.needs_grad(x, weight, y):

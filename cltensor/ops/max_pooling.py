@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen.pool import Window
 from ..layouts import numel
 from . import formats
@@ -476,7 +476,7 @@ def _unpool(x: Tensor, indices: Tensor, size: Sequence[int], rank: int) -> Tenso
     _check_unpool(x, indices, size, rank)
     need_dtype(x, f"max_unpool{rank}d", is_float)
     lead, count = x.shape[:-rank], numel(tuple(size))
-    with no_grad():
+    with unrecorded():
         try:
             flat = x.new_zeros((*lead, count)).scatter(
                 -1, indices.flatten(-rank), x.detach().flatten(-rank)

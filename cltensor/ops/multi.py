@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from .. import dtypes, layouts
-from ..autograd.mode import GRAD
+from ..autograd.record import differentiating
 from ..codegen import multi
 from ..codegen.language import Formula
 from ..codegen.multi import FLAG, Chain, Part, Shared, chain
@@ -148,7 +148,7 @@ def _compute(
     values: dict[str, Any] = {**numbers, **dict(zip(chain.shared, shared, strict=True))}
     for k, (name, t) in enumerate(zip(chain.operands, targets, strict=True)):
         # A gradient must not find its operands overwritten.
-        values[name] = t.clone() if GRAD.enabled and k < len(chain.writes) else t
+        values[name] = t.clone() if differentiating() and k < len(chain.writes) else t
     for target, formula in chain.steps:
         value = evaluate(formula, values)
         if target == FLAG and flag is not None:

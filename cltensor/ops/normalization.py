@@ -13,7 +13,7 @@ from typing import Any
 from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd import views
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import row_kinds as rows
 from ..size import Size
 from . import core, formats, multi, rowwise
@@ -62,13 +62,19 @@ def _normalized(
     eps: float,
     *,
     images: bool = True,
+    batch: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`; then mean, variance.
 
     `scaled` is the shape in which weight and bias broadcast to `grouped`. `images`: channels last stays so, else results are row-major.
     """
-    to = formats.images(input, input.shape) if images else None
-    steps = None if to is None else layouts.view_strides(tuple(input.shape), to, grouped)
+    to = back = formats.images(input, input.shape) if images else None
+    if batch:
+        to = formats.batch_strides(input)
+    steps, back = [
+        None if s is None else layouts.view_strides(tuple(input.shape), s, grouped)
+        for s in (to, back)
+    ]
     present = [input if input.shape == grouped else input.detach().reshape(grouped)]
     for v in (weight, bias):
         if v is not None:
@@ -93,7 +99,7 @@ def _normalized(
     out = formats.settled(out, to)
     if graph.needs_grad(input, weight, bias):
         saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
-        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": False, "steps": steps, "images": images}  # fmt: skip
+        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": False, "steps": back, "images": images}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out, mean, var
 
@@ -117,7 +123,7 @@ def _fixed(
 
     A large x is read by a plain chain, the numbers of the channels having been computed before.
     """
-    scaled, to = _channels(input), formats.images(input, input.shape)
+    scaled, to = _channels(input), formats.batch_strides(input)
     mean, var, factor, offset = (
         None if v is None else _wide(v.detach()) for v in (*stats, weight, bias)
     )
@@ -385,7 +391,9 @@ def batch_norm(
     if not training:
         return _fixed(node, input, (running_mean, running_var), weight, bias, eps)
     dims = (0, *range(2, len(whole)))
-    out, mean, var = _normalized(node, input, weight, bias, whole, dims, _channels(input), eps)
+    out, mean, var = _normalized(
+        node, input, weight, bias, whole, dims, _channels(input), eps, batch=True
+    )
     if count := prod(whole):
         _update((running_mean, running_var), (mean, var), count // channels, momentum)
     return out
@@ -417,7 +425,7 @@ def _update(
     shape = next((x.shape for x in running if x is not None), None)
     if shape is None:
         return
-    with no_grad():
+    with unrecorded():
         for kept, value in zip(running, batch, strict=True):
             fresh = _fresh(value, shape)
             if kept is not None:
@@ -456,7 +464,7 @@ def instance_norm(
         None if v is None else v.repeat(n) for v in (running_mean, running_var, weight, bias)
     ]
     out = batch_norm(flat, *repeated, use_input_stats, momentum, eps)
-    with no_grad():
+    with unrecorded():
         for own, many in zip((running_mean, running_var), repeated, strict=False):
             if own is not None and use_input_stats:
                 own.copy_(many.view(n, c).mean(0))

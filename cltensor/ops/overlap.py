@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from .core import Tensor
 from .row import FUNCTIONS
 
 
 def overlap_add(windows: Tensor, n: int, step: int) -> Tensor:
     """Add windows (…, count, size), each `step` after the one before, to a result (…, n). Differentiable."""
-    with no_grad():
+    with unrecorded():
         value = _added(windows.detach(), n, step)
     if graph.needs_grad(windows):
         saved = {"size": windows.shape[-1], "step": step}

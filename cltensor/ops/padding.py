@@ -1,5 +1,4 @@
-"""Padding: by a constant, a fill and a copy; by reflection, repetition and wrapping, each padded dimension reads positions
-computed on the device.
+"""Padding: by a constant, by reflection, repetition and wrapping, one kernel each; gradients add up at positions computed on the device.
 
 Images that are channels last stay so, save where torch wraps around.
 """
@@ -11,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
-from . import formats, parts
+from ..codegen import pad as family
+from ..runtime import get_backend
+from . import core, formats
 from .core import Tensor
 from .replay import Replayed
 from .row import FUNCTIONS, public
@@ -47,11 +47,9 @@ def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
 
     to = formats.images(input, dims)
     order = range(input.ndim) if to is None else formats.order(to)
-    with no_grad():
-        straight = formats.turned(input, order)
-        turned = tuple([dims[d] for d in order]), tuple([pairs[d] for d in order])
-        (found,) = _padded((straight,), *turned, value)
-        out = formats.turned_back(found, order)
+    turned = tuple([pairs[d] for d in order])
+    (found,) = _padded((formats.turned(input, order),), turned, "constant", value)
+    out = formats.turned_back(found, order)
     if graph.needs_grad(input):
         graph.record(
             "ConstantPadNdBackward0",
@@ -63,25 +61,11 @@ def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     return out
 
 
-@functools.partial(Replayed, exact=True)
-def _padded(
-    xs: Sequence[Tensor], dims: tuple[int, ...], pairs: tuple[tuple[int, int], ...], value: Any
-) -> list[Tensor]:
+@functools.partial(Replayed, memory=True, exact=True)
+def _padded(xs: Sequence[Tensor], pairs: family.Pairs, mode: str, value: Any) -> list[Tensor]:
     (x,) = xs
-
-    def inner(z: Tensor, sign: int) -> Tensor:
-        """The part of the result that x covers (sign 1), or of x that the result keeps (-1)."""
-        for d, (before, after) in enumerate(pairs):
-            low, high = max(sign * before, 0), max(sign * after, 0)
-            if low or high:
-                z = parts.slice_dim(z, d, low, z.shape[d] - high)
-        return z
-
-    out = x.new_full(dims, value)
-    part = inner(out, 1)
-    if part.numel():
-        part.copy_(inner(x, -1))
-    return [out]
+    found = family.pad(get_backend(x.device), core.kernel_operand(x), pairs, mode, value)
+    return [core.result(found, x.device)]
 
 
 # ------------------------------------------------------------------------------------------- what is there
@@ -164,29 +148,28 @@ def pad(
     spatial = _check(input, amounts, mode)
     to = None if mode == "circular" else formats.images(input, input.shape)
     order = range(input.ndim) if to is None else formats.order(to)
-    with no_grad():
-        out, reads = formats.turned(input, order), []
-        for k in range(spatial):
-            before, after = amounts[2 * k : 2 * k + 2]
-            if before or after:
-                d = order.index(input.ndim - 1 - k)
-                at = _positions(out.shape[d], before, after, mode, input)
-                out = out.index_select(d, at)
-                reads.append((d, at))
-        out = formats.turned_back(out, order)
+    pairs = [(0, 0)] * input.ndim
+    for k in range(spatial):
+        pairs[input.ndim - 1 - k] = amounts[2 * k], amounts[2 * k + 1]
+    turned = tuple([pairs[d] for d in order])
+    (found,) = _padded((formats.turned(input, order),), turned, mode, 0)
+    out = formats.turned_back(found, order)
     if graph.needs_grad(input):
         node = _NODES.get(mode, "CopySlices").format(spatial)
-        saved = {"reads": reads, "order": order}
-        graph.record(node, (input,), out, _back, saved)
-    return out if reads else out.clone()
+        graph.record(node, (input,), out, _back, {"pairs": turned, "order": order, "mode": mode})
+    return out
 
 
 def _back(ctx: Any, g: Tensor) -> Tensor:
     """Add up, dim by dim, in the order the dims lie in."""
     order, old = ctx.order, ctx.shapes[0]
     total = g.permute(*order)
-    for d, at in reversed(ctx.reads):
-        shape = [*total.shape[:d], old[order[d]], *total.shape[d + 1 :]]
-        total = total.new_zeros(shape).index_add(d, at, total)
+    for d, (before, after) in enumerate(ctx.pairs):
+        if before or after:
+            n = old[order[d]]
+            at = _positions(n, before, after, ctx.mode, g)
+            total = total.new_zeros([*total.shape[:d], n, *total.shape[d + 1 :]]).index_add(
+                d, at, total
+            )
     total = total.permute(*sorted(range(len(order)), key=lambda d: order[d]))
-    return graph.tie(ctx, total) if ctx.reads else g
+    return graph.tie(ctx, total)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
+from ..autograd import dual, views
 from ..autograd import record as graph
-from ..autograd import views
+from ..autograd.mode import FORWARD
 from . import core
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, public
@@ -171,10 +172,17 @@ def _several(
         out._vc = input._vc
         outs.append(out)
     if graph.needs_grad(input):
-        graph.record(name, (input,), tuple(outs), backward, saved)
+        graph.record(name, (input,), tuple(outs), backward, saved, dual.VIEW)
     for out in outs:
         views.mark_view(out, input, None, multi=True)
+        if FORWARD.open:
+            _share(out, input)
     return tuple(outs)
+
+
+def _share(out: Tensor, x: Tensor) -> None:
+    shape, strides, shift = out.shape, out._strides, out._offset - x._offset
+    dual.share(out, x, lambda t: t.as_strided(shape, strides, t._offset + shift))
 
 
 @public()

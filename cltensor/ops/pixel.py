@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from . import formats
 from .core import Tensor
 from .row import public
@@ -23,7 +23,7 @@ def _rearranged(
     inverse: Callable[[Tensor], Tensor],
 ) -> Tensor:
     """Copy with the dims `split` in another order, recorded as one node."""
-    with no_grad():
+    with unrecorded():
         out = input.detach().reshape(*split).permute(*order).reshape(*shape)
         if out._storage is input._storage:
             out = out.clone()

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import pool as family
 from ..codegen.pool import Triple, Window
 from ..dtypes import dtype
@@ -282,7 +282,7 @@ def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     where, window = ctx.result1, ctx.window
     _check_gradient(ctx.node, g)
     backend = get_backend(g.device)
-    with no_grad():
+    with unrecorded():
         if window.kind == "fractional" and backend.info.kind != "cpu":
             # Steps are random, so a lane cannot tell which windows hold its element.
             shape = (*g.shape[: -window.rank], layouts.numel(window.size))

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES, dtype
 from ..runtime import device
 from . import core
@@ -432,7 +432,7 @@ def addr(
         if factor.__class__ is bool and dt.category:
             raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
         check_value(factor, dt)
-    with no_grad():
+    with unrecorded():
         value = outer(vec1, vec2)
         if alpha != 1:
             value = value * alpha
@@ -524,7 +524,7 @@ def addbmm(
         )
     check_bmm(batch1, batch2)
     same_device(input, batch1)
-    with no_grad():
+    with unrecorded():
         wide = batch1.transpose(0, 1).reshape(m, b * k)
         tall = batch2.reshape(b * k, batch2.shape[2])
     value = run(wide, tall, input, alpha, beta)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..autograd import engine
 from ..autograd import record as graph
-from ..autograd.mode import enable_grad, no_grad
+from ..autograd.mode import enable_grad, unrecorded
 from ..codegen import recurrent as kernels
 from ..codegen.recurrent import GATES
 from ..runtime import get_backend
@@ -138,7 +138,7 @@ def _layer(
     inputs = (x, h0, c0, *w)
     record = graph.needs_grad(*inputs)
     backend = get_backend(x.device)
-    with no_grad():
+    with unrecorded():
         by_x = _dense(
             linear(x.detach(), w.ih.detach(), w.b_ih if w.b_ih is None else w.b_ih.detach())
         )

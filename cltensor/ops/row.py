@@ -19,6 +19,7 @@ from ..autograd.node import read_saved
 from ..codegen.pointwise import PointOp
 from . import core
 from .core import NUMBERS, Tensor
+from .elsewhere import Strideless, elsewhere
 from .refusals import refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
@@ -142,6 +143,8 @@ class Row:
         except MixedDevicesError:
             xs = core.on_one_device(xs)
             out = self.forward(xs)
+        except Strideless:
+            return elsewhere(self.name, xs)
         except (AttributeError, IndexError):
             refuse_numbers(self.name, self.args[:1], xs[:1], (False,))
             raise
@@ -217,6 +220,7 @@ class Row:
             out,
             self.backward,
             self._saved(xs, out),
+            self.push,
         )
 
     def _node_name(self, xs: Sequence[Any]) -> str:
@@ -251,6 +255,27 @@ class Row:
             grads = [None if v is None else graph.tie(ctx, v) for v in grads]
         return tuple(grads)
 
+    def push(self, ctx: Any, out: Tensor, *tangents: Any) -> Any:
+        """Return the result's tangent: the gradient formulas of real numbers, given the operands' tangents."""
+        if out.dtype.category == 3:
+            return NotImplemented
+        total = None
+        for index, fn, names in self.grads:
+            t = tangents[index - self.graph_from]
+            if t is None:
+                continue
+            if t.dtype is not out.dtype:
+                if t.dtype.category == 3:
+                    return NotImplemented
+                t = t.to(out.dtype)
+            if t.device != out.device:
+                t = t.to(out.device)
+            t = t.expand(out.shape)
+            value = fn(t, *[read_saved(ctx, name) for name in names])
+            if value is not None:
+                total = value if total is None else total + value
+        return out.new_zeros(out.shape) if total is None else total.expand(out.shape)
+
     def inplace(self, t: Tensor, *others: Any) -> Tensor:
         """Apply with the result written into `t`; torch's errors for shapes, dtypes, overlaps and leaves."""
         views.check_inplace(t, *others)
@@ -259,12 +284,14 @@ class Row:
         if record and any(
             name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names
         ):
-            xs = (graph_alias(core.snapshot(t), t), *others)
+            xs = (core.before(t), *others)
         try:
             value = self.forward(xs)
         except MixedDevicesError:
             xs = core.on_one_device(xs)
             value = self.forward(xs)
+        except Strideless:
+            return elsewhere(self.name + "_", xs)
         if value.shape != t.shape:
             raise RuntimeError(
                 f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}"
@@ -288,6 +315,7 @@ class Row:
                 (t, *others)[: self.graph_inputs],
                 _raising(why) if why else self.backward,
                 self._saved(xs, t),
+                self.push,
             )
         return t
 
@@ -342,16 +370,18 @@ class Row:
         return normal(name, self.args, values), out
 
 
-def graph_alias(value: Tensor, t: Tensor) -> Tensor:
-    """Give a snapshot the history of the tensor it was taken of."""
-    if graph.needs_grad(t):
-        value._node, value._nr, value._requires = t.grad_fn, t._nr, t._requires
-    return value
-
-
 def _refusal(function: str) -> Callable:
     def refuse(g: Tensor) -> Any:
         raise RuntimeError(f"derivative for aten::{function} is not implemented")
+
+    return refuse
+
+
+def refused(what: str) -> Callable:
+    """The gradient by an operand for which torch has none, in its words."""
+
+    def refuse(g: Tensor) -> Any:
+        raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
 
     return refuse
 

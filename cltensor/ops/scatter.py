@@ -15,7 +15,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
 from ..codegen.operand import Operand
 from . import core, formats, parts
@@ -66,7 +66,7 @@ def change(
     `overlap` allows elements of `t` to share memory.
     """
     if not inplace:
-        with no_grad():
+        with unrecorded():
             out = _copied(node, t)
             run(out)
         if graph.needs_grad(t, *others):
@@ -80,7 +80,7 @@ def change(
         for key, value in saved.items():
             if value is t and key != "result":
                 saved[key] = core.snapshot(t)
-    with no_grad():
+    with unrecorded():
         run(t)
     t._vc.value += 1
     if wanted:
@@ -406,7 +406,7 @@ def with_result(
     if inplace:
         saved["result"] = input
         return change(node, input, (src,), run, backward, saved, inplace=True)
-    with no_grad():
+    with unrecorded():
         out = _copied(node, input)
         run(out)
     saved["result"] = out

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from .core import Tensor
 from .row import FUNCTIONS, public
 from .selection import where
@@ -122,7 +122,7 @@ def segment_reduce(
             f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"
         )
     start = _INITIAL[reduce] if initial is None else float(initial)
-    with no_grad():
+    with unrecorded():
         x = data.detach()
         segments = _Segments(x, bounds, axis)
         value = segments.reduce(x, _SCATTER[reduce], start)

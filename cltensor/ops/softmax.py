@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import record as graph
-from ..autograd.mode import GRAD
 from ..codegen import row_kinds as family
 from ..dtypes import asked, dtype
 from . import rowwise
@@ -19,7 +18,7 @@ from .values import into
 
 def _twice(g: Tensor, result: Tensor) -> bool:
     """Whether the gradient itself will be differentiated."""
-    return GRAD.enabled and graph.needs_grad(g, result)
+    return graph.needs_grad(g, result)
 
 
 def _softmax_back(ctx: Any, g: Tensor) -> Tensor:

@@ -320,7 +320,7 @@ def triangular_solve(
             raise RuntimeError(
                 f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
             )
-    with core.no_grad():
+    with core.unrecorded():
         m = A.transpose(-2, -1) if transpose else A
         value = solve_triangular(m, input, upper=upper != transpose, unitriangular=unitriangular)
         copy = A.clone()

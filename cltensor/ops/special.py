@@ -6,7 +6,7 @@ import math
 
 from . import core
 from .core import Tensor
-from .row import FLOAT, FUNCTIONS, METHODS, Row
+from .row import FLOAT, FUNCTIONS, METHODS, Row, refused
 from .selection import where
 from .unary import digamma, i0, i1, lgamma, tiny
 
@@ -92,7 +92,7 @@ zeta = _row(
     "zeta",
     "zeta(x, y)",
     args=("input", "other"),
-    grad={"y": lambda g, x, y: g * -x * zeta(x + 1, y)},
+    grad={"x": refused("zeta"), "y": lambda g, x, y: g * -x * zeta(x + 1, y)},
 )
 bessel_j0 = _row("bessel_j0", "j0(x)")
 bessel_j1 = _row("bessel_j1", "j1(x)")
@@ -111,14 +111,20 @@ gammainc = Row(
     {"f": "igamma(x, y)"},
     args=("input", "other"),
     domain=(0.3, 3.0),
-    grad={"y": lambda g, x, y: g * ((x - 1) * y.log() - y - lgamma(x)).exp()},
+    grad={
+        "x": refused("igamma: input"),
+        "y": lambda g, x, y: g * ((x - 1) * y.log() - y - lgamma(x)).exp(),
+    },
 )
 gammaincc = Row(
     "igammac",
     {"f": "igammac(x, y)"},
     args=("input", "other"),
     domain=(0.3, 3.0),
-    grad={"y": lambda g, x, y: -g * ((x - 1) * y.log() - y - lgamma(x)).exp()},
+    grad={
+        "x": refused("igammac: input"),
+        "y": lambda g, x, y: -g * ((x - 1) * y.log() - y - lgamma(x)).exp(),
+    },
 )
 
 
