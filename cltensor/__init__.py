@@ -135,6 +135,7 @@ __version__ = torch_version.TorchVersion(version.__version__)
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
+globals().update(dtypes.FOREIGN)
 globals().update(_FUNCTIONS)
 globals().update(amp.SWITCHES)
 

@@ -118,8 +118,26 @@ def _new(
     return d
 
 
+class foreign(dtype):
+    """A type of torch's of which there are no tensors here: programs name it, ask for its limits and compare with it."""
+
+    __slots__ = ()
+    __module__ = "torch"
+
+
+def _foreign(name: str, scalar_name: str, category: pyint, signed: pybool = True) -> foreign:
+    d = object.__new__(foreign)
+    d.name, d.scalar_name, d.category, d.itemsize = name, scalar_name, category, 1
+    d.is_floating_point, d.is_complex, d.is_signed, d.np = category == FLOATING, False, signed, None
+    FOREIGN[name] = d
+    return d
+
+
+FOREIGN: dict[str, foreign] = {}
+
+
 def _by_name(name: str) -> dtype:
-    return BY_NAME[name]
+    return BY_NAME.get(name) or FOREIGN[name]
 
 
 # The names below shadow Python's own; this module uses pybool, pyint and pyfloat for those.
@@ -139,6 +157,18 @@ float64 = _new("float64", "Double", "f64", FLOATING, 8, "double")
 complex32 = _new("complex32", "ComplexHalf", "c32", COMPLEX, 4, "uint", reg="float2", numpy=False)
 complex64 = _new("complex64", "ComplexFloat", "c64", COMPLEX, 8, "float2")
 complex128 = _new("complex128", "ComplexDouble", "c128", COMPLEX, 16, "double2")
+
+float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = (
+    _foreign(f"float8_{form}", f"Float8_{form}", FLOATING, form != "e8m0fnu")
+    for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+)
+float4_e2m1fn_x2 = _foreign("float4_e2m1fn_x2", "Float4_e2m1fn_x2", FLOATING)
+int1, int2, int3, int4, int5, int6, int7 = (
+    _foreign(f"int{bits}", f"Int{bits}", INTEGRAL) for bits in range(1, 8)
+)
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (
+    _foreign(f"uint{bits}", f"UInt{bits}", INTEGRAL, False) for bits in range(1, 8)
+)
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
@@ -204,6 +234,10 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     if a is b:
         return a
     if a.__class__ is not dtype or b.__class__ is not dtype:
+        if isinstance(a, dtype) and isinstance(b, dtype):
+            raise RuntimeError(
+                f"Promotion for {_few(a, b)} Types is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}"
+            )
         a = required(a, "promote_types", "'type1' (position 1)")
         b = required(b, "promote_types", "'type2' (position 2)")
     found = _TABLE[a.index][b.index]
@@ -213,6 +247,10 @@ def promote_types(a: dtype, b: dtype) -> dtype:
             f"{a.scalar_name} and {b.scalar_name}"
         )
     return found
+
+
+def _few(a: dtype, b: dtype) -> str:
+    return "Float8" if any(d.name.startswith("float8") for d in (a, b)) else "Float4" if "float4" in (a.name[:6], b.name[:6]) else "Barebones"  # fmt: skip
 
 
 def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
@@ -265,6 +303,8 @@ def asked(dt: Any, function: str, argument: str = "'dtype'") -> dtype | None:
         return dt
     if dt.__class__ is type and dt in _PYTHON:
         return _PYTHON[dt]
+    if isinstance(dt, foreign):
+        raise NotImplementedError(f"{function}(): there are no tensors of {dt} here")
     raise TypeError(
         f"{function}(): argument {argument} must be torch.dtype, not {type(dt).__name__}"
     )
@@ -300,7 +340,7 @@ def set_default_dtype(d: dtype) -> None:
         raise TypeError(
             "invalid dtype object: only floating-point types are supported as the default type"
         )
-    if not d.is_floating_point:
+    if not d.is_floating_point or isinstance(d, foreign):
         raise TypeError("only floating-point types are supported as the default type")
     _default = d
 
@@ -372,6 +412,13 @@ def to_complex(d: dtype) -> dtype:
 # -- limits ---------------------------------------------------------------------------------------
 
 # bits of exponent range are given as (largest exponent, mantissa bits, decimal digits)
+_FLOAT_LIMITS = {  # max, min, eps, tiny of what has no infinity or another form
+    "float8_e4m3fn": (448.0, -448.0, 0.125, 2.0**-6),
+    "float8_e4m3fnuz": (240.0, -240.0, 0.125, 2.0**-7),
+    "float8_e5m2": (57344.0, -57344.0, 0.25, 2.0**-14),
+    "float8_e5m2fnuz": (57344.0, -57344.0, 0.125, 2.0**-15),
+    "float8_e8m0fnu": (2.0**127, 2.0**-127, 1.0, 2.0**-127),
+}
 _FLOAT_SHAPE = {
     float16: (15, 10, 3),
     bfloat16: (127, 7, 2),
@@ -390,21 +437,29 @@ class finfo:
     __module__ = "torch"
 
     def __init__(self, type: dtype | None = None) -> None:
-        d = _default if type is None else required(type, "finfo", "'type' (position 1)")
-        if d.category < FLOATING:
-            raise TypeError(
-                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
-                "'torch.finfo'"
-            )
-        d = d.to_real()
-        exponent, mantissa, digits = _FLOAT_SHAPE[d]
+        self.min: pyfloat
+        if isinstance(type, foreign) and type.name in _FLOAT_LIMITS:
+            d: dtype = type
+            high, self.min, eps, tiny = _FLOAT_LIMITS[d.name]
+            digits = 0
+        else:
+            d = _default if type is None else required(type, "finfo", "'type' (position 1)")
+            if d.category < FLOATING:
+                raise TypeError(
+                    "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                    "'torch.finfo'"
+                )
+            d = d.to_real()
+            exponent, mantissa, digits = _FLOAT_SHAPE[d]
+            eps, tiny = 2.0**-mantissa, 2.0 ** (1 - exponent)
+            high = (2.0 - eps) * 2.0**exponent
+            self.min = -high
         self.bits: pyint = d.itemsize * 8
         self.dtype: str = d.name
-        self.eps: pyfloat = 2.0**-mantissa
-        self.max: pyfloat = (2.0 - self.eps) * 2.0**exponent
-        self.min: pyfloat = -self.max
-        self.tiny: pyfloat = 2.0 ** (1 - exponent)
-        self.smallest_normal: pyfloat = self.tiny
+        self.eps: pyfloat = eps
+        self.max: pyfloat = high
+        self.tiny: pyfloat = tiny
+        self.smallest_normal: pyfloat = tiny
         self.resolution: pyfloat = pyfloat(f"1e-{digits}")
 
     def __repr__(self) -> str:

@@ -313,3 +313,25 @@ def test_what_is_pending_reads_memory_as_it_was_before_numpy_saw_it() -> None:
     x.numpy()[:] = 7
     assert [t.tolist() for t in pending] == expected
     assert x.tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "uint4"])
+def test_types_of_which_there_are_no_tensors_are_refused(name: str) -> None:
+    kind = getattr(torch, name)
+    x = torch.ones(2)
+    for call in (
+        lambda: torch.zeros(2, dtype=kind),
+        lambda: torch.tensor([1.0], dtype=kind),
+        lambda: x.to(kind),
+        lambda: x.to("cpu", kind),
+        lambda: x.type(kind),
+        lambda: x.view(kind),
+        lambda: x.sum(dtype=kind),
+        lambda: torch.empty_like(x, dtype=kind),
+        lambda: torch.nn.Linear(2, 2).to(kind),
+        lambda: torch.rand(2, dtype=kind),
+    ):
+        with pytest.raises(NotImplementedError, match=f"there are no tensors of torch.{name}"):
+            call()
+    with pytest.raises(TypeError, match="supported as the default type"):
+        torch.set_default_dtype(kind)

@@ -114,3 +114,21 @@ def test_size() -> None:
         Size([1, 2.0])
     with pytest.raises(TypeError, match=r"can only concatenate tuple \(not list\) to torch\.Size"):
         size + [1]  # type: ignore[operator]
+
+
+def test_types_of_which_there_are_no_tensors() -> None:
+    kind = dt.FOREIGN["float8_e4m3fn"]
+    assert isinstance(kind, dt.dtype)
+    assert (kind.is_floating_point, kind.itemsize, repr(kind)) == (True, 1, "torch.float8_e4m3fn")
+    assert (dt.uint4.is_floating_point, dt.uint4.is_signed) == (False, False)
+    assert pickle.loads(pickle.dumps(kind)) is kind
+    assert copy.deepcopy(kind) is kind
+    assert repr(dt.finfo(dt.float8_e5m2)) == (
+        "finfo(resolution=1, min=-57344, max=57344, eps=0.25, smallest_normal=6.10352e-05, tiny=6.10352e-05, dtype=float8_e5m2)"
+    )
+    assert dt.promote_types(kind, kind) is kind
+    message = (
+        "Promotion for Float8 Types is not supported, attempted to promote Float8_e4m3fn and Char"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        dt.promote_types(kind, dt.int8)
