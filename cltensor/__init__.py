@@ -60,6 +60,7 @@ from . import operators  # isort: skip
 from . import creation  # isort: skip
 from . import subclasses  # isort: skip
 from . import amp, cuda, legacy, linalg, nn, opencl, random, special, storages  # isort: skip
+from . import sparse  # isort: skip
 from .amp import GradScaler, autocast  # isort: skip
 from .assertions import *
 from .legacy import *
@@ -79,7 +80,11 @@ from .memory_format import (
     memory_format,
     preserve_format,
     sparse_coo,
+    sparse_bsc,
+    sparse_bsr,
     strided,
+    sparse_csc,
+    sparse_csr,
 )  # isort: skip
 
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip

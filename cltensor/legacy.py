@@ -7,6 +7,7 @@ from typing import Any
 
 from . import cuda, dtypes
 from .creation import legacy_new
+from .memory_format import strided
 from .runtime import home_type
 from .tensor import Tensor
 
@@ -27,6 +28,7 @@ class _TensorType(type):
         return (
             isinstance(other, Tensor)
             and other.dtype is cls._dtype
+            and other.layout is strided
             and (other.device.type == "cuda") == (cls._device == "cuda")
         )
 

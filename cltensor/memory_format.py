@@ -17,7 +17,7 @@ class memory_format:
 
 
 class layout:
-    """How a tensor is stored: strided is the only one."""
+    """How a tensor is stored."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -35,3 +35,7 @@ channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")

@@ -72,6 +72,7 @@ TEMPLATES = {
     "lstm": "recurrent_forward recurrent_backward recurrent_pack recurrent_steps",
     "embedding_bag": "bag",
     "fft": "fft",
+    "sparse mm": "sparse_mm sparse_dot",
     "multi-tensor step": "multi_tensor",
 }
 
@@ -147,6 +148,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
     many = torch.arange(70) % 5
     return {
+    places = torch.tensor([[0, 0, 1, 1, 3, 3], [2, 6, 0, 5, 4, 6]])
         "pointwise": lambda: (r(37) * 2 + r(37)).sigmoid() * r(37),
         "pointwise broadcast": lambda: r(5, 1) + r(1, 19) * r(5, 19).t().contiguous().t(),
         "pointwise half": lambda: r(33).half() * 2 + r(33).bfloat16(),
@@ -279,6 +281,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "fft prime": lambda: torch.fft.ifft(torch.fft.fft(r(2, 37))),
         "fft long": lambda: torch.fft.fft(r(1, 1100)),
         "fft planes": lambda: torch.fft.fft2(r(2, 6, 10)),
+        "sparse mm": lambda: grads(
+            lambda v, d: torch.sparse.mm(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7, 37)
+        ),
+        "sparse mv": lambda: grads(
+            lambda v, d: torch.mv(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7)
+        ),
         "rfft": lambda: torch.fft.irfft(torch.fft.rfft(r(3, 16)), 16),
         "multi-tensor step": adam,
     }  # fmt: skip

@@ -67,7 +67,9 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
     """Add the gradient in `box[0]` to `variable.grad`, in place unless a graph is being made."""
     with _LOCK:
         old = variable._grad
-        if old is None:
+        if not box[0]._strided or (old is not None and not old._strided):
+            variable._grad = _accumulated(old, box)
+        elif old is None:
             if not create_graph and _owned(box, 0) and box[0]._strides == variable._strides:
                 new = box[0]
                 if new._view is not None:
@@ -84,6 +86,21 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
         for hook in list(hooks.values()):
             if hook(variable) is not None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+def _accumulated(old: Any, box: list[Any]) -> Any:
+    """Return a leaf's new gradient where a sparse one is part of it: sparse ones are added into dense ones."""
+    g = box[0]
+    if old is None:
+        return g._kept()
+    if GRAD.enabled or not old._strided:
+        return add(old, g)
+    return old.add_(g)
+
+
+def add(a: Any, b: Any) -> Any:
+    """Add gradients; a dense one comes first."""
+    return a + b if a._strided or not b._strided else b + a
 
 
 def _clone_like(g: Any, variable: Any) -> Any:
@@ -172,9 +189,11 @@ def _run_extras(extra: Extra, grads: list[Any]) -> list[Any]:
                 if t._grad is None:
                     t._grad = g if GRAD.enabled else g.clone()
                 elif GRAD.enabled:
-                    t._grad = t._grad + g
-                else:
+                    t._grad = add(t._grad, g)
+                elif t._grad._strided:
                     t._grad.add_(g)
+                else:
+                    t._grad = add(t._grad, g)
     return grads
 
 
@@ -268,7 +287,7 @@ def execute(
         box = buffers.get(node)
         if box is None:
             box = buffers[node] = [None] * len(node._meta)
-        box[nr] = g if box[nr] is None else box[nr] + g
+        box[nr] = g if box[nr] is None else add(box[nr], g)
     ready = [(node._key, node) for node in buffers if not deps[node]]
     heapify(ready)
     g = box = None
@@ -360,6 +379,8 @@ def execute(
                             g = fit(g, meta, node, i)
                         if box[nr] is None:
                             box[nr] = g
+                        elif not (box[nr]._strided and g._strided):
+                            box[nr] = add(box[nr], g)
                         elif not (create_graph or box[nr]._storage.waits) and _owned(box, nr):
                             box[nr].add_(g)  # there is memory, and no need of more
                         else:

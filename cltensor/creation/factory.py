@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, layouts
+from ..memory_format import strided
 from ..ops import convert, core
+from ..ops.elsewhere import elsewhere
 from ..ops.shape import sizes
 from ..runtime import default_device, device
 from ..size import Size
@@ -109,6 +111,9 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
             dt = core.dtype_into(given, dt, layout, dev)
             if into:
                 out = named.pop("out")
+        if layout is not None and layout is not strided:
+            others = {"dtype": dt, "layout": layout, "device": dev, "requires_grad": requires_grad}
+            return elsewhere(f"{name} laid out", args, {**named, **others})
         made = make(*args, dt=dt, dev=dev or place(None), **named)
         if out is not None:
             made = finish(made, False, out, name)

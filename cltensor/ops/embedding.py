@@ -7,10 +7,11 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..autograd.mode import no_grad
+from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
 from . import core
 from .core import Tensor
+from .elsewhere import elsewhere
 from .replay import Replayed
 from .row import FUNCTIONS, public
 from .scatter import backend_of, like
@@ -39,9 +40,24 @@ def _out_of_range(value: int, ordinal: int) -> Exception:
     return IndexError("index out of range in self")
 
 
+def sparse_rows(rows: Tensor, flat: Tensor, shape: tuple[int, ...], padding: int) -> Tensor:
+    """The gradient of a table as the sparse tensor of the rows that were used, without that of the padding."""
+    flat = flat.long()
+    if padding >= 0:
+        kept = (flat != padding).nonzero().reshape(-1)
+        flat, rows = flat.index_select(0, kept), rows.index_select(0, kept)
+    return elsewhere("sparse rows", (rows, flat, shape))
+
+
 def _back(ctx: Any, g: Tensor) -> tuple:
     shape, flat = ctx.shapes[0], ctx.indices.reshape(-1)
     rows = g.reshape(-1, shape[1])
+    if ctx.sparse:
+        if ctx.scale_grad_by_freq:
+            raise RuntimeError(
+                "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+            )
+        return (sparse_rows(rows, flat, shape, ctx.padding_idx),)
     if ctx.padding_idx >= 0:
         rows = where((flat == ctx.padding_idx).unsqueeze(1), 0.0, rows)
     if ctx.scale_grad_by_freq:
@@ -58,7 +74,10 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Look up rows of `weight` (V, D) by int32 or int64 indices of any shape (…); result (…, D)."""
+    """Look up rows of `weight` (V, D) by int32 or int64 indices of any shape (…); result (…, D).
+
+    `sparse`: the gradient of `weight` is a sparse tensor of the rows that were used.
+    """
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if indices.dtype is not dtypes.int64 and indices.dtype is not dtypes.int32:
@@ -72,6 +91,7 @@ def embedding(
             "indices": indices,
             "padding_idx": padding_idx,
             "scale_grad_by_freq": scale_grad_by_freq,
+            "sparse": sparse,
         }
         graph.record("EmbeddingBackward0", (weight,), out, _back, saved)
     return out
@@ -79,7 +99,7 @@ def embedding(
 
 def renormalize(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the used rows of the table down, in place, so that no norm exceeds `max_norm`."""
-    with no_grad():
+    with unrecorded():
         flat = indices.reshape(-1).long()
         rows = _rows(weight, flat)
         norms = FUNCTIONS["norm"](rows, norm_type, 1, True)

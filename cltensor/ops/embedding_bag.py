@@ -12,7 +12,7 @@ from ..codegen import bag as family
 from ..runtime import get_backend
 from . import core
 from .core import Tensor
-from .embedding import renormalize
+from .embedding import renormalize, sparse_rows
 from .replay import Replayed
 from .row import FUNCTIONS, public
 from .selection import where
@@ -60,20 +60,27 @@ def _wrong_type(name: str, allowed: str, t: Tensor) -> RuntimeError:
 
 def _by_weight(ctx: Any, g: Tensor) -> Tensor:
     shape, indices, bag_of, size = ctx.shapes[0], ctx.indices, ctx.offset2bag, ctx.bag_size
-    zeros = g.new_zeros(shape)
     if ctx.mode == 2:
-        return zeros.scatter_add_(0, ctx.maximum_indices, where((size > 0).unsqueeze(1), g, 0.0))
+        return g.new_zeros(shape).scatter_add_(
+            0, ctx.maximum_indices, where((size > 0).unsqueeze(1), g, 0.0)
+        )
     if ctx.mode == 1:
         g = g / size.clamp(min=1).unsqueeze(1)
     rows = g.index_select(0, bag_of)
     if ctx.per_sample_weights is not None:
         rows = rows * ctx.per_sample_weights.unsqueeze(1)
+    if ctx.sparse:
+        if ctx.scale_grad_by_freq:
+            raise RuntimeError(
+                "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+            )
+        return sparse_rows(rows, indices, shape, ctx.padding_idx)
     if ctx.padding_idx >= 0:
         rows = where((indices == ctx.padding_idx).unsqueeze(1), 0.0, rows)
     if ctx.scale_grad_by_freq:
         used = g.new_zeros(shape[0]).index_add_(0, indices, g.new_ones(indices.numel()))
         rows = rows / used.index_select(0, indices).unsqueeze(1)
-    return zeros.index_add_(0, indices, rows)
+    return g.new_zeros(shape).index_add_(0, indices, rows)
 
 
 def _by_scale(ctx: Any, g: Tensor) -> Tensor:
@@ -129,6 +136,7 @@ def reduce_bags(
             "mode": mode,
             "padding_idx": padding,
             "scale_grad_by_freq": scale_grad_by_freq,
+            "sparse": sparse,
         }
         graph.record("EmbeddingBagBackward0", (weight, scale), out, _back, saved)
     return out, bag_of, size, best

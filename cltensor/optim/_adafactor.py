@@ -60,6 +60,8 @@ class Adafactor(FusedOptimizer):
         loss = run_closure(closure)
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
+            if not all(p.grad._strided for p in params):
+                raise RuntimeError("Adafactor does not support sparse gradients")
             if any(p.is_complex() for p in params):
                 raise RuntimeError("Adafactor does not support complex parameters")
             for p in params:

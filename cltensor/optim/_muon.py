@@ -75,6 +75,8 @@ class Muon(Optimizer):
         return loss
 
     def _descend(self, group: dict[str, Any], p: Tensor) -> None:
+        if not p.grad._strided:
+            raise RuntimeError("Muon does not support sparse gradients")
         if p.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
         lr, state, momentum = number(group["lr"]), self.state[p], group["momentum"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import creation
 from ..memory_format import preserve_format
+from ..sparse.tensor import entries
 from ..tensor import Tensor
 from .adam import check_fused
 from .base import FusedOptimizer
@@ -84,3 +85,19 @@ class Adagrad(FusedOptimizer):
                 "weight_decay": group["weight_decay"],
             }
             self._run(group, lines, some, {"v": "sum"}, numbers)
+
+    def _update_sparse(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        self._prepare(group, params)
+        lr = self._number(group, "lr")
+        for count, some in self._by_count(group, params):
+            step = -lr / (1 + (count - 1) * group["lr_decay"])
+            for p in some:
+                g = p._grad.coalesce()
+                total, values = self.state[p]["sum"], g.values()
+                if group["maximize"]:
+                    values = -values
+                total.add_(entries(g, values * values))
+                root = total.sparse_mask(g).values().sqrt() + group["eps"]
+                p.add_(entries(g, values / root), alpha=step)

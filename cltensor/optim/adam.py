@@ -64,6 +64,11 @@ class Adam(FusedOptimizer):
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
 
+    def _update_sparse(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        raise RuntimeError(
+            "Adam does not support sparse gradients, please consider SparseAdam instead"
+        )
+
     def _buffers(self, group: dict[str, Any]) -> tuple[str, ...]:
         names = ("exp_avg", "exp_avg_sq")
         return (*names, "max_exp_avg_sq") if group["amsgrad"] else names

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..autograd import set_grad_enabled
+from ..sparse.dispatch import STATE
 from ..tensor import Tensor
 from .optimizer import Optimizer
 from .stepper import by_count, by_count_on_device, counter, number, run_closure, update, zeros_like
@@ -42,6 +43,8 @@ class FusedOptimizer(Optimizer):
             loss = run_closure(closure)
             for group in self.param_groups:
                 params = [p for p in group["params"] if p._grad is not None]
+                if STATE.made:
+                    params = self._without_sparse(group, params)
                 if params:
                     self._prepare(group, params)
                     self._update(group, params)
@@ -49,6 +52,17 @@ class FusedOptimizer(Optimizer):
 
     def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
         raise NotImplementedError
+
+    def _without_sparse(self, group: dict[str, Any], params: list[Tensor]) -> list[Tensor]:
+        """Update the parameters with sparse gradients; return the others."""
+        some = [p for p in params if not p._grad._strided]
+        if some:
+            self._update_sparse(group, some)
+        return [p for p in params if p._grad._strided] if some else params
+
+    def _update_sparse(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        """Update parameters by sparse gradients; RuntimeError by default."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def _buffers(self, group: dict[str, Any]) -> Sequence[str]:
         """Names of the state that starts as zeros like the parameter."""

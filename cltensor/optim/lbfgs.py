@@ -63,7 +63,7 @@ class LBFGS(Optimizer):
     def _flat_grad(self) -> Tensor:
         return FUNCTIONS["cat"](
             [
-                _flat(p.new_zeros(p.shape) if p.grad is None else p.grad.detach())
+                _flat(p.new_zeros(p.shape) if p.grad is None else p.grad.detach().to_dense())
                 for p in self._params
             ]
         )

@@ -299,7 +299,10 @@ class Optimizer:
                     grad.detach_()
                 else:
                     grad.requires_grad_(False)
-                grads.append(grad)
+                if grad._strided:
+                    grads.append(grad)
+                else:
+                    grad.zero_()
         if grads:
             clear(grads)
 

@@ -84,3 +84,19 @@ class SGD(FusedOptimizer):
             self._run(group, [*lines, "b = g", last], new, states, numbers)
         if old:
             self._run(group, [*lines, "b = momentum * b + fresh * g", last], old, states, numbers)
+
+    def _update_sparse(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        lr, momentum = self._number(group, "lr"), group["momentum"]
+        for p in params:
+            g = -p._grad if group["maximize"] else p._grad
+            if group["weight_decay"] != 0:
+                g = g.add(p, alpha=group["weight_decay"])  # RuntimeError: the sum would be dense
+            if momentum != 0:
+                state = self.state[p]
+                if (old := state.get("momentum_buffer")) is None:
+                    new = g.clone()
+                else:
+                    new = (old * momentum).add(g, alpha=1 - group["dampening"])
+                state["momentum_buffer"] = new = new.coalesce()  # else it would grow at each step
+                g = g.add(new, alpha=momentum) if group["nesterov"] else new
+            p.add_(g, alpha=-lr)

@@ -1,18 +1,25 @@
-"""SparseAdam, which needs sparse gradients: there are none here, so it only says so."""
+"""SparseAdam: Adam on the rows that sparse gradients name."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..autograd import no_grad
+from ..sparse.tensor import SparseTensor, entries
 from ..tensor import Tensor
 from .optimizer import Optimizer
-from .stepper import require, run_closure
+from .stepper import number, require, run_closure, zeros_like
 
 __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam on the rows a sparse gradient names. `step` raises: gradients are dense; use `Adam`."""
+    """Adam on what a sparse gradient names: other rows, their moments included, stay as they are.
+
+    params: dense parameters or groups. lr: learning rate. betas: decay of the mean and of the mean square. eps: added to the
+    root. maximize: ascend. ValueError for options out of range, sparse and complex parameters; `step` raises RuntimeError for a
+    dense gradient.
+    """
 
     def __init__(
         self,
@@ -29,22 +36,51 @@ class SparseAdam(Optimizer):
         for i, beta in enumerate(betas):
             require(0.0 <= beta < 1.0, f"Invalid beta parameter at index {i}: {beta}")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        self._refuse(lambda p: not p._strided, "Sparse", "requires dense parameter tensors")
+        self._refuse(lambda p: p.is_complex(), "Complex", "does not support complex parameters")
+
+    def _refuse(self, bad: Any, kind: str, why: str) -> None:
         found = [
             [i, d]
             for i, group in enumerate(self.param_groups)
             for d, p in enumerate(group["params"])
-            if p.is_complex()
+            if bad(p)
         ]
         if found:
-            raise ValueError(
-                f"Complex params at indices {found}: SparseAdam does not support complex parameters"
-            )
+            raise ValueError(f"{kind} params at indices {found}: SparseAdam {why}")
 
+    @no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Raise RuntimeError where a parameter has a gradient: there are no sparse ones."""
+        """Update the rows that gradients name; `closure` computes the loss anew and is called before. Returns its loss."""
         loss = run_closure(closure)
-        if any(p.grad is not None for group in self.param_groups for p in group["params"]):
-            raise RuntimeError(
-                "SparseAdam does not support dense gradients, please consider Adam instead"
-            )
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p._grad is not None]
+            if any(p._grad._strided for p in params):
+                raise RuntimeError(
+                    "SparseAdam does not support dense gradients, please consider Adam instead"
+                )
+            for p in params:
+                state = self.state[p]
+                if not state:
+                    state["step"] = 0
+                    state["exp_avg"], state["exp_avg_sq"] = zeros_like([p, p])
+                state["step"] += 1
+            for p in params:
+                self._update(group, p, self.state[p])
         return loss
+
+    def _update(self, group: dict[str, Any], p: Tensor, state: dict[str, Any]) -> None:
+        grad: SparseTensor = p._grad.coalesce()
+        if not grad._v.numel():
+            return
+        g = -grad._v if group.get("maximize", False) else grad._v
+        (beta1, beta2), count = group["betas"], state["step"]
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        old_mean, old_square = (x.sparse_mask(grad)._values() for x in (mean, square))
+        to_mean = (g - old_mean) * (1 - beta1)
+        to_square = (g * g - old_square) * (1 - beta2)
+        step = -number(group["lr"]) * (1 - beta2**count) ** 0.5 / (1 - beta1**count)
+        root = (old_square + to_square).sqrt() + group["eps"]
+        update = (old_mean + to_mean) / root * step
+        for x, change in ((mean, to_mean), (square, to_square), (p, update)):
+            x.add_(entries(grad, change))

@@ -176,7 +176,19 @@ def _torch_name(obj: Any, module: str, name: str) -> Name | None:
     return None
 
 
+def _reduce_sparse(t: Any) -> tuple[Any, ...]:
+    layout = _Plain(_name("torch.serialization", "_get_layout"), (str(t.layout),))
+    pattern = t._pattern
+    if pattern.compressed is None:
+        parts: tuple[Any, ...] = (pattern.indices, t._v.detach(), t.shape, pattern.coalesced)
+    else:
+        parts = (*pattern.compressed[:2], t._v.detach(), t.shape)
+    return _name("torch._utils", "_rebuild_sparse_tensor"), (layout, parts)
+
+
 def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
+    if not t._strided:
+        return _reduce_sparse(t)
     kind = type(t)
     parameter = any(
         c.__name__ == "Parameter" and c.__module__.startswith("cltensor") for c in kind.__mro__

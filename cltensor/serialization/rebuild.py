@@ -20,9 +20,12 @@ from ..memory_format import (
     contiguous_format,
     preserve_format,
     sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from ..ops.convert import canonical
+from ..ops.row import FUNCTIONS
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
@@ -257,13 +260,36 @@ def small_bytearray(*args: Any) -> bytearray:
     return bytearray(*args)
 
 
+_LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc)
+
+
+def sparse(layout: Any, parts: Any) -> Tensor:
+    """Make a sparse tensor of its indices, values and sizes, which are checked."""
+    if layout not in _LAYOUTS[1:] or not isinstance(parts, tuple) or len(parts) not in (3, 4):
+        raise RuntimeError("the checkpoint has a sparse tensor of an unknown kind")
+    last = parts[2:] if layout is sparse_coo else parts[3:]
+    *tensors, size = (*parts[: len(parts) - len(last)], last[0])
+    if not all(isinstance(t, Tensor) and t._strided for t in tensors):
+        raise RuntimeError("the checkpoint has a sparse tensor without indices or values")
+    shape = Size(_ints(size, "sizes"))
+    if layout is not sparse_coo:
+        return FUNCTIONS["sparse_compressed_tensor"](
+            *tensors, shape, layout=layout, check_invariants=True
+        )
+    coalesced = last[1] is True if len(last) > 1 else False
+    return FUNCTIONS["sparse_coo_tensor"](
+        *tensors, shape, check_invariants=True, is_coalesced=coalesced
+    )
+
+
 class Layout:
     """Stands for the layouts of tensors, by name."""
 
     def __call__(self, name: Any) -> Any:
-        if name not in ("torch.strided", "torch.sparse_coo"):
+        found = next((kind for kind in _LAYOUTS if str(kind) == name), None)
+        if found is None:
             raise RuntimeError(f"layout {name!r} is not supported")
-        return strided if name == "torch.strided" else sparse_coo
+        return found
 
 
 def _parameter_class() -> Any:
@@ -285,6 +311,7 @@ ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_tensor": tensor_v1,
     "torch._utils._rebuild_tensor_v2": tensor_v2,
     "torch._utils._rebuild_tensor_v3": tensor_v3,
+    "torch._utils._rebuild_sparse_tensor": sparse,
     "torch._utils._rebuild_parameter": parameter,
     "torch._utils._rebuild_parameter_with_state": parameter_with_state,
     "torch.serialization._get_layout": Layout(),

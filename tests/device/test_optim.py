@@ -314,7 +314,7 @@ def test_every_optimiser_descends() -> None:
         assert closure().item() < first, kind
 
 
-def test_sparse_adam_says_what_it_lacks() -> None:
+def test_sparse_adam_takes_no_dense_gradients() -> None:
     (p,) = parameters((3,))
     o = optim.SparseAdam([p])
     p.grad = None

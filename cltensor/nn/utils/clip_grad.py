@@ -13,6 +13,7 @@ from typing import Any
 from ... import creation
 from ...autograd import no_grad
 from ...ops import multi
+from ...ops.elsewhere import refuse
 from ...ops.norms import vector_norm
 from ...ops.row import FUNCTIONS
 from ...tensor import Tensor
@@ -41,6 +42,12 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [p.grad for p in _listed(parameters) if p.grad is not None]
 
 
+def _refuse_sparse(tensors: list[Tensor], name: str) -> None:
+    """Raise the error for what there is, as in torch, only of dense gradients."""
+    if not all(t._strided for t in tensors):
+        raise refuse(name)
+
+
 @no_grad()
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor],
@@ -52,6 +59,7 @@ def get_total_norm(
     tensors, norm_type = _listed(tensors), float(norm_type)
     if not tensors:
         return creation.tensor(0.0)
+    _refuse_sparse(tensors, "linalg_vector_norm")
     device = tensors[0].device
     joined = tensors if norm_type == 0 else _joined(tensors)
     norms = [vector_norm(t, norm_type).to(device) for t in joined]
@@ -138,5 +146,6 @@ def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
     """Limit every element of the gradients to [-clip_value, clip_value]."""
-    limit = float(clip_value)
-    multi.apply(_LIMIT, [_grads(parameters)], {"low": -limit, "high": limit})
+    limit, grads = float(clip_value), _grads(parameters)
+    _refuse_sparse(grads, "clamp_min_")
+    multi.apply(_LIMIT, [grads], {"low": -limit, "high": limit})

@@ -1,0 +1,298 @@
+"""Sums, products and functions of elements: what keeps zeros zero works on the values alone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from ..autograd.mode import unrecorded
+from ..memory_format import sparse_coo
+from ..ops import core
+from ..ops.core import NUMBERS
+from ..ops.row import FUNCTIONS as F
+from ..ops.row import METHODS
+from .convert import relaid, to_coo
+from .pattern import Pattern
+from .table import op
+from .tensor import SparseTensor, coalesced, like, pack, summed, values_of
+
+Tensor = Any
+
+
+def is_number(x: Any) -> bool:
+    """Tell whether something is a number, or a dense tensor of no dims."""
+    return x.__class__ in NUMBERS or (not isinstance(x, SparseTensor) and not x.shape)
+
+
+# ------------------------------------------------------------------------------------------- sums
+
+
+def _same_sizes(a: Tensor, b: Tensor) -> None:
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same sizes, but self: {list(a.shape)}, other: {list(b.shape)}"
+        )
+
+
+def _joined(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
+    """a + alpha * b: values added over one pattern, else all entries one after the other."""
+    _same_sizes(a, b)
+    dt = core.result_type((a, b))
+    kind = a.layout
+    va, vb = values_of(a).to(dt), values_of(b).to(dt)
+    if a._pattern is b._pattern:
+        return like(a, F["add"](va, vb, alpha=alpha), "AddBackward0")
+    if kind is not sparse_coo or b.layout is not sparse_coo:
+        return relaid(_joined(to_coo(a), to_coo(b), alpha), kind)
+    if a.sparse_dim() != b.sparse_dim():
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same number of sparse dims, but self: {a.sparse_dim()}, other: {b.sparse_dim()}"
+        )
+    p, q = a._pattern, b._pattern
+    if not p.count:
+        return pack(q, vb * alpha if alpha != 1 else vb, a.shape, sparse_coo, "AddBackward0")
+    if not q.count:
+        return pack(p, va, a.shape, sparse_coo, "AddBackward0")
+    with unrecorded():
+        indices = F["cat"]([p.indices, q.indices], 1)
+    pattern = Pattern(p.sizes, indices, checked=p._checked and q._checked)
+    values = F["cat"]([va, vb * alpha if alpha != 1 else vb])
+    made = pack(pattern, values, a.shape, sparse_coo, "AddBackward0")
+    return coalesced(made) if p.coalesced and q.coalesced else made
+
+
+def _onto_dense(dense: Tensor, s: SparseTensor, alpha: Any) -> Tensor:
+    """dense + alpha * s, as a new tensor."""
+    _same_sizes(dense, s)
+    dt = core.result_type((dense, s))
+    values, p = values_of(s).to(dt), s._pattern
+    if alpha != 1:
+        values = values * alpha
+    if not p.sizes:
+        return dense + summed(values, p.keys, 1).reshape(s.shape)
+    flat = dense.to(dt).reshape(prod(p.sizes), *s.shape[len(p.sizes) :])
+    return flat.index_add(0, p.keys, values).reshape(s.shape)
+
+
+@op("add", "add_scaled")
+def add(input: Any, other: Any, alpha: Any = 1, **_: Any) -> Any:
+    """Add sparse tensors, or a sparse one to a dense one."""
+    if isinstance(input, SparseTensor):
+        if isinstance(other, SparseTensor):
+            return _joined(input, other, alpha)
+        if input.layout is sparse_coo or is_number(other):
+            raise RuntimeError(
+                "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
+            )
+        return _onto_dense(other * alpha if alpha != 1 else other, input, 1)
+    if not core.is_tensor(input):
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    return _onto_dense(input, other, alpha)
+
+
+@op("sub", "subtract", "sub_scaled")
+def sub(input: Any, other: Any, alpha: Any = 1, **_: Any) -> Any:
+    """Subtract a sparse tensor."""
+    return _renamed(add(input, other, -alpha))
+
+
+def _renamed(made: Any) -> Any:
+    """The result of a difference, made as a sum."""
+    if isinstance(made, SparseTensor) and made._node is not None:
+        return like(made, values_of(made), "SubBackward0")
+    return made
+
+
+@op("rsub")
+def rsub(input: Any, other: Any, alpha: Any = 1) -> Any:
+    """Compute other - alpha * input."""
+    return add(other, input, -alpha)
+
+
+@op("add_", "add_scaled_")
+def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
+    """Add a sparse tensor in place, to a sparse one or to a dense one."""
+    if isinstance(self, SparseTensor):
+        if not isinstance(other, SparseTensor):
+            return add(self, other)
+        return self._become(_joined(self, other, alpha))
+    _same_sizes(self, other)
+    p, values = other._pattern, values_of(other).to(self.dtype)
+    if alpha != 1:
+        values = values * alpha
+    if len(p.sizes) == 1:
+        return self.index_add_(0, p.keys, values)
+    if self.is_contiguous() and p.sizes:
+        self.view(prod(p.sizes), *self.shape[len(p.sizes) :]).index_add_(0, p.keys, values)
+        return self
+    return self.add_(other.to_dense(), alpha=alpha)
+
+
+@op("sub_", "subtract_", "sub_scaled_")
+def sub_(self: Any, other: Any, alpha: Any = 1) -> Any:
+    """Subtract a sparse tensor in place."""
+    return add_(self, other, -alpha)
+
+
+# ------------------------------------------------------------------------------------------- products
+
+
+def gathered(dense: Tensor, s: SparseTensor) -> Tensor:
+    """What a dense tensor, broadcast to the sizes of a sparse one, has at its entries; nothing is expanded."""
+    p, dims = s._pattern, len(s._pattern.sizes)
+    if dense.ndim > s.ndim or any(
+        n not in (1, m) for n, m in zip(dense.shape, s.shape[s.ndim - dense.ndim :], strict=True)
+    ):
+        raise RuntimeError(
+            f"mul operands have incompatible sizes: {list(s.shape)} and {list(dense.shape)}"
+        )
+    x = dense.reshape((1,) * (s.ndim - dense.ndim) + tuple(dense.shape))
+    sizes = x.shape[:dims]
+    if tuple(sizes) == p.sizes and dims:
+        keys = p.keys
+    else:
+        p.check()
+        with unrecorded():
+            keys = p.indices.new_zeros(p.count)
+            for d in range(dims):
+                if sizes[d] > 1:
+                    keys = keys * sizes[d] + p.indices[d]
+    return x.reshape(prod(sizes), *x.shape[dims:]).index_select(0, keys)
+
+
+def _in_both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"mul operands have incompatible sizes: {list(a.shape)} and {list(b.shape)}"
+        )
+    if a._pattern is b._pattern and (a._pattern.coalesced or a.layout is not sparse_coo):
+        return like(a, values_of(a) * values_of(b), "MulBackward0")
+    if a.layout is not sparse_coo:
+        return relaid(_in_both(to_coo(a), to_coo(b)), a.layout)
+    a, b = coalesced(a), coalesced(to_coo(b))
+    p, q = a._pattern, b._pattern
+    with unrecorded():
+        found, place = q.find(p)
+        here = found.nonzero().reshape(-1)
+        place = place.index_select(0, here)
+        pattern = Pattern(p.sizes, p.indices.index_select(1, here), coalesced=True, checked=True)
+    values = values_of(a).index_select(0, here) * values_of(b).index_select(0, place)
+    return pack(pattern, values, a.shape, sparse_coo, "MulBackward0")
+
+
+@op("mul", "multiply")
+def mul(input: Any, other: Any, **_: Any) -> Any:
+    """Multiply by a number, by a dense tensor where there are entries, or by a sparse one where both have them."""
+    s, x = (input, other) if isinstance(input, SparseTensor) else (other, input)
+    if isinstance(x, SparseTensor):
+        return _in_both(s, x)
+    if is_number(x):
+        return like(s, values_of(s) * x, "MulBackward0")
+    return like(s, values_of(s) * gathered(x, s), "MulBackward0")
+
+
+@op("mul_", "multiply_")
+def mul_(self: Any, other: Any) -> Any:
+    """Multiply in place."""
+    if not isinstance(self, SparseTensor):
+        raise RuntimeError("mul_: a dense tensor is not multiplied in place by a sparse one")
+    return self._become(mul(self, other))
+
+
+@op("div", "divide", "true_divide", "div_number", "div_trunc", "div_floor")
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, **_: Any) -> Any:
+    """Divide by a number."""
+    if not isinstance(input, SparseTensor) or not is_number(other):
+        raise RuntimeError(
+            "Sparse division requires a scalar or zero-dim dense tensor divisor "
+            f"(got shape {list(getattr(other, 'shape', ()))} for divisor)"
+        )
+    if rounding_mode is not None:
+        input = coalesced(input) if input.layout is sparse_coo else input
+    return like(
+        input, F["div"](values_of(input), other, rounding_mode=rounding_mode), "DivBackward0"
+    )
+
+
+@op("floor_divide")
+def floor_divide(input: Any, other: Any, **_: Any) -> Any:
+    """Divide by a number and round down."""
+    if not isinstance(input, SparseTensor) or not is_number(other):
+        raise RuntimeError(
+            "Sparse floor division requires a scalar or zero-dim dense tensor divisor "
+            f"(got shape {list(getattr(other, 'shape', ()))} for divisor)"
+        )
+    s = coalesced(input) if input.layout is sparse_coo else input
+    return like(s, F["floor_divide"](values_of(s), other), "NotImplemented")
+
+
+@op("div_", "divide_", "true_divide_")
+def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """Divide by a number in place."""
+    return self._become(div(self, other, rounding_mode=rounding_mode))
+
+
+@op("pow")
+def pow_(input: Any, exponent: Any, **_: Any) -> Any:
+    """Raise the elements to a power above zero."""
+    if not isinstance(input, SparseTensor) or not is_number(exponent):
+        return NotImplemented
+    if exponent == 0:
+        raise RuntimeError(
+            "pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense"
+        )
+    s = coalesced(input) if input.layout is sparse_coo else input
+    return like(s, values_of(s) ** exponent, "PowBackward0")
+
+
+@op("square")
+def square(input: Any, **_: Any) -> Any:
+    """Square the elements."""
+    return pow_(input, 2)
+
+
+# ------------------------------------------------------------------------------------------- functions of elements
+
+# Those that leave zero zero, and that torch has for sparse tensors.
+UNARY = (
+    "abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil conj_physical deg2rad erf erfinv expm1 floor frac "
+    "fix isinf isnan isneginf isposinf log1p nan_to_num neg negative positive rad2deg relu round sgn sign signbit sin sinh "
+    "sqrt tan tanh trunc"
+)
+
+
+def _node(name: str) -> str:
+    return name.title().replace("_", "") + "Backward0"
+
+
+def _on_values(name: str, fn: Callable) -> Callable:
+    @functools.wraps(fn)
+    def apply(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None:
+            return NotImplemented
+        s = (
+            coalesced(input)
+            if input.layout is sparse_coo and name not in ("neg", "negative")
+            else input
+        )
+        return like(s, fn(values_of(s), *args, **kwargs), _node(name))
+
+    return apply
+
+
+def _in_place(apply: Callable) -> Callable:
+    @functools.wraps(apply)
+    def apply_(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._become(apply(self, *args, **kwargs))
+
+    return apply_
+
+
+for _name in UNARY.split():
+    _applied = op(_name)(_on_values(_name, F[_name]))
+    if _name + "_" in METHODS:
+        op(_name + "_", function=False)(_in_place(_applied))
+for _name, _fn in {"pow_": pow_, "square_": square, "floor_divide_": floor_divide}.items():
+    op(_name, function=False)(_in_place(_fn))

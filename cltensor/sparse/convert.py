@@ -1,0 +1,405 @@
+"""Between sparse and dense, between layouts, dtypes and devices; copies."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from .. import creation, dtypes
+from ..autograd import record as graph
+from ..autograd.mode import unrecorded
+from ..memory_format import layout as Layout
+from ..memory_format import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from ..ops import convert as dense_convert
+from ..ops import core
+from ..ops.row import public
+from .creation import empty
+from .pattern import Pattern
+from .table import op
+from .tensor import SparseTensor, at, coalesced, like, pack, summed, values_of
+
+Tensor = Any
+
+# ------------------------------------------------------------------------------------------- to dense
+
+
+@op("to_dense", function=False)
+def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+    """Return the dense tensor with the same elements."""
+    p, values = self._pattern, values_of(self)
+    if dtype is not None:
+        values = values.to(dtype)
+    count = prod(p.sizes)
+    if p.coalesced and count:
+        flat = values.new_zeros((count, *values.shape[1:])).index_copy(0, p.keys, values)
+    else:
+        flat = summed(values, p.keys, count)
+    return flat.reshape(self.shape)
+
+
+# ------------------------------------------------------------------------------------------- from dense
+
+
+def _dense_layout(function: str, layout: Any) -> None:
+    if layout not in (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc):
+        raise RuntimeError(f"{function}: conversion from Strided to {layout} is not supported")
+
+
+def _from_dense(x: Tensor, dims: int) -> SparseTensor:
+    """The elements, or slices of the dims after the first `dims`, that are not zero."""
+    with unrecorded():
+        there = x != 0
+        if dims < x.ndim:
+            there = there.flatten(dims).any(-1)
+        indices = (
+            there.nonzero().t().contiguous()
+            if dims
+            else creation.zeros(
+                (0, int(there.any()) if x.ndim else int(there)), dtype=dtypes.int64, device=x.device
+            )
+        )
+    pattern = Pattern(x.shape[:dims], indices, coalesced=True, checked=True)
+    return pack(pattern, at(x, pattern), x.shape, sparse_coo, "ToSparseBackward0")
+
+
+@public(function=False)
+def to_sparse(
+    self: Tensor,
+    sparse_dim: Any = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: Any = None,
+) -> SparseTensor:
+    """Return the elements that are not zero as a sparse tensor; with `sparse_dim`, slices of the dims after the first ones."""
+    if isinstance(sparse_dim, Layout):
+        sparse_dim, layout = None, sparse_dim
+    if layout is not None and layout is not sparse_coo:
+        _dense_layout("to_sparse", layout)
+        if layout in (sparse_bsr, sparse_bsc):
+            raise NotImplementedError(f"to_sparse: {layout} tensors are not built")
+        return to_sparse_csr(self) if layout is sparse_csr else to_sparse_csc(self)
+    dims = self.ndim if sparse_dim is None else sparse_dim
+    if not 0 <= dims <= self.ndim or (not dims and self.ndim):
+        raise RuntimeError(
+            f"dense_to_sparse: sparse_dim argument must be in [0,{self.ndim}] range, but {dims} is given"
+        )
+    return _from_dense(self, dims)
+
+
+@public(function=False)
+def to_sparse_coo(self: Tensor) -> SparseTensor:
+    """Return the elements that are not zero as a sparse tensor of coordinates."""
+    return to_sparse(self)
+
+
+def _need_matrix(name: str, x: Tensor) -> None:
+    if x.ndim != 2:
+        if x.ndim < 2:
+            raise RuntimeError(
+                f"{name}: conversion from Strided to SparseCsr for input tensors with sparse_dim()!=2 is not supported"
+            )
+        raise NotImplementedError(f"{name}: compressed tensors of more than two dims are not built")
+
+
+@public(function=False)
+def to_sparse_csr(self: Tensor, dense_dim: Any = None) -> SparseTensor:
+    """Return the elements of a matrix that are not zero, by rows."""
+    _need_matrix("to_sparse_csr", self)
+    return compress(_from_dense(self, 2), 0)
+
+
+@public(function=False)
+def to_sparse_csc(self: Tensor, dense_dim: Any = None) -> SparseTensor:
+    """Return the elements of a matrix that are not zero, by columns."""
+    _need_matrix("to_sparse_csc", self)
+    return compress(_from_dense(self, 2), 1)
+
+
+@public(function=False)
+def sparse_mask(self: Tensor, mask: Any) -> SparseTensor:
+    """Return what the tensor has where `mask`, a sparse tensor, has entries."""
+    if not isinstance(mask, SparseTensor):
+        raise RuntimeError(f"sparse_mask(): sparse mask expected but got {mask.layout} mask")
+    if self.shape != mask.shape:
+        raise RuntimeError(
+            f"sparse_mask(): operands have incompatible sizes; self has size {list(self.shape)} but mask has size {list(mask.shape)}"
+        )
+    p = mask._pattern
+    return pack(p, at(self, p), self.shape, mask.layout, "SparseMaskBackward0")
+
+
+@op("sparse_mask", function=False)
+def _sparse_mask(self: Any, mask: Any) -> SparseTensor:
+    """Return what a sparse tensor has where `mask` has entries."""
+    return sparse_mask(self, mask)
+
+
+# ------------------------------------------------------------------------------------------- between layouts
+
+
+def compress(s: SparseTensor, along: int) -> SparseTensor:
+    """A matrix of coordinates by rows or columns."""
+    s = coalesced(s)
+    if s._v.ndim > 1:
+        raise NotImplementedError("compressed tensors with dense dims are not built")
+    pattern, order = s._pattern.compress(along)
+    values = values_of(s)
+    if order is not None:
+        values = values.index_select(0, order)
+    kind = sparse_csr if along == 0 else sparse_csc
+    return pack(pattern, values, s.shape, kind, "ToSparseBackward1")
+
+
+def to_coo(s: SparseTensor) -> SparseTensor:
+    """The same entries as coordinates, coalesced if they were compressed."""
+    if s.layout is sparse_coo:
+        return s
+    p, values = s._pattern, values_of(s)
+    if s.layout is sparse_csr:  # in order
+        made = Pattern(p.sizes, p.indices, coalesced=True, checked=True)
+        return pack(made, values, s.shape, sparse_coo, "ToSparseBackward1")
+    merge = p.merge
+    if merge.order is not None:
+        values = values.index_select(0, merge.order)
+    return pack(merge.pattern, values, s.shape, sparse_coo, "ToSparseBackward1")
+
+
+def relaid(s: SparseTensor, kind: Layout) -> SparseTensor:
+    """A matrix in another layout."""
+    if s.layout is kind:
+        return s
+    if kind is sparse_coo:
+        return to_coo(s)
+    if kind not in (sparse_csr, sparse_csc):
+        raise NotImplementedError(f"to_sparse: {kind} tensors are not built")
+    if s.ndim != 2:
+        raise NotImplementedError("compressed tensors of more than two dims are not built")
+    return compress(to_coo(s), 0 if kind is sparse_csr else 1)
+
+
+@op("to_sparse", function=False)
+def _to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, **_: Any) -> SparseTensor:
+    """Return the tensor in a sparse layout, coordinates by default."""
+    if isinstance(sparse_dim, int) and sparse_dim != self.sparse_dim():
+        raise RuntimeError(
+            "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
+        )
+    return relaid(self, layout or sparse_coo)
+
+
+@op("to_sparse_coo", function=False)
+def _to_sparse_coo(self: Any) -> SparseTensor:
+    return relaid(self, sparse_coo)
+
+
+@op("to_sparse_csr", function=False)
+def _to_sparse_csr(self: Any, dense_dim: Any = None) -> SparseTensor:
+    return relaid(self, sparse_csr)
+
+
+@op("to_sparse_csc", function=False)
+def _to_sparse_csc(self: Any, dense_dim: Any = None) -> SparseTensor:
+    return relaid(self, sparse_csc)
+
+
+@op("coalesce", function=False)
+def coalesce(self: Any) -> SparseTensor:
+    """Add up entries in one place and put them in order."""
+    self._need("coalesce", sparse_coo)
+    return coalesced(self)
+
+
+# ------------------------------------------------------------------------------------------- copies
+
+
+@op("detach")
+def detach(self: Any) -> SparseTensor:
+    """Return the same entries without history."""
+    return self.alias()
+
+
+@op("clone")
+def clone(self: Any, *, memory_format: Any = None) -> SparseTensor:
+    """Copy indices and values."""
+    values = values_of(self).clone()
+    return (
+        pack(self._pattern.clone(), values, self.shape, self.layout, "CloneBackward0")
+        if not graph.needs_grad(values)
+        else like(self, values, "CloneBackward0")
+    )
+
+
+@op("to", function=False)
+def to(
+    self: Any,
+    *args: Any,
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+    other: Any = None,
+) -> Any:
+    """Convert dtype and / or device; the tensor itself when nothing changes."""
+    flags = []
+    for a in args:
+        if isinstance(a, dtypes.dtype | type):
+            dtype = a
+        elif isinstance(a, bool):
+            flags.append(a)
+        elif core.is_tensor(a):
+            other = a
+        elif a is not None:
+            device = a
+    copy = flags[1] if len(flags) > 1 else copy
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    dev = self.device if device is None else dense_convert.canonical(device)
+    dtype = self.dtype if dtype is None else dtypes.asked(dtype, "to")
+    if dev == self.device and dtype is self.dtype:
+        return clone(self) if copy else self
+    values = values_of(self).to(device=dev, dtype=dtype)
+    pattern = self._pattern if dev == self.device else self._pattern.to(dev)
+    return pack(pattern, values, self.shape, self.layout, "ToCopyBackward0")
+
+
+def _cast(name: str, dt: Any) -> None:
+    def method(self: Any, memory_format: Any = None) -> Any:
+        return to(self, dtype=dt)
+
+    method.__doc__ = f"Convert to {dt!r}."
+    op(name, function=False)(method)
+
+
+_CASTS = "float double half bfloat16 int long short bool cfloat cdouble chalf"
+for _name in _CASTS.split():
+    _cast(_name, getattr(dtypes, _name))
+_cast("char", dtypes.int8)
+_cast("byte", dtypes.uint8)
+
+
+@op("contiguous", function=False)
+def contiguous(self: Any, memory_format: Any = None) -> Any:
+    """RuntimeError, as in torch; a compressed matrix is as it should be."""
+    if self.layout is not sparse_coo:
+        return self
+    raise RuntimeError("unsupported memory format option Contiguous")
+
+
+@op("copy_", function=False, mixed=True)
+def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Take the entries of another sparse tensor."""
+    if not isinstance(src, SparseTensor) or not isinstance(self, SparseTensor):
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found self type = "
+            f"{self.type()} and src type = {src.type()}"
+        )
+    if self.shape != src.shape:
+        raise RuntimeError("copy_: sizes of sparse tensors have to agree")
+    return self._become(clone(to(src, self.device, self.dtype)))
+
+
+@op("zeros_like", "empty_like")
+def zeros_like(
+    input: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **_: Any,
+) -> Any:
+    """Make a tensor of the same sizes without entries; a dense one of zeros if `layout` says so."""
+    kind, dev = layout or input.layout, device or input.device
+    dt = dtype or input.dtype
+    if kind is strided:
+        return creation.zeros(input.shape, dtype=dt, device=dev, requires_grad=requires_grad)
+    made = empty(input.shape, dt, dev, input.sparse_dim())
+    made = relaid(made, kind)
+    if requires_grad:
+        core.ask_gradient(made)
+    return made
+
+
+@op("zero_")
+def zero_(self: Any) -> SparseTensor:
+    """Let go of all entries."""
+    return self._become(zeros_like(self))
+
+
+@op("resize_", function=False)
+def resize_(self: Any, *size: Any, **_: Any) -> SparseTensor:
+    """Take nothing but the sizes it has."""
+    return NotImplemented
+
+
+@op("is_same_size")
+def is_same_size(input: Any, other: Any) -> bool:
+    """Tell whether sizes, and sparse dims, agree."""
+    return (
+        isinstance(input, SparseTensor)
+        and isinstance(other, SparseTensor)
+        and input.shape == other.shape
+        and input.sparse_dim() == other.sparse_dim()
+    )
+
+
+@op("sparse_resize_", function=False)
+def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
+    """Take larger sizes, with the entries; sizes alone may shrink where there are none."""
+    if sparse_dim + dense_dim != len(size):
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
+        )
+    p = self._pattern
+    if not p.count:
+        return self._become(empty(size, self.dtype, self.device, sparse_dim))
+    if sparse_dim != len(p.sizes) or dense_dim != self._v.ndim - 1:
+        raise RuntimeError(
+            f"changing the number of {'sparse' if sparse_dim != len(p.sizes) else 'dense'} dimensions on a non-empty tensor is not supported."
+        )
+    if any(n < m for n, m in zip(size[:sparse_dim], self.shape, strict=False)):
+        raise RuntimeError(
+            "shrinking the size of sparse dimensions on a non-empty tensor is not supported."
+        )
+    if tuple(size[sparse_dim:]) != tuple(self.shape[sparse_dim:]):
+        raise NotImplementedError("sparse_resize_: dense dims of a tensor with entries stay")
+    pattern = Pattern(size[:sparse_dim], p.indices, coalesced=p.coalesced, checked=p._checked)
+    return self._become(pack(pattern, self._v, size, sparse_coo))
+
+
+@op("sparse_resize_and_clear_", function=False)
+def resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
+    """Take sizes and numbers of sparse and dense dims, without entries."""
+    if sparse_dim + dense_dim != len(size):
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
+        )
+    return self._become(empty(size, self.dtype, self.device, sparse_dim))
+
+
+def _refused(name: str, text: str) -> None:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(text)
+
+    method.__doc__ = "RuntimeError, as in torch."
+    op(name, function=False)(method)
+
+
+_refused("reshape", "reshape is not implemented for sparse tensors")
+_refused("expand", "expand is unsupported for Sparse tensors")
+_refused("expand_as", "expand is unsupported for Sparse tensors")
+
+
+def _refused_here(name: str) -> None:
+    """The functions that make more of a tensor than its entries, which the dense form would make without asking its memory."""
+
+    @op(name)
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        return NotImplemented
+
+
+_NOT_OF_ENTRIES = "ones_like full_like rand_like randn_like randint_like"
+for _name in _NOT_OF_ENTRIES.split():
+    _refused_here(_name)

@@ -1,0 +1,98 @@
+"""How dense functions learn of sparse tensors: when the first one is made, those that take sparse tensors get code that looks for them.
+
+Before that, and for rows (which find out by failing, see ops/elsewhere.py) for ever, sparse tensors cost the others nothing. The
+functions stay the same objects.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from ..ops.elsewhere import refuse
+from ..ops.row import FUNCTIONS, METHODS, ROWS
+from ..subclasses import _template as asking_code
+from ..tensor import Tensor
+from .shape import getitem
+from .table import MIXED, OWN, TABLE
+from .tensor import SparseTensor
+
+
+class _State:
+    """Whether there has been a sparse tensor: what asks costs nothing before."""
+
+    made = False
+
+
+STATE = _State()
+
+
+def install() -> None:
+    """Have the functions in the table ask, and give sparse tensors their methods, once."""
+    if STATE.made:
+        return
+    STATE.made = True
+    for name, fn in (*TABLE.items(), *OWN.items()):
+        if name not in SparseTensor.__dict__ and (name in OWN or hasattr(Tensor, name)):
+            setattr(SparseTensor, name, _named(name, fn))
+    SparseTensor.__getitem__ = getitem  # type: ignore[assignment]
+    for name, of in {
+        "__matmul__": "matmul", "__pow__": "pow", "__neg__": "neg", "__abs__": "abs", "__floordiv__": "floor_divide",
+        "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_",
+    }.items():  # fmt: skip
+        setattr(SparseTensor, name, getattr(SparseTensor, of))
+    SparseTensor.__rmatmul__ = lambda self, other: self.__class__.matmul(other, self)  # type: ignore[attr-defined]
+    SparseTensor.T = property(
+        lambda self: self.t() if self.ndim <= 2 else self.permute(*reversed(range(self.ndim)))
+    )
+    for name, fn in (*TABLE.items(), *OWN.items()):
+        for dense in {id(f): f for f in (FUNCTIONS.get(name), METHODS.get(name))}.values():
+            if (name in TABLE or name in MIXED) and name not in ROWS:
+                _have_ask(name, dense, fn)
+
+
+def _named(name: str, fn: Callable) -> Callable:
+    """The method of a sparse tensor: refused by name where the function gives up."""
+
+    @functools.wraps(fn)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        made = fn(*args, **kwargs)
+        if made is NotImplemented:
+            raise refuse(name)
+        return made
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
+    """Give a function the code that looks for sparse arguments first (Note [Asking] in subclasses.py)."""
+    if not isinstance(dense, FunctionType) or hasattr(dense, "__takes_sparse__"):
+        return
+    plain = FunctionType(
+        dense.__code__, dense.__globals__, dense.__name__, dense.__defaults__, dense.__closure__
+    )
+    plain.__kwdefaults__ = dense.__kwdefaults__
+    listed = name in ("cat", "concat", "concatenate", "stack")
+
+    def ask(args: Any, kwargs: Any) -> Any:
+        for a in args[0] if listed and args else args:
+            if a.__class__ is SparseTensor:
+                break
+        else:
+            if not kwargs:
+                return plain(*args)
+            if not any(v.__class__ is SparseTensor for v in kwargs.values()):
+                return plain(*args, **kwargs)
+        made = sparse(*args, **kwargs)
+        if made is NotImplemented:
+            raise refuse(name)
+        return made
+
+    code = asking_code(len(dense.__code__.co_freevars))
+    consts = tuple(ask if c == "ask" else c for c in code.co_consts)
+    dense.__code__ = code.replace(co_consts=consts, co_name=dense.__name__)
+    vars(dense).setdefault("__wrapped__", plain)  # where `inspect` finds the signature
+    vars(dense)["__takes_sparse__"] = True

@@ -1,0 +1,244 @@
+"""Where the entries of a sparse tensor are: coordinates, and what follows from them alone.
+
+A `Pattern` is shared by all tensors with entries in the same places (a tensor, its gradient, twice the tensor), so that sorting
+is done once for all of them. What is worked out is kept until somebody writes into the indices. Knows no values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from .. import creation, dtypes
+from ..autograd.mode import unrecorded
+from ..ops.row import FUNCTIONS as F
+
+Tensor = Any
+
+
+class Merge(NamedTuple):
+    """The pattern with each place once, in order; which place every entry belongs to, and for each place one of its entries.
+
+    `order` sorts the entries by place. `group` and `first` are None where nothing moves.
+    """
+
+    pattern: Pattern
+    order: Tensor | None
+    group: Tensor | None
+    first: Tensor | None
+
+
+class Lines(NamedTuple):
+    """A matrix by rows or columns: where each begins among its entries, where along it each entry is, and their order if not the pattern's."""
+
+    pointer: Tensor
+    other: Tensor
+    order: Tensor | None
+
+
+class Pattern:
+    """Coordinates (sparse dims, entries) within sizes; of a compressed matrix (`pointer`, `plain`) instead, by dim `along`.
+
+    coalesced: each place occurs once and they are in order. checked: nobody doubts that all are within the sizes.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        indices: Tensor | None,
+        *,
+        coalesced: bool = False,
+        checked: bool = False,
+        compressed: tuple[Tensor, Tensor, int] | None = None,
+    ) -> None:
+        self.sizes, self._indices = tuple(int(n) for n in sizes), indices
+        self.coalesced, self.compressed = coalesced, compressed
+        self._checked = checked
+        self._kept: dict[str, Any] = {}
+        self._version = -1
+
+    @property
+    def count(self) -> int:
+        """Number of entries."""
+        if self.compressed is not None:
+            return self.compressed[1].shape[-1]
+        assert self._indices is not None
+        return self._indices.shape[1]
+
+    @property
+    def indices(self) -> Tensor:
+        """Coordinates (sparse dims, entries), int64."""
+        if self._indices is None:
+            assert self.compressed is not None
+            pointer, plain, along = self.compressed
+            with unrecorded():
+                lengths = pointer[1:] - pointer[:-1]
+                lines = creation.arange(lengths.shape[0], device=plain.device)
+                lines = F["repeat_interleave"](lines, lengths.long(), output_size=plain.shape[0])
+                pair = [lines, plain.long()]
+                self._indices = F["stack"](pair if along == 0 else pair[::-1])
+        return self._indices
+
+    def _keep(self, name: str, make: Callable[[], Any]) -> Any:
+        version = self.indices._vc.value
+        if version != self._version:
+            self._kept.clear()
+            self._version = version
+        found = self._kept.get(name)
+        if found is None:
+            with unrecorded():
+                found = self._kept[name] = make()
+        return found
+
+    # ---- checks
+
+    def check(self) -> None:
+        """Raise RuntimeError in torch's words for coordinates outside the sizes."""
+        if self._checked or not self.count:
+            return
+        if self.indices.shape[0]:
+            with unrecorded():
+                least, most = F["stack"]([self.indices.amin(1), self.indices.amax(1)]).tolist()
+            for dim, (low, high, size) in enumerate(zip(least, most, self.sizes, strict=True)):
+                if low < 0:
+                    raise RuntimeError(f"found negative index {low} for dim {dim}")
+                if high >= size:
+                    raise RuntimeError(
+                        f"size is inconsistent with indices: for dim {dim}, size is {size} but found index {high}"
+                    )
+        self._checked = True
+
+    # ---- what follows
+
+    @property
+    def keys(self) -> Tensor:
+        """The number of each entry's place, row-major."""
+        return self._keep("keys", self._make_keys)
+
+    def _make_keys(self) -> Tensor:
+        self.check()
+        indices, sizes = self.indices, self.sizes
+        if not sizes:
+            return indices.new_zeros(self.count)
+        keys = indices[0]
+        for dim in range(1, len(sizes)):
+            keys = keys * sizes[dim] + indices[dim]
+        return keys.contiguous()
+
+    @property
+    def merge(self) -> Merge:
+        """How entries in one place come together."""
+        if self.coalesced:
+            return Merge(self, None, None, None)
+        return self._keep("merge", self._make_merge)
+
+    def _make_merge(self) -> Merge:
+        count = self.count
+        if count < 2:
+            self.check()
+            return Merge(
+                Pattern(self.sizes, self.indices, coalesced=True, checked=True), None, None, None
+            )
+        keys, order = F["sort"](self.keys, stable=True)
+        new = F["cat"]([keys.new_ones(1, dtype=dtypes.bool), keys[1:] != keys[:-1]])
+        group = new.long().cumsum(0) - 1
+        starts = new.nonzero().reshape(-1)
+        first = order[starts]
+        merged = Pattern(
+            self.sizes, self.indices.index_select(1, first), coalesced=True, checked=True
+        )
+        back = F["empty_like"](group)
+        back.index_copy_(0, order, group)
+        return Merge(merged, order, back, first)
+
+    @property
+    def rows(self) -> Lines:
+        """A matrix by rows, columns going up."""
+        return self._keep("rows", lambda: self._lines(0))
+
+    @property
+    def columns(self) -> Lines:
+        """A matrix by columns, rows going up."""
+        return self._keep("columns", lambda: self._lines(1))
+
+    def _lines(self, along: int) -> Lines:
+        self.check()
+        if self.compressed is not None and self.compressed[2] == along:
+            pointer, plain, _ = self.compressed
+            return Lines(pointer.long().contiguous(), plain.long().contiguous(), None)
+        order = self.merge.order  # by rows, and by columns within
+        indices = self.indices if order is None else self.indices.index_select(1, order)
+        line, other = indices[along], indices[1 - along]
+        if along == 1:
+            line, turned = F["sort"](line, stable=True)
+            other = other.index_select(0, turned)
+            order = turned if order is None else order.index_select(0, turned)
+        ends = creation.arange(self.sizes[along] + 1, device=line.device)
+        return Lines(F["searchsorted"](line.contiguous(), ends), other.contiguous(), order)
+
+    # ---- other patterns
+
+    def find(self, wanted: Pattern) -> tuple[Tensor, Tensor]:
+        """For each entry of `wanted`, whether this coalesced pattern has one there, and which (0 where not)."""
+        keys, sought = self.keys, wanted.keys
+        with unrecorded():
+            if not self.count:
+                return sought.new_zeros(sought.shape, dtype=dtypes.bool), sought.new_zeros(
+                    sought.shape
+                )
+            at = F["searchsorted"](keys, sought).clamp(max=self.count - 1)
+            found = keys.index_select(0, at) == sought
+            return found, at * found
+
+    def permuted(self, order: Sequence[int]) -> Pattern:
+        """The same entries with the sparse dims in another order."""
+        sizes = [self.sizes[d] for d in order]
+        if self.compressed is not None and list(order) == [1, 0]:
+            pointer, plain, along = self.compressed
+            return Pattern(
+                sizes, None, checked=self._checked, compressed=(pointer, plain, 1 - along)
+            )
+        with unrecorded():
+            indices = F["stack"]([self.indices[d] for d in order])
+        same = list(order) == sorted(order)
+        return Pattern(sizes, indices, coalesced=self.coalesced and same, checked=self._checked)
+
+    def compress(self, along: int) -> tuple[Pattern, Tensor | None]:
+        """The coalesced matrix by rows (`along` 0) or columns, and the order of its entries if it changes."""
+        lines = self.rows if along == 0 else self.columns
+        made = Pattern(
+            self.sizes, None, checked=True, compressed=(lines.pointer, lines.other, along)
+        )
+        return made, lines.order
+
+    def to(self, device: Any) -> Pattern:
+        """The pattern on another device."""
+        if self.compressed is not None:
+            pointer, plain, along = self.compressed
+            moved = (pointer.to(device), plain.to(device), along)
+            return Pattern(self.sizes, None, checked=self._checked, compressed=moved)
+        return Pattern(
+            self.sizes, self.indices.to(device), coalesced=self.coalesced, checked=self._checked
+        )
+
+    def clone(self) -> Pattern:
+        """A copy of what is written in indices."""
+        if self.compressed is not None:
+            pointer, plain, along = self.compressed
+            copied = (pointer.clone(), plain.clone(), along)
+            return Pattern(self.sizes, None, checked=self._checked, compressed=copied)
+        return Pattern(
+            self.sizes, self.indices.clone(), coalesced=self.coalesced, checked=self._checked
+        )
+
+
+def empty_pattern(sizes: Sequence[int], device: Any) -> Pattern:
+    """A pattern without entries."""
+    indices = creation.zeros((len(sizes), 0), dtype=dtypes.int64, device=device)
+    return Pattern(sizes, indices, coalesced=True, checked=True)
+
+
+def places(pattern: Pattern) -> int:
+    """How many places there are."""
+    return prod(pattern.sizes)

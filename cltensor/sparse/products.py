@@ -1,0 +1,296 @@
+"""Products with a sparse matrix, and their gradients: with respect to the entries, and to the dense operand.
+
+`spread` (entries times a dense matrix) and `sampled` (rows of two dense matrices multiplied where there are entries) are each
+other's gradients, so derivatives of any order stay here. Dtypes without a kernel go through plain operators.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..autograd import record as graph
+from ..autograd.mode import unrecorded
+from ..codegen import sparse as kernels
+from ..memory_format import sparse_coo
+from ..ops import core
+from ..ops.row import FUNCTIONS as F
+from ..ops.row import public
+from .arithmetic import add, mul
+from .convert import relaid, to_coo
+from .pattern import Pattern
+from .shape import transpose
+from .table import op
+from .tensor import SparseTensor, coalesced, pack, summed, values_of
+
+Tensor = Any
+
+
+def _rowwise(x: Tensor) -> Tensor:
+    """A matrix whose rows have no gaps."""
+    return x if x.shape[1] < 2 or x._strides[1] == 1 else x.contiguous()
+
+
+def spread(p: Pattern, values: Tensor, dense: Tensor, turned: bool = False) -> Tensor:
+    """Multiply the matrix of these entries, or with `turned` its transpose, by a dense one."""
+    lines = p.columns if turned else p.rows
+    if values.dtype not in kernels.DTYPES:
+        to, of = (1, 0) if turned else (0, 1)
+        each = values.unsqueeze(1) * dense.index_select(0, p.indices[of])
+        return summed(each, p.indices[to].contiguous(), p.sizes[to])
+    with unrecorded():
+        ordered = values if lines.order is None else values.index_select(0, lines.order)
+        operands = [
+            core.kernel_operand(t)
+            for t in (lines.pointer, lines.other, ordered.contiguous(), _rowwise(dense))
+        ]
+        backend = values._storage.backend
+        out = core.result(kernels.lines_by_matrix(backend, *operands), values.device)
+    if graph.needs_grad(values, dense):
+        saved = {
+            "pattern": p,
+            "values": values if graph.needs_grad(dense) else None,
+            "dense": dense if graph.needs_grad(values) else None,
+            "turned": turned,
+        }
+        graph.record("SparseSpreadBackward0", (values, dense), out, _spread_back, saved)
+    return out
+
+
+def _spread_back(ctx: Any, g: Tensor) -> tuple:
+    p, turned = ctx.pattern, ctx.turned
+    gv = gd = None
+    if ctx.needs[0]:
+        gv = sampled(p, ctx.dense, g) if turned else sampled(p, g, ctx.dense)
+    if ctx.needs[1]:
+        gd = spread(p, ctx.values, g, not turned)
+    return gv, gd
+
+
+def sampled(p: Pattern, left: Tensor, right: Tensor) -> Tensor:
+    """For each entry, multiply the row of `left` that its row names by the row of `right` that its column names."""
+    with unrecorded():
+        p.check()
+        indices = p.indices if p.indices.is_contiguous() else p.indices.contiguous()
+        backend = left._storage.backend
+        operands = [
+            core.kernel_operand(t)
+            for t in (indices[0], indices[1], _rowwise(left), _rowwise(right))
+        ]
+        out = core.result(kernels.rows_by_rows(backend, *operands), left.device)
+    if graph.needs_grad(left, right):
+        saved = {"pattern": p, "left": left, "right": right}
+        graph.record("SparseSampledBackward0", (left, right), out, _sampled_back, saved)
+    return out
+
+
+def _sampled_back(ctx: Any, g: Tensor) -> tuple:
+    p, needs = ctx.pattern, ctx.needs
+    return (
+        spread(p, g, ctx.right) if needs[0] else None,
+        spread(p, g, ctx.left, True) if needs[1] else None,
+    )
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def _check(function: str, a: Any, b: Any) -> None:
+    for position, x in ((1, a), (2, b)):
+        if not core.is_tensor(x):
+            raise TypeError(
+                f"{function}(): argument (position {position}) must be Tensor, not {type(x).__name__}"
+            )
+    if a.ndim != 2 or b.ndim != 2:
+        if isinstance(a, SparseTensor) and a._v.ndim > 1:
+            raise RuntimeError(
+                f"addmm: matrices expected, got {a.sparse_dim()}D tensor (sparse) with {a.dense_dim()} dense dims"
+            )
+        raise RuntimeError(f"addmm: 2D tensors expected, got {a.ndim}D and {b.ndim}D tensors")
+    for x in (a, b):
+        if isinstance(x, SparseTensor) and x._v.ndim > 1:
+            raise RuntimeError(
+                f"addmm: expected a sparse matrix with scalar values, but got values with dense_dim {x.dense_dim()}"
+            )
+    if a.shape[1] != b.shape[0]:
+        if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
+            raise RuntimeError(
+                f"addmm: Argument #3 (dense): Expected dim 0 size {a.shape[1]}, got {b.shape[0]}"
+            )
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+        )
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"expected scalar type {a.dtype.scalar_name} but found {b.dtype.scalar_name}"
+        )
+    core.common_device((a, b))
+
+
+# ------------------------------------------------------------------------------------------- products
+
+
+def _sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """Every entry of `a` meets all entries of `b` in the row that its column names; what falls together is added up."""
+    kind = a.layout
+    a, b = coalesced(to_coo(a)), coalesced(to_coo(b))
+    p, q = a._pattern, b._pattern
+    with unrecorded():
+        begin = q.rows.pointer
+        column = p.indices[1]
+        start = begin.index_select(0, column)
+        length = begin.index_select(0, column + 1) - start
+        of_a = F["repeat_interleave"](length)
+        before = length.cumsum(0) - length
+        step = F["arange"](of_a.shape[0], device=of_a.device) - before.index_select(0, of_a)
+        of_b = start.index_select(0, of_a) + step
+        indices = F["stack"](
+            [p.indices[0].index_select(0, of_a), q.indices[1].index_select(0, of_b)]
+        )
+        sizes = (a.shape[0], b.shape[1])
+        pattern = Pattern(sizes, indices, checked=True)
+    values = values_of(a).index_select(0, of_a) * values_of(b).index_select(0, of_b)
+    made = coalesced(pack(pattern, values, sizes, sparse_coo, "SparseSparseMatmulBackward0"))
+    return relaid(made, kind)
+
+
+@op("mm", "spmm", "sparse_mm", mixed=True)
+def mm(input: Any, mat2: Any, **_: Any) -> Any:
+    """Multiply matrices of which at least one is sparse; the product of two sparse ones is sparse."""
+    _check("mm", input, mat2)
+    if isinstance(input, SparseTensor):
+        if isinstance(mat2, SparseTensor):
+            return _sparse_by_sparse(input, mat2)
+        return spread(input._pattern, values_of(input), mat2)
+    return spread(mat2._pattern, values_of(mat2), input.t(), True).t()
+
+
+@op("mv", mixed=True)
+def mv(input: Any, vec: Any, **_: Any) -> Any:
+    """Multiply a sparse matrix by a vector."""
+    if isinstance(vec, SparseTensor):
+        return NotImplemented
+    if input.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(
+            f"mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {input.ndim}Tensor Dim: {vec.ndim}"
+        )
+    if input.shape[1] != vec.shape[0]:
+        raise RuntimeError(
+            f"mv: expected self.size(-1) == vec.size(-1), but got {input.shape[1]} and {vec.shape[0]}"
+        )
+    return mm(input, vec.unsqueeze(1)).squeeze(1)
+
+
+def _flat(s: SparseTensor) -> SparseTensor:
+    """A batch of sparse matrices as one with the matrices along its diagonal."""
+    batch, m, n = s.shape
+    p = s._pattern
+    if len(p.sizes) != 3:
+        raise NotImplementedError("bmm: batches of sparse matrices have three sparse dims")
+    p.check()
+    with unrecorded():
+        b, i, j = p.indices
+        indices = F["stack"]([b * m + i, b * n + j])
+    sizes = (batch * m, batch * n)
+    pattern = Pattern(sizes, indices, coalesced=p.coalesced, checked=True)
+    return pack(pattern, values_of(s), sizes, sparse_coo, "ViewBackward0")
+
+
+@op("bmm", mixed=True)
+def bmm(input: Any, mat2: Any, **_: Any) -> Any:
+    """Multiply a batch of sparse matrices by a batch of dense ones."""
+    if isinstance(mat2, SparseTensor) and isinstance(input, SparseTensor):
+        raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
+    if isinstance(mat2, SparseTensor):
+        return bmm(transpose(mat2, 1, 2), input.transpose(1, 2)).transpose(1, 2)
+    if input.ndim != 3 or mat2.ndim != 3:
+        raise RuntimeError(
+            f"bmm_sparse: Tensors must be 3D, but got {input.ndim}D and {mat2.ndim}D"
+        )
+    batch, m, n = input.shape
+    if mat2.shape[0] != batch:
+        raise RuntimeError("bmm_sparse: 'self.size(0)' and 'mat2.size(0)' must match")
+    if mat2.shape[1] != n:
+        raise RuntimeError("bmm_sparse: 'self.size(2)' and 'mat2.size(1)' must match")
+    width = mat2.shape[2]
+    return mm(_flat(input), mat2.reshape(batch * n, width)).reshape(batch, m, width)
+
+
+@op("matmul", mixed=True)
+def matmul(input: Any, other: Any, **_: Any) -> Any:
+    """Multiply as `@` does."""
+    da, db = input.ndim, other.ndim
+    if da == 2 and db == 2:
+        return mm(input, other)
+    if da == 2 and db == 1:
+        return mv(input, other)
+    if (
+        da == 1
+        and db == 2
+        and isinstance(other, SparseTensor)
+        and not isinstance(input, SparseTensor)
+    ):
+        return mv(transpose(other, 0, 1), input)
+    if da == 3 and db == 3:
+        return bmm(input, other)
+    return NotImplemented
+
+
+def _added(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        return product
+    if beta != 1:
+        input = input * beta
+    if isinstance(product, SparseTensor) and not isinstance(input, SparseTensor):
+        return input.expand(product.shape) + product
+    return input + product
+
+
+@op("addmm", mixed=True)
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, **_: Any) -> Any:
+    """Compute beta * input + alpha * mat1 @ mat2 with a sparse matrix among them."""
+    if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
+        return NotImplemented
+    return _added(input, mm(mat1, mat2), beta, alpha)
+
+
+@public(method=False)
+def spmm(input: Any, mat2: Any) -> Any:
+    """Multiply matrices, sparse or dense."""
+    return F["mm"](input, mat2)
+
+
+@public()
+def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> SparseTensor:
+    """Multiply a sparse matrix by a dense one; the result has a value, a row, for each row with entries."""
+    if not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
+        raise RuntimeError("hspmm: expected a sparse and a dense matrix")
+    _check("hspmm", mat1, mat2)
+    with unrecorded():
+        pointer = mat1._pattern.rows.pointer
+        rows = (pointer[1:] > pointer[:-1]).nonzero().t().contiguous()
+        pattern = Pattern((mat1.shape[0],), rows, coalesced=True, checked=True)
+    values = mm(mat1, mat2).index_select(0, rows[0])
+    return pack(pattern, values, (mat1.shape[0], mat2.shape[1]), sparse_coo, "HspmmBackward0")
+
+
+@public()
+def smm(input: Any, mat: Any) -> SparseTensor:
+    """Multiply a sparse matrix by a dense one; the result is sparse."""
+    made = hspmm(input, mat)
+    rows, width = made._pattern.indices[0], mat.shape[1]
+    with unrecorded():
+        columns = F["arange"](width, device=rows.device).repeat(rows.shape[0])
+        indices = F["stack"]([F["repeat_interleave"](rows, width), columns])
+    pattern = Pattern(made.shape, indices, coalesced=True, checked=True)
+    return pack(pattern, values_of(made).reshape(-1), made.shape, sparse_coo, "SmmBackward0")
+
+
+@public()
+def sspaddmm(
+    input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None
+) -> SparseTensor:
+    """Compute beta * input + alpha * mat1 @ mat2 of sparse input and mat1; the result is sparse."""
+    product = smm(mat1, mat2)
+    return add(mul(input, beta) if beta != 1 else input, product, alpha)

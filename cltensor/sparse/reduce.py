@@ -1,0 +1,168 @@
+"""Sums over dims, norms, and softmax among the entries there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes, layouts
+from ..autograd.mode import unrecorded
+from ..memory_format import sparse_coo
+from ..ops.row import FUNCTIONS as F
+from .convert import relaid, to_coo
+from .pattern import Pattern
+from .table import op
+from .tensor import SparseTensor, check_dims, coalesced, pack, summed, values_of
+
+Tensor = Any
+
+
+def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
+    """Sum all elements, or over dims; dense where no sparse dim is left.
+
+    Gradients flow to the entries.
+    """
+    if not isinstance(input, SparseTensor):
+        return F["sum"](input, dtype=dtype) if dim is None else F["sum"](input, dim, dtype=dtype)
+    kind = input.layout
+    values, p = values_of(input), input._pattern
+    if dtype is None and input.dtype.category < 2:
+        dtype = dtypes.int64
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
+        return values.sum(dtype=dtype)
+    given = check_dims(input, dim)
+    if len(set(given)) != len(given):
+        raise RuntimeError("dim appears multiple times in the list of dims")
+    dims = len(p.sizes)
+    over = [d - dims + 1 for d in given if d >= dims]
+    left = [d for d in range(dims) if d not in given]
+    if over:
+        values = values.sum(over, dtype=dtype)
+    elif dtype is not None:
+        values = values.to(dtype)
+    if not left:
+        return values.sum(0)
+    shape = [n for d, n in enumerate(input.shape) if d not in given]
+    if len(left) == dims:
+        return pack(p, values, shape, kind, "SparseSumBackward0")
+    with unrecorded():
+        indices = F["stack"]([p.indices[d] for d in left])
+    pattern = Pattern([p.sizes[d] for d in left], indices, checked=p._checked)
+    made = pack(pattern, values, shape, sparse_coo, "SparseSumBackward0")
+    return coalesced(made)
+
+
+@op("sum")
+def _sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **_: Any) -> Any:
+    found = sum(input, dim, dtype)
+    if keepdim:
+        for d in sorted(check_dims(input, range(input.ndim) if dim is None else dim)):
+            found = found.unsqueeze(d)
+    return found
+
+
+@op("norm")
+def norm(
+    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None, **_: Any
+) -> Tensor:
+    """Return the norm of all elements."""
+    if dim is not None and len(check_dims(input, dim)) not in (0, input.ndim):
+        raise RuntimeError(
+            "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input"
+        )
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
+    if dtype is not None:
+        raise RuntimeError("norm_sparse currently does not support 'dtype' argument")
+    s = coalesced(input) if input.layout is sparse_coo else input
+    return values_of(s).reshape(-1).norm(2 if p == "fro" or p is None else p)
+
+
+@op("any")
+def any_(input: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Tell whether some element is not zero."""
+    if args or kwargs:
+        return NotImplemented
+    return values_of(input).any()
+
+
+def _grouped(input: Any, dim: int, dtype: Any, name: str, log: bool) -> SparseTensor:
+    if not isinstance(input, SparseTensor):
+        raise core_refusal(name)
+    kind = input.layout
+    s = coalesced(to_coo(input))
+    dim = layouts.wrap_dim(dim, s.ndim)
+    values, p = values_of(s), s._pattern
+    if dtype is not None:
+        values = values.to(dtype)
+    dims = len(p.sizes)
+    if dim >= dims:
+        at = dim - dims + 1
+        values = F["log_softmax"](values, at) if log else F["softmax"](values, at)
+        return pack(p, values, s.shape, sparse_coo, name)
+    if not values.dtype.is_floating_point:
+        raise NotImplementedError(f"\"softmax\" not implemented for '{values.dtype.scalar_name}'")
+    with unrecorded():
+        others = [d for d in range(dims) if d != dim]
+        sizes = [p.sizes[d] for d in others]
+        rows = F["stack"]([p.indices[d] for d in others]) if others else p.indices[:0]
+        rest = Pattern(sizes, rows, checked=True)
+        merge = rest.merge
+        group = merge.group
+        if group is None:
+            group = F["arange"](p.count, device=values.device)
+        count = merge.pattern.count
+        top = values.detach().new_full((count, *values.shape[1:]), -float("inf"))
+        to = group.reshape(-1, *[1] * (values.ndim - 1)).expand(values.shape)
+        top = top.scatter_reduce(0, to, values.detach(), "amax")
+        top = top.index_select(0, group)
+    shifted = values - top
+    total = summed(shifted.exp(), group, count).index_select(0, group)
+    found = shifted - total.log() if log else shifted.exp() / total
+    return relaid(pack(p, found, s.shape, sparse_coo, name), kind)
+
+
+def core_refusal(name: str) -> Exception:
+    """The error for a dense tensor."""
+    return NotImplementedError(
+        f"Could not run 'aten::_{name}' with arguments from the 'CPU' backend."
+    )
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """Softmax along a dim among the entries: what is not there counts as minus infinity."""
+    return _grouped(input, dim, dtype, "SparseSoftmaxBackward0", False)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """Logarithm of `softmax`."""
+    return _grouped(input, dim, dtype, "SparseLogSoftmaxBackward0", True)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> SparseTensor:
+    """Make a matrix of given diagonals: element j of a row lies in column j of its diagonal."""
+    if diagonals.ndim == 1:
+        diagonals = diagonals.unsqueeze(0)
+    if diagonals.ndim != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    offsets = offsets.reshape(-1)
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if diagonals.shape[0] != offsets.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({diagonals.shape[0]}) does not match the number of offsets ({offsets.shape[0]})"
+        )
+    if offsets.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"Offset Tensor must have dtype Long but got {offsets.dtype.scalar_name}"
+        )
+    if offsets.unique().numel() != offsets.numel():
+        raise RuntimeError("Offset tensor contains duplicate values")
+    rows, columns = shape
+    with unrecorded():
+        column = F["arange"](diagonals.shape[1], device=diagonals.device).expand(diagonals.shape)
+        row = column - offsets.unsqueeze(1)
+        inside = ((row >= 0) & (row < rows) & (column < columns)).reshape(-1).nonzero().reshape(-1)
+        indices = F["stack"]([row.reshape(-1)[inside], column.reshape(-1)[inside]])
+    pattern = Pattern(shape, indices, checked=True)
+    made = pack(pattern, diagonals.reshape(-1).index_select(0, inside), shape, sparse_coo)
+    return made if layout is None or layout is sparse_coo else relaid(made, layout)

@@ -1,0 +1,438 @@
+"""`SparseTensor`: a pattern of entries and their values, as a tensor of its own kind.
+
+Owns the object: what it answers about itself, and how gradients pass between it and its values. All operations are functions in
+the other files of this package, which `dispatch` attaches.
+
+Note [Gradients]
+    An operation takes a tensor's values with their history (`values_of`), computes with dense operations, and makes a tensor of
+    what comes out (`pack`). Each of the two leaves a node; between them flows a sparse gradient over the same pattern, so that
+    nothing has to be looked up on its way. The gradient of a tensor with entries in one place several times names the place once:
+    it is the gradient of that place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from sys import getrefcount
+from typing import Any, cast
+
+from .. import dtypes, layouts
+from ..autograd import record as graph
+from ..autograd.mode import GRAD
+from ..autograd.version import InferenceVersion, VersionCounter
+from ..memory_format import layout as Layout
+from ..memory_format import sparse_coo, sparse_csc, sparse_csr
+from ..ops.elsewhere import refuse_caller
+from ..ops.row import FUNCTIONS as F
+from ..ops.row import METHODS
+from ..size import Size
+from ..tensor import Tensor
+from .pattern import Pattern
+
+LAYOUT_NAMES = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc"}
+
+
+class SparseTensor(Tensor):
+    """A tensor of which only some elements are kept; the others are zero."""
+
+    _pattern: Pattern
+    _v: Any  # values (entries, dense dims), without history
+    _layout: Layout
+    _strided = False
+
+    @classmethod
+    def _of(
+        cls, pattern: Pattern, values: Any, shape: Sequence[int], kind: Layout = sparse_coo
+    ) -> SparseTensor:
+        """Make one without history."""
+        from .dispatch import install
+
+        install()
+        t = object.__new__(cls)
+        t._pattern, t._v, t._layout = pattern, values, kind
+        t.shape, t.dtype, t.device = Size(shape), values.dtype, values.device
+        t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
+        return t
+
+    def _become(self, other: SparseTensor) -> SparseTensor:
+        """Take what an operation made of this tensor, in place of what it is."""
+        if GRAD.enabled and self._requires:
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            )
+        if other.dtype is not self.dtype:
+            if not dtypes.can_cast(other.dtype, self.dtype):
+                raise RuntimeError(
+                    f"result type {other.dtype.scalar_name} can't be cast to the desired output type {self.dtype.scalar_name}"
+                )
+            other = cast(SparseTensor, other.to(self.dtype))
+        self._pattern, self._v, self.shape = other._pattern, other._v, other.shape
+        self._node, self._nr = other._node, other._nr
+        self._vc.value += 1
+        return self
+
+    # ---- no memory of its own
+
+    @property
+    def _storage(self) -> Any:  # type: ignore[override]
+        raise refuse_caller(METHODS)
+
+    @property
+    def _strides(self) -> Any:
+        raise refuse_caller(METHODS)
+
+    @property
+    def _offset(self) -> Any:  # type: ignore[override]
+        raise refuse_caller(METHODS)
+
+    def untyped_storage(self) -> Any:
+        """NotImplementedError: there is none."""
+        raise NotImplementedError(f"Cannot access storage of {self._impl}")
+
+    storage = untyped_storage
+
+    def data_ptr(self) -> int:
+        """RuntimeError: there is no storage."""
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    @property
+    def _impl(self) -> str:
+        return "SparseTensorImpl" if self._layout is sparse_coo else "SparseCsrTensorImpl"
+
+    def storage_offset(self) -> int:
+        """Return 0."""
+        return 0
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Return zeros; RuntimeError for a compressed matrix."""
+        if self._layout is not sparse_coo:
+            raise RuntimeError("Sparse CSR tensors do not have strides")
+        return (0,) * self.ndim if dim is None else 0
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Return False; RuntimeError for a compressed matrix."""
+        if self._layout is not sparse_coo:
+            raise RuntimeError("Tensors of type SparseCsrTensorImpl do not have is_contiguous")
+        return False
+
+    def is_set_to(self, tensor: Tensor) -> bool:
+        """Tell whether the other is the same tensor."""
+        return self is tensor
+
+    # ---- what it is
+
+    @property
+    def layout(self) -> Layout:
+        """How the entries are written down."""
+        return self._layout
+
+    is_sparse = property(lambda self: self._layout is sparse_coo)
+    is_sparse_csr = property(lambda self: self._layout is sparse_csr)
+
+    def sparse_dim(self) -> int:
+        """Return how many dims the indices have."""
+        return len(self._pattern.sizes)
+
+    def dense_dim(self) -> int:
+        """Return how many dims a value has."""
+        return self._v.ndim - 1
+
+    def _nnz(self) -> int:
+        return self._pattern.count
+
+    def _need(self, name: str, *kinds: Layout, words: str = "sparse coordinate") -> None:
+        if self._layout not in kinds:
+            raise RuntimeError(
+                f"{name} expected {words} tensor layout but got {LAYOUT_NAMES[self._layout]}"
+            )
+
+    def is_coalesced(self) -> bool:
+        """Tell whether each place occurs once, in order."""
+        self._need("is_coalesced", sparse_coo)
+        return self._pattern.coalesced
+
+    def _coalesced_(self, coalesced: bool) -> SparseTensor:
+        p = self._pattern
+        if coalesced is not p.coalesced:
+            self._pattern = Pattern(p.sizes, p.indices, coalesced=coalesced, checked=p._checked)
+        return self
+
+    def _indices(self) -> Any:
+        self._need("_indices", sparse_coo)
+        return self._pattern.indices
+
+    def _values(self) -> Any:
+        return self._v
+
+    def indices(self) -> Any:
+        """Return the coordinates (sparse dims, entries) of a coalesced tensor."""
+        self._need("indices", sparse_coo)
+        if not self._pattern.coalesced:
+            raise RuntimeError(
+                "Cannot get indices on an uncoalesced tensor, please call .coalesce() first"
+            )
+        return self._pattern.indices.detach()
+
+    def values(self) -> Any:
+        """Return the values of a coalesced tensor, or of a compressed matrix."""
+        if self._layout is sparse_coo and not self._pattern.coalesced:
+            raise RuntimeError(
+                "Cannot get values on an uncoalesced tensor, please call .coalesce() first"
+            )
+        found = values_of(self)
+        return found.detach() if found is self._v else found
+
+    def _compressed(self, name: str, kind: Layout, words: str, part: int) -> Any:
+        self._need(name, kind, words=words)
+        assert self._pattern.compressed is not None
+        return self._pattern.compressed[part].detach()
+
+    def crow_indices(self) -> Any:
+        """Return where rows begin."""
+        return self._compressed("crow_indices", sparse_csr, "sparse row compressed", 0)
+
+    def col_indices(self) -> Any:
+        """Return the column of each entry."""
+        return self._compressed("col_indices", sparse_csr, "sparse row compressed", 1)
+
+    def ccol_indices(self) -> Any:
+        """Return where columns begin."""
+        return self._compressed("ccol_indices", sparse_csc, "sparse column compressed", 0)
+
+    def row_indices(self) -> Any:
+        """Return the row of each entry."""
+        return self._compressed("row_indices", sparse_csc, "sparse column compressed", 1)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+        """Return the type's name, or convert."""
+        if dtype is None:
+            plain = self._v.type()
+            return plain.replace("torch.", "torch.sparse.", 1)
+        return super().type(dtype, non_blocking, **kwargs)
+
+    # ---- history
+
+    def alias(self) -> SparseTensor:
+        """Return a new object with the same entries and version, without history."""
+        t = SparseTensor._of(self._pattern, self._v, self.shape, self._layout)
+        t._vc = self._vc
+        return t
+
+    @property
+    def data(self) -> Any:
+        """The same entries without history."""
+        t = self.alias()
+        t._vc = VersionCounter()
+        return t
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, SparseTensor):
+            raise RuntimeError("sparse data can only be set to a sparse tensor")
+        self._pattern, self._v, self._layout = value._pattern, value._v, value._layout
+        self.shape, self.dtype, self.device, self._acc = (
+            value.shape,
+            value.dtype,
+            value.device,
+            None,
+        )
+
+    def _kept(self) -> SparseTensor:
+        """This tensor as the gradient of a leaf: nobody else writes to its values."""
+        if GRAD.enabled:
+            return self
+        values = self._v
+        if getrefcount(values._storage) > 2:
+            values = values.clone()
+        return SparseTensor._of(self._pattern, values, self.shape, self._layout)
+
+    # ---- to Python
+
+    def _host(self) -> Any:
+        raise refuse_caller(METHODS)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """TypeError: there is no array of it."""
+        kind = "Sparse" if self._layout is sparse_coo else LAYOUT_NAMES[self._layout]
+        raise TypeError(
+            f"can't convert {kind} layout tensor to numpy. Use Tensor.to_dense() first."
+        )
+
+    def tolist(self) -> Any:
+        """RuntimeError: there is no memory to read."""
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        if self.numel() != 1:
+            raise RuntimeError(
+                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+            )
+        return self.to_dense().item()
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter([self.select(0, i) for i in range(self.shape[0])])
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
+        from .printing import sparse_str
+
+        return sparse_str(self)
+
+    # ---- copies
+
+    def __copy__(self) -> SparseTensor:
+        t = self.alias()
+        t._requires, t._node, t._nr = self._requires, self._node, self._nr
+        t.__dict__.update(self._attributes())
+        return t
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were attempting to "
+                "deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+            )
+        t = SparseTensor._of(
+            self._pattern.clone(), self._v.detach().clone(), self.shape, self._layout
+        )
+        t._requires = self._requires
+        memo[id(self)] = t
+        t.__dict__.update(self._attributes())
+        return t
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        p = self._pattern
+        parts = (p.indices,) if p.compressed is None else p.compressed[:2]
+        made = (
+            parts,
+            self._v.detach(),
+            tuple(self.shape),
+            self._layout,
+            p.coalesced,
+            self._requires,
+        )
+        return _rebuild, made, self._attributes() or None
+
+
+def _rebuild(
+    parts: tuple[Any, ...], values: Any, shape: Any, kind: Layout, coalesced: bool, requires: bool
+) -> SparseTensor:
+    if kind is sparse_coo:
+        pattern = Pattern(shape[: parts[0].shape[0]], parts[0], coalesced=coalesced)
+    else:
+        pattern = Pattern(shape, None, compressed=(*parts, int(kind is sparse_csc)))
+    t = SparseTensor._of(pattern, values, shape, kind)
+    t._requires = requires
+    return t
+
+
+# ------------------------------------------------------------------------------------------- values and gradients
+
+
+def pack(
+    pattern: Pattern,
+    values: Any,
+    shape: Sequence[int],
+    kind: Layout = sparse_coo,
+    name: str = "SparseCooTensorWithDimsAndTensorsBackward0",
+) -> SparseTensor:
+    """Make a sparse tensor of values, with their history (see Note [Gradients])."""
+    wanted = graph.needs_grad(values)
+    s = SparseTensor._of(pattern, values.detach() if wanted else values, shape, kind)
+    if wanted:
+        graph.record(name, (values,), s, _to_values, {"pattern": pattern})
+    return s
+
+
+def like(s: SparseTensor, values: Any, name: str) -> SparseTensor:
+    """Make a sparse tensor with the entries of another."""
+    return pack(s._pattern, values, s.shape, s._layout, name)
+
+
+def entries(s: SparseTensor, values: Any) -> SparseTensor:
+    """Make a sparse tensor of new values in the places of another, without history."""
+    return SparseTensor._of(s._pattern, values, s.shape, s._layout)
+
+
+def values_of(s: SparseTensor) -> Any:
+    """Return the values of all entries, with the tensor's history (see Note [Gradients])."""
+    if not graph.needs_grad(s):
+        return s._v
+    out = s._v.alias()
+    out._requires = False
+    graph.record(
+        "ValuesBackward0",
+        (s,),
+        out,
+        _to_sparse,
+        {"pattern": s._pattern, "sizes": tuple(s.shape), "kind": s._layout},
+    )
+    return out
+
+
+def _to_sparse(ctx: Any, g: Any) -> SparseTensor:
+    p: Pattern = ctx.pattern
+    if p.compressed is None:
+        merge = p.merge
+        p = merge.pattern
+        if merge.first is not None:
+            g = g.index_select(0, merge.first)
+    return pack(p, g, ctx.sizes, ctx.kind)
+
+
+def _to_values(ctx: Any, g: Any) -> Any:
+    return at(g, ctx.pattern)
+
+
+def at(x: Any, p: Pattern) -> Any:
+    """Return what a tensor, sparse or dense, has in the places of a pattern, with its history."""
+    if not isinstance(x, SparseTensor):
+        return (
+            x.reshape(prod(p.sizes), *x.shape[len(p.sizes) :]).index_select(0, p.keys)
+            if p.sizes
+            else x.unsqueeze(0).expand(p.count, *x.shape)
+        )
+    q = x._pattern
+    if q is p and (p.coalesced or p.compressed is not None):
+        return values_of(x)
+    merge = p.merge
+    if q is merge.pattern:
+        return values_of(x) if merge.group is None else values_of(x).index_select(0, merge.group)
+    x = coalesced(x)
+    values = values_of(x)
+    if not x._pattern.count:
+        return values.new_zeros((p.count, *values.shape[1:]))
+    found, place = x._pattern.find(p)
+    there = found.reshape(-1, *[1] * (values.ndim - 1))
+    return F["where"](there, values.index_select(0, place), 0)
+
+
+def summed(values: Any, group: Any, count: int) -> Any:
+    """Add up values by the number of their group."""
+    zeros = values.new_zeros((count, *values.shape[1:]))
+    if values.dtype is dtypes.bool:
+        return zeros.to(dtypes.int32).index_add(0, group, values.to(dtypes.int32)) > 0
+    return zeros.index_add(0, group, values)
+
+
+def coalesced(s: SparseTensor) -> SparseTensor:
+    """The tensor with each place once and in order; itself if it is that."""
+    p = s._pattern
+    if p.coalesced:
+        return s
+    merge = p.merge
+    values = values_of(s)
+    if merge.group is not None:
+        values = summed(values, merge.group, merge.pattern.count)
+    return pack(merge.pattern, values, s.shape, sparse_coo, "CoalesceBackward0")
+
+
+def check_dims(s: SparseTensor, dims: Any) -> list[int]:
+    """Wrap dims of a tensor."""
+    given = [dims] if isinstance(dims, int) else list(dims)
+    return [layouts.wrap_dim(d, s.ndim) for d in given]

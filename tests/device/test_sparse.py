@@ -1,0 +1,242 @@
+"""Sparse tensors: the kernels of products in every schedule and dtype, patterns, gradients, and what dense tensors notice of them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as torch
+from cltensor.codegen import sparse as kernels
+from cltensor.sparse import dispatch
+from cltensor.sparse.pattern import Pattern
+
+
+def entries(rows: int, columns: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates, some of them the same, with rows and columns left out, and values."""
+    random = np.random.default_rng(seed)
+    places = np.stack([random.integers(0, rows, count), random.integers(0, columns, count)])
+    places[0][places[0] == rows // 2] = 0
+    return places, random.standard_normal(count)
+
+
+def as_dense(places: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    made = np.zeros(shape)
+    np.add.at(made, tuple(places), values)
+    return made
+
+
+@pytest.mark.parametrize("schedule", ["cpu", "gpu"])
+@pytest.mark.parametrize("width", [1, 3, 16, 64, 83])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_products(monkeypatch: Any, schedule: str, width: int, dtype: str) -> None:
+    if dtype != "float32" and width not in (1, 83):
+        return
+    if dtype == "float64" and not torch.zeros(1)._storage.backend.info.fp64:
+        pytest.skip("the device has no float64")
+    monkeypatch.setattr(kernels, "is_gpu", lambda backend: schedule == "gpu")
+    places, values = entries(23, 31, 120)
+    dense = np.random.default_rng(1).standard_normal((31, width))
+    dt = getattr(torch, dtype)
+    v = torch.tensor(values, dtype=dt).requires_grad_()
+    d = torch.tensor(dense, dtype=dt).requires_grad_()
+    s = torch.sparse_coo_tensor(torch.tensor(places), v, (23, 31))
+    out = torch.sparse.mm(s, d)
+    g = torch.tensor(np.random.default_rng(2).standard_normal((23, width)), dtype=dt)
+    out.backward(g)
+    known = [t.detach().double().cpu().numpy() if dtype != "bfloat16" else t.detach().float().cpu().numpy() for t in (v, d, g)]  # fmt: skip
+    whole = as_dense(places, known[0], (23, 31))
+    close = {"rtol": 1e-4, "atol": 1e-5} if dtype != "bfloat16" else {"rtol": 2e-2, "atol": 5e-2}
+
+    def same(found: Any, expected: np.ndarray) -> None:
+        np.testing.assert_allclose(found.float().cpu().numpy(), expected, **close)
+
+    same(out.detach(), whole @ known[1])
+    same(d.grad, whole.T @ known[2])
+    assert v.grad is not None
+    same(v.grad, (known[2] @ known[1].T)[tuple(places)])
+
+
+def test_many_workers_give_the_bits_of_one(monkeypatch: Any) -> None:
+    places, values = entries(400, 300, 5000)
+    s = torch.sparse_coo_tensor(torch.tensor(places), torch.tensor(values).float(), (400, 300))
+    d = torch.rand(300, 70)
+    one = torch.sparse.mm(s, d)
+    monkeypatch.setattr(kernels, "workers", lambda backend, work: 7)
+    assert torch.equal(torch.sparse.mm(s, d), one)
+    assert torch.equal(torch.sparse.mm(s, d[:, :5].contiguous()), one[:, :5])
+
+
+def test_operands_laid_out_anyhow_and_empty_ones() -> None:
+    places, values = entries(9, 6, 20)
+    s = torch.sparse_coo_tensor(torch.tensor(places), torch.tensor(values).float(), (9, 6))
+    d = torch.rand(11, 6)
+    whole = s.to_dense()
+    torch.testing.assert_close(s @ d.t(), whole @ d.t())
+    torch.testing.assert_close(s @ d.t()[:, 2:9], whole @ d.t()[:, 2:9])
+    torch.testing.assert_close(s @ d.t()[:, ::3], whole @ d.t()[:, ::3])
+    none = torch.sparse_coo_tensor(size=(9, 6))
+    assert torch.equal(none @ d.t(), torch.zeros(9, 11))
+    assert torch.equal(torch.sparse_coo_tensor(size=(0, 6)) @ d.t(), torch.zeros(0, 11))
+    assert (s @ torch.zeros(6, 0)).shape == (9, 0)
+    assert none.to_dense().sum() == 0
+    assert none.coalesce()._nnz() == 0
+
+
+def test_integers_and_complex_numbers_multiply_too() -> None:
+    places, values = entries(9, 6, 20)
+    for dtype in (torch.int64, torch.complex64):
+        v = torch.tensor(values * 5).to(dtype)
+        s = torch.sparse_coo_tensor(torch.tensor(places), v, (9, 6))
+        d = torch.arange(24).reshape(6, 4).to(dtype)
+        expected = (s.to_dense().unsqueeze(2) * d).sum(1)
+        torch.testing.assert_close(s @ d, expected)
+
+
+def test_second_derivatives() -> None:
+    places, values = entries(4, 5, 9)
+    indices = torch.tensor(places)
+    v = torch.tensor(values).double().requires_grad_()
+    d = torch.rand(5, 3, dtype=torch.float64, requires_grad=True)
+
+    def product(v: Any, d: Any) -> Any:
+        return torch.sparse.mm(torch.sparse_coo_tensor(indices, v, (4, 5)), d).sin()
+
+    assert torch.autograd.gradcheck(product, (v, d))
+    assert torch.autograd.gradgradcheck(product, (v, d))
+
+
+def test_a_pattern_is_worked_out_once() -> None:
+    places, values = entries(9, 6, 20)
+    s = torch.sparse_coo_tensor(torch.tensor(places), torch.tensor(values).float(), (9, 6))
+    s @ torch.ones(6, 2)
+    kept = s._pattern.rows
+    assert (s * 2)._pattern is s._pattern
+    assert s._pattern.rows is kept
+    before = s.to_dense()
+    s._indices()[:] = s._indices().flip(1)  # what was worked out is of other indices now
+    assert s._pattern.rows is not kept
+    assert not torch.equal(s.to_dense(), before)
+
+
+def test_indices_out_of_range_are_never_followed() -> None:
+    s = torch.sparse_coo_tensor([[0, 7]], [1.0, 2.0], (3,))
+    for use in (lambda: s.to_dense(), lambda: s.coalesce(), lambda: torch.zeros(3) + s):
+        with pytest.raises(RuntimeError, match="for dim 0, size is 3 but found index 7"):
+            use()
+    bad = torch.sparse_csr_tensor([0, 1, 2], [0, 9], [1.0, 2.0], (2, 2), check_invariants=False)
+    with pytest.raises(RuntimeError, match="size is 2 but found index 9"):
+        bad @ torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="negative index -1"):
+        torch.sparse_coo_tensor([[-1]], [1.0], (2,)).to_dense()
+
+
+def test_gradients_of_a_leaf_add_up() -> None:
+    places, values = entries(4, 5, 9)
+    s = torch.sparse_coo_tensor(
+        torch.tensor(places), torch.tensor(values).float(), (4, 5)
+    ).requires_grad_()
+    d = torch.rand(5, 3)
+    torch.sparse.mm(s, d).sum().backward()
+    first = s.grad
+    assert first.is_sparse
+    assert first.is_coalesced()
+    once = first.to_dense()
+    torch.sparse.mm(s, d).sum().backward()
+    torch.testing.assert_close(s.grad.to_dense(), 2 * once)
+    assert s.grad._pattern is first._pattern  # places were not sorted again
+
+
+def test_a_gradient_is_its_own_memory() -> None:
+    table = torch.nn.Embedding(5, 3, sparse=True)
+    out = table(torch.tensor([1, 1, 4]))
+    out.retain_grad()
+    out.sum().backward()
+    table.weight.grad._values().mul_(5)
+    assert torch.equal(out.grad, torch.ones(3, 3))
+
+
+def test_dense_and_sparse_gradients_of_one_leaf() -> None:
+    w = torch.ones(5, 3, requires_grad=True)
+    look = torch.nn.functional.embedding
+    for loss in (
+        lambda: look(torch.tensor([1, 1]), w, sparse=True).sum() + (w * 2).sum(),
+        lambda: (w * 2).sum() + look(torch.tensor([1, 1]), w, sparse=True).sum(),
+    ):
+        w.grad = None
+        loss().backward()
+        assert not w.grad.is_sparse
+        assert w.grad[:, 0].tolist() == [2, 4, 2, 2, 2]
+        look(torch.tensor([3]), w, sparse=True).sum().backward()
+        assert w.grad[:, 0].tolist() == [2, 4, 2, 3, 2]
+    w.grad = None
+    look(torch.tensor([3]), w, sparse=True).sum().backward()
+    (w * 2).sum().backward()
+    assert w.grad[:, 0].tolist() == [2, 2, 2, 3, 2]
+
+
+def test_copies_and_pickles() -> None:
+    s = torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2), requires_grad=True)
+    for made in (copy.deepcopy(s), pickle.loads(pickle.dumps(s)), copy.copy(s), s.detach().clone()):
+        assert torch.equal(made.to_dense(), s.to_dense())
+    assert copy.deepcopy(s).requires_grad
+    c = s.detach().to_sparse_csr()
+    assert torch.equal(pickle.loads(pickle.dumps(c)).crow_indices(), c.crow_indices())
+    model = torch.nn.Module()
+    model.register_buffer("adjacency", s.detach())
+    assert model.double().adjacency.dtype is torch.float64
+    assert "adjacency" in model.state_dict()
+
+
+def test_compressed_matrices_that_are_not_built_say_so() -> None:
+    d = torch.eye(4)
+    for call in (
+        lambda: d.to_sparse_bsr((2, 2)),
+        lambda: torch.sparse_bsr_tensor([0], [0], [1.0]),
+        lambda: torch.eye(2).expand(3, 2, 2).to_sparse_csr(),
+        lambda: torch.sparse.mm(d.to_sparse_csr(), d, "mean"),
+        lambda: torch.sparse.spsolve(d.to_sparse_csr(), d),
+        lambda: d.to_sparse().exp(),
+        lambda: torch.sigmoid(d.to_sparse()),
+        lambda: torch.softmax(d.to_sparse(), 1),
+        lambda: torch.nn.utils.clip_grad_norm_(graded(), 1.0),
+    ):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+def graded() -> Any:
+    table = torch.nn.Embedding(3, 2, sparse=True)
+    table(torch.tensor([1])).sum().backward()
+    return table.parameters()
+
+
+def test_functions_taken_before_take_sparse_tensors_and_dense_ones_pay_nothing_before() -> None:
+    text = (
+        "import cltensor as torch\n"
+        "from cltensor import mm, cat\n"
+        "from cltensor.sparse import dispatch\n"
+        "plain = mm.__code__\n"
+        "mm(torch.ones(2, 2), torch.ones(2, 2))\n"
+        "assert not dispatch.STATE.made and mm.__code__ is plain\n"
+        "s = torch.eye(2).to_sparse()\n"
+        "assert dispatch.STATE.made\n"
+        "assert mm(s, torch.ones(2, 3)).tolist() == [[1, 1, 1]] * 2\n"
+        "assert cat([s, s]).is_sparse and not cat([torch.ones(1), torch.ones(1)]).is_sparse\n"
+        "assert (torch.nn.Parameter(torch.ones(2, 2)) @ s).shape == (2, 2)\n"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True)
+
+
+def test_find() -> None:
+    dispatch.install()
+    a = Pattern((3, 4), torch.tensor([[0, 1, 2], [3, 0, 2]]), coalesced=True)
+    b = Pattern((3, 4), torch.tensor([[2, 0, 1], [2, 0, 0]]))
+    there, which = a.find(b)
+    assert there.tolist() == [True, False, True]
+    assert which.tolist() == [2, 0, 1]

@@ -1,0 +1,343 @@
+"""Sparse tensors: values, gradients, printed forms, refusals, optimisers and files are torch's."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from parity.oracle import ct, lines, th
+
+
+def setup(torch: Any) -> dict[str, Any]:
+    """Operands of both libraries: duplicates, empty rows, hybrid values, compressed matrices, and dense tensors."""
+    random = np.random.default_rng(0)
+
+    def dense(*shape: int) -> Any:
+        return torch.tensor(random.standard_normal(shape)).requires_grad_()
+
+    i = torch.tensor(random.integers(0, 6, (2, 15)))
+    v, v2, vh = dense(15), dense(15), dense(15, 2)
+    s, s2 = (
+        torch.sparse_coo_tensor(i, v, (6, 7)),
+        torch.sparse_coo_tensor(i.flip(1), v2, (6, 7)),
+    )
+    d, b, e = dense(7, 19), dense(6, 19), dense(6, 7)
+    c, h = s.coalesce(), torch.sparse_coo_tensor(i, vh, (6, 7, 2))
+    return {
+        "torch": torch, "F": torch.nn.functional, "s": s, "s2": s2, "c": c, "c2": s2.coalesce(), "h": h, "r": c.to_sparse_csr(),
+        "q": c.to_sparse_csc(), "d": d, "b": b, "e": e, "leaves": [v, v2, vh, d, b, e], "at": torch.tensor([[1, 2], [1, 5]]),
+        "L": torch.tensor,
+    }  # fmt: skip
+
+
+# The second half of a case, after ";": torch does not differentiate it, this library does.
+CASES = """
+torch.sparse.mm(s, d)
+torch.sparse.mm(c, d)
+torch.sparse.mm(r, d)
+torch.sparse.mm(q, d); no grad
+torch.sparse.addmm(b, s, d, beta=0.5, alpha=2)
+torch.addmm(b, c, d, beta=0.5, alpha=2)
+torch.mm(s.t(), d[:6])
+torch.mv(s, d[:, 0])
+d.t() @ s.t()
+d[:, :6].contiguous() @ s
+torch.sparse.mm(c, c.t())
+torch.bmm(torch.stack([c, c2]).coalesce(), torch.stack([d, d]))
+torch.hspmm(s.detach(), d); no grad
+torch.sspaddmm(s.detach(), s.detach(), e.detach().t() @ e.detach())
+torch.sparse.softmax(c, 1)
+torch.sparse.softmax(h, 1)
+torch.sparse.softmax(h, 0)
+torch.sparse.softmax(h, 2)
+torch.sparse.log_softmax(c, 0)
+torch.sparse.sum(s)
+torch.sparse.sum(s, 0)
+torch.sparse.sum(s, 1)
+torch.sparse.sum(h, 0)
+torch.sparse.sum(h, 1)
+torch.sparse.sum(h, (0, 2))
+torch.sparse.sum(s, dtype=torch.float32)
+s * e
+s.coalesce() * e
+e * s
+e + s
+e - s
+torch.add(e, s, alpha=3)
+s + s2
+c + c2
+s - s2
+h + h
+s * 3
+s * L(2.0)
+s / 2
+-s
+c * c2
+s * s2
+r + r
+r * 2
+r * e; no grad
+c.abs()
+c.sin(); no grad
+c.tanh(); no grad
+c.relu()
+c.pow(2)
+s.float()
+s.t()
+s.transpose(0, 1)
+h.transpose(0, 1)
+r.t()
+s.unsqueeze(1); no grad
+s.unsqueeze(2); no grad
+torch.cat([s, s2]); no grad
+torch.cat([s, s2], 1); no grad
+torch.stack([s, s2]); no grad
+s.index_select(0, L([2, 0, 0])); no grad
+c.index_select(1, L([2, 0, 6, 6])); no grad
+s.select(0, 1); no grad
+c[1]; no grad
+c[1, 2]; no grad
+h.select(1, 0); no grad
+c.narrow_copy(1, 1, 3); no grad
+s.norm(); no grad
+c.values()
+r.values()
+h.coalesce().values()
+s.to_dense()
+h.to_dense()
+r.to_dense()
+c.to_sparse_csr()
+r.to_sparse()
+e.to_sparse()
+e.to_sparse(1)
+e.to_sparse_csr()
+e.sparse_mask(c.detach())
+F.embedding(at, e, sparse=True)
+F.embedding(at, e, sparse=True, padding_idx=2)
+F.embedding(at, e, sparse=True) + F.embedding(at, e, sparse=True)
+F.embedding(at, e, sparse=True) + e[:2, None]
+F.embedding_bag(at, e, sparse=True, mode="sum")
+F.embedding_bag(at, e, sparse=True, mode="mean")
+F.embedding_bag(at, e, sparse=True, mode="sum", per_sample_weights=e[:2, :2])
+"""
+
+
+def outcome(torch: Any, line: str) -> list[Any]:
+    """Kind and elements of a result, and kinds and elements of the gradients of all leaves."""
+    case, _, grad = line.partition(";")
+    names = setup(torch)
+    found = eval(case, names)
+    dense = found.to_dense()
+    left: list[Any] = [(str(found.layout), tuple(found.shape), str(found.dtype)), dense]
+    if found.requires_grad and not grad:
+        (dense * dense.cos()).sum().backward()
+        for leaf in names["leaves"]:
+            g = leaf.grad
+            # torch gives a dense factor a sparse gradient, this library a dense one with the same elements.
+            left += [None] if g is None else ["*" in case or str(g.layout), g.to_dense()]
+    return left
+
+
+@pytest.mark.parametrize("line", lines(CASES))
+def test_results_and_gradients(line: str) -> None:
+    found, expected = outcome(ct, line), outcome(th, line)
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        if hasattr(theirs, "detach"):
+            np.testing.assert_allclose(
+                mine.detach().numpy(), theirs.detach().numpy(), rtol=1e-5, atol=1e-7
+            )
+        else:
+            assert mine == theirs
+
+
+SHOWN = """
+S
+S.coalesce()
+U
+U.coalesce()
+H
+S.to_sparse_csr()
+S.to_sparse_csc()
+S.double()
+S.half()
+S.long()
+S.requires_grad_()
+S.requires_grad_() * 2
+torch.sparse_coo_tensor(size=(3, 4))
+torch.sparse_coo_tensor(I.float(), V)
+torch.sparse_coo_tensor(I, V[:2])
+torch.sparse_coo_tensor(I, V, (2, 3, 1))
+torch.sparse_coo_tensor(-I, V)
+torch.sparse_coo_tensor(I[0], V)
+torch.sparse_coo_tensor(I, V, (2, 2), check_invariants=True)
+torch.sparse_coo_tensor(I, V, is_coalesced=True)
+torch.sparse_coo_tensor(I, V, dtype=torch.float64, requires_grad=True)
+torch.sparse_csr_tensor(torch.tensor([0, 1, 3]), torch.tensor([2, 0, 2]), V)
+torch.sparse_compressed_tensor([0, 1, 3], [2, 0, 2], [1.0, 2, 3], (2, 3), layout=torch.sparse_csr)
+torch.sparse_csc_tensor([0, 1, 1, 3], [1, 0, 1], [1.0, 2, 3], (2, 3))
+torch.sparse.FloatTensor(I, V, torch.Size([2, 3]))
+torch.sparse.FloatTensor(2, 3)
+torch.sparse.LongTensor(I, V.long())
+isinstance(S, torch.sparse.FloatTensor), isinstance(S, torch.FloatTensor), isinstance(S, torch.Tensor)
+S.type(), S.layout, S.is_sparse, S.is_sparse_csr, S.to_sparse_csr().is_sparse_csr, len(S), S.dim(), S.numel()
+H.sparse_dim(), H.dense_dim(), D.sparse_dim(), D.dense_dim(), S._nnz(), S.is_coalesced(), S.stride()
+U.indices()
+U.values()
+S.tolist()
+S.numpy()
+S.item()
+S.data_ptr()
+S.untyped_storage()
+S.contiguous()
+S.expand(2, 2, 3)
+S.reshape(3, 2)
+S + D
+S + 1
+1 + S
+S - D
+S.add_(D)
+S / S
+S / D
+D / S
+S.mm(D)
+S.clone()
+S.zero_()
+S.add_(S)
+S.mul_(3)
+S.neg_()
+S.copy_(U)
+D.copy_(S)
+D.add_(S)
+S[0]
+S[0, 1]
+S[:, 1]
+list(S)
+torch.cat([S, D])
+torch.zeros_like(S)
+torch.zeros(2, 3, layout=torch.sparse_coo)
+torch.empty(2, 3, layout=torch.sparse_coo)
+torch.ones(2, 3, layout=torch.sparse_coo)
+torch.zeros_like(D, layout=torch.sparse_coo)
+D.to_sparse()
+D.to_sparse(1)
+D.to_sparse(3)
+D.to_sparse(layout=torch.sparse_csr)
+D.coalesce()
+D.indices()
+D.values()
+D.is_coalesced()
+D.crow_indices()
+S.to_sparse_csr().indices()
+S.to_sparse(1)
+S.any(), S.isnan(), S.sign(), S.square(), S ** 2
+S.sum(0)
+S.sum(1)
+S.sparse_resize_((3, 3), 2, 0)
+S.floor_divide(2)
+torch.smm(S, D.t())
+torch.sparse.spdiags(torch.arange(6.0).reshape(2, 3), torch.tensor([0, 1]), (3, 3))
+torch.stack([S, S]).bmm(torch.stack([S, S]))
+torch.sparse.check_sparse_tensor_invariants.is_enabled()
+torch.optim.SparseAdam([torch.nn.Parameter(S)])
+"""
+
+
+@pytest.mark.parametrize("line", lines(SHOWN))
+def test_printed_forms_and_refusals(line: str) -> None:
+    def program(torch: Any) -> str:
+        i, v = torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.tensor([3.0, 4, 5])
+        names = {
+            "torch": torch, "I": i, "V": v, "S": torch.sparse_coo_tensor(i, v, (2, 3)), "D": torch.arange(6.0).reshape(2, 3),
+            "U": torch.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (2, 3)),
+            "H": torch.sparse_coo_tensor([[0, 1]], [[1.0, 2.0], [3, 4]], (3, 2)),
+        }  # fmt: skip
+        try:
+            return repr(eval(line, names))
+        except Exception as error:
+            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert program(ct) == program(th)
+
+
+OPTIMISERS = """
+SGD(ps, lr=0.1)
+SGD(ps, lr=0.1, momentum=0.9)
+SGD(ps, lr=0.1, momentum=0.9, nesterov=True)
+SGD(ps, lr=0.1, momentum=0.9, dampening=0.5, maximize=True)
+SGD(ps, lr=0.1, weight_decay=0.1)
+Adagrad(ps, lr=0.1)
+Adagrad(ps, lr=0.1, lr_decay=0.1, initial_accumulator_value=0.5, maximize=True)
+Adagrad(ps, lr=0.1, weight_decay=0.1)
+SparseAdam(ps, lr=0.1)
+SparseAdam(ps, lr=0.1, betas=(0.5, 0.9), maximize=True)
+LBFGS(ps, lr=0.1)
+Adam(ps)
+AdamW(ps)
+RMSprop(ps)
+Adadelta(ps)
+Adamax(ps)
+ASGD(ps)
+NAdam(ps)
+RAdam(ps)
+Rprop(ps)
+Muon(ps)
+Adafactor(ps)
+"""
+
+
+@pytest.mark.parametrize("line", lines(OPTIMISERS))
+def test_optimisers(line: str) -> None:
+    def program(torch: Any) -> Any:
+        table = torch.nn.Embedding(6, 2, sparse=True)
+        table.weight.data.copy_(torch.arange(12.0).reshape(6, 2) / 8)
+        step = eval(line, {**vars(torch.optim), "ps": list(table.parameters())})
+
+        def closure(at: Any = None) -> Any:
+            step.zero_grad()
+            loss = (table(torch.tensor([1, 2, 1] if at is None else at)) ** 2).sum()
+            loss.backward()
+            return loss
+
+        try:
+            for at in ([1, 2, 1], [4, 1, 2]):
+                step.step(lambda at=at: closure(at))
+        except RuntimeError as error:
+            return str(error)
+        step.zero_grad(set_to_none=False)
+        return table.weight.detach().numpy(), table.weight.grad._nnz()
+
+    found, expected = program(ct), program(th)
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
+        assert found[1] == expected[1]
+
+
+def test_checkpoints_of_both(tmp_path: Path) -> None:
+    def made(torch: Any) -> dict[str, Any]:
+        s = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4, 5], (2, 3))
+        hybrid = torch.sparse_coo_tensor([[0, 1]], [[1.0, 2], [3, 4]], (3, 2))
+        return {"s": s, "c": s.coalesce(), "r": s.to_sparse_csr(), "q": s.to_sparse_csc(), "h": hybrid}  # fmt: skip
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for writer in (ct, th):
+            file = tmp_path / "state.pt"
+            writer.save(made(writer), file)
+            for reader in (ct, th):
+                loaded = reader.load(file)
+                assert repr(loaded) == repr(made(th))
+                assert [loaded[k].is_coalesced() for k in "sch"] == [False, True, False]
+        file_of_bad = io.BytesIO()
+        th.save(th.sparse_coo_tensor([[5]], [1.0], (2,), check_invariants=False), file_of_bad)
+        file_of_bad.seek(0)
+        with pytest.raises(RuntimeError, match="size is 2 but found index 5"):
+            ct.load(file_of_bad)
