@@ -67,6 +67,7 @@ from .legacy import *
 from .placement import *
 from .storages import *
 from .switches import *
+from .symbolic import *
 
 from .ops import return_types  # isort: skip
 from .reexport import expose as _expose  # isort: skip

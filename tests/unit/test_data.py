@@ -469,8 +469,9 @@ def test_python_seeds_differ_between_passes() -> None:
 
 
 def test_collating_is_found_where_torch_keeps_it() -> None:
-    from cltensor.utils.data import _utils, default_collate
     from cltensor.utils.data._utils.collate import default_collate_err_msg_format
+
+    from cltensor.utils.data import _utils, default_collate
 
     assert _utils.collate.default_collate is default_collate
     with pytest.raises(TypeError) as found:
