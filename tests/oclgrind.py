@@ -34,6 +34,7 @@ TEMPLATES = {
     "pointwise": "pointwise lanes",
     "copy transposed": "copy_tile walk",
     "flip, roll, cat": "index_move",
+    "pad": "pad",
     "stack of short rows": "interleave",
     "reduce all": "reduce reduce_parts",
     "argmax": "reduce_first",
@@ -72,7 +73,6 @@ TEMPLATES = {
     "lstm": "recurrent_forward recurrent_backward recurrent_pack recurrent_steps",
     "embedding_bag": "bag",
     "fft": "fft",
-    "sparse mm": "sparse_mm sparse_dot",
     "multi-tensor step": "multi_tensor",
 }
 
@@ -148,7 +148,6 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
     many = torch.arange(70) % 5
     return {
-    places = torch.tensor([[0, 0, 1, 1, 3, 3], [2, 6, 0, 5, 4, 6]])
         "pointwise": lambda: (r(37) * 2 + r(37)).sigmoid() * r(37),
         "pointwise broadcast": lambda: r(5, 1) + r(1, 19) * r(5, 19).t().contiguous().t(),
         "pointwise half": lambda: r(33).half() * 2 + r(33).bfloat16(),
@@ -156,7 +155,10 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),
         "flip, roll, cat": lambda: torch.cat((r(3, 37).flip(0, 1), r(3, 37).roll(2, 1)), 1),
         "stack of short rows": lambda: torch.stack((r(4099), r(4099)), 1),
-        "pad": lambda: F.pad(r(1, 2, 5), (2, 1), mode="reflect"),
+        "pad": lambda: (
+            F.pad(r(1, 2, 5), (2, 1), mode="reflect"), F.pad(r(2, 3, 21), (1, -2, 1, 1), value=3.0),
+            F.pad(r(1, 5, 21).mT, (2, 1), mode="circular"),
+        ),
         "reduce all": lambda: (r(517) * 2).sum(),
         "reduce rows": lambda: r(6, 37).amax(1),
         "reduce columns": lambda: r(37, 6).var(0),
@@ -281,12 +283,6 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "fft prime": lambda: torch.fft.ifft(torch.fft.fft(r(2, 37))),
         "fft long": lambda: torch.fft.fft(r(1, 1100)),
         "fft planes": lambda: torch.fft.fft2(r(2, 6, 10)),
-        "sparse mm": lambda: grads(
-            lambda v, d: torch.sparse.mm(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7, 37)
-        ),
-        "sparse mv": lambda: grads(
-            lambda v, d: torch.mv(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7)
-        ),
         "rfft": lambda: torch.fft.irfft(torch.fft.rfft(r(3, 16)), 16),
         "multi-tensor step": adam,
     }  # fmt: skip

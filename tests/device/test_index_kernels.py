@@ -10,7 +10,7 @@ import pytest
 
 from cltensor import dtypes
 from cltensor.codegen import index as ix
-from cltensor.codegen import join, mask
+from cltensor.codegen import join, mask, pad
 from cltensor.codegen.checks import flush_checks
 from tests.backends import SCHEDULES, backend_for
 from tests.support import poison
@@ -303,6 +303,29 @@ def test_masks_of_every_density(be: Any, kept: float, monkeypatch: pytest.Monkey
             mask.masked_scatter(be, o, operand, kt.put(be, s))
             flush_checks(be)
             kt.same(kt.get(be, o), x.clone().masked_scatter_(m, s))
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+def test_padding_of_every_layout(be: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(be, monkeypatch)
+    rng = np.random.default_rng(len(mode))
+    ours = {"edge": "replicate", "wrap": "circular"}.get(mode, mode)
+    more = {"constant_values": 7} if mode == "constant" else {}
+    for seed in range(12):
+        rank = int(rng.integers(1, 5))
+        x = kt.sample(tuple(rng.choice([4, 5, 17, 40], rank)), torch.float32, seed)
+        x = x.permute(*rng.permutation(rank)) if seed % 3 else x
+        pairs = [tuple(rng.integers(0, 4, 2).tolist()) for _ in range(rank)]
+        if seed % 2:
+            pairs[0] = (0, 0)
+        wanted = np.pad(x.numpy(), pairs, mode=mode, **more)
+        kept = []
+        for d, n in enumerate(wanted.shape):  # a negative amount is as if no padding were kept
+            cut = int(rng.integers(0, 3)) if not pairs[d][0] and mode != "wrap" else 0
+            pairs[d] = (pairs[d][0] - cut, pairs[d][1])
+            kept.append(slice(cut, n))
+        found = pad.pad(be, kt.put(be, x), pairs, ours, 7)
+        kt.same(kt.get(be, found), torch.as_tensor(wanted[tuple(kept)].copy()))
 
 
 @pytest.mark.parametrize("dtype", MOVED)
