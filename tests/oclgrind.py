@@ -72,6 +72,7 @@ TEMPLATES = {
     "ctc_loss": "ctc",
     "lstm": "recurrent_forward recurrent_backward recurrent_pack recurrent_steps",
     "embedding_bag": "bag",
+    "sparse mm": "sparse_mm sparse_dot",
     "fft": "fft",
     "multi-tensor step": "multi_tensor",
 }
@@ -147,6 +148,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
     many = torch.arange(70) % 5
+    places = torch.tensor([[0, 0, 1, 1, 3, 3], [2, 6, 0, 5, 4, 6]])
     return {
         "pointwise": lambda: (r(37) * 2 + r(37)).sigmoid() * r(37),
         "pointwise broadcast": lambda: r(5, 1) + r(1, 19) * r(5, 19).t().contiguous().t(),
@@ -278,6 +280,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "embedding_bag max": lambda: grads(lambda w: F.embedding_bag(index, w, mode="max"), r(4, 19)),
         "embedding_bag weighted": lambda: grads(
             lambda w, s: F.embedding_bag(index, w, mode="sum", per_sample_weights=s), r(4, 5), r(3, 2)
+        ),
+        "sparse mm": lambda: grads(
+            lambda v, d: torch.sparse.mm(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7, 37)
+        ),
+        "sparse mv": lambda: grads(
+            lambda v, d: torch.mv(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7)
         ),
         "fft": lambda: torch.fft.fft(r(3, 30)),
         "fft prime": lambda: torch.fft.ifft(torch.fft.fft(r(2, 37))),
