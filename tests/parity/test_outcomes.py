@@ -188,7 +188,7 @@ torch.zeros(2, out=torch.ones(2, dtype=torch.int64), requires_grad=True)
 [F.batch_norm(x, *torch.ones(2, x.shape[1])).stride() for x in (torch.ones(4, 1, 2, 2).to(memory_format=torch.channels_last), torch.ones(1, 3, 2, 1).permute(0, 2, 1, 3))]
 [repr(f(a, b)) for f in (torch.sym_max, torch.sym_min) for a, b in ((1, 2.5), (2, 2.0), (np.int64(3), 1), (-1.0, 4))]
 [torch.sym_int(-1.5), torch.sym_float(2), torch.sym_not(True), torch.sym_ite(False, 1, 2), torch.sym_sqrt(9), torch.sym_sum([1, 2]), torch.sym_sum(1, 2, 3)]
-torch.sym_max(torch.ones(1), 1)
+torch.sym_max("a", 1)
 torch.sym_ite(True, 1, 2.0)
 torch.sym_ite(1, 1, 2)
 [getattr(torch.Tensor, n).__name__ for n in ("round_", "clamp_max_", "nan_to_num_", "polygamma", "addcmul_")]
