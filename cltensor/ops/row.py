@@ -272,9 +272,12 @@ class Row:
                 t = t.to(out.device)
             t = t.expand(out.shape)
             value = fn(t, *[read_saved(ctx, name) for name in names])
-            if value is not None:
-                total = value if total is None else total + value
-        return out.new_zeros(out.shape) if total is None else total.expand(out.shape)
+            if value is None:
+                continue
+            if value.shape != out.shape:  # a sum, of a number's gradient
+                return NotImplemented
+            total = value if total is None else total + value
+        return out.new_zeros(out.shape) if total is None else total
 
     def inplace(self, t: Tensor, *others: Any) -> Tensor:
         """Apply with the result written into `t`; torch's errors for shapes, dtypes, overlaps and leaves."""

@@ -111,6 +111,10 @@ PROGRAMS = {
     "inference mode": """
         d = fw.make_dual(x, s)
         with torch.inference_mode(): out = fw.unpack_dual(d.exp())""",
+    "masked by a number": """
+        d = fw.make_dual(x, s); out = fw.unpack_dual(d.masked_fill(y > 0, fw.make_dual(v[0], v[1]))), fw.unpack_dual(y.clamp(fw.make_dual(v[0], v[1])))""",
+    "copies of views": """
+        d = fw.make_dual(x, s); out = [fw.unpack_dual(z) for z in (torch.diag(v.diag() @ d.t()), torch.t_copy(d), *torch.unbind_copy(d))]""",
     "step functions": """
         d = fw.make_dual(x, s); out = [fw.unpack_dual(z) for z in (d.floor(), d.sign(), d.round(), torch.zeros_like(d))]""",
     "the level ends": """
