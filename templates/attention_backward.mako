@@ -61,13 +61,13 @@ void ${fn}(${', '.join(parameters)}, __global T *dq, __global T *dk, __global T 
                 for (int c = 0; c < ev; c += ${V}) AT(by_values + r * lv + c) = (F)(0);
             }
             for (int r0 = qs; r0 < qe; r0 += bq) {
-                const int diag = causal ? r0 - k0 : FREE, rows = min(qe - r0, bq);
+                const int diag = causal ? r0 - k0 : FREE, rows = min(qe - r0, bq), high = UP(rows, ${MR});
                 if (diag + bq <= 0) continue;
-                pack(qz + r0 * q_r, q_r, q_c, rows, E, scale, queries, le, bq, e);
-                pack(gz + r0 * g_r, g_r, g_c, rows, EV, 1, slopes, lv, bq, ev);
-                product_set(queries, le, 1, keys_turned, ls, bq, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
-                product_set(slopes, lv, 1, values_turned, ls, bq, UP(n, ${NR}), EV, along, ls, diag, FREE, FREE);
-                for (int r = 0; r < bq; r++) {
+                pack(qz + r0 * q_r, q_r, q_c, rows, E, scale, queries, le, high, e);
+                pack(gz + r0 * g_r, g_r, g_c, rows, EV, 1, slopes, lv, high, ev);
+                product_set(queries, le, 1, keys_turned, ls, high, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
+                product_set(slopes, lv, 1, values_turned, ls, high, UP(n, ${NR}), EV, along, ls, diag, FREE, FREE);
+                for (int r = 0; r < high; r++) {
                     __global T *s = scores + r * ls, *d = along + r * ls;
                     const int seen = r < rows ? min(n, diag + r + 1) : 0, edge = UP(max(min(n, diag + r / ${MR} * ${MR} + ${MR}), 0), ${V});
 ${tiles.masked('r0 + r')}\
@@ -83,7 +83,7 @@ ${tiles.masked('r0 + r')}\
                     product_add(along, 1, ls, queries, le, UP(n, ${MR}), e, rows, by_keys, le, FREE, FREE, diag);
                 }
                 if (want_q) {
-                    product_set(along, ls, 1, keys, le, bq, e, n, moved, le, FREE, diag, FREE);
+                    product_set(along, ls, 1, keys, le, high, e, n, moved, le, FREE, diag, FREE);
                     unpack(moved, le, rows, E, scale, k0 == 0, dqz + r0 * dq_r, dq_r);
                 }
             }

@@ -34,7 +34,7 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
     __global T *keys = bases + UP(bq, ${V}), *turned = keys + bk * le, *values = turned + e * ls, *scores = values + bk * lv;
     for (int task = get_global_id(0); task < tasks; task += get_global_size(0)) {
         const long z = task / parts, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
-        const int q0 = task % parts * part_rows, rows = min(part_rows, L - q0), all = UP(rows, bq);
+        const int q0 = task % parts * part_rows, rows = min(part_rows, L - q0), all = UP(rows, ${MR});
         __global const ${ta} *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')};
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};
@@ -51,11 +51,11 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
             turn(keys, le, turned, ls, bk, e);
             pack(vz + k0 * v_r, v_r, v_c, n, EV, 1, values, lv, bk, ev);
             for (int r0 = 0; r0 < rows; r0 += bq) {
-                const int diag = causal ? q0 + r0 - k0 : FREE;
+                const int diag = causal ? q0 + r0 - k0 : FREE, high = min(all - r0, bq);
                 if (diag + bq <= 0) continue;
-                product_set(queries + r0 * le, le, 1, turned, ls, bq, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
-                for (int r1 = 0; r1 < bq; r1 += ${V}) {
-                    const int r2 = min(r1 + ${V}, bq);
+                product_set(queries + r0 * le, le, 1, turned, ls, high, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
+                for (int r1 = 0; r1 < high; r1 += ${V}) {
+                    const int r2 = min(r1 + ${V}, high);
                     for (int r = r1; r < r2; r++) {
                         __global T *s = scores + r * ls;
                         const int seen = r0 + r < rows ? min(n, diag + r + 1) : 0, edge = EDGE(r);
@@ -82,7 +82,7 @@ ${tiles.masked('q0 + r0 + r')}\
                         AT(sums + (r0 + r) * ${V}) = sum;
                     }
                 }
-                product_scale(scores, ls, 1, values, lv, bq, ev, n, found + r0 * lv, lv, FREE, diag, FREE, by);
+                product_scale(scores, ls, 1, values, lv, high, ev, n, found + r0 * lv, lv, FREE, diag, FREE, by);
             }
         }
         for (int r1 = 0; r1 < rows; r1 += ${V}) {

@@ -13,6 +13,7 @@ typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 typedef ${acc} T;
 typedef ${acc}${V} F;
 typedef ${acc}${V}_u FU;
+#define LANES ((${'long' if acc == 'double' else 'int'}${V})(${', '.join(map(str, range(V)))}))
 #define APART static CLT_WIDE __attribute__((noinline))
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 #define AT(p) *(__global FU *)(p)
@@ -110,16 +111,28 @@ ${name} + ${name}_o + z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2\
 </%def>\
 ## Apply the mask to the numbers s[0 .. seen) of row `row` of the scores, keys from k0; then what lies beyond, up to `edge`, cannot be seen.
 <%def name="masked(row)">\
+<% index = 'long' if acc == 'double' else 'int' %>\
 % if mask:
             {
                 __global const ${mask_type} *mr = mask_z + (${row}) * mask_r + k0 * mask_c;
+                int j = 0;
+                // By vectors, which are read next: what was written number by number would be waited for.
+                if (mask_c == 1)
+                    for (; j + ${V} <= seen; j += ${V}) {
 % if mask == 'bool':
-                for (int j = 0; j < seen; j++) s[j] = mr[j * mask_c] ? s[j] : (T)(-INFINITY);
+                        const uchar${V}_u m = *(__global const uchar${V}_u *)(mr + j);
+                        AT(s + j) = convert_${index}${V}(m) != (${index}${V})(0) ? AT(s + j) : (F)(-INFINITY);
 % else:
-                for (int j = 0; j < seen; j++) s[j] += ${mask_load('mr[j * mask_c]')};
+                        AT(s + j) += ${mask_loadv('mr + j')};
+% endif
+                    }
+% if mask == 'bool':
+                for (; j < seen; j++) s[j] = mr[j * mask_c] ? s[j] : (T)(-INFINITY);
+% else:
+                for (; j < seen; j++) s[j] += ${mask_load('mr[j * mask_c]')};
 % endif
             }
 % endif
-            PLAIN
-            for (int j = max(seen, 0); j < edge; j++) s[j] = -INFINITY;
+            for (int j = max(seen, 0) / ${V} * ${V}; j < edge; j += ${V})
+                AT(s + j) = LANES < (${index}${V})(seen - j) ? AT(s + j) : (F)(-INFINITY);
 </%def>\

@@ -213,9 +213,14 @@ def _variables(asked: _Attention, lanes: int) -> dict[str, Any]:
     if mask is not None:
         if mask.dtype.code == "bf16" and q.dtype.code != "bf16":
             raise ValueError("a mask of 16 bits needs operands of its dtype")
-        found["mask_load"] = Access(mask.dtype.cl, acc, mask.dtype.code).load
+        access = Access(mask.dtype.cl, acc, mask.dtype.code)
+        found["mask_load"] = access.load
+        found["mask_loadv"] = lambda place: access.loadv(place, lanes)
+        typed = mask.dtype.cl if mask.dtype.code != "f16" else "ushort"
+        if all(t != typed for t, _ in found["unaligned"]):
+            found["unaligned"] = [*found["unaligned"], (typed, mask.dtype.itemsize)]
     else:
-        found["mask_load"] = None
+        found["mask_load"] = found["mask_loadv"] = None
     return found
 
 

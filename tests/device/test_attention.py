@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
@@ -110,6 +113,43 @@ def test_both_schedules(schedule: str, kind: str) -> None:
         with_rows = _plain(q, k, v, m, causal)
         for a, b in zip(grads, ct.autograd.grad(with_rows, (q, k, v), g), strict=True):
             close(back(a), b.tolist(), 2e-5)
+
+
+@drawn(
+    length=st.integers(1, 150), keys=st.integers(1, 150), width=st.integers(1, 40),
+    kind=st.sampled_from(["", "causal", "bool", "float", "turned"]), seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_any_number_of_rows_beside_what_is_none_of_them(
+    length: int, keys: int, width: int, kind: str, seed: int
+) -> None:
+    def inside(a: np.ndarray) -> Any:
+        """The array within NaN."""
+        whole = np.full((*a.shape[:-2], a.shape[-2] + 3, a.shape[-1] + 5), np.nan, np.float32)
+        whole[..., 1:-2, 2:-3] = a
+        return ct.tensor(whole)[..., 1:-2, 2:-3]
+
+    q, k, v = (data(2, n, width, seed=seed + i) for i, n in enumerate((length, keys, keys)))
+    given: Any = None
+    if kind not in ("", "causal"):
+        given = (
+            data(keys, length, seed=seed).T if kind == "turned" else data(length, keys, seed=seed)
+        )
+    mask = None if given is None else inside(given.T).mT if kind == "turned" else inside(given)
+    if kind == "bool":
+        given = given > -0.5
+        given[:, 0] = True
+        mask = ct.tensor(np.pad(given, ((0, 0), (0, 9))))[:, :keys]
+    leaves = [inside(x).detach().requires_grad_() for x in (q, k, v)]
+    causal = kind == "causal"
+    out = attend(*leaves, attn_mask=mask, is_causal=causal)
+    close(out, _numpy(q, k, v, given, causal), 1e-5)
+    g = ct.tensor(data(*out.shape, seed=seed + 5))
+    plain = [ct.tensor(x, requires_grad=True) for x in (q, k, v)]
+    seen = None if given is None else ct.tensor(np.ascontiguousarray(given))
+    wanted = ct.autograd.grad(_plain(*plain, seen, causal), plain, g)
+    for a, b in zip(ct.autograd.grad(out, leaves, g), wanted, strict=True):
+        close(a, b.tolist(), 5e-5)
 
 
 @pytest.mark.usefixtures("one_by_one")
