@@ -35,6 +35,7 @@ TEMPLATES = {
     "copy transposed": "copy_tile walk",
     "flip, roll, cat": "index_move",
     "pad": "pad",
+    "repeat_interleave": "spread",
     "stack of short rows": "interleave",
     "reduce all": "reduce reduce_parts",
     "argmax": "reduce_first",
@@ -157,6 +158,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),
         "flip, roll, cat": lambda: torch.cat((r(3, 37).flip(0, 1), r(3, 37).roll(2, 1)), 1),
         "stack of short rows": lambda: torch.stack((r(4099), r(4099)), 1),
+        "repeat_interleave": lambda: r(37).repeat_interleave((r(37) * 2).round().abs().long()),
         "pad": lambda: (
             F.pad(r(1, 2, 5), (2, 1), mode="reflect"), F.pad(r(2, 3, 21), (1, -2, 1, 1), value=3.0),
             F.pad(r(1, 5, 21).mT, (2, 1), mode="circular"),

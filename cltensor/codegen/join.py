@@ -14,9 +14,10 @@ from .operand import Operand
 from .region import GRAIN, empty, index_type, is_gpu, narrow, run, storage, workers
 
 if TYPE_CHECKING:
+    from ..dtypes import dtype
     from ..runtime import Backend
 
-__all__ = ["copy_strided", "fill_strided", "flip", "interleave", "interleaves", "roll"]
+__all__ = ["copy_strided", "fill_strided", "flip", "interleave", "interleaves", "roll", "spread"]
 
 # What `interleave` takes at most: bytes of a source's row, and sources.
 RUN_BYTES, RUN_PARTS = 32, 8
@@ -44,6 +45,17 @@ def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: O
         [rows, out.offset, *[x.offset for x in sources]], rows if is_gpu(backend) else workers(backend, total), 2 * total * size,
         I=index_type(backend, out, *sources), T=storage(out.dtype), gpu=is_gpu(backend), parts=len(sources), run=length,
     )  # fmt: skip
+
+
+def spread(backend: Backend, ends: Operand, total: int, dt: dtype) -> Operand:
+    """Return each number as often as running totals of counts, dense and int64, say: [1, 1, 3] makes [0, 2, 2]."""
+    out, n, gpu = empty(backend, dt, (total,)), ends.shape[0], is_gpu(backend)
+    if total:
+        run(
+            backend, "spread", f"spread_{dt.code}", [out.buffer, ends.buffer], [n], n if gpu else workers(backend, n + total),
+            n * 8 + total * dt.itemsize, I=index_type(backend, ends, out), T=dt.cl, gpu=gpu,
+        )  # fmt: skip
+    return out
 
 
 def flipped(x: Operand, dims: Sequence[int]) -> Operand:

@@ -125,6 +125,7 @@ def scalar_tensor(s: Any, *, dt: DType | None, dev: device) -> Tensor:
     return _full("scalar_tensor", (), s, dt or dtypes.get_default_dtype(), dev)
 
 
+LARGE = 1 << 16  # elements
 _EYE = PointOp("eye", "where(x / y == x % y, 1, 0)")
 
 
@@ -137,6 +138,10 @@ def eye(n: int, m: int | None = None, *, dt: DType | None, dev: device) -> Tenso
     if m < 0:
         raise RuntimeError(f"m must be greater or equal to 0, got {m}")
     made = dt or dtypes.get_default_dtype()
+    if n * m >= LARGE:  # a division for each element would take longer than two writes
+        out = filled(Size((n, m)), 0, made, dev)
+        core.make(out._storage, (min(n, m),), made, dev, (m + 1,)).fill_(1)
+        return out
     args = (core.index_expression((n, m)), Scalar(max(m, 1)))
     return core.pending(Expr(_EYE, dtypes.int64, made, Size((n, m)), args), dev)
 

@@ -156,8 +156,29 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
     value = _joined(real, dim, dims, dt, dev)
     if graph.needs_grad(*xs):
         lengths = [0 if tuple(x.shape) == (0,) else x.shape[dim] for x in xs]
-        graph.record("CatBackward0", xs, value, _cat_back, {"dim": dim, "lengths": lengths})
+        saved = {"dim": dim, "lengths": lengths}
+        graph.record("CatBackward0", xs, value, _cat_back, saved, _cat_push)
     return value if out is None else core.deliver(value, out, "cat", xs, apart=True)
+
+
+def _filled(ctx: Any, out: Tensor, parts: Sequence[Tensor | None]) -> list[Tensor]:
+    """The parts' tangents, zeros where one has none."""
+    return [
+        out.new_zeros(shape) if p is None else p.to(out.device, out.dtype)
+        for p, shape in zip(parts, ctx.shapes, strict=True)
+    ]
+
+
+def _cat_push(ctx: Any, out: Tensor, *parts: Tensor | None) -> Tensor:
+    return cat(_filled(ctx, out, parts), ctx.dim)
+
+
+def _stack_push(ctx: Any, out: Tensor, *parts: Tensor | None) -> Tensor:
+    return stack(_filled(ctx, out, parts), ctx.dim)
+
+
+def _stack_back(ctx: Any, g: Tensor) -> tuple:
+    return tuple(g.unbind(ctx.dim))
 
 
 def _cat_back(ctx: Any, g: Tensor) -> tuple:
@@ -191,9 +212,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     dt = first.dtype if all(x.dtype is first.dtype for x in xs) else core.result_type(xs)
     value = _stacked(xs, dim, dt, dev)
     if graph.needs_grad(*xs):
-        graph.record(
-            "StackBackward0", xs, value, lambda ctx, g: tuple(g.unbind(ctx.dim)), {"dim": dim}
-        )
+        graph.record("StackBackward0", xs, value, _stack_back, {"dim": dim}, _stack_push)
     return value if out is None else core.deliver(value, out, "stack", xs)
 
 
@@ -394,9 +413,9 @@ def _interleave_index(repeats: Tensor, output_size: int | None) -> Tensor:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and output_size != total:
         raise RuntimeError("allocated size does not match required size")
-    # Position p belongs to the first count whose running total exceeds p.
-    places = FUNCTIONS["arange"](total, dtype=ends.dtype, device=repeats.device)
-    return FUNCTIONS["searchsorted"](ends, places, right=True).to(repeats.dtype)
+    backend = get_backend(repeats.device)
+    places = kernels.spread(backend, core.kernel_operand(ends), total, repeats.dtype)
+    return core.result(places, repeats.device)
 
 
 # ------------------------------------------------------------------------------------------- turning around

@@ -47,6 +47,10 @@ def test_integer_sums_keep_their_sign() -> None:
 def test_makers_of_arrays() -> None:
     assert xp.eye(2, 3, k=1).tolist() == [[0, 1, 0], [0, 0, 1]]
     assert xp.eye(2, k=-5).tolist() == [[0, 0], [0, 0]]
+    for n, m in ((300, 301), (70_000, 1), (1, 70_000)):
+        large = torch.eye(n, m, dtype=torch.int16)
+        assert large.diagonal().tolist() == [1] * min(n, m)
+        assert large.sum() == min(n, m)
     assert xp.linspace(0, 1, 4, endpoint=False).tolist() == [0, 0.25, 0.5, 0.75]
     assert xp.arange(3, 0).shape == (0,)
     assert xp.full(2, 7).tolist() == [7, 7]

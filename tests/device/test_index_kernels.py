@@ -328,6 +328,19 @@ def test_padding_of_every_layout(be: Any, mode: str, monkeypatch: pytest.MonkeyP
         kt.same(kt.get(be, found), torch.as_tensor(wanted[tuple(kept)].copy()))
 
 
+@pytest.mark.parametrize("n", [1, 5, 1000, 30_000])
+def test_counted_repetition(be: Any, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(be, monkeypatch)
+    for counts in (
+        kt.integers(0, 4, n),
+        kt.integers(0, 2, n) * 9,
+        torch.zeros(n, dtype=torch.int64),
+    ):
+        ends = counts.cumsum(0)
+        found = join.spread(be, kt.put(be, ends), int(ends[-1]), dtypes.int32)
+        kt.same(kt.get(be, found), torch.repeat_interleave(counts.int()))
+
+
 @pytest.mark.parametrize("dtype", MOVED)
 def test_rearrangements(be: Any, dtype: str) -> None:
     a, b = (
