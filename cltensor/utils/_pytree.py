@@ -47,6 +47,11 @@ class TreeSpec:
 _LEAF = TreeSpec(None, None, ())
 
 
+def _is_named(kind: type) -> bool:
+    """Whether a tuple's class names its elements: Python's named tuples, and what functions with several results return."""
+    return hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields")
+
+
 def tree_flatten(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], TreeSpec]:
@@ -66,7 +71,7 @@ def tree_flatten(
             children = list(found)
         elif kind is deque:
             context, children = node.maxlen, list(node)
-        elif kind in (tuple, list) or (isinstance(node, tuple) and hasattr(node, "_fields")):
+        elif kind in (tuple, list) or (isinstance(node, tuple) and _is_named(kind)):
             children = list(node)
         else:
             children = None

@@ -66,7 +66,7 @@ def test_refusals() -> None:
         func.grad(torch.sin)(x)
     with pytest.raises(RuntimeError, match="argnum=1"):
         func.grad(cube, argnums=1)(x)
-    with pytest.raises(ValueError, match="at least one input must be mapped"):
+    with pytest.raises(ValueError, match="expected `in_dims` to be int or"):
         func.vmap(torch.sin, in_dims=None)(x)
     with pytest.raises(ValueError, match="same size"):
         func.vmap(torch.add)(x, torch.randn(4))

@@ -1,0 +1,303 @@
+"""`Batched`: what a function sees inside of `vmap`, a tensor with a hidden dimension.
+
+Owns what such a tensor says of itself, and how dimensions are hidden and shown again. Knows no op: calls on it come to calls.py
+before they reach an op, and an op that gets one all the same meets `NoRule` where it reads the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ..layouts import contiguous_strides, wrap_dim
+from ..size import Size
+from ..tensor import Tensor
+from .levels import STACK
+
+_ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try "
+    "to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a "
+    "bug report."
+)
+_BRANCH = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, please "
+    "file an issue at https://github.com/pytorch/pytorch/issues ."
+)
+_BACKWARD = (
+    "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or "
+    "call backward() outside of functorch transforms."
+)
+_MEMORY = "Cannot access data pointer of Tensor that doesn't have storage"
+
+
+class NoRule(Exception):
+    """Something asked for the memory of a tensor that stands for many: what asked has to be run for each slice."""
+
+
+class _NoStorage:
+    """In the place of a storage: nothing can be read from it."""
+
+    waits = True
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NoRule(name)
+
+
+def _refusal(text: str) -> Exception:
+    """torch's error for a user's call; the library's own calls have their op run for each slice."""
+    return NoRule(text) if STACK.inside else RuntimeError(text)
+
+
+def _passed(name: str) -> Any:
+    """An attribute that the value owns."""
+
+    def read(self: Batched) -> Any:
+        return getattr(self.value, name)
+
+    def write(self: Batched, new: Any) -> None:
+        setattr(self.value, name, new)
+
+    return property(read, write)
+
+
+def _denied(name: str) -> Any:
+    def read(self: Batched) -> NoReturn:
+        raise NoRule(name)
+
+    return property(read)
+
+
+class Batched(Tensor):
+    """A tensor of which `vmap` hides a dimension: `value` has all of them, `bdim` is the hidden one, `level` the `vmap`'s number."""
+
+    value: Any
+    bdim: int
+    level: int
+
+    @property
+    def _storage(self) -> Any:  # type: ignore[override]
+        found = self.__dict__.get("_nowhere")
+        if found is None:
+            found = self.__dict__["_nowhere"] = _NoStorage()
+        return found
+
+    _strides = _denied("strides")
+    _offset = _denied("offset")
+    _contig = _denied("contiguity")
+    _fw = _denied("tangents")
+    _vc = _passed("_vc")
+    _node = _passed("_node")
+    _nr = _passed("_nr")
+    _requires = _passed("_requires")
+    _view = _passed("_view")
+    _hooks = _passed("_hooks")
+    _post_hooks = _passed("_post_hooks")
+    _retain = _passed("_retain")
+
+    @property
+    def _grad(self) -> Any:
+        found = self.value._grad
+        return None if found is None else hide(found, self.bdim, self.level)
+
+    requires_grad = property(
+        lambda self: self.value.requires_grad,
+        lambda self, new: setattr(self.value, "requires_grad", new),
+        doc="Whether gradients flow into what is beneath.",
+    )
+    grad_fn = property(lambda self: self.value.grad_fn, doc="The node that made what is beneath.")
+    is_leaf = property(lambda self: self.value.is_leaf, doc="Whether no node made what is beneath.")
+
+    # ------------------------------------------------------------------------------------- what it says of itself
+
+    def _become(self, other: Any) -> Any:
+        """Take the value of another tensor of the same level; return self."""
+        self.value, self.bdim, self.shape = other.value, other.bdim, other.shape
+        return self
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Return the steps of the dimensions that are seen."""
+        steps = self.value.stride()
+        steps = steps[: self.bdim] + steps[self.bdim + 1 :]
+        return steps if dim is None else steps[wrap_dim(dim, len(steps))]
+
+    def storage_offset(self) -> int:
+        """Return the first element's place in the storage."""
+        return self.value.storage_offset()
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Tell whether the dimensions that are seen lie in row-major order, without gaps."""
+        pairs = zip(self.shape, self.stride(), contiguous_strides(self.shape), strict=True)
+        return all(n == 1 or have == want for n, have, want in pairs)
+
+    def untyped_storage(self) -> Any:
+        """NotImplementedError: there is no memory of its own."""
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
+
+    storage = untyped_storage
+
+    def alias(self) -> Any:
+        """Return the same elements without history."""
+        return hide(self.value.detach(), self.bdim, self.level)
+
+    detach = alias
+
+    def detach_(self) -> Any:
+        """Cut the tensor off its graph; return it."""
+        self.value.detach_()
+        return self
+
+    def _set_requires(self, value: bool, dtype_text: str) -> None:
+        self.value._set_requires(value, dtype_text)
+
+    def retain_grad(self) -> None:
+        """Have the gradient kept."""
+        self.value.retain_grad()
+
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """RuntimeError: derivatives inside of `vmap` are `func.grad`'s and `func.vjp`'s."""
+        raise RuntimeError(_BACKWARD)
+
+    @property
+    def data(self) -> Any:
+        """RuntimeError, as in torch."""
+        raise RuntimeError("accessing `data` under vmap transform is not allowed")
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
+
+    def item(self) -> Any:
+        """RuntimeError: there is a number for each slice."""
+        raise _refusal(_ITEM)
+
+    __float__ = __int__ = __complex__ = __index__ = item
+
+    def __bool__(self) -> bool:
+        raise _refusal(_BRANCH)
+
+    is_nonzero = __bool__
+
+    def data_ptr(self) -> int:
+        """RuntimeError: there is no memory of its own."""
+        raise _refusal(_MEMORY)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """RuntimeError: there is no memory of its own."""
+        raise _refusal(_MEMORY)
+
+    def tolist(self) -> Any:
+        """RuntimeError: there are elements for each slice."""
+        raise _refusal(_MEMORY)
+
+    def _host(self) -> Any:
+        raise _refusal(_MEMORY)
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
+        inner = "\n".join("    " + line for line in repr(self.value).split("\n"))
+        return f"BatchedTensor(lvl={self.level}, bdim={self.bdim}, value=\n{inner}\n)"
+
+    def __format__(self, spec: str) -> str:
+        return object.__format__(self, spec)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __copy__(self) -> Any:
+        return hide(self.value, self.bdim, self.level)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return memo.setdefault(id(self), self.clone())
+
+
+# ------------------------------------------------------------------------------------------- hiding and showing
+
+
+def hide(value: Any, bdim: int, level: int) -> Any:
+    """Hide a dimension of a tensor."""
+    t = object.__new__(Batched)
+    shape = value.shape
+    t.value, t.bdim, t.level = value, bdim, level
+    t.shape = Size(shape[:bdim] + shape[bdim + 1 :])
+    t.dtype, t.device = value.dtype, value.device
+    return t
+
+
+def is_batched(t: Any, level: int) -> bool:
+    """Whether a tensor has the hidden dimension of a level, outermost of those it has."""
+    return t.__class__ is Batched and t.level == level
+
+
+def first(value: Any, dim: int) -> Any:
+    """Move a dimension to the front."""
+    return value if not dim else value.movedim(dim, 0)
+
+
+def strip(t: Any, level: int, size: int) -> Any:
+    """Show the hidden dimension of a level as the first one, a repeated one where there is none; inner levels' stay hidden."""
+    if t.__class__ is Batched and t.level >= level:
+        if t.level == level:
+            return first(t.value, t.bdim)
+        inner = strip(t.value, level, size)
+        return hide(inner, t.bdim + 1, t.level)
+    return t.unsqueeze(0).expand(size, *t.shape)
+
+
+def restore(t: Any, level: int) -> Any:
+    """Hide the first dimension again, beneath the dimensions that inner levels hide."""
+    if t.__class__ is Batched and t.level > level:
+        return hide(restore_at(t.value, level, int(t.bdim == 0)), max(t.bdim - 1, 0), t.level)
+    return hide(t, 0, level)
+
+
+def restore_at(value: Any, level: int, dim: int) -> Any:
+    """Hide the dimension that is the first of those seen beneath another level's hidden one."""
+    if value.__class__ is Batched and value.level > level:
+        return restore(value if not dim else value.movedim(dim, 0), level)
+    return hide(value, dim, level)
+
+
+def has(t: Any, level: int) -> bool:
+    """Whether a level hides a dimension of a tensor, beneath others perhaps."""
+    while t.__class__ is Batched:
+        if t.level == level:
+            return True
+        t = t.value
+    return False
+
+
+def in_all_slices(t: Any) -> Any:
+    """Give a tensor the hidden dimensions of all levels that are open, so that what is done to one slice's is its own."""
+    for level in STACK.levels:
+        if not has(t, level.number):
+            t = restore(strip(t, level.number, level.size), level.number)
+    return t
+
+
+def first_slice(t: Any) -> Any:
+    """Return the first slice of what the innermost running level hides, another tensor as it is."""
+    if STACK.levels and is_batched(t, STACK.levels[-1].number):
+        return t.value.select(t.bdim, 0)
+    return t
+
+
+def base(t: Any) -> Any:
+    """Return the tensor with all its dimensions shown."""
+    while t.__class__ is Batched:
+        t = t.value
+    return t
+
+
+def top(values: Sequence[Any]) -> int:
+    """Return the innermost level among tensors, also in lists, tuples and dicts of them; 0 where none is batched."""
+    found = 0
+    for v in values:
+        kind = v.__class__
+        if kind is Batched:
+            if v.level > found:
+                found = v.level
+        elif kind is tuple or kind is list:
+            if v and (inner := top(v)) > found:
+                found = inner
+        elif kind is dict and v and (inner := top(list(v.values()))) > found:
+            found = inner
+    return found

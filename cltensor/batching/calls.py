@@ -1,0 +1,293 @@
+"""Calls on batched tensors: how they are met before they reach an op, and what is done about them.
+
+Owns the interception, the table of rules and what is done where there is no rule. Knows no rule: those are in rules/.
+
+Note [Batching]
+    `vmap` calls its function once, with tensors of which one dimension is hidden (`Batched`). While one runs, the functions of
+    the library stand aside: each has its code exchanged for a line that looks whether an argument is batched, and the code is
+    given back when the last `vmap` ends. So whatever way a function is reached - a method, an operator, a name that somebody
+    imported long ago, a gradient formula - it is met, and where no `vmap` runs nothing is there that could cost anything.
+    A call with batched arguments goes to the function's rule, for the innermost level among them: a rule moves the hidden
+    dimension where the function takes it and calls the function once on what is beneath, which may be batched at an outer level.
+    A function without a rule is tried as it is: most are written in terms of others. What reads memory instead raises `NoRule`,
+    and is then, and from then on, called for each slice, and the results stacked (said at CLTENSOR_DEBUG=3).
+    Gradients need no more: the tensors beneath are recorded as ever, and samples do not depend on each other. A gradient that
+    is batched itself (`vmap` over a vjp) goes through the nodes' formulas as any function's argument.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..errors import debug_line
+from ..ops.row import FUNCTIONS
+from ..tensor import Tensor
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from . import levels
+from .batched import Batched, NoRule, first, hide, top
+from .levels import STACK, level_of
+
+DYNAMIC = (
+    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{}. Please file an "
+    "issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+)
+
+_ESCAPED = (
+    "Your tensor may have escaped from inside a function being vmapped and this is a user error (see "
+    "https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in `vmap`."
+)
+
+RULES: dict[str, Callable] = {}
+ALWAYS: set[str] = set()  # names whose rules are asked without batched arguments, too
+LOOPED: dict[str, int] = {}  # what was called for each slice, and how often
+
+
+def rule(names: str, *, always: bool = False) -> Callable:
+    """Make a function the rule of some names: it is called with a `Call`, and the arguments."""
+
+    def register(fn: Callable) -> Callable:
+        for name in names.split():
+            RULES[name] = fn
+            if always:
+                ALWAYS.add(name)
+        return fn
+
+    return register
+
+
+class Entry:
+    """A function of the library: its own code under another name, and its rule."""
+
+    __slots__ = (
+        "always",
+        "code",
+        "fn",
+        "loops",
+        "name",
+        "order",
+        "original",
+        "own",
+        "rule",
+        "signature",
+    )
+
+    def __init__(self, name: str, fn: Any) -> None:
+        self.name, self.fn = name, fn
+        self.own = fn.__code__
+        self.original = types.FunctionType(
+            fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+        )
+        self.original.__kwdefaults__ = fn.__kwdefaults__
+        self.rule: Any = RULES.get(name)
+        self.always = name in ALWAYS
+        self.loops = False
+        self.signature: Any = None
+        self.code = _aside(len(fn.__code__.co_freevars), self.call)
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What a call of the function does while a `vmap` runs."""
+        if self.always and STACK.levels:
+            return self.rule(Call(self, len(STACK.levels)), *args, **kwargs)
+        level = top(args)
+        if kwargs and (named := top(list(kwargs.values()))) > level:
+            level = named
+        if not level:
+            return self.original(*args, **kwargs)
+        if self.rule is not None:
+            return self.rule(Call(self, level), *args, **kwargs)
+        return attempt(self, level, args, kwargs)
+
+
+class Call:
+    """One call of a function with arguments batched at a level, for its rule."""
+
+    __slots__ = ("entry", "level", "randomness", "size")
+
+    def __init__(self, entry: Entry, level: int) -> None:
+        found = level_of(level)
+        if found is None:
+            raise RuntimeError(_ESCAPED)
+        self.entry, self.level = entry, level
+        self.size, self.randomness = found.size, found.randomness
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def f(self) -> Callable:
+        """The function, for what lies beneath this level."""
+        return self.entry.fn
+
+    def here(self, t: Any) -> bool:
+        """Whether a value is batched at this level."""
+        return t.__class__ is Batched and t.level == self.level
+
+    def front(self, t: Any) -> Any:
+        """Show the hidden dimension as the first; what has none stays as it is."""
+        return first(t.value, t.bdim) if self.here(t) else t
+
+    def full(self, t: Any) -> Any:
+        """Show the hidden dimension as the first, a repeated one where there is none."""
+        if self.here(t):
+            return first(t.value, t.bdim)
+        return t.unsqueeze(0).expand(self.size, *t.shape)
+
+    def hide(self, out: Any, dim: int = 0) -> Any:
+        """Hide a dimension of each result."""
+        if isinstance(out, Tensor):
+            return hide(out, dim, self.level)
+        return tree_map(lambda t: hide(t, dim, self.level) if isinstance(t, Tensor) else t, out)
+
+    def bind(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by the names of the function's parameters, defaults filled in; numpy's names are torch's."""
+        from .signatures import bound
+
+        return bound(self.entry, args, kwargs)
+
+    def again(self, given: dict[str, Any]) -> Any:
+        """Call the function with arguments by name."""
+        from .signatures import spread
+
+        args, kwargs = spread(self.entry, given)
+        return self.f(*args, **kwargs)
+
+    def fallback(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Do as without a rule."""
+        return attempt(self.entry, self.level, args, kwargs)
+
+    def loop(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call the function for each slice."""
+        return sliced(self.name, self.f, self.level, args, kwargs)
+
+
+# ------------------------------------------------------------------------------------------- without a rule
+
+
+def attempt(entry: Entry, level: int, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Run a function on batched tensors as it is, or for each slice where it reads their memory."""
+    if not entry.loops:
+        STACK.inside += 1
+        try:
+            return entry.original(*args, **kwargs)
+        except NoRule:
+            entry.loops = True
+        finally:
+            STACK.inside -= 1
+    return sliced(entry.name, entry.fn, level, args, kwargs)
+
+
+def sliced(name: str, fn: Callable, level: int, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call a function for each slice of the tensors batched at a level, and stack the results."""
+    LOOPED[name] = LOOPED.get(name, 0) + 1
+    debug_line(3, "vmap: %s is called for each slice", name)
+    leaves, spec = tree_flatten((args, kwargs))
+    size = next(t.value.shape[t.bdim] for t in leaves if _at(t, level))
+    results: list[list[Any]] = []
+    form: Any = None
+    for i in range(max(size, 1)):
+        parts = [_part(t, i, level, size) for t in leaves]
+        made, named = tree_unflatten(parts, spec)
+        found, form = tree_flatten(fn(*made, **named))
+        results.append(found)
+    return tree_unflatten([_joined(name, c, level, size) for c in zip(*results, strict=True)], form)
+
+
+def _at(t: Any, level: int) -> bool:
+    return t.__class__ is Batched and t.level == level
+
+
+def _part(t: Any, i: int, level: int, size: int) -> Any:
+    if not _at(t, level):
+        return t
+    if not size:  # only the results' shapes are wanted
+        shape = t.shape
+        return t.value.new_ones(shape)
+    return t.value.select(t.bdim, i)
+
+
+def _joined(name: str, column: Sequence[Any], level: int, size: int) -> Any:
+    head = column[0]
+    if not isinstance(head, Tensor):
+        return head
+    if any(t.shape != head.shape for t in column):
+        raise RuntimeError(DYNAMIC.format(name))
+    if not size:
+        return hide(head.new_zeros((0, *head.shape)), 0, level)
+    return hide(FUNCTIONS["stack"](list(column)), 0, level)
+
+
+# ------------------------------------------------------------------------------------------- standing aside
+
+_codes: dict[int, types.CodeType] = {}
+
+
+def _aside(free: int, call: Callable) -> types.CodeType:
+    """Code for a function with so many free variables, that hands its arguments to `call`."""
+    code = _codes.get(free)
+    if code is None:
+        names = ", ".join(f"v{i}" for i in range(free))
+        lines = [
+            "def outer():",
+            *([f" {' = '.join(names.split(', '))} = None"] if free else []),
+            " def aside(*args, **kwargs):",
+            *([f"  if 0: {names}"] if free else []),
+            "  call = '<call>'",
+            "  return call(args, kwargs)",
+            " return aside",
+        ]
+        space: dict[str, Any] = {}
+        exec("\n".join(lines), space)
+        code = _codes[free] = space["outer"]().__code__
+    return code.replace(co_consts=tuple([call if c == "<call>" else c for c in code.co_consts]))
+
+
+_ENTRIES: list[Entry] = []
+_LOCK = threading.RLock()
+_running = 0
+
+
+class Aside:
+    """While entered, the functions of the library look for batched arguments."""
+
+    def __enter__(self) -> None:
+        global _running
+        with _LOCK:
+            _running += 1
+            if _running == 1:
+                if not _ENTRIES:
+                    _ENTRIES.extend(_collected())
+                for e in _ENTRIES:
+                    e.fn.__code__ = e.code
+                from . import derivatives
+
+                derivatives.install()
+
+    def __exit__(self, *exc: Any) -> None:
+        global _running
+        with _LOCK:
+            _running -= 1
+            if not _running:
+                for e in _ENTRIES:
+                    e.fn.__code__ = e.own
+                from . import derivatives
+
+                derivatives.remove()
+
+
+def _collected() -> Iterator[Entry]:
+    from . import derivatives, functions, places, rules  # noqa: F401 - they register themselves
+
+    seen: set[int] = set()
+    for name, fn in places.functions():
+        if id(fn) not in seen and isinstance(fn, types.FunctionType):
+            seen.add(id(fn))
+            yield Entry(name, fn)
+
+
+def active() -> bool:
+    """Whether this thread runs a `vmap`."""
+    return bool(levels.STACK.levels)

@@ -1,0 +1,223 @@
+"""`vmap` itself: its arguments, torch's errors about them, and what becomes of the results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from ..ops.row import FUNCTIONS
+from ..random import get_rng_state, set_rng_state
+from ..tensor import Tensor
+from ..utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
+from .batched import Batched, hide
+from .calls import Aside
+from .levels import Level, opened
+
+
+def vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error",
+    *, chunk_size: int | None = None,
+) -> Callable:  # fmt: skip
+    """Return a function that maps `func` over a dimension of its arguments, as if called for each slice, and stacks the results.
+
+    in_dims: the dimension of each argument, None for one that is not mapped; an int for all. out_dims: where the results'
+    dimension goes. `func` is called once, with tensors that hide the dimension (once for each chunk_size slices, if that is
+    given). randomness: whether functions of random numbers are an error, or give slices "different" numbers or the "same".
+
+    >>> cltensor.func.vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
+    tensor([3., 3.])
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
+        )
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func, updated=())
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        for d in () if isinstance(out_dims, int) else tree_leaves(out_dims):
+            if d is not None and not isinstance(d, int):
+                raise ValueError(
+                    f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+                    "ints representing where in the outputs the vmapped dimension should appear."
+                )
+        dims, leaves, spec = _inputs(func, in_dims, args)
+        size = _size(dims, leaves)
+        if chunk_size is None:
+            return _mapped(func, size, dims, leaves, spec, out_dims, randomness, kwargs)
+        ends = [*range(chunk_size, size, chunk_size), size]
+        found: list[list[Any]] = []
+        form: Any = None
+        state = get_rng_state() if randomness == "same" else None
+        for start, end in zip([0, *ends], ends, strict=False):
+            if state is not None:
+                set_rng_state(state)
+            part = [
+                t if d is None else t.narrow(d, start, end - start)
+                for t, d in zip(leaves, dims, strict=True)
+            ]
+            out = _mapped(func, end - start, dims, part, spec, out_dims, randomness, kwargs)
+            flat, form = tree_flatten(out)
+            found.append(flat)
+        places = spread_over(out_dims, form)
+        assert places is not None
+        joined = [
+            FUNCTIONS["cat"](list(c), d)
+            for c, d in zip(zip(*found, strict=True), places, strict=True)
+        ]
+        return tree_unflatten(joined, form)
+
+    return wrapped
+
+
+def _mapped(
+    func: Callable, size: int, dims: Sequence[int | None], leaves: Sequence[Any], spec: TreeSpec,
+    out_dims: Any, randomness: str, kwargs: dict[str, Any],
+) -> Any:  # fmt: skip
+    with Aside(), opened(size, randomness) as level:
+        given = [
+            t if d is None else hide(t, d, level.number) for t, d in zip(leaves, dims, strict=True)
+        ]
+        out = func(*tree_unflatten(given, spec), **kwargs)
+        return _results(func, out, out_dims, level)
+
+
+def _results(func: Callable, out: Any, out_dims: Any, level: Level) -> Any:
+    name = _name(func)
+    flat, form = tree_flatten(out)
+
+    def incompatible() -> NoReturn:
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
+            f"out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {form}."
+        )
+
+    places: list[Any] | None
+    if isinstance(out, Tensor):
+        if isinstance(out_dims, int) or out_dims is None:
+            places = [out_dims]
+        elif isinstance(out_dims, tuple) and len(out_dims) == 1:
+            places = list(out_dims)
+        else:
+            incompatible()
+    else:
+        places = spread_over(out_dims, form)
+        if places is None:
+            incompatible()
+    made = []
+    for t, place in zip(flat, places, strict=True):
+        if place is None:
+            if t.__class__ is Batched and t.level == level.number:
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
+                )
+            made.append(t)
+            continue
+        if not isinstance(t, Tensor):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(t)}. Did you mean to set out_dims= to "
+                "None for output?"
+            )
+        made.append(_shown(t, place, level))
+    return tree_unflatten(made, form)
+
+
+def _shown(t: Any, place: int, level: Level) -> Any:
+    """Show a result's hidden dimension where it is wanted."""
+    ndim = len(t.shape) + 1
+    if not -ndim <= place < ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})"
+        )
+    place %= ndim
+    if t.__class__ is Batched and t.level == level.number:
+        return t.value if t.bdim == place else t.value.movedim(t.bdim, place)
+    shape = list(t.shape)
+    shape.insert(place, level.size)
+    return t.unsqueeze(place).expand(shape)
+
+
+def _inputs(func: Callable, in_dims: Any, args: tuple) -> tuple[list[Any], list[Any], TreeSpec]:
+    """The arguments' leaves and the dimension of each."""
+    name = _name(func)
+    if not isinstance(in_dims, int | tuple):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple "
+            f"matching the structure of inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function "
+            "with no inputs. The latter is unsupported."
+        )
+    leaves, spec = tree_flatten(args)
+    dims = spread_over(in_dims, spec)
+    head = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
+    if dims is None:
+        raise ValueError(
+            f"{head}in_dims is not compatible with the structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} "
+            f"but inputs has structure {spec}."
+        )
+    for i, (arg, dim) in enumerate(zip(leaves, dims, strict=True)):
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise ValueError(
+                f"{head}Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+            )
+        if not isinstance(arg, Tensor):
+            raise ValueError(
+                f"{head}Got in_dim={dim} for an input but the input is of type {type(arg)}. We cannot vmap over non-Tensor "
+                "arguments, please use None as the respective in_dim"
+            )
+        ndim = len(arg.shape)
+        if not -ndim <= dim < ndim:
+            raise ValueError(
+                f"{head}Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {ndim} so expected in_dim "
+                f"to satisfy -{ndim} <= in_dim < {ndim}."
+            )
+        dims[i] = dim % ndim
+    return dims, leaves, spec
+
+
+def _size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
+    sizes = [t.shape[d] for t, d in zip(leaves, dims, strict=True) if d is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if any(n != sizes[0] for n in sizes):
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+        )
+    return sizes[0]
+
+
+def spread_over(tree: Any, spec: TreeSpec) -> list[Any] | None:
+    """One entry for each leaf of a form, from a tree that is the upper part of it; None where it is not."""
+    if tree_flatten(tree)[1].kind is None:
+        return [tree] * spec.num_leaves
+    own = tree_flatten(tree)[1]
+    if (
+        spec.kind is None
+        or own.kind is not spec.kind
+        or len(own.children) != len(spec.children)
+        or own.context != spec.context
+    ):
+        return None
+    parts = [tree[k] for k in own.context[0]] if isinstance(tree, dict) else list(tree)
+    found: list[Any] = []
+    for part, below in zip(parts, spec.children, strict=True):
+        each = spread_over(part, below)
+        if each is None:
+            return None
+        found += each
+    return found
+
+
+def _name(func: Any) -> str:
+    if hasattr(func, "__name__"):
+        return func.__name__
+    if isinstance(func, functools.partial):
+        return f"functools.partial({_name(func.func)}, ...)"
+    return repr(func)

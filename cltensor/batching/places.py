@@ -1,0 +1,76 @@
+"""Which functions stand aside while a `vmap` runs: the public ones, and those within the library that formulas are written with."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from ..autograd.function import Function
+from ..ops import row
+from ..tensor import Tensor
+
+# Modules of functions, and what their functions are called here.
+_MODULES = {"nn.functional": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
+
+# Functions within the library that take tensors and read their memory: module -> names.
+_INNER = {
+    "ops.core": "assign deliver",
+    "ops.index": "getitem setitem",
+    "ops.shape": "numpy_T matrix_T matrix_H view_dtype",
+    "ops.convert": "real imag set_real set_imag",
+    "autograd.record": "record rebase tie",
+    "autograd.engine": "grad",
+    "autograd.dual": "tangent carry keep take drop",
+    "autograd.forward_ad": "pair parts",
+}
+
+# What tells of a tensor or of the library, or moves it elsewhere, reads no elements.
+_PLAIN = {"as_subclass", "can_cast", "promote_types", "result_type", "apply_", "map_", "map2_"}
+
+
+def functions() -> Iterator[tuple[str, Any]]:
+    """Yield (name, function) for each of them; a function that has several names comes with the first that says most."""
+    made = _row_functions()
+    yield "Row.__call__", row.Row.__call__
+    yield "Row.inplace", row.Row.inplace
+    yield "Function.apply", Function.__dict__["apply"].__func__
+    for path, names in _INNER.items():
+        module = importlib.import_module(f"cltensor.{path}")
+        for name in names.split():
+            yield f"{path}.{name}" if path.startswith("autograd") else name, getattr(module, name)
+    for path, prefix in _MODULES.items():
+        module = importlib.import_module(f"cltensor.{path}")
+        for name, fn in list(vars(module).items()):
+            own = getattr(fn, "__module__", None) or ""
+            if name[0] == "_" or not inspect.isfunction(fn) or not own.startswith("cltensor"):
+                continue
+            if id(fn) not in made and not _elsewhere(fn, prefix):
+                yield f"{prefix}{name}", fn
+    for table in (row.FUNCTIONS, row.METHODS):
+        for name, fn in table.items():
+            if id(fn) not in made and name not in _PLAIN:
+                yield name, fn
+    for name, fn in list(vars(Tensor).items()):
+        if name.startswith("new_"):
+            yield name, fn
+    for name in ("celu", "selu", "rrelu", "cosine_similarity", "pairwise_distance"):
+        fn = getattr(importlib.import_module("cltensor"), name, None)
+        if fn is not None and id(fn) not in made:
+            yield name, fn
+
+
+def _elsewhere(fn: Any, prefix: str) -> bool:
+    """Whether a function of `linalg` and its like is one of torch's own top level, and named there."""
+    return bool(prefix) and any(fn is f for f in row.FUNCTIONS.values())
+
+
+def _row_functions() -> set[int]:
+    """The functions of rows: all they do with tensors is to call their row."""
+    return {
+        id(fn)
+        for table in (row.FUNCTIONS, row.METHODS)
+        for fn in table.values()
+        if inspect.isfunction(fn) and {"self", "arity"} <= set(fn.__code__.co_freevars)
+    }

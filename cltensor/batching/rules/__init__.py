@@ -1,0 +1,35 @@
+"""The rules: how each kind of function takes a hidden dimension. Importing this package fills `calls.RULES`."""
+
+from . import (
+    dims,
+    images,
+    indexing,
+    joins,
+    leading,
+    losses,
+    makers,
+    norms,
+    pointwise,
+    products,
+    randoms,
+    same,
+    views,
+    writes,
+)
+
+__all__ = [
+    "dims",
+    "images",
+    "indexing",
+    "joins",
+    "leading",
+    "losses",
+    "makers",
+    "norms",
+    "pointwise",
+    "products",
+    "randoms",
+    "same",
+    "views",
+    "writes",
+]

@@ -1,0 +1,273 @@
+"""Functions with a `dim`: the hidden dimension goes first, and the dims that are asked for are one further on.
+
+A 0-dim tensor counts as one of one dimension where a dim is named, and gets it back afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...layouts import wrap_dim
+from ...tensor import Tensor
+from ...utils._pytree import tree_map
+from ..calls import Call, rule
+from .pointwise import aligned
+
+
+def shifted(dim: Any, ndim: int) -> Any:
+    """The place of a dim, or of several, beneath a hidden first one."""
+    if isinstance(dim, tuple | list):
+        return tuple([shifted(d, ndim) for d in dim])
+    return wrap_dim(int(dim), max(ndim, 1)) + 1
+
+
+def _scalars(out: Any) -> Any:
+    """Take the dimension that a 0-dim tensor was given from the results."""
+    return tree_map(lambda t: t.squeeze(1) if isinstance(t, Tensor) and t.ndim > 1 else t, out)
+
+
+def along(call: Call, given: dict[str, Any], head: str, dim: str = "dim") -> Any:
+    """Call with the named dim shifted."""
+    x = given[head]
+    value, ndim = call.front(x), len(x.shape)
+    given[dim] = shifted(given[dim], ndim)
+    given[head] = value if ndim else value.unsqueeze(1)
+    out = call.again(given)
+    return call.hide(out if ndim else _scalars(out))
+
+
+def head_of(given: dict[str, Any]) -> str:
+    """The name of the first parameter."""
+    return next(iter(given))
+
+
+def _bound(call: Call, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Arguments by name, None where the rules here cannot serve the call."""
+    given = call.bind(args, kwargs)
+    if given.get("out") is not None or not call.here(given[head_of(given)]):
+        return None
+    return given
+
+
+@rule(
+    "sum mean nansum nanmean amax amin logsumexp any all count_nonzero linalg_vector_norm special_logsumexp"
+)
+def reduced(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Reduce over dims, all that are seen where none is named."""
+    given = _bound(call, args, kwargs)
+    if given is None:
+        return call.fallback(args, kwargs)
+    head = head_of(given)
+    x, dim = given[head], given["dim"]
+    if dim is None or dim == () or dim == []:
+        ndim = len(x.shape)
+        keep = given.get("keepdim", False)
+        value = call.front(x)
+        if call.name == "linalg_vector_norm" and ndim > 1:
+            given[head], given["dim"] = value.flatten(1), 1
+            given["keepdim"] = False
+            out = call.again(given)
+            return call.hide(out.reshape(-1, *(1,) * ndim) if keep else out)
+        given[head] = value if ndim else value.unsqueeze(1)
+        given["dim"] = tuple(range(1, max(ndim, 1) + 1))
+        if call.name in ("any", "all", "count_nonzero") and len(given["dim"]) == 1:
+            given["dim"] = 1
+        out = call.again(given)
+        return call.hide(out if ndim else _scalars(out))
+    return along(call, given, head)
+
+
+@rule("prod argmax argmin median nanmedian aminmax quantile nanquantile")
+def flat(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Reduce over one dim, over all elements where none is named."""
+    given = _bound(call, args, kwargs)
+    if given is None:
+        return call.fallback(args, kwargs)
+    head = head_of(given)
+    x, ndim = given[head], len(given[head].shape)
+    if call.here(given.get("q")):
+        return call.fallback(args, kwargs)
+    lead = int("q" in given and isinstance(given["q"], Tensor) and given["q"].ndim)
+    if given["dim"] is None:
+        keep = given.get("keepdim", False)
+        given[head], given["dim"] = call.front(x).reshape(call.size, -1), 1
+        if "keepdim" in given:
+            given["keepdim"] = False
+        out = call.again(given)
+        if call.name in ("median", "nanmedian"):
+            out = out[0]
+        if keep and ndim:
+            ones = (1,) * ndim
+            out = tree_map(lambda t: t.reshape(*t.shape, *ones), out)
+        return call.hide(out, lead)
+    given["dim"] = shifted(given["dim"], ndim)
+    value = call.front(x)
+    given[head] = value if ndim else value.unsqueeze(1)
+    out = call.again(given)
+    if not ndim and given.get("keepdim"):
+        out = tree_map(lambda t: t.squeeze(-1), out)
+    return call.hide(out, lead)
+
+
+@rule("max min")
+def extremes(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The extreme of all elements, along a dim, or of two tensors."""
+    other = kwargs.get("other", args[0] if args else None)
+    if isinstance(other, Tensor):
+        pair = "maximum" if call.name == "max" else "minimum"
+        from ...ops.row import FUNCTIONS
+
+        return FUNCTIONS[pair](input, other)
+    keep = kwargs.get("keepdim", kwargs.get("keepdims", args[1] if len(args) > 1 else False))
+    dim = kwargs.get("dim", kwargs.get("axis", other))
+    value, ndim = call.front(input), len(input.shape)
+    if dim is None:
+        return call.hide(
+            getattr(value, "a" + call.name)(tuple(range(1, ndim + 1))) if ndim else value.clone()
+        )
+    out = call.f(value if ndim else value.unsqueeze(1), shifted(dim, ndim), keepdim=keep)
+    return call.hide(out if ndim else _scalars(out))
+
+
+@rule("var std var_mean std_mean")
+def spread(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Moments over dims, all that are seen where none is named."""
+    given = {k: v for k, v in kwargs.items() if k != "out"}
+    names = ("unbiased",) if args and isinstance(args[0], bool) else ("dim", "unbiased", "keepdim")
+    given |= dict(zip(names, args, strict=False))
+    dim = given.pop("dim", given.pop("axis", None))
+    if given.get("unbiased", 0) is None:
+        del given["unbiased"]
+    if "unbiased" in given:
+        given["correction"] = int(given.pop("unbiased"))
+    ndim = len(input.shape)
+    value = call.front(input)
+    dims = tuple(range(1, max(ndim, 1) + 1)) if dim is None or dim == () else shifted(dim, ndim)
+    out = call.f(value if ndim else value.unsqueeze(1), dim=dims, **given)
+    return call.hide(out if ndim else _scalars(out))
+
+
+@rule(
+    "sort argsort topk kthvalue mode cummax cummin cumsum cumprod logcumsumexp softmax log_softmax softmin glu unbind split split_with_sizes "
+    "chunk tensor_split narrow unflatten renorm special_softmax special_log_softmax unsafe_chunk unsafe_split unsafe_split_with_sizes "
+    "linalg_vander_ fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2 "
+    "unbind_copy split_copy narrow_copy split_with_sizes_copy"
+)
+def one(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Call along one dim."""
+    if call.name.endswith(("_copy", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes")):
+        plain = call.name.removesuffix("_copy").removeprefix("unsafe_")
+        return getattr(args[0].clone(), plain)(*args[1:], **kwargs)
+    given = _bound(call, args, kwargs)
+    if given is None or (given.get("dim", 0) is None):
+        return call.fallback(args, kwargs)
+    head = head_of(given)
+    if not len(given[head].shape) and call.name in (
+        "unbind",
+        "split",
+        "chunk",
+        "tensor_split",
+        "narrow",
+        "split_with_sizes",
+    ):
+        return call.fallback(args, kwargs)
+    if call.name == "renorm":
+        return call.fallback(args, kwargs)
+    if call.name == "unflatten":
+        given["sizes"] = tuple(given["sizes"])
+    return along(call, given, head)
+
+
+@rule("fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn fft_fftshift fft_ifftshift")
+def transformed(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Transform over dims, all that are seen where none is named."""
+    given = _bound(call, args, kwargs)
+    if given is None:
+        return call.fallback(args, kwargs)
+    head = head_of(given)
+    if given["dim"] is None:
+        ndim = len(given[head].shape)
+        sizes = given.get("s")
+        given["dim"] = tuple(range(ndim if sizes is None else len(sizes)))
+        if sizes is not None:
+            given["dim"] = tuple(range(ndim - len(sizes), ndim))
+    return along(call, given, head)
+
+
+@rule("diff")
+def diff(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Differences along a dim, with what is put before and after."""
+    given = call.bind(args, kwargs)
+    ndim = len(given["input"].shape)
+    given["dim"] = shifted(given["dim"], ndim)
+    for name in ("input", "prepend", "append"):
+        if given[name] is not None:
+            given[name] = call.full(given[name])
+    return call.hide(call.again(given))
+
+
+@rule("msort")
+def msort(call: Call, input: Any, **kwargs: Any) -> Any:
+    """Sort along the first dim."""
+    return input.sort(0)[0]
+
+
+@rule("flip")
+def flip(call: Call, input: Any, *dims: Any, **kwargs: Any) -> Any:
+    """Reverse dims."""
+    if kwargs:
+        dims = (kwargs["dims"],)
+    if len(dims) == 1 and isinstance(dims[0], tuple | list):
+        dims = tuple(dims[0])
+    value, ndim = call.front(input), len(input.shape)
+    if not ndim:
+        return input.clone()
+    return call.hide(value.flip(shifted(dims, ndim)))
+
+
+@rule("roll")
+def roll(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Roll along dims, or the elements where none is named."""
+    given = call.bind(args, kwargs)
+    x = given["input"]
+    value, ndim = call.front(x), len(x.shape)
+    if given["dims"] in ((), None, []):
+        shift = given["shifts"]
+        shift = shift[0] if isinstance(shift, tuple | list) else shift
+        return call.hide(value.reshape(call.size, -1).roll(shift, 1).reshape(value.shape))
+    return call.hide(value.roll(given["shifts"], shifted(given["dims"], ndim)))
+
+
+@rule("trapezoid trapz cumulative_trapezoid")
+def area(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Integrate along a dim."""
+    given = call.bind(args, kwargs)
+    y = given["y"]
+    if (given["x"] is not None and (call.here(given["x"]) or given["x"].ndim > 1)) or not call.here(
+        y
+    ):
+        return call.fallback(args, kwargs)
+    return along(call, given, "y")
+
+
+@rule("linalg_cross cross")
+def cross(call: Call, input: Any, other: Any, dim: Any = None, **kwargs: Any) -> Any:
+    """Vector products along a dim."""
+    dim = kwargs.get("axis", dim)
+    if dim is None:
+        if call.name == "cross":
+            shape = [max(a, b) for a, b in zip(input.shape, other.shape, strict=True)]
+            dim = next((d for d, n in enumerate(shape) if n == 3), None)
+            if dim is None:
+                return call.fallback((input, other), kwargs)
+        else:
+            dim = -1
+    ndim = max(len(input.shape), len(other.shape))
+    a, b = aligned(call, (input, other))
+    return call.hide(
+        call.f(
+            a if call.here(input) else a[None],
+            b if call.here(other) else b[None],
+            dim=wrap_dim(dim, ndim) + 1,
+        )
+    )

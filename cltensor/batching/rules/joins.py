@@ -1,0 +1,100 @@
+"""Joins: tensors that are not batched are repeated, and all are joined one dim further on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...layouts import wrap_dim
+from ..calls import Call, rule
+
+
+@rule("cat concat concatenate stack")
+def join(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Join tensors along a dim, or a new one."""
+    given = call.bind(args, kwargs)
+    tensors = list(given["tensors"])
+    if given["out"] is not None:
+        return call.fallback(args, kwargs)
+    stacks = call.name == "stack"
+    if not stacks:  # torch lets empty ones of one dim pass
+        kept = [t for t in tensors if not (len(t.shape) == 1 and t.shape[0] == 0)]
+        tensors = kept or tensors
+    ndim = max(len(t.shape) for t in tensors) + stacks
+    dim = wrap_dim(int(given["dim"]), ndim) + 1
+    return call.hide(call.f([call.full(t) for t in tensors], dim))
+
+
+@rule("hstack vstack row_stack dstack column_stack")
+def stacked(call: Call, tensors: Any, **kwargs: Any) -> Any:
+    """numpy's joins."""
+    from ...ops.row import FUNCTIONS
+
+    name = "vstack" if call.name == "row_stack" else call.name
+    if name == "column_stack":
+        made = [t.reshape(-1, 1) if len(t.shape) <= 1 else t for t in tensors]
+        return FUNCTIONS["cat"](made, 1)
+    least, dim = {"hstack": (1, 1), "vstack": (2, 0), "dstack": (3, 2)}[name]
+    made = [FUNCTIONS[f"atleast_{least}d"](t) for t in tensors]
+    return FUNCTIONS["cat"](made, 0 if name == "hstack" and len(made[0].shape) == 1 else dim)
+
+
+@rule("atleast_1d atleast_2d atleast_3d")
+def atleast(call: Call, *tensors: Any) -> Any:
+    """Put in dims of size 1."""
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        tensors = tuple(tensors[0])
+    made = tuple([_atleast(t, int(call.name[8])) for t in tensors])
+    return made[0] if len(made) == 1 else made
+
+
+def _atleast(t: Any, least: int) -> Any:
+    ndim = len(t.shape)
+    if ndim >= least:
+        return t
+    if least == 3 and ndim == 2:
+        return t.unsqueeze(2)
+    if least == 3 and ndim == 1:
+        return t.unsqueeze(0).unsqueeze(2)
+    while len(t.shape) < least:
+        t = t.unsqueeze(0)
+    return t
+
+
+@rule("meshgrid")
+def meshgrid(call: Call, *tensors: Any, indexing: str | None = None) -> Any:
+    """Coordinates of a grid."""
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        tensors = tuple(tensors[0])
+    flat = [t.reshape(-1) for t in tensors]
+    if indexing == "xy" and len(flat) > 1:
+        flat[0], flat[1] = flat[1], flat[0]
+    shape = [t.shape[0] for t in flat]
+    made = [
+        t.reshape(*(1,) * i, -1, *(1,) * (len(flat) - i - 1)).expand(shape)
+        for i, t in enumerate(flat)
+    ]
+    if indexing == "xy" and len(flat) > 1:
+        made[0], made[1] = made[1], made[0]
+    return tuple(made)
+
+
+@rule("hsplit vsplit dsplit")
+def split(call: Call, input: Any, indices_or_sections: Any) -> Any:
+    """numpy's splits."""
+    if len(input.shape) < {"hsplit": 1, "vsplit": 2, "dsplit": 3}[call.name]:
+        return call.fallback((input, indices_or_sections), {})
+    dim = {"hsplit": int(len(input.shape) > 1), "vsplit": 0, "dsplit": 2}[call.name]
+    return input.tensor_split(indices_or_sections, dim)
+
+
+@rule("rot90")
+def rot90(call: Call, input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """Turn by quarters."""
+    ndim = len(input.shape)
+    if len(dims) != 2 or ndim < 2 or dims[0] % ndim == dims[1] % ndim:
+        return call.fallback((input, k, dims), {})
+    if k % 4 == 0:
+        return input.clone()
+    if k % 4 == 2:
+        return input.flip(tuple(dims))
+    return input.flip(dims[1] if k % 4 == 1 else dims[0]).transpose(*dims)

@@ -1,0 +1,62 @@
+"""Methods that make new tensors: of a batched one they make one for each slice, so that it can be written into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops.shape import sizes
+from ..calls import Call, rule
+
+
+@rule("new_zeros new_ones new_empty")
+def filled(call: Call, input: Any, *size: Any, **kwargs: Any) -> Any:
+    """Make a tensor of some size for each slice."""
+    if "size" in kwargs:
+        size = (kwargs.pop("size"),)
+    return call.hide(
+        call.f(call.front(input), (call.size, *sizes(call.name, size, "size")), **kwargs)
+    )
+
+
+@rule("new_full")
+def full(call: Call, input: Any, size: Any, fill_value: Any, **kwargs: Any) -> Any:
+    """Make a tensor of some size and value for each slice."""
+    if call.here(fill_value) or not call.here(input):
+        like = input if call.here(input) else fill_value
+        made = like.new_empty(size, **({"dtype": input.dtype} | kwargs))
+        return made.copy_(fill_value)
+    return call.hide(call.f(call.front(input), (call.size, *size), fill_value, **kwargs))
+
+
+@rule("new_empty_strided")
+def strided(call: Call, input: Any, size: Any, stride: Any, **kwargs: Any) -> Any:
+    """Make a tensor of some size and strides for each slice."""
+    span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
+    return call.hide(
+        call.f(call.front(input), (call.size, *size), (max(span, 1), *stride), **kwargs)
+    )
+
+
+@rule("new_tensor tensor as_tensor asarray")
+def refused(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Make a tensor of data: of a batched tensor's, a copy."""
+    data = args[1] if call.name == "new_tensor" else args[0]
+    if call.here(data):
+        named = {k: v for k, v in kwargs.items() if k in ("dtype", "device")}
+        return data.detach().clone().to(**named) if named else data.detach().clone()
+    if call.name == "new_tensor":
+        return call.f(call.front(args[0]), *args[1:], **kwargs)
+    return call.fallback(args, kwargs)
+
+
+@rule("arange linspace logspace full scalar_tensor")
+def numbers(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Make a tensor of numbers; those that differ by slice have it made for each."""
+    if call.name in ("full", "scalar_tensor"):
+        given = dict(kwargs)
+        args = list(args)  # type: ignore[assignment]
+        value = args.pop() if call.here(args[-1]) else given.pop("fill_value")  # type: ignore[attr-defined]
+        size = args[0] if args else given.pop("size", ())
+        made = value.new_empty(tuple(size), **given)
+        return made.copy_(value)
+    return call.loop(args, kwargs)

@@ -1,0 +1,133 @@
+"""Functions of elements: operands broadcast together, so that the hidden dimension goes in front of all that is seen.
+
+Owns the alignment of operands, which other rules use. A 0-dim operand of a slice is none beneath, and would then take part in
+the promotion of dtypes as torch's 0-dim tensors do not: it is cast before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...ops import core
+from ...ops.row import OPERANDS, Row
+from ...tensor import Tensor
+from ..batched import NoRule, first
+from ..calls import Call, rule
+from ..levels import STACK
+
+_UNBATCHED_SELF = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try "
+    "to use out-of-place operators instead of inplace arithmetic. If said operator is being called inside the PyTorch framework, "
+    "please file a bug report instead."
+)
+
+
+def refuse_unbatched(call: Call, t: Any) -> None:
+    """Raise torch's error for writing what is batched into what is not."""
+    if not call.here(t):
+        raise RuntimeError(_UNBATCHED_SELF)
+
+
+def rank(tensors: Sequence[Any]) -> int:
+    """The most dimensions that are seen."""
+    return max([len(t.shape) for t in tensors if isinstance(t, Tensor)], default=0)
+
+
+def padded(t: Any, ndim: int) -> Any:
+    """Show the hidden dimension as the first, before as many of size 1 as `ndim` dimensions take."""
+    value = first(t.value, t.bdim)
+    missing = ndim - len(t.shape)
+    if missing > 0:
+        shape = value.shape
+        value = value.reshape(shape[0], *(1,) * missing, *shape[1:])
+    return value
+
+
+def aligned(call: Call, values: Sequence[Any], unpromoted: Sequence[bool] = ()) -> list[Any]:
+    """Show the hidden dimension of all operands where it broadcasts; what is no tensor of this level stays."""
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    ndim = rank(tensors)
+    made = [padded(v, ndim) if call.here(v) else v for v in values]
+    if ndim and any(not t.shape and call.here(t) for t in tensors):
+        counted = [
+            v
+            for i, v in enumerate(values)
+            if isinstance(v, Tensor | bool | int | float | complex)
+            and not (i < len(unpromoted) and unpromoted[i])
+        ]
+        want = core.result_type(counted) if counted else None
+        for i, v in enumerate(values):
+            skip = i < len(unpromoted) and unpromoted[i]
+            if call.here(v) and not v.shape and v.dtype is not want and not skip:
+                made[i] = made[i].to(want)
+    return made
+
+
+@rule("Row.__call__")
+def row(call: Call, op: Row, *xs: Any) -> Any:
+    """Call a row."""
+    skip = [letter in op.unpromoted for letter in OPERANDS[: len(xs)]] if op.unpromoted else ()
+    return call.hide(op(*aligned(call, xs, skip)))
+
+
+@rule("Row.inplace")
+def row_in_place(call: Call, op: Row, t: Any, *others: Any) -> Any:
+    """Write a row's result into its first operand."""
+    refuse_unbatched(call, t)
+    skip = (
+        [letter in op.unpromoted for letter in OPERANDS[: len(others) + 1]] if op.unpromoted else ()
+    )
+    value, *rest = aligned(call, (t, *others), skip)
+    if rank((t, *others)) > len(t.shape):  # beneath it would be self's slices that broadcast
+        shape = core.layouts.broadcast_shapes(
+            *[o.shape for o in (t, *others) if isinstance(o, Tensor)]
+        )
+        raise RuntimeError(
+            f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    op.inplace(value, *rest)
+    return t
+
+
+# Functions of elements that are no rows; numbers and flags pass through.
+@rule(
+    "where clamp clip clamp_min clamp_max masked_fill gelu softplus hardshrink softshrink logsigmoid nan_to_num isclose logit special_logit "
+    "polygamma special_polygamma round special_round lerp addcmul addcdiv fill complex polar angle conj resolve_conj resolve_neg isreal frexp float_power "
+    "special_multigammaln mvlgamma special_xlog1py special_zeta bucketize threshold square abs absolute positive pow isin_ "
+    "add sub subtract rsub div divide true_divide floor_divide remainder fmod bitwise_left_shift bitwise_right_shift "
+    "__lshift__ __rshift__ real imag_"
+)
+def elements(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Call a function of elements."""
+    keys = list(kwargs)
+    if kwargs.get("out") is not None:
+        return call.fallback(args, kwargs)
+    made = aligned(call, [*args, *kwargs.values()])
+    return call.hide(call.f(*made[: len(args)], **dict(zip(keys, made[len(args) :], strict=True))))
+
+
+@rule("allclose equal")
+def compared(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """RuntimeError: there is an answer for each slice."""
+    if STACK.inside:
+        raise NoRule(call.name)
+    if call.name == "equal":
+        raise RuntimeError(
+            "Batching rule not implemented for aten::equal. We could not generate a fallback."
+        )
+    raise RuntimeError(
+        "vmap over torch.allclose isn't supported yet. Please file an issue at https://github.com/pytorch/pytorch/issues if you "
+        "need this feature."
+    )
+
+
+@rule("prelu")
+def prelu(call: Call, input: Any, weight: Any) -> Any:
+    """Scale negative elements by a number for each channel."""
+    if weight.numel() != 1 and len(input.shape) > 1:
+        weight = weight.reshape(-1, *(1,) * (len(input.shape) - 2))
+    elif weight.numel() == 1:
+        weight = weight.reshape(())
+    return input.where(input > 0, input * weight)

@@ -1,0 +1,255 @@
+"""Views: the hidden dimension stays in front, or where it is, and what is written into the view is written into the tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...dtypes import dtype
+from ...layouts import broadcast_shapes, infer_shape, wrap_dim
+from ...ops.shape import sizes
+from ..batched import hide
+from ..calls import Call, rule
+from .dims import shifted
+
+
+def _sizes(name: str, args: tuple, kwargs: dict[str, Any]) -> tuple[int, ...]:
+    for key in ("shape", "size", "dims"):
+        if key in kwargs and not args:
+            args = (kwargs.pop(key),)
+    return sizes(name, args)
+
+
+@rule("view reshape view_copy")
+def reshaped(call: Call, input: Any, *shape: Any, **kwargs: Any) -> Any:
+    """Look at the elements as another shape."""
+    if "dtype" in kwargs:
+        shape = (kwargs.pop("dtype"),)
+    if len(shape) == 1 and isinstance(shape[0], dtype):
+        value = call.front(input)
+        if not input.shape and shape[0].itemsize != value.dtype.itemsize:
+            return call.fallback((input, *shape), kwargs)
+        return call.hide(value.view(shape[0]))
+    if call.name == "view_copy":
+        return input.reshape(*shape, **kwargs).clone()
+    wanted = infer_shape(_sizes(call.name, shape, kwargs), input.numel())
+    return call.hide(call.f(call.front(input), (call.size, *wanted)))
+
+
+@rule("view_as reshape_as expand_as")
+def like(call: Call, self: Any, other: Any) -> Any:
+    """Look at the elements as another tensor's shape."""
+    return getattr(self, call.name[:-3])(other.shape)
+
+
+@rule("flatten")
+def flatten(call: Call, input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """Merge dims."""
+    if not len(input.shape):
+        return input.reshape(1)
+    ndim = len(input.shape)
+    return call.hide(
+        call.f(call.front(input), wrap_dim(start_dim, ndim) + 1, wrap_dim(end_dim, ndim) + 1)
+    )
+
+
+@rule("ravel")
+def ravel(call: Call, input: Any) -> Any:
+    """Merge all dims."""
+    return input.contiguous().reshape(-1)
+
+
+@rule("expand broadcast_to")
+def expand(call: Call, input: Any, *size: Any, implicit: bool = False, **kwargs: Any) -> Any:
+    """Repeat elements along new dims and those of size 1."""
+    wanted = _sizes(call.name, size, kwargs)
+    value = call.front(input)
+    missing = len(wanted) - len(input.shape)
+    if missing < 0:
+        return input.value.select(input.bdim, 0).expand(wanted)  # raises
+    if missing:
+        value = value.reshape(call.size, *(1,) * missing, *value.shape[1:])
+        wanted = tuple([1 if n == -1 and d < missing else n for d, n in enumerate(wanted)])
+    return call.hide(value.expand(call.size, *wanted))
+
+
+@rule("permute permute_copy")
+def permute(call: Call, input: Any, *dims: Any, **kwargs: Any) -> Any:
+    """Put dims in another order."""
+    order = _sizes(call.name, dims, kwargs)
+    ndim = len(input.shape)
+    return call.hide(
+        call.f(call.front(input), (0, *[wrap_dim(d, max(ndim, 1)) + 1 for d in order]))
+    )
+
+
+@rule("transpose swapdims swapaxes transpose_copy")
+def transpose(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Exchange two dims."""
+    given = call.bind(args, kwargs)
+    x, a, b = list(given.values())[:3]
+    ndim = len(x.shape)
+    if not ndim:
+        return x.value.select(x.bdim, 0).transpose(a, b) if a or b else x
+    made = call.front(x).transpose(shifted(a, ndim), shifted(b, ndim))
+    return call.hide(made.clone() if call.name.endswith("copy") else made)
+
+
+@rule("movedim moveaxis")
+def movedim(call: Call, input: Any, source: Any, destination: Any) -> Any:
+    """Move dims."""
+    ndim = len(input.shape)
+    return call.hide(call.front(input).movedim(shifted(source, ndim), shifted(destination, ndim)))
+
+
+@rule("t numpy_T matrix_T matrix_H adjoint t_copy")
+def turned(call: Call, input: Any) -> Any:
+    """Transpose."""
+    ndim = len(input.shape)
+    value = call.front(input)
+    if call.name in ("t", "t_copy") and ndim > 2:
+        return input.value.select(input.bdim, 0).t()  # raises
+    if call.name == "numpy_T":
+        return call.hide(value.permute(0, *range(ndim, 0, -1)))
+    if ndim < 2:
+        if call.name in ("t", "t_copy"):
+            return call.hide(value.view_as(value))
+        return call.f(input.value.select(input.bdim, 0))  # raises
+    made = value.transpose(-1, -2)
+    if call.name in ("matrix_H", "adjoint") and made.is_complex():
+        made = made.conj()
+    return call.hide(made)
+
+
+@rule("unsqueeze unsqueeze_copy")
+def unsqueeze(call: Call, input: Any, dim: int = 0, **kwargs: Any) -> Any:
+    """Put in a dim of size 1."""
+    dim = kwargs.get("axis", dim)
+    place = wrap_dim(dim, len(input.shape) + 1) + 1
+    return call.hide(call.front(input).unsqueeze(place))
+
+
+@rule("squeeze squeeze_copy")
+def squeeze(call: Call, input: Any, dim: Any = None, **kwargs: Any) -> Any:
+    """Leave out dims of size 1."""
+    dim = kwargs.get("axis", dim)
+    ndim, value = len(input.shape), call.front(input)
+    if not ndim:
+        return input
+    if dim is None:
+        places: Any = tuple([d + 1 for d, n in enumerate(input.shape) if n == 1])
+        return call.hide(value.squeeze(places) if places else value.view_as(value))
+    return call.hide(value.squeeze(shifted(dim, ndim)))
+
+
+@rule("select select_copy")
+def select(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Take one place of a dim."""
+    given = (
+        call.bind(args, kwargs)
+        if call.name == "select"
+        else dict(zip(("input", "dim", "index"), args, strict=False)) | kwargs
+    )
+    x, dim, index = given["input"], given["dim"], given["index"]
+    if not len(x.shape) or call.here(index):
+        return call.fallback(args, kwargs)
+    made = call.front(x).select(shifted(dim, len(x.shape)), index)
+    return call.hide(made.clone() if call.name == "select_copy" else made)
+
+
+@rule("diagonal")
+def diagonal(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Look at a diagonal."""
+    given = call.bind(args, kwargs)
+    ndim = len(given["input"].shape)
+    return call.hide(
+        call.front(given["input"]).diagonal(
+            given["offset"], shifted(given["dim1"], ndim), shifted(given["dim2"], ndim)
+        )
+    )
+
+
+@rule("unfold")
+def unfold(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Look at windows along a dim; `nn.functional.unfold` shares the name."""
+    given = call.bind(args, kwargs)
+    if "kernel_size" in given:
+        from .images import folded
+
+        return folded(call, *args, **kwargs)
+    x = given["self"]
+    if not len(x.shape):
+        return call.fallback(args, kwargs)
+    place = shifted(given["dimension"], len(x.shape))
+    return call.hide(call.front(x).unfold(place, given["size"], given["step"]))
+
+
+@rule("as_strided")
+def as_strided(
+    call: Call, input: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> Any:
+    """Look at memory, as if each slice had its own."""
+    value = call.front(input)
+    offset = value.storage_offset() if storage_offset is None else storage_offset
+    return call.hide(value.as_strided((call.size, *size), (value.stride()[0], *stride), offset))
+
+
+@rule("view_as_real view_as_complex")
+def pairs(call: Call, input: Any) -> Any:
+    """Look at complex numbers as pairs, or at pairs as complex numbers."""
+    if call.name == "view_as_complex" and not len(input.shape):
+        return call.fallback((input,), {})
+    return call.hide(call.f(call.front(input)))
+
+
+@rule("real imag")
+def part(call: Call, input: Any) -> Any:
+    """Look at a part of complex numbers."""
+    return hide(call.f(input.value), input.bdim, call.level)
+
+
+@rule("set_real set_imag")
+def set_part(call: Call, self: Any, value: Any) -> None:
+    """Write a part of complex numbers."""
+    (self.real if call.name == "set_real" else self.imag).copy_(value)
+
+
+@rule("view_dtype")
+def bits(call: Call, x: Any, dt: dtype) -> Any:
+    """Look at the bits as another dtype."""
+    return x.view(dt)
+
+
+@rule("repeat tile")
+def repeat(call: Call, input: Any, *repeats: Any, **kwargs: Any) -> Any:
+    """Copy the tensor several times along each dim."""
+    for key in ("repeats", "dims"):
+        if key in kwargs:
+            repeats = (kwargs[key],)
+    counts = sizes(call.name, repeats)
+    ndim = len(input.shape)
+    if call.name == "tile" and len(counts) < ndim:
+        counts = (1,) * (ndim - len(counts)) + tuple(counts)
+    value = call.front(input)
+    missing = len(counts) - ndim
+    if missing < 0:
+        return call.fallback((input, *repeats), kwargs)
+    if missing:
+        value = value.reshape(call.size, *(1,) * missing, *value.shape[1:])
+    return call.hide(value.repeat(1, *counts))
+
+
+@rule("broadcast_tensors")
+def broadcast_tensors(call: Call, *tensors: Any) -> Any:
+    """Expand tensors to their common shape."""
+    shape = broadcast_shapes(*[tuple(t.shape) for t in tensors])
+    return tuple([t.expand(shape) for t in tensors])
+
+
+@rule("sum_to_size")
+def sum_to_size(call: Call, self: Any, *size: Any, **kwargs: Any) -> Any:
+    """Sum over what was broadcast."""
+    wanted = _sizes(call.name, size, kwargs)
+    ndim, lead = len(self.shape), len(self.shape) - len(wanted)
+    dims = [d for d in range(ndim) if d < lead or (wanted[d - lead] == 1 and self.shape[d] != 1)]
+    out = self.sum(dims, keepdim=True) if dims else self
+    return out.reshape(wanted) if lead else out

@@ -1,0 +1,94 @@
+"""Writing in place: into what is batched; what is not cannot take what differs by slice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ops.row import METHODS
+from ..calls import RULES, Call, rule
+from .pointwise import aligned, rank, refuse_unbatched
+
+
+@rule("copy_")
+def copy(call: Call, self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Copy elements into the tensor."""
+    refuse_unbatched(call, self)
+    if rank((self, src)) > len(self.shape):
+        raise RuntimeError(
+            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(src.shape)}"
+        )
+    into = call.front(self)
+    if call.here(src):
+        src = call.front(src)
+        missing = len(into.shape) - len(src.shape)
+        if missing:
+            src = src.reshape(src.shape[0], *(1,) * missing, *src.shape[1:])
+    into.copy_(src)
+    return self
+
+
+@rule("fill_ masked_fill_ clamp_ clip_ lerp_ addcmul_ addcdiv_ nan_to_num_ add_ sub_ subtract_ div_ divide_ true_divide_ floor_divide_ remainder_ fmod_ pow_ "
+      "clamp_min_ clamp_max_ square_ abs_ absolute_ round_ logit_ float_power_ bitwise_left_shift_ bitwise_right_shift_ __ilshift__ __irshift__")  # fmt: skip
+def elements(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Write a function of elements."""
+    refuse_unbatched(call, self)
+    keys = list(kwargs)
+    values = [self, *args, *kwargs.values()]
+    if rank(values) > len(self.shape):
+        return call.fallback((self, *args), kwargs)
+    made = aligned(call, values)
+    into = made[0]
+    call.f(into, *made[1 : len(args) + 1], **dict(zip(keys, made[len(args) + 1 :], strict=True)))
+    return self
+
+
+@rule("deliver")
+def deliver(call: Call, value: Any, out: Any, function: str, *args: Any, **kwargs: Any) -> Any:
+    """RuntimeError for `out=`, as in torch."""
+    if out is None:
+        return value
+    raise RuntimeError(
+        f"Batching rule not implemented for aten::{function}.out; the fallback path doesn't work on out= or view ops."
+    )
+
+
+@rule("zero_")
+def zero(call: Call, self: Any) -> Any:
+    """Write zeros."""
+    self.value.zero_()
+    return self
+
+
+@rule("assign")
+def assign(call: Call, t: Any, fn: Any, *, resize: bool = False) -> Any:
+    """Let a tensor take a function's value of it."""
+    if not call.here(t):
+        return call.entry.original(t, fn, resize=resize)
+    return t.copy_(fn(t))
+
+
+@rule("squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_")
+def reshaped(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Become a view."""
+    return self._become(getattr(self, call.name[:-1])(*args, **kwargs))
+
+
+def _out_of_place(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Write what the function of the same name returns."""
+    refuse_unbatched(call, self)
+    return self.copy_(getattr(self, call.name[:-1])(*args, **kwargs))
+
+
+def _rest() -> None:
+    for name in METHODS:
+        plain = name[:-1]
+        if (
+            name.endswith("_")
+            and not name.endswith("__")
+            and plain in METHODS
+            and name not in RULES
+        ):
+            RULES[name] = _out_of_place
+
+
+_rest()

@@ -1,0 +1,84 @@
+"""Arguments by the names of a function's parameters, whatever decorations the function wears.
+
+A decorated function takes what the one within takes, and numpy's names (ops/numpy_names.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import Any
+
+from ..ops.row import NUMPYS
+
+_OURS = {"axis": "dim", "keepdims": "keepdim"}
+_FIRST = {"input", "self", *NUMPYS["input"]}
+
+
+def signature(entry: Any) -> Any:
+    """The signature of the innermost function."""
+    if entry.signature is None:
+        fn = entry.fn
+        if not hasattr(fn, "__wrapped__"):
+            fn = entry.original
+        while hasattr(fn, "__wrapped__"):
+            fn = fn.__wrapped__
+        code = fn.__code__
+        if fn is not entry.original and code.co_name == "aside":
+            from .calls import _ENTRIES
+
+            own = next((e.original for e in _ENTRIES if e.fn is fn), None)
+            fn = fn if own is None else own
+        bare = types.FunctionType(
+            fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+        )
+        bare.__kwdefaults__ = fn.__kwdefaults__
+        entry.signature = inspect.signature(bare)
+    return entry.signature
+
+
+def bound(entry: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name, defaults filled in."""
+    sig = signature(entry)
+    if kwargs:
+        names = sig.parameters
+        head = next(iter(names))
+        kwargs = {_renamed(k, names, head): v for k, v in kwargs.items()}
+    found = sig.bind(*args, **kwargs)
+    found.apply_defaults()
+    return dict(found.arguments)
+
+
+def _renamed(name: str, names: Any, head: str) -> str:
+    if name in names:
+        return name
+    if name in _OURS and _OURS[name] in names:
+        return _OURS[name]
+    if name in _FIRST:
+        return head
+    for own, others in NUMPYS.items():
+        if name in others and own in names:
+            return own
+    return name
+
+
+def spread(entry: Any, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What to call the function with for arguments by name."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    gap = False
+    for name, parameter in signature(entry).parameters.items():
+        if name not in given:
+            gap = True
+            continue
+        value = given[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            args += value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            kwargs.update(value)
+        elif gap or parameter.kind is parameter.KEYWORD_ONLY:
+            if name != "out" or value is not None:
+                kwargs[name] = value
+        else:
+            args.append(value)
+    return args, kwargs
