@@ -99,7 +99,7 @@ def split(
             [[st[d] for d in reduced] for st in every] or [[0] * len(reduced)],
         )
     else:
-        red_sizes, red_strides = (1,), tuple((0,) for _ in every)
+        red_sizes, red_strides = (1,), tuple((0,) for _ in every) or ((0,),)
     return Split(
         kept_sizes, red_sizes, tuple(kept_strides), tuple(red_strides), constant, nout, nred
     )

@@ -280,3 +280,10 @@ def test_too_few_elements_for_the_correction_warn(dev: Any, call: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         getattr(ct, call)(x, 0, correction=0)
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((0, 3), 0), ((3, 0), 1), ((0, 0, 3), (0, 1))])
+def test_pending_constants_without_elements(shape: tuple[int, ...], dim: Any) -> None:
+    """Nothing is read, and nothing reduced: what is left is the value of an empty sum."""
+    assert ct.zeros(shape).sum(dim).tolist() == [0.0] * 3
+    assert ct.ones(shape, dtype=ct.int64).all(dim).tolist() == [True] * 3
