@@ -130,9 +130,16 @@ def run(fn: Any = None) -> Any:
     return (lambda f: f) if fn is None else fn
 
 
+@contextlib.contextmanager
+def TransformGetItemToIndex() -> Iterator[None]:
+    """Do nothing: `vmap` indexes with tensors as it is."""
+    yield
+
+
 expose(
     globals(),
     {
+        "_trace_wrapped_higher_order_op": "TransformGetItemToIndex",
         "config": config,
         "eval_frame": "OptimizedModule is_dynamo_supported optimize",
         "exc": "TorchRuntimeError Unsupported",

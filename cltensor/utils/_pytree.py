@@ -7,7 +7,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Context", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_leaves", "tree_map", "tree_map_only", "tree_structure", "tree_unflatten"]  # fmt: skip
+from . import _tree_paths as paths
+from ._tree_paths import (  # noqa: F401  names that libraries look for here
+    GetAttrKey,
+    MappingKey,
+    SequenceKey,
+    _dict_flatten,
+    _dict_flatten_with_keys,
+    _dict_unflatten,
+    _list_flatten,
+    _list_flatten_with_keys,
+    _list_unflatten,
+    _tuple_flatten,
+    _tuple_unflatten,
+    keystr,
+)
+
+__all__ = ["Context", "GetAttrKey", "MappingKey", "SequenceKey", "TreeSpec", "keystr", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_map", "tree_map_only", "tree_map_with_path", "tree_structure", "tree_unflatten"]  # fmt: skip
 
 Context = Any
 Flatten = Callable[[Any], tuple[Iterable[Any], Context]]
@@ -20,11 +36,13 @@ def register_pytree_node(
 ) -> None:
     """Have instances of a class taken apart by one function, and made again by another. ValueError for a second time.
 
-    options: how torch's export writes the class to files; accepted.
+    options: `flatten_with_keys_fn`, which `tree_flatten_with_path` asks; how torch's export writes the class to files is accepted.
     """
     if cls in _REGISTERED:
         raise ValueError(f"{cls} is already registered as pytree node.")
     _REGISTERED[cls] = flatten_fn, unflatten_fn
+    if options.get("flatten_with_keys_fn") is not None:
+        paths.KEYED[cls] = options["flatten_with_keys_fn"]
 
 
 _register_pytree_node = register_pytree_node
@@ -125,6 +143,23 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [tree_flatten(r, is_leaf)[0] for r in rests]
     return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
+    """Return the leaves in order, each behind the way to it, and the form."""
+    return list(paths.walk(tree, _REGISTERED, is_leaf)), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """Return a tree of the function's values on the way to each leaf and the leaf; of several trees of one form side by side."""
+    leaves, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [tree_flatten(r, is_leaf)[0] for r in rests]
+    made = [func(*leaf, *rest) for leaf, *rest in zip(leaves, *others, strict=True)]
+    return tree_unflatten(made, spec)
 
 
 def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any) -> Any:

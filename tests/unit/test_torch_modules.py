@@ -7,6 +7,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.version import Version
@@ -265,6 +266,37 @@ def test_classes_are_registered_as_trees() -> None:
     assert (made["a"].left, made["a"].right, made["a"].name) == (-1, [-2, -3], "p")
     assert (made["b"], made["b"].maxlen) == (deque([-4]), 2)
     assert _pytree.tree_structure(made) == _pytree.tree_structure(tree)
+
+
+def test_the_ways_to_the_leaves_of_a_tree() -> None:
+    from cltensor.utils import _pytree
+
+    tree = {"b": [1, (2, 3)], "a": 4}
+    leaves, spec = _pytree.tree_flatten_with_path(tree)
+    assert [(_pytree.keystr(way), leaf) for way, leaf in leaves] == [
+        ("['b'][0]", 1),
+        ("['b'][1][0]", 2),
+        ("['b'][1][1]", 3),
+        ("['a']", 4),
+    ]
+    assert spec == _pytree.tree_structure(tree)
+    assert leaves[0][0] == (_pytree.MappingKey("b"), _pytree.SequenceKey(0))
+    made = _pytree.tree_map_with_path(lambda way, x, y: (len(way), x + y), tree, tree)
+    assert made == {"b": [(2, 2), ((3, 4), (3, 6))], "a": (1, 8)}
+
+    class Pair:
+        def __init__(self, *parts: int) -> None:
+            self.parts = parts
+
+    def keyed(p: Pair) -> Any:
+        return [(_pytree.GetAttrKey(f"part{i}"), x) for i, x in enumerate(p.parts)], None
+
+    _pytree.register_pytree_node(
+        Pair, lambda p: (p.parts, None), lambda parts, _: Pair(*parts), flatten_with_keys_fn=keyed
+    )
+    (way, leaf), _ = _pytree.tree_flatten_with_path([Pair(5, 6)])[0]
+    assert (_pytree.keystr(way), leaf) == ("[0].part0", 5)
+    assert _pytree._dict_flatten({"k": 1}) == ([1], ["k"])
 
 
 def test_batches_are_divided_among_devices() -> None:
