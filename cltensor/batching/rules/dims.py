@@ -151,7 +151,6 @@ def spread(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     "sort argsort topk kthvalue mode cummax cummin cumsum cumprod logcumsumexp softmax log_softmax softmin glu unbind split split_with_sizes "
     "chunk tensor_split narrow unflatten renorm special_softmax special_log_softmax unsafe_chunk unsafe_split unsafe_split_with_sizes "
     "linalg_vander_ fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2 "
-    "unbind_copy split_copy narrow_copy split_with_sizes_copy"
 )
 def one(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Call along one dim."""
@@ -271,3 +270,16 @@ def cross(call: Call, input: Any, other: Any, dim: Any = None, **kwargs: Any) ->
             dim=wrap_dim(dim, ndim) + 1,
         )
     )
+
+
+@rule("repeat_interleave")
+def repeat_interleave(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Repeat elements along a dim, or all of them."""
+    given = call.bind(args, kwargs)
+    x, repeats, dim = given["input"], given["repeats"], given["dim"]
+    if not call.here(x) or repeats is None or call.here(repeats):
+        return call.loop(args, kwargs)
+    value = call.front(x)
+    if dim is None or not len(x.shape):
+        value, dim = value.reshape(call.size, -1), 0
+    return call.hide(value.repeat_interleave(repeats, shifted(dim, value.ndim - 1)))

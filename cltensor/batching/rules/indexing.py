@@ -8,8 +8,9 @@ from ...layouts import broadcast_shapes, wrap_dim
 from ...ops.row import FUNCTIONS
 from ...ops.subscripts import MASKS, as_integer, as_tuple, is_sequence
 from ...tensor import Tensor
-from ..batched import Batched, hide
+from ..batched import Batched, NoRule, hide
 from ..calls import DYNAMIC, Call, rule
+from ..levels import STACK
 from .dims import shifted
 from .pointwise import refuse_unbatched
 
@@ -162,13 +163,13 @@ def _put(call: Call, seen: Any, found: list[Any], value: Any, accumulate: bool) 
     whole = call.full(value.expand(shape))
     if at:
         whole = whole.movedim(tuple(range(at + 1, at + ndim + 1)), tuple(range(1, ndim + 1)))
-    numbers = _numbers(call, into, ndim + 1)
-    indices = [numbers, *[None if isinstance(i, slice) else i for i in made]]
-    subscript = tuple(slice(None) if i is None else i for i in indices)
-    if accumulate:
-        into.index_put_(indices, whole, accumulate=True)
-    else:
-        into[subscript] = whole
+    # The dims with an index go to the front, beside that of the slices.
+    places = [d + 1 for d, i in enumerate(found) if i is not None]
+    others = [d for d in range(1, into.ndim) if d not in places]
+    indices = [i for i in made if not isinstance(i, slice)]
+    into.permute(0, *places, *others).index_put_(
+        [_numbers(call, into, ndim + 1), *indices], whole, accumulate=accumulate
+    )
 
 
 @rule("index_put index_put_")
@@ -271,7 +272,10 @@ def index_write(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwar
     """Write along a dim: slices lie behind each other there."""
     ndim = len(input.shape)
     if not ndim:
-        return call.fallback((input, dim, index, *args), kwargs)
+        more = [
+            a.reshape(1) if isinstance(a, Tensor) and call.name != "index_fill" else a for a in args
+        ]
+        return call.f(input.reshape(1), dim, index, *more, **kwargs).reshape(())
     dim = wrap_dim(dim, ndim)
     named = dict(kwargs)
     source = named.pop("source", named.pop("value", None))
@@ -380,11 +384,12 @@ def masked_scatter(call: Call, input: Any, mask: Any, source: Any) -> Any:
     return call.loop((input, mask, source), {})
 
 
-@rule("nonzero argwhere unique unique_consecutive")
+@rule("nonzero unique unique_consecutive")
 def dynamic(call: Call, *args: Any, **kwargs: Any) -> Any:
     """RuntimeError: results of slices differ in size."""
-    name = {"unique": "_unique2", "argwhere": "nonzero"}.get(call.name, call.name)
-    raise RuntimeError(DYNAMIC.format(name))
+    if STACK.inside:
+        raise NoRule(call.name)
+    raise RuntimeError(DYNAMIC.format("_unique2" if call.name == "unique" else call.name))
 
 
 @rule("select_scatter")
@@ -420,6 +425,27 @@ def diagonal_scatter(call: Call, *args: Any, **kwargs: Any) -> Any:
     for name in ("dim1", "dim2"):
         given[name] = shifted(given[name], len(x.shape))
     given["input"], given["src"] = call.full(x), call.full(given["src"])
+    return call.hide(call.again(given))
+
+
+@rule("argwhere nonzero_static")
+def slices(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Call for each slice."""
+    return call.loop(args, kwargs)
+
+
+@rule("bucketize")
+def bucketize(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """Search boundaries."""
+    given = call.bind(args, kwargs)
+    x, bounds = given["input"], given["boundaries"]
+    if not isinstance(x, Tensor) or given["out"] is not None:
+        return call.fallback(args, kwargs)
+    if call.here(bounds):
+        return FUNCTIONS["searchsorted"](
+            bounds, x, out_int32=given["out_int32"], right=given["right"]
+        )
+    given["input"] = call.front(x)
     return call.hide(call.again(given))
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ...dtypes import dtype
 from ...layouts import broadcast_shapes, infer_shape, wrap_dim
+from ...ops.row import FUNCTIONS
 from ...ops.shape import sizes
+from ...utils._pytree import tree_map
 from ..batched import hide
 from ..calls import Call, rule
 from .dims import shifted
@@ -19,7 +22,7 @@ def _sizes(name: str, args: tuple, kwargs: dict[str, Any]) -> tuple[int, ...]:
     return sizes(name, args)
 
 
-@rule("view reshape view_copy")
+@rule("view reshape")
 def reshaped(call: Call, input: Any, *shape: Any, **kwargs: Any) -> Any:
     """Look at the elements as another shape."""
     if "dtype" in kwargs:
@@ -29,8 +32,6 @@ def reshaped(call: Call, input: Any, *shape: Any, **kwargs: Any) -> Any:
         if not input.shape and shape[0].itemsize != value.dtype.itemsize:
             return call.fallback((input, *shape), kwargs)
         return call.hide(value.view(shape[0]))
-    if call.name == "view_copy":
-        return input.reshape(*shape, **kwargs).clone()
     wanted = infer_shape(_sizes(call.name, shape, kwargs), input.numel())
     return call.hide(call.f(call.front(input), (call.size, *wanted)))
 
@@ -72,7 +73,7 @@ def expand(call: Call, input: Any, *size: Any, implicit: bool = False, **kwargs:
     return call.hide(value.expand(call.size, *wanted))
 
 
-@rule("permute permute_copy")
+@rule("permute")
 def permute(call: Call, input: Any, *dims: Any, **kwargs: Any) -> Any:
     """Put dims in another order."""
     order = _sizes(call.name, dims, kwargs)
@@ -82,7 +83,7 @@ def permute(call: Call, input: Any, *dims: Any, **kwargs: Any) -> Any:
     )
 
 
-@rule("transpose swapdims swapaxes transpose_copy")
+@rule("transpose swapdims swapaxes")
 def transpose(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Exchange two dims."""
     given = call.bind(args, kwargs)
@@ -91,7 +92,7 @@ def transpose(call: Call, *args: Any, **kwargs: Any) -> Any:
     if not ndim:
         return x.value.select(x.bdim, 0).transpose(a, b) if a or b else x
     made = call.front(x).transpose(shifted(a, ndim), shifted(b, ndim))
-    return call.hide(made.clone() if call.name.endswith("copy") else made)
+    return call.hide(made)
 
 
 @rule("movedim moveaxis")
@@ -101,17 +102,17 @@ def movedim(call: Call, input: Any, source: Any, destination: Any) -> Any:
     return call.hide(call.front(input).movedim(shifted(source, ndim), shifted(destination, ndim)))
 
 
-@rule("t numpy_T matrix_T matrix_H adjoint t_copy")
+@rule("t numpy_T matrix_T matrix_H adjoint")
 def turned(call: Call, input: Any) -> Any:
     """Transpose."""
     ndim = len(input.shape)
     value = call.front(input)
-    if call.name in ("t", "t_copy") and ndim > 2:
+    if call.name == "t" and ndim > 2:
         return input.value.select(input.bdim, 0).t()  # raises
     if call.name == "numpy_T":
         return call.hide(value.permute(0, *range(ndim, 0, -1)))
     if ndim < 2:
-        if call.name in ("t", "t_copy"):
+        if call.name == "t":
             return call.hide(value.view_as(value))
         return call.f(input.value.select(input.bdim, 0))  # raises
     made = value.transpose(-1, -2)
@@ -120,7 +121,7 @@ def turned(call: Call, input: Any) -> Any:
     return call.hide(made)
 
 
-@rule("unsqueeze unsqueeze_copy")
+@rule("unsqueeze")
 def unsqueeze(call: Call, input: Any, dim: int = 0, **kwargs: Any) -> Any:
     """Put in a dim of size 1."""
     dim = kwargs.get("axis", dim)
@@ -128,7 +129,7 @@ def unsqueeze(call: Call, input: Any, dim: int = 0, **kwargs: Any) -> Any:
     return call.hide(call.front(input).unsqueeze(place))
 
 
-@rule("squeeze squeeze_copy")
+@rule("squeeze")
 def squeeze(call: Call, input: Any, dim: Any = None, **kwargs: Any) -> Any:
     """Leave out dims of size 1."""
     dim = kwargs.get("axis", dim)
@@ -141,19 +142,15 @@ def squeeze(call: Call, input: Any, dim: Any = None, **kwargs: Any) -> Any:
     return call.hide(value.squeeze(shifted(dim, ndim)))
 
 
-@rule("select select_copy")
+@rule("select")
 def select(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Take one place of a dim."""
-    given = (
-        call.bind(args, kwargs)
-        if call.name == "select"
-        else dict(zip(("input", "dim", "index"), args, strict=False)) | kwargs
-    )
+    given = call.bind(args, kwargs)
     x, dim, index = given["input"], given["dim"], given["index"]
     if not len(x.shape) or call.here(index):
         return call.fallback(args, kwargs)
     made = call.front(x).select(shifted(dim, len(x.shape)), index)
-    return call.hide(made.clone() if call.name == "select_copy" else made)
+    return call.hide(made)
 
 
 @rule("diagonal")
@@ -178,7 +175,8 @@ def unfold(call: Call, *args: Any, **kwargs: Any) -> Any:
         return folded(call, *args, **kwargs)
     x = given["self"]
     if not len(x.shape):
-        return call.fallback(args, kwargs)
+        windows = call.front(x).unsqueeze(1).unfold(1, given["size"], given["step"])
+        return call.hide(windows.squeeze(1))
     place = shifted(given["dimension"], len(x.shape))
     return call.hide(call.front(x).unfold(place, given["size"], given["step"]))
 
@@ -253,3 +251,14 @@ def sum_to_size(call: Call, self: Any, *size: Any, **kwargs: Any) -> Any:
     dims = [d for d in range(ndim) if d < lead or (wanted[d - lead] == 1 and self.shape[d] != 1)]
     out = self.sum(dims, keepdim=True) if dims else self
     return out.reshape(wanted) if lead else out
+
+
+@rule(
+    "as_strided_copy diagonal_copy expand_copy narrow_copy permute_copy select_copy split_copy split_with_sizes_copy squeeze_copy "
+    "t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy view_as_real_copy"
+)
+def copied(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Copy what a view shows."""
+    plain = call.name.removesuffix("_copy")
+    view = getattr(input, plain, None) or functools.partial(FUNCTIONS[plain], input)
+    return tree_map(lambda t: t.clone(), view(*args, **kwargs))
