@@ -397,11 +397,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) 
             f"expected common dtype to be floating point, yet common dtype is {common.scalar_name}"
         )
     x1, x2 = FUNCTIONS["broadcast_tensors"](x1.to(common), x2.to(common))
-    units = []
-    for x in (x1, x2):
-        size = FUNCTIONS["norm"](x, 2, dim, True)
-        units.append(x / size.clamp_min(eps))
-    return (units[0] * units[1]).sum(dim)
+    sizes = [FUNCTIONS["norm"](x, 2, dim, True).clamp_min(eps) for x in (x1, x2)]
+    return (x1 / sizes[0] * (x2 / sizes[1])).sum(dim)  # one expression: nothing of it has to be kept
 
 
 def pairwise_distance(

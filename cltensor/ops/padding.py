@@ -9,6 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from .. import memory_format
 from ..autograd import record as graph
 from ..codegen import pad as family
 from ..runtime import get_backend
@@ -160,12 +161,32 @@ def pad(
     return out
 
 
+def _folded(x: Tensor, d: int, before: int, after: int, mode: str) -> Tensor:
+    """What is inside along a dim, with what was added before and after it, and no less, added to what it was made of."""
+    n = x.shape[d] - before - after
+    inside = x.narrow(d, before, n).clone(memory_format=memory_format.contiguous_format)
+    for start, count in ((0, before), (before + n, after)):
+        if not count:
+            continue
+        edge, low = x.narrow(d, start, count), start == 0
+        if mode == "replicate":
+            edge, at, count = edge.sum(d, True), 0 if low else n - 1, 1
+        elif mode == "circular":
+            at = n - before if low else 0
+        else:
+            edge, at = edge.flip(d), 1 if low else n - 1 - after
+        inside.narrow(d, at, count).add_(edge)
+    return inside
+
+
 def _back(ctx: Any, g: Tensor) -> Tensor:
     """Add up, dim by dim, in the order the dims lie in."""
     order, old = ctx.order, ctx.shapes[0]
-    total = g.permute(*order)
+    total, plain = g.permute(*order), not graph.needs_grad(g)
     for d, (before, after) in enumerate(ctx.pairs):
-        if before or after:
+        if plain and min(before, after) >= 0 < max(before, after):
+            total = _folded(total, d, before, after, ctx.mode)
+        elif before or after:
             n = old[order[d]]
             at = _positions(n, before, after, ctx.mode, g)
             total = total.new_zeros([*total.shape[:d], n, *total.shape[d + 1 :]]).index_add(

@@ -407,11 +407,11 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     a, b = x1.detach(), x2.detach()
-    if (
-        p == 2
-        and compute_mode != "donot_use_mm_for_euclid_dist"
-        and (max(x1.shape[-2], x2.shape[-2]) > 25 or compute_mode == "use_mm_for_euclid_dist")
-    ):
+    product = p == 2 and (
+        compute_mode == "use_mm_for_euclid_dist"
+        or (compute_mode != "donot_use_mm_for_euclid_dist" and max(x1.shape[-2], x2.shape[-2]) > 25)
+    )
+    if product:
         squares = (a * a).sum(-1, keepdim=True) + (b * b).sum(-1, keepdim=True).mT
         value = (squares - 2 * a.matmul(b.mT)).clamp_min(0).sqrt()
     else:
@@ -426,12 +426,19 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
             (x1, x2),
             value,
             _cdist_back,
-            {"x1": x1, "x2": x2, "result": value, "p": float(p)},
+            {"x1": x1, "x2": x2, "result": value, "p": float(p), "product": product},
         )
     return value
 
 
 def _cdist_back(ctx: Any, g: Tensor) -> tuple:
+    if ctx.product:
+        x1, x2 = ctx.x1, ctx.x2
+        each = where(ctx.result == 0, 0.0, g / ctx.result)
+        return (
+            x1 * each.sum(-1, True) - each.matmul(x2) if ctx.needs[0] else None,
+            x2 * each.sum(-2).unsqueeze(-1) - each.mT.matmul(x1) if ctx.needs[1] else None,
+        )
     delta = ctx.x1.unsqueeze(-2) - ctx.x2.unsqueeze(-3)
     each = norms._gradient(
         delta, g.unsqueeze(-1), ctx.result.unsqueeze(-1), ctx.p, (delta.ndim - 1,)

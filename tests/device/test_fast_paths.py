@@ -248,3 +248,40 @@ def test_softmax_of_short_rows(rows: int, columns: int, gap: int, seed: int, kin
     found = x.softmax(1).double().numpy(force=True)
     tolerance = {"float32": 1e-6, "bfloat16": 8e-3, "float64": 1e-12}[kind]
     np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=tolerance)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@given(
+    size=st.tuples(st.integers(4, 9), st.integers(4, 20)), seed=st.integers(0, 99), last=st.booleans(),
+    amounts=st.lists(st.integers(-1, 3), min_size=4, max_size=4),
+)  # fmt: skip
+@settings(max_examples=10, deadline=None, derandomize=True)
+def test_gradients_of_padding_by_edges(
+    mode: str, size: tuple[int, int], seed: int, last: bool, amounts: list[int]
+) -> None:
+    a = np.random.default_rng(seed).standard_normal((2, 3, *size)).astype(np.float32)
+    x = ct.tensor(a, device=ct.get_default_device())
+    if last:
+        x = x.contiguous(memory_format=ct.channels_last)
+    x.requires_grad_()
+    out = ct.nn.functional.pad(x, amounts, mode=mode)
+    g = ct.tensor(np.random.default_rng(seed + 1).standard_normal(out.shape).astype(np.float32))
+    plain, general = g.to(x.device), g.to(x.device).requires_grad_()
+    (found,) = ct.autograd.grad(out, x, plain, retain_graph=True)
+    (wanted,) = ct.autograd.grad(out, x, general, create_graph=True)
+    np.testing.assert_allclose(found.numpy(force=True), wanted.numpy(force=True), atol=1e-5)
+    np.testing.assert_array_equal(plain.numpy(force=True), g.numpy(force=True))  # is not written to
+
+
+def test_gradients_of_distances_by_products() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 30, 5)).round(1), rng.standard_normal((2, 27, 5)).round(1)
+    a[:, 3] = b[:, 4]  # at distance 0
+    leaves = [ct.tensor(v, device=ct.get_default_device(), requires_grad=True) for v in (a, b)]
+    ways = "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"
+    one, other = (
+        ct.autograd.grad((ct.cdist(*leaves, compute_mode=way) ** 2).sin().sum(), leaves)
+        for way in ways
+    )
+    for x, y in zip(one, other, strict=True):
+        np.testing.assert_allclose(x.numpy(force=True), y.numpy(force=True), atol=1e-6)
