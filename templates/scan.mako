@@ -13,6 +13,18 @@ pair = kind == 'cumsum' and dt.reg in ('float', 'float2')
 fields = ['v', 'lo'] if pair else ['v', 'at'] if ranked else ['v']
 names = ['s', 'd'] + (['x'] if ranked else [])
 better = '>=' if kind == 'cummax' else '<='
+def place(i, step='sl'): return i if dense else f'{i} * {step}'
+def turn(names):
+    """Statements that turn a square of 16 vectors, and the names of its columns."""
+    lines = []
+    for stage in range(4):
+        fresh = [f"{names[0]}_{stage}_{i:x}" for i in range(16)]
+        for i in range(8):
+            for half, pick in enumerate(("01234567", "89abcdef")):
+                new = fresh[2 * i + half]
+                lines.append(f"float16 {new}; {new}.even = {names[i]}.s{pick}; {new}.odd = {names[i + 8]}.s{pick};")
+        names = fresh
+    return lines, names
 %>\
 ${headers}
 ${w.prelude()}
@@ -230,7 +242,57 @@ ${w.params('p', rank, names)}\
 % else:
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * chunks;
     const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
+% if beside:
+    // Sixteen rows side by side: a step of one waits for the step before, and not for the other rows.
+    I piece = first;
+    for (; piece + 16 <= last; piece += 16) {
+        __global const float *from[16];
+        __global float *to[16];
+        for (int k = 0; k < 16; ++k) {
+            ${w.decode('p', rank, names, 'piece + k')}
+            from[k] = src + os + p_s_at;
+            to[k] = dst + od + p_d_at;
+        }
+        S16 state = clt_lift16((float16)(0), (int16)(0));
+        I i = 0;
+        for (; i + 16 <= length; i += 16) {
+<%
+loaded = [f"r{k:x}" for k in range(16)]
+turned, across = turn(loaded)
+done, results = turn([f"e{k:x}" for k in range(16)])
+%>\
+% for k, r in enumerate(loaded):
+            const float16 ${r} = *(__global const u16 *)(from[${k}] + i);
+% endfor
+% for text in turned:
+            ${text}
+% endfor
+% for k, column in enumerate(across):
+            state = ${f'i ? clt_join16(state, clt_lift16({column}, (int16)(0))) : clt_lift16({column}, (int16)(0))' if k == 0 else f'clt_join16(state, clt_lift16({column}, (int16)(0)))'};
+            const float16 e${f'{k:x}'} = clt_value16(state);
+% endfor
+% for text in done:
+            ${text}
+% endfor
+% for k, result in enumerate(results):
+            *(__global u16 *)(to[${k}] + i) = ${result};
+% endfor
+        }
+        float reached[16];
+        vstore16(state.v, 0, reached);
+        for (int k = 0; k < 16; ++k) {
+            S carry = clt_lift(reached[k], 0);
+            for (I j = i; j < length; ++j) {
+                const S x = clt_lift(from[k][j], 0);
+                carry = j ? clt_join(carry, x) : x;
+                to[k][j] = clt_value(carry);
+            }
+        }
+    }
+    for (; piece < last; ++piece) {
+% else:
     for (I piece = first; piece < last; ++piece) {
+% endif
 % endif
         const I row = piece / chunks, chunk = piece % chunks, begin = min(length, (I)(chunk * step));
         const I end = min(length, (I)(begin + step));
@@ -252,7 +314,7 @@ ${w.params('p', rank, names)}\
             const I i = tile + lane;
             const int live = (int)min((I)${lanes}, (I)(end - tile));
             S mine = clt_lift((R)0, 0);
-            if (lane < live) mine = clt_lift(clt_read(from + i * sl), i);
+            if (lane < live) mine = clt_lift(clt_read(from + ${place('i')}), i);
             shared_state[lane] = mine;
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int gap = 1; gap < ${lanes}; gap <<= 1) {
@@ -272,7 +334,7 @@ ${w.params('p', rank, names)}\
             total.${f} = carried ? both.${f} : mine.${f};
 % endfor
             if (lane < live) {
-                ${put('total', 'to + i * dl', 'xo + i * xl')}
+                ${put('total', f"to + {place('i', 'dl')}", 'xo + i * xl')}
             }
 % endif
             carry = carried ? clt_join(carry, whole) : whole;
@@ -306,9 +368,9 @@ ${w.params('p', rank, names)}\
 % endfor
 % else:
         if (!carried) {
-            carry = clt_lift(clt_read(from + i * sl), i);
+            carry = clt_lift(clt_read(from + ${place('i')}), i);
 % if not totals:
-            ${put('carry', 'to + i * dl', 'xo + i * xl')}
+            ${put('carry', f"to + {place('i', 'dl')}", 'xo + i * xl')}
 % endif
             ++i;
         }
@@ -334,9 +396,9 @@ ${w.params('p', rank, names)}\
         }
 % endif
         for (; i < end; ++i) {
-            carry = clt_join(carry, clt_lift(clt_read(from + i * sl), i));
+            carry = clt_join(carry, clt_lift(clt_read(from + ${place('i')}), i));
 % if not totals:
-            ${put('carry', 'to + i * dl', 'xo + i * xl')}
+            ${put('carry', f"to + {place('i', 'dl')}", 'xo + i * xl')}
 % endif
         }
 % if totals:

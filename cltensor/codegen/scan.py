@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 _BLOCK = 64  # neighbouring rows a CPU work-item carries together
+_BESIDE = 16  # rows whose steps a CPU work-item takes together
 _LANES = 128  # of a GPU work-group
 _STATE_BYTES = 32
 _TORCH_NAMES = {
@@ -100,6 +101,9 @@ def _scan(
     single = src.dtype is dst.dtype is dtypes.float32 and not gpu
     near = [s[-1] for s in dims.strides] if columns else steps  # of what a vector holds
     wide = single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near)
+    dense = not gpu and steps[:2] == [1, 1]
+    beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
+    beside = beside and dims.n >= _BESIDE and length >= _BESIDE
     key: dict[str, Any] = {
         "kind": kind,
         "src_dt": src.dtype,
@@ -111,8 +115,10 @@ def _scan(
         "block": _BLOCK,
         "lanes": _LANES,
         "unit": single and steps[:2] == [1, 1],
-        "wide": wide,
-        "headers": _headers(kind, dst.dtype, wide),
+        "dense": dense,
+        "beside": beside,
+        "wide": wide or beside,
+        "headers": _headers(kind, dst.dtype, wide or beside),
     }
     tail: list[int] = []
     rows = dims.n
@@ -133,7 +139,7 @@ def _scan(
         offsets += [indices.offset, steps[2]]
     buffers = [x.buffer for x in operands] + [states]
     scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
-    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if wide else ''}"
+    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if wide else ''}{'_beside' if beside else ''}"
     nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
     if chunks > 1:
         run(

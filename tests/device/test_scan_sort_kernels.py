@@ -177,6 +177,21 @@ def test_searchsorted(be: Any, right: bool) -> None:
     kt.same(kt.get(be, found), torch.searchsorted(row, q, right=right, sorter=order))
 
 
+@pytest.mark.parametrize("kind", ["cumprod", "logcumsumexp"])
+def test_rows_side_by_side_give_what_each_gives_alone(
+    be: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(be, monkeypatch)
+    for rows, length in ((16, 16), (33, 67), (130, 40), (5, 7)):
+        x = kt.sample((rows, length), torch.float32, rows, 1.5)
+        x[rows // 2, length // 3], x[0, 2] = float("nan"), float("-inf")
+        every = kt.get(be, sc.scan(be, kt.put(be, x), 1, kind))
+        for i in (0, 1, rows // 2, rows - 1):
+            alone = kt.get(be, sc.scan(be, kt.put(be, x[i : i + 1].clone()), 1, kind))
+            kt.same(every[i : i + 1], alone)
+        kt.same(every, getattr(x, kind)(1), 1e-4)
+
+
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 63, 128, 129, 300, 5000])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64"])
 def test_rows_of_every_length_are_sorted(
