@@ -1,12 +1,13 @@
 <%doc>
 Lines of a sparse matrix times a dense one: out[i] = sum over e in [pointer[i], pointer[i + 1]) of values[e] * dense[other[e]],
-in the order of the entries. CPU: a work-item takes lines with about as many entries as the others' and keeps up to four vectors
+in the order of the entries; values are all one without `valued`. CPU: a work-item takes lines with about as many entries as the others' and keeps up to four vectors
 of ${V} columns in registers (with `one`, there is one column). GPU: a lane takes one column of a line.
 </%doc>\
 <%namespace name="w" file="walk.mako"/>\
 <%
 R = dt.reg
 vector = not gpu and not one
+by = 'clt_ld_e(values + e) * ' if valued else ''
 plain = dt.cl == R
 %>\
 % if dt.code == 'f64':
@@ -35,9 +36,11 @@ typedef ${R}${V} RU __attribute__((aligned(${dt.itemsize})));
 % endfor
                 for (I e = from; e < to; ++e) {
                     __global const ${dt.cl} *p = d + (I)other[e] * step + c;
+% if valued:
                     const RV by = (RV)clt_ld_e(values + e);
+% endif
 % for u in range(count):
-                    s${u} += by * LOAD(p + ${u * V});
+                    s${u} += ${'by * ' if valued else ''}LOAD(p + ${u * V});
 % endfor
                 }
 % for u in range(count):
@@ -45,16 +48,23 @@ typedef ${R}${V} RU __attribute__((aligned(${dt.itemsize})));
 % endfor
             }
 </%def>\
-__kernel void ${fn}(__global const long *restrict pointer, __global const long *restrict other, __global const ${dt.cl} *restrict values,
+__kernel void ${fn}(__global const long *restrict pointer, __global const long *restrict other, \
+% if valued:
+__global const ${dt.cl} *restrict values,\
+% endif
+
                     __global const ${dt.cl} *restrict d, __global ${dt.cl} *restrict out,
-                    const I lines, const I width, const I step, const I op, const I oo, const I ov, const I od) {
-    pointer += op; other += oo; values += ov; d += od;
+                    const I lines, const I width, const I step, const I op, const I oo, const I od${', const I ov' if valued else ''}) {
+    pointer += op; other += oo; d += od;
+% if valued:
+    values += ov;
+% endif
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
 % if gpu:
     for (I q = part; q < lines * width; q += parts) {
         const I i = q / width, c = q % width, from = (I)pointer[i], to = (I)pointer[i + 1];
         R sum = 0;
-        for (I e = from; e < to; ++e) sum += clt_ld_e(values + e) * clt_ld_e(d + (I)other[e] * step + c);
+        for (I e = from; e < to; ++e) sum += ${by}clt_ld_e(d + (I)other[e] * step + c);
         clt_st_e(out + q, sum);
     }
 % else:
@@ -74,7 +84,7 @@ __kernel void ${fn}(__global const long *restrict pointer, __global const long *
         __global ${dt.cl} *o = out + i * width;
 % if one:
         R sum = 0;
-        for (I e = from; e < to; ++e) sum += clt_ld_e(values + e) * clt_ld_e(d + (I)other[e] * step);
+        for (I e = from; e < to; ++e) sum += ${by}clt_ld_e(d + (I)other[e] * step);
         clt_st_e(o, sum);
 % else:
         I c = 0;
@@ -86,8 +96,10 @@ __kernel void ${fn}(__global const long *restrict pointer, __global const long *
             for (I j = 0; j < rest; ++j) sum[j] = 0;
             for (I e = from; e < to; ++e) {
                 __global const ${dt.cl} *p = d + (I)other[e] * step + c;
+% if valued:
                 const R by = clt_ld_e(values + e);
-                for (I j = 0; j < rest; ++j) sum[j] += by * clt_ld_e(p + j);
+% endif
+                for (I j = 0; j < rest; ++j) sum[j] += ${'by * ' if valued else ''}clt_ld_e(p + j);
             }
             for (I j = 0; j < rest; ++j) clt_st_e(o + c + j, sum[j]);
         }

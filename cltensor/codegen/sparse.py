@@ -25,26 +25,31 @@ def _lanes(dt: dtypes.dtype) -> int:
 
 
 def lines_by_matrix(
-    backend: Backend, pointer: Operand, other: Operand, values: Operand, dense: Operand
+    backend: Backend, pointer: Operand, other: Operand, values: Operand | None, dense: Operand
 ) -> Operand:
-    """Return `out[i] = sum over e in line i of values[e] * dense[other[e]]`; `dense` (K, N) has rows without gaps."""
-    lines, width = pointer.shape[0] - 1, dense.shape[1]
+    """Return `out[i] = sum over e in line i of values[e] * dense[other[e]]`; `dense` (K, N) has rows without gaps.
+
+    Without values the rows are added up as they are.
+    """
+    lines, width, count = pointer.shape[0] - 1, dense.shape[1], other.shape[0]
     out = empty(backend, dense.dtype, (lines, width))
     if not lines or not width:
         return out
     gpu = is_gpu(backend)
+    weights = [] if values is None else [values]
     run(
         backend,
         "sparse_mm",
-        f"sparse_mm_{dense.dtype.code}{'_vector' if width == 1 else ''}",
-        [x.buffer for x in (pointer, other, values, dense, out)],
-        [lines, width, dense.strides[0], *[x.offset for x in (pointer, other, values, dense)]],
-        lines * width if gpu else workers(backend, (values.shape[0] + lines) * width),
-        values.shape[0] * width * dense.dtype.itemsize + out.nbytes,
+        f"sparse_mm_{dense.dtype.code}{'_vector' * (width == 1)}{'_rows' * (values is None)}",
+        [x.buffer for x in (pointer, other, *weights, dense, out)],
+        [lines, width, dense.strides[0], *[x.offset for x in (pointer, other, dense, *weights)]],
+        lines * width if gpu else workers(backend, (count + lines) * width),
+        count * width * dense.dtype.itemsize + out.nbytes,
         dt=dense.dtype,
         I=index_type(backend, other, dense, out),
         V=_lanes(dense.dtype),
         one=width == 1,
+        valued=values is not None,
         gpu=gpu,
     )
     return out

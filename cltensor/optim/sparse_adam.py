@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import no_grad
-from ..sparse.tensor import SparseTensor, entries
+from ..sparse.tensor import SparseTensor, at, put
 from ..tensor import Tensor
 from .optimizer import Optimizer
 from .stepper import number, require, run_closure, zeros_like
@@ -76,11 +76,10 @@ class SparseAdam(Optimizer):
         g = -grad._v if group.get("maximize", False) else grad._v
         (beta1, beta2), count = group["betas"], state["step"]
         mean, square = state["exp_avg"], state["exp_avg_sq"]
-        old_mean, old_square = (x.sparse_mask(grad)._values() for x in (mean, square))
-        to_mean = (g - old_mean) * (1 - beta1)
-        to_square = (g * g - old_square) * (1 - beta2)
+        old_mean, old_square, old = (at(x, grad._pattern) for x in (mean, square, p))
+        new_mean = old_mean + (g - old_mean) * (1 - beta1)
+        new_square = old_square + (g * g - old_square) * (1 - beta2)
         step = -number(group["lr"]) * (1 - beta2**count) ** 0.5 / (1 - beta1**count)
-        root = (old_square + to_square).sqrt() + group["eps"]
-        update = (old_mean + to_mean) / root * step
-        for x, change in ((mean, to_mean), (square, to_square), (p, update)):
-            x.add_(entries(grad, change))
+        new = old + new_mean / (new_square.sqrt() + group["eps"]) * step
+        for x, rows in ((mean, new_mean), (square, new_square), (p, new)):
+            put(x, grad._pattern, rows)

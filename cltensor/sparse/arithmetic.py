@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo
 from ..ops import core
@@ -123,11 +124,20 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
     if alpha != 1:
         values = values * alpha
     if len(p.sizes) == 1:
-        return self.index_add_(0, p.keys, values)
+        _add_rows(self, p, values)
+        return self
     if self.is_contiguous() and p.sizes:
-        self.view(prod(p.sizes), *self.shape[len(p.sizes) :]).index_add_(0, p.keys, values)
+        _add_rows(self.view(prod(p.sizes), *self.shape[len(p.sizes) :]), p, values)
         return self
     return self.add_(other.to_dense(), alpha=alpha)
+
+
+def _add_rows(dense: Tensor, p: Pattern, values: Tensor) -> None:
+    """Add values to rows in place; rows that are named once need no sorting."""
+    if p.coalesced and not graph.needs_grad(dense, values):
+        dense.index_copy_(0, p.keys, dense.index_select(0, p.keys) + values)
+    else:
+        dense.index_add_(0, p.keys, values)
 
 
 @op("sub_", "subtract_", "sub_scaled_")

@@ -17,16 +17,37 @@ from ..ops.row import FUNCTIONS as F
 Tensor = Any
 
 
-class Merge(NamedTuple):
-    """The pattern with each place once, in order; which place every entry belongs to, and for each place one of its entries.
+class Merge:
+    """The pattern with each place once, in order, and how the entries come there.
 
-    `order` sorts the entries by place. `group` and `first` are None where nothing moves.
+    `order` sorts the entries by place, `pointer` says where each place begins among the sorted ones; both are None where nothing
+    moves.
     """
 
-    pattern: Pattern
-    order: Tensor | None
-    group: Tensor | None
-    first: Tensor | None
+    def __init__(self, pattern: Pattern, order: Tensor | None, pointer: Tensor | None) -> None:
+        self.pattern, self.order, self.pointer = pattern, order, pointer
+        self._group: Tensor = None
+
+    @property
+    def first(self) -> Tensor | None:
+        """For each place one of its entries; None where nothing moves."""
+        if self.order is None:
+            return None
+        with unrecorded():
+            return self.order.index_select(0, self.pointer[:-1])
+
+    @property
+    def group(self) -> Tensor | None:
+        """The number of each entry's place; None where nothing moves."""
+        if self._group is None and self.order is not None:
+            with unrecorded():
+                places = creation.arange(self.pattern.count, device=self.order.device)
+                lengths = self.pointer[1:] - self.pointer[:-1]
+                sorted_group = F["repeat_interleave"](
+                    places, lengths, output_size=self.order.shape[0]
+                )
+                self._group = F["empty_like"](sorted_group).index_copy_(0, self.order, sorted_group)
+        return self._group
 
 
 class Lines(NamedTuple):
@@ -130,7 +151,7 @@ class Pattern:
     def merge(self) -> Merge:
         """How entries in one place come together."""
         if self.coalesced:
-            return Merge(self, None, None, None)
+            return Merge(self, None, None)
         return self._keep("merge", self._make_merge)
 
     def _make_merge(self) -> Merge:
@@ -138,19 +159,18 @@ class Pattern:
         if count < 2:
             self.check()
             return Merge(
-                Pattern(self.sizes, self.indices, coalesced=True, checked=True), None, None, None
+                Pattern(self.sizes, self.indices, coalesced=True, checked=True), None, None
             )
         keys, order = F["sort"](self.keys, stable=True)
-        new = F["cat"]([keys.new_ones(1, dtype=dtypes.bool), keys[1:] != keys[:-1]])
-        group = new.long().cumsum(0) - 1
-        starts = new.nonzero().reshape(-1)
-        first = order[starts]
-        merged = Pattern(
-            self.sizes, self.indices.index_select(1, first), coalesced=True, checked=True
-        )
-        back = F["empty_like"](group)
-        back.index_copy_(0, order, group)
-        return Merge(merged, order, back, first)
+        ends = (keys[1:] != keys[:-1]).nonzero().reshape(-1) + 1
+        pointer = F["cat"]([ends.new_zeros(1), ends, ends.new_full((1,), count)])
+        merge = Merge(self, order, pointer)
+        if len(self.sizes) == 1:
+            indices = keys.index_select(0, pointer[:-1]).unsqueeze(0)
+        else:
+            indices = self.indices.index_select(1, merge.first)
+        merge.pattern = Pattern(self.sizes, indices, coalesced=True, checked=True)
+        return merge
 
     @property
     def rows(self) -> Lines:

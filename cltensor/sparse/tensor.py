@@ -19,16 +19,18 @@ from typing import Any, cast
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..autograd.mode import GRAD
+from ..autograd.mode import GRAD, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
+from ..codegen import sparse as kernels
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
+from ..ops import core
 from ..ops.elsewhere import refuse_caller
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import METHODS
 from ..size import Size
 from ..tensor import Tensor
-from .pattern import Pattern
+from .pattern import Merge, Pattern
 
 LAYOUT_NAMES = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc"}
 
@@ -380,8 +382,8 @@ def _to_sparse(ctx: Any, g: Any) -> SparseTensor:
     if p.compressed is None:
         merge = p.merge
         p = merge.pattern
-        if merge.first is not None:
-            g = g.index_select(0, merge.first)
+        if (first := merge.first) is not None:
+            g = g.index_select(0, first)
     return pack(p, g, ctx.sizes, ctx.kind)
 
 
@@ -412,12 +414,42 @@ def at(x: Any, p: Pattern) -> Any:
     return F["where"](there, values.index_select(0, place), 0)
 
 
+def put(dense: Any, p: Pattern, values: Any) -> None:
+    """Write values into a dense tensor, in the places of a coalesced pattern."""
+    if len(p.sizes) == 1:
+        dense.index_copy_(0, p.keys, values)
+    elif dense.is_contiguous():
+        flat = dense.view(prod(p.sizes), *dense.shape[len(p.sizes) :])
+        flat.index_copy_(0, p.keys, values)
+    else:
+        dense.index_put_(tuple(p.indices), values)
+
+
 def summed(values: Any, group: Any, count: int) -> Any:
     """Add up values by the number of their group."""
     zeros = values.new_zeros((count, *values.shape[1:]))
     if values.dtype is dtypes.bool:
         return zeros.to(dtypes.int32).index_add(0, group, values.to(dtypes.int32)) > 0
     return zeros.index_add(0, group, values)
+
+
+def _brought_together(values: Any, merge: Merge) -> Any:
+    """Add up values by their places."""
+    if values.dtype not in kernels.DTYPES:
+        return summed(values, merge.group, merge.pattern.count)
+    with unrecorded():
+        rows = values.reshape(values.shape[0], -1).contiguous()
+        backend = rows._storage.backend
+        where = (core.kernel_operand(t) for t in (merge.pointer, merge.order))
+        found = kernels.lines_by_matrix(backend, *where, None, core.kernel_operand(rows))
+        out = core.result(found, values.device).view(-1, *values.shape[1:])
+    if graph.needs_grad(values):
+        graph.record("CoalesceBackward0", (values,), out, _back_apart, {"merge": merge})
+    return out
+
+
+def _back_apart(ctx: Any, g: Any) -> Any:
+    return g.index_select(0, ctx.merge.group)
 
 
 def coalesced(s: SparseTensor) -> SparseTensor:
@@ -427,8 +459,8 @@ def coalesced(s: SparseTensor) -> SparseTensor:
         return s
     merge = p.merge
     values = values_of(s)
-    if merge.group is not None:
-        values = summed(values, merge.group, merge.pattern.count)
+    if merge.order is not None:
+        values = _brought_together(values, merge)
     return pack(merge.pattern, values, s.shape, sparse_coo, "CoalesceBackward0")
 
 
