@@ -8,7 +8,9 @@ layouts; arguments are checked by convolution.py.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from math import gcd, prod
 from typing import Any, NamedTuple
@@ -58,8 +60,20 @@ def piece(
         (value,) = _computed(operands, kind, spec, size)
     if graph.needs_grad(a, b, bias):
         kept = {"input": a, "weight": b, "kind": kind, "spec": spec}
-        graph.record(node, (a, b, bias), value, _back, kept | (saved or {}))
+        graph.record(node, (a, b, bias), value, _back, kept | (saved or {}), _push)
     return value
+
+
+def _push(ctx: Any, out: Tensor, a: Tensor | None, b: Tensor | None, bias: Tensor | None) -> Tensor:
+    size = tuple(out.shape[2:])
+    parts = [
+        piece(ctx.kind, first, second, ctx.spec, size)
+        for first, second in ((a, ctx.weight), (ctx.input, b))
+        if first is not None and second is not None
+    ]
+    if bias is not None:
+        parts.append(bias.reshape([-1 if d == 1 else 1 for d in range(out.ndim)]).expand(out.shape))
+    return functools.reduce(operator.add, parts)
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:

@@ -102,8 +102,19 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     value = run(a, b)
     if graph.needs_grad(a, b):
         saved = {**_pair(a, b), "mat2_sym_strides": b._strides}
-        graph.record("MmBackward0", (a, b), value, _mm_back, saved)
+        graph.record("MmBackward0", (a, b), value, _mm_back, saved, _mm_push)
     return value
+
+
+def _pushed(fn: Callable, a: Any, b: Any, c: Any, d: Any) -> Tensor | None:
+    """The tangent of a product: fn(a, b) + fn(c, d), where a and d are the factors' tangents, if they have one."""
+    if a is None or d is None:
+        return fn(c, d) if d is not None else None if a is None else fn(a, b)
+    return fn(a, b) + fn(c, d)
+
+
+def _mm_push(ctx: Any, out: Tensor, a: Any, b: Any) -> Any:
+    return _pushed(_product, a, ctx.mat2, ctx.self, b)
 
 
 def _mm_back(ctx: Any, g: Tensor) -> tuple:
@@ -164,8 +175,13 @@ def check_bmm(input: Tensor, mat2: Tensor) -> None:
 def record_bmm(value: Tensor, input: Tensor, mat2: Tensor) -> Tensor:
     """Give a batched product its history."""
     if graph.needs_grad(input, mat2):
-        graph.record("BmmBackward0", (input, mat2), value, _bmm_back, _pair(input, mat2))
+        saved = _pair(input, mat2)
+        graph.record("BmmBackward0", (input, mat2), value, _bmm_back, saved, _bmm_push)
     return value
+
+
+def _bmm_push(ctx: Any, out: Tensor, a: Any, b: Any) -> Any:
+    return _pushed(bmm, a, ctx.mat2, ctx.self, b)
 
 
 def _bmm_back(ctx: Any, g: Tensor) -> tuple:
@@ -353,7 +369,7 @@ def addmm(
     if graph.needs_grad(input, mat1, mat2):
         saved = {**_pair(mat1, mat2, "mat1", "mat2"), "alpha": alpha, "beta": beta}
         saved["mat2_sym_strides"] = mat2._strides
-        graph.record("AddmmBackward0", (input, mat1, mat2), value, _addmm_back, saved)
+        graph.record("AddmmBackward0", (input, mat1, mat2), value, _addmm_back, saved, _addmm_push)
     return value if out is None else into(value, out, "addmm", (input, mat1, mat2))
 
 
@@ -368,6 +384,23 @@ def _shares(
         return shares
     factors = (beta, alpha, alpha)
     return tuple([v if v is None else _scaled(v, f) for v, f in zip(shares, factors, strict=True)])
+
+
+def _sum_pushed(ctx: Any, out: Tensor, x: Any, product: Any) -> Any:
+    """The tangent of `beta * input + alpha * product` from those of its parts."""
+    if product is not None and ctx.alpha != 1:
+        product = product * ctx.alpha
+    if x is not None:
+        x = (x if ctx.beta == 1 else x * ctx.beta).expand(out.shape)
+    return x if product is None else product if x is None else x + product
+
+
+def _addmm_push(ctx: Any, out: Tensor, x: Any, a: Any, b: Any) -> Any:
+    return _sum_pushed(ctx, out, x, _pushed(_product, a, ctx.mat2, ctx.mat1, b))
+
+
+def _baddbmm_push(ctx: Any, out: Tensor, x: Any, a: Any, b: Any) -> Any:
+    return _sum_pushed(ctx, out, x, _pushed(bmm, a, ctx.batch2, ctx.batch1, b))
 
 
 def _addmm_back(ctx: Any, g: Tensor) -> tuple:
@@ -481,7 +514,9 @@ def baddbmm(
     value = run(batch1, batch2, input, alpha, beta)
     if graph.needs_grad(input, batch1, batch2):
         saved = {**_pair(batch1, batch2, "batch1", "batch2"), "alpha": alpha, "beta": beta}
-        graph.record("BaddbmmBackward0", (input, batch1, batch2), value, _baddbmm_back, saved)
+        graph.record(
+            "BaddbmmBackward0", (input, batch1, batch2), value, _baddbmm_back, saved, _baddbmm_push
+        )
     return value if out is None else into(value, out, "baddbmm", (input, batch1, batch2))
 
 

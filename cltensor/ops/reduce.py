@@ -58,8 +58,16 @@ def sum(
     (value,) = run("sum", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if graph.needs_grad(input):
         name = "SumBackward0" if dim is None else "SumBackward1"
-        graph.record(name, (input,), value, _sum_back, {"dim": dims, "keepdim": keepdim})
+        graph.record(name, (input,), value, _sum_back, {"dim": dims, "keepdim": keepdim}, _sum_push)
     return value if out is None else core.deliver(value, out, "sum", (input,))
+
+
+def _sum_push(ctx: Any, out: Tensor, x: Tensor) -> Tensor:
+    return sum(x, ctx.dim, ctx.keepdim, dtype=out.dtype)
+
+
+def _mean_push(ctx: Any, out: Tensor, x: Tensor) -> Tensor:
+    return mean(x, ctx.dim, ctx.keepdim, dtype=out.dtype)
 
 
 def _mean_back(ctx: Any, g: Tensor) -> Tensor:
@@ -97,7 +105,8 @@ def mean(
     )
     if needs(input):
         name = "MeanBackward0" if dim is None else "MeanBackward1"
-        graph.record(name, (input,), value, _mean_back, {"dim": dims, "keepdim": keepdim})
+        saved = {"dim": dims, "keepdim": keepdim}
+        graph.record(name, (input,), value, _mean_back, saved, _mean_push)
     return core.deliver(value, out, "mean", (input,))
 
 
