@@ -62,6 +62,7 @@ from . import subclasses  # isort: skip
 from . import amp, cuda, legacy, linalg, nn, opencl, random, special, storages  # isort: skip
 from . import sparse  # isort: skip
 from .amp import GradScaler, autocast  # isort: skip
+from .cuda import Event, Stream  # isort: skip
 from .assertions import *
 from .legacy import *
 from .placement import *
@@ -340,16 +341,16 @@ _expose(
 _LATE = (
     "_C",
     "__config__",
+    "_custom_ops",
     "_dynamo",
     "_subclasses",
     "accelerator",
+    "ao",
     "array_api",
     "backends",
-    "_custom_ops",
     "compiler",
     "cpu",
     "distributed",
-    "ao",
     "distributions",
     "fft",
     "func",

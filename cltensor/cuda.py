@@ -13,7 +13,7 @@ from . import opencl
 from .errors import OutOfMemoryError  # noqa: F401 - torch.cuda has it, and its memory module
 from .ops.convert import canonical
 from .ops.generator import default_for
-from .reexport import expose
+from .reexport import absent, expose
 from .runtime import default_device, get_backend
 from .runtime import device as _device
 from .runtime.device import DeviceInfo, platforms
@@ -308,9 +308,14 @@ reset_max_memory_allocated, reset_max_memory_cached = (
     for old in ("reset_max_memory_allocated", "reset_max_memory_cached")
 )
 
+CUDAGraph, graph, make_graphed_callables = absent(
+    __name__, "CUDAGraph graph make_graphed_callables", "`cltensor.capture` records launches"
+)
 expose(
     globals(),
     {
+        "graphs": "CUDAGraph graph make_graphed_callables",
+        "streams": "Event Stream",
         "memory": "OutOfMemoryError empty_cache max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved "
         "memory_stats memory_summary reset_peak_memory_stats",
         "random": "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state "

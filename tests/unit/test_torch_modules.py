@@ -356,6 +356,8 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     helper = importlib.import_module("cltensor.onnx.symbolic_helper")
     assert helper.parse_args("v")(len) is len
     assert importlib.import_module("cltensor._custom_ops").custom_op is torch.library.custom_op
+    assert torch.Stream is importlib.import_module("cltensor.cuda.streams").Stream
+    assert not isinstance(3, torch.cuda.CUDAGraph)
     quantization = importlib.import_module("cltensor.ao.quantization")
     assert quantization.QuantStub()(3) == 3
     with pytest.raises(NotImplementedError, match="no quantization"):

@@ -6,7 +6,9 @@ import contextlib
 import enum
 from collections.abc import Iterator, Sequence
 
-__all__ = ["SDPBackend", "sdpa_kernel"]
+from . import flex_attention
+
+__all__ = ["SDPBackend", "flex_attention", "sdpa_kernel"]
 
 
 class SDPBackend(enum.IntEnum):
