@@ -24,6 +24,7 @@ from ..size import Size
 from . import convert, core, formats
 from .core import Tensor
 from .generator import Generator, choose
+from .replay import Replayed
 from .row import FUNCTIONS, public, titled
 from .shape import sizes
 
@@ -511,10 +512,17 @@ def randperm(
     if dt in _EXACT and n > _EXACT[dt]:
         raise RuntimeError(f"n cannot be greater than {_EXACT[dt]} for {dt.scalar_name} type.")
     keys = core.pending(_bits(shape, choose(generator, dev).take(n)), dev)
-    backend = get_backend(dev)
-    t = core.result(sorting.argsort(backend, core.kernel_operand(keys), 0, False, True), dev)
+    (t,) = _order((keys,))
     t = t if dt is dtypes.int64 else convert.cast(t, dt)
     return hand_over(t, out, requires_grad)
+
+
+@Replayed.of_memory
+def _order(xs: Sequence[Tensor]) -> list[Tensor]:
+    """The places of keys in ascending order."""
+    (keys,) = xs
+    found = sorting.argsort(get_backend(keys.device), core.kernel_operand(keys), 0, False, True)
+    return [core.result(found, keys.device)]
 
 
 def keep_mask(
