@@ -2,7 +2,7 @@
 Connectionist temporal classification (Graves et al., 2006) in logarithms. A sample's states are its labels with blanks between and
 around: state s is blank for even s, else label s / 2.
 alpha: the log-probability of reaching state s at time t, and the loss. beta: of going on from there to the end.
-A work-group takes a sample, time by time; a lane takes every ${lanes}th state (CPU: one lane, a group per sample).
+A work-group takes a sample, time by time; a lane takes every ${lanes}th state. For a CPU see ctc_cpu.mako.
 grad: exp(lp) less the share of the paths through each class, a work-item per (sample, time).
 </%doc>\
 <% T = dt.reg %>\
@@ -21,9 +21,7 @@ static inline T clt_add3(const T a, const T b, const T c) {
 }
 /* Out of range only in a sample whose error is on its way. */
 #define LABEL(s) ((s) & 1 ? (I)clamp((long)labels[(s) / 2 * step], 0L, (long)classes - 1) : blank)
-% if kind != 'grad' and not gpu:
-__attribute__((reqd_work_group_size(1, 1, 1)))
-% elif kind != 'grad':
+% if kind != 'grad':
 __attribute__((reqd_work_group_size(${lanes}, 1, 1)))
 % endif
 __kernel void ${fn}(__global const T *restrict lp, __global const ${target} *restrict targets, __global const long *restrict plan,
@@ -35,13 +33,7 @@ __kernel void ${fn}(__global const T *restrict lp, __global const ${target} *res
 % endif
 , const I batch, const I times, const I classes, const I width, const I blank, const I ot, const I step, const I forgive) {
 % if kind == 'grad':
-% if gpu:
     for (I q = (I)get_global_id(0); q < batch * times; q += (I)get_global_size(0)) {
-% else:
-    const I total = batch * times, parts = (I)get_global_size(0), part = (I)get_global_id(0);
-    const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
-    for (I q = begin; q < end; ++q) {
-% endif
         const I b = q / times, t = q % times;
         __global T *row = out + (t * batch + b) * classes;
         const T nll = loss[b];
@@ -75,12 +67,7 @@ __kernel void ${fn}(__global const T *restrict lp, __global const ${target} *res
             if (label < 0 || label >= (long)classes) {
                 bad = 1;
                 if (lane == 0) {
-% if gpu:
                     if (atomic_cmpxchg((volatile __global int *)(status + slot), 0, 1) == 0) {
-% else:
-                    if (!status[slot]) {
-                        status[slot] = 1;
-% endif
                         status[slot + 1] = label; status[slot + 2] = b;
                     }
                 }

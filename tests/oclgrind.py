@@ -70,7 +70,7 @@ TEMPLATES = {
     "interpolate bytes": "resample_bytes",
     "grid_sample": "grid_sample",
     "attention": "attention_forward attention_backward attention_gpu attention_tiles",
-    "ctc_loss": "ctc",
+    "ctc_loss": "ctc ctc_cpu",
     "lstm": "recurrent_forward recurrent_backward recurrent_pack recurrent_steps",
     "embedding_bag": "bag",
     "sparse mm": "sparse_mm sparse_dot",

@@ -1,15 +1,21 @@
-"""The kernels of the CTC loss: forward and backward variables, and the gradient. Knows operands, nothing of tensors."""
+"""The kernels of the CTC loss: forward and backward variables, and the gradient; for CPUs with vectors and for GPUs' lanes.
+
+Knows operands, nothing of tensors.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import dtypes
 from .checks import checking
 from .operand import Operand
+from .pointwise import Memory
 from .region import empty, from_host, index_type, is_gpu, run, workers
+from .source import include
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend
 
 _LANES = 64
+_memory = functools.cache(Memory)  # part of a kernel's key
 
 
 class Samples(NamedTuple):
@@ -51,33 +58,67 @@ def _run(
     forgive: bool = False,
     status: checking | None = None,
 ) -> None:
+    """Launch a kernel: `buffers` are the variables, the losses, on a CPU the states' places, and what is the kind's own."""
     times, batch, classes = x.lp.shape
-    width = 2 * x.longest + 1
-    gpu = is_gpu(backend)
-    lanes = _LANES if gpu else 1
-    work: int | tuple[int, int] = (batch * lanes, lanes)
-    if kind == "grad":
-        n = batch * times
-        work = n if gpu else min(workers(backend, n * (width + classes) * 8), n)
+    width, dt = 2 * x.longest + 1, x.lp.dtype
     scalars = [batch, times, classes, width, x.blank, x.targets.offset, x.targets.strides[-1]]
+    scalars.append(int(forgive))
+    template = "ctc"
+    work: int | tuple[int, int]
+    way: dict[str, Any]
+    if is_gpu(backend):
+        work = batch * times if kind == "grad" else (batch * _LANES, _LANES)
+        way = {"lanes": _LANES, "gpu": True}
+    else:
+        work, template = batch, "ctc_cpu"
+        if kind == "grad":
+            work = min(workers(backend, batch * times * (width + classes) * 2), batch * times)
+        scalars.append(_room(backend, x))
+        way = {"memory": _memory(dt, _lanes(dt)), "headers": _headers(dt)}
     run(
         backend,
-        "ctc",
-        f"ctc_{kind}_{x.lp.dtype.code}_{x.targets.dtype.code}",
+        template,
+        f"{template}_{kind}_{dt.code}_{x.targets.dtype.code}",
         [
             *(o.buffer for o in (x.lp, x.targets, x.plan, *buffers)),
             *([status.buffer] if status else []),
         ],
-        [*([status.offset] if status else []), *scalars, int(forgive)],
+        [*([status.offset] if status else []), *scalars],
         work,
-        batch * times * (width + classes) * x.lp.dtype.itemsize,
+        batch * times * (width + classes) * dt.itemsize,
         kind=kind,
-        dt=x.lp.dtype,
+        dt=dt,
         target=x.targets.dtype.cl,
         I=index_type(backend, x.lp, *buffers),
-        lanes=lanes,
-        gpu=gpu,
+        **way,
     )
+
+
+def _lanes(dt: dtypes.dtype) -> int:
+    return 64 // dt.itemsize
+
+
+@functools.cache
+def _headers(dt: dtypes.dtype) -> str:
+    """The device functions of a CPU's kernels."""
+    double = "#define CLT_DOUBLE 1\n" * (dt.itemsize > 4)
+    names = ("exp",) if double else ("exp", "all_lanes", "log")
+    return double + f"#define CLT_LANES {_lanes(dt)}\n" + "".join(map(include, names))
+
+
+def _room(backend: Backend, x: Samples) -> int:
+    """Return the states of the longest sample in whole vectors, and one vector more."""
+    lanes = _lanes(x.lp.dtype)
+    return (2 * x.longest // lanes + 2) * lanes
+
+
+def _aside(backend: Backend, x: Samples) -> list[Operand]:
+    """Make what a CPU's kernels have beside the variables: labels and leaps of all states, and two times of them."""
+    if is_gpu(backend):
+        return []
+    batch, room, dt = x.lp.shape[1], _room(backend, x), x.lp.dtype
+    places = empty(backend, dtypes.int32, (batch, 2, room))
+    return [places, empty(backend, dt, (batch, 2, room + _lanes(dt)))]
 
 
 def _states(backend: Backend, x: Samples) -> Operand:
@@ -96,7 +137,7 @@ def alpha(backend: Backend, x: Samples) -> tuple[Operand, Operand]:
 
     states, loss = _states(backend, x), empty(backend, x.lp.dtype, (x.lp.shape[1],))
     with checking(backend, describe) as status:
-        _run(backend, "alpha", x, [states, loss], status=status)
+        _run(backend, "alpha", x, [states, loss, *_aside(backend, x)], status=status)
     return loss, states
 
 
@@ -105,6 +146,7 @@ def gradient(
 ) -> Operand:
     """Return the gradient by the log-probabilities; `forgive`: that of an infinite loss is 0."""
     beta, out = _states(backend, x), empty(backend, x.lp.dtype, x.lp.shape)
-    _run(backend, "beta", x, [beta, loss])
-    _run(backend, "grad", x, [states, loss, beta, slope, out], forgive)
+    aside = _aside(backend, x)
+    _run(backend, "beta", x, [beta, loss, *aside])
+    _run(backend, "grad", x, [states, loss, *aside[:1], beta, slope, out], forgive)
     return out
