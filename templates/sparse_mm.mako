@@ -1,6 +1,6 @@
 <%doc>
 Lines of a sparse matrix times a dense one: out[i] = sum over e in [pointer[i], pointer[i + 1]) of values[e] * dense[other[e]],
-in the order of the entries; values are all one without `valued`. CPU: a work-item takes lines with about as many entries as the others' and keeps up to four vectors
+in the order of the entries; the last line ends at `count`, values are all one without `valued`. CPU: a work-item takes lines with about as many entries as the others' and keeps up to four vectors
 of ${V} columns in registers (with `one`, there is one column). GPU: a lane takes one column of a line.
 </%doc>\
 <%namespace name="w" file="walk.mako"/>\
@@ -29,6 +29,7 @@ typedef ${R}${V} RU __attribute__((aligned(${dt.itemsize})));
 #define STORE(p, v) do { ${' '.join(f'clt_st_e((p) + {j}, (v).s{j:x});' for j in range(V))} } while (0)
 % endif
 % endif
+#define CLT_START(i) ((i) < lines ? (I)pointer[i] : count)
 <%def name="block(count)">
             for (; c + ${count * V} <= width; c += ${count * V}) {
 % for u in range(count):
@@ -54,7 +55,7 @@ __global const ${dt.cl} *restrict values,\
 % endif
 
                     __global const ${dt.cl} *restrict d, __global ${dt.cl} *restrict out,
-                    const I lines, const I width, const I step, const I op, const I oo, const I od${', const I ov' if valued else ''}) {
+                    const I lines, const I count, const I width, const I step, const I op, const I oo, const I od${', const I ov' if valued else ''}) {
     pointer += op; other += oo; d += od;
 % if valued:
     values += ov;
@@ -62,7 +63,7 @@ __global const ${dt.cl} *restrict values,\
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
 % if gpu:
     for (I q = part; q < lines * width; q += parts) {
-        const I i = q / width, c = q % width, from = (I)pointer[i], to = (I)pointer[i + 1];
+        const I i = q / width, c = q % width, from = (I)pointer[i], to = CLT_START(i + 1);
         R sum = 0;
         for (I e = from; e < to; ++e) sum += ${by}clt_ld_e(d + (I)other[e] * step + c);
         clt_st_e(out + q, sum);
@@ -71,7 +72,7 @@ __global const ${dt.cl} *restrict values,\
     // Lines and entries before a line, together, are what divides the work.
     I bounds[2];
     for (int side = 0; side < 2; ++side) {
-        const long share = (long)(pointer[lines] + lines) * (part + side) / parts;
+        const long share = (long)(count + lines) * (part + side) / parts;
         I low = 0, high = lines;
         while (low < high) {
             const I mid = (low + high) / 2;
@@ -80,7 +81,7 @@ __global const ${dt.cl} *restrict values,\
         bounds[side] = low;
     }
     for (I i = bounds[0]; i < bounds[1]; ++i) {
-        const I from = (I)pointer[i], to = (I)pointer[i + 1];
+        const I from = (I)pointer[i], to = CLT_START(i + 1);
         __global ${dt.cl} *o = out + i * width;
 % if one:
         R sum = 0;

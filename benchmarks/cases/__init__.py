@@ -14,6 +14,7 @@ MODULES = (
     "rows",
     "indexing",
     "products",
+    "sparse",
     "images",
     "attention",
     "draws",

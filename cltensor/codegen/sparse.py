@@ -1,6 +1,6 @@
 """Products of a sparse matrix: its lines with a dense matrix, and rows of two dense matrices where it has entries.
 
-A sparse matrix comes as lines, each a stretch of entries: `pointer` says where they begin, `other` where along the line each
+A sparse matrix comes as lines, each a stretch of entries: `starts` says where they begin, `other` where along the line each
 entry is. Every line is summed in the order of its entries by one work-item, so results do not depend on how work is divided.
 Knows operands and backends, nothing of tensors; indices have been checked.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import dtypes
+from .mask import compact, first_of_runs
 from .operand import Operand
 from .region import empty, index_type, is_gpu, run, workers
 
@@ -25,13 +26,13 @@ def _lanes(dt: dtypes.dtype) -> int:
 
 
 def lines_by_matrix(
-    backend: Backend, pointer: Operand, other: Operand, values: Operand | None, dense: Operand
+    backend: Backend, starts: Operand, other: Operand, values: Operand | None, dense: Operand
 ) -> Operand:
     """Return `out[i] = sum over e in line i of values[e] * dense[other[e]]`; `dense` (K, N) has rows without gaps.
 
     Without values the rows are added up as they are.
     """
-    lines, width, count = pointer.shape[0] - 1, dense.shape[1], other.shape[0]
+    lines, width, count = starts.shape[0], dense.shape[1], other.shape[0]
     out = empty(backend, dense.dtype, (lines, width))
     if not lines or not width:
         return out
@@ -41,8 +42,14 @@ def lines_by_matrix(
         backend,
         "sparse_mm",
         f"sparse_mm_{dense.dtype.code}{'_vector' * (width == 1)}{'_rows' * (values is None)}",
-        [x.buffer for x in (pointer, other, *weights, dense, out)],
-        [lines, width, dense.strides[0], *[x.offset for x in (pointer, other, dense, *weights)]],
+        [x.buffer for x in (starts, other, *weights, dense, out)],
+        [
+            lines,
+            count,
+            width,
+            dense.strides[0],
+            *[x.offset for x in (starts, other, dense, *weights)],
+        ],
         lines * width if gpu else workers(backend, (count + lines) * width),
         count * width * dense.dtype.itemsize + out.nbytes,
         dt=dense.dtype,
@@ -53,6 +60,11 @@ def lines_by_matrix(
         gpu=gpu,
     )
     return out
+
+
+def run_starts(backend: Backend, keys: Operand) -> Operand:
+    """Return where runs of equal keys begin."""
+    return compact(backend, first_of_runs(backend, keys))
 
 
 def rows_by_rows(

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from .. import creation, dtypes
 from ..autograd.mode import unrecorded
+from ..codegen import sparse as kernels
+from ..ops import core
 from ..ops.row import FUNCTIONS as F
 
 Tensor = Any
@@ -20,12 +22,12 @@ Tensor = Any
 class Merge:
     """The pattern with each place once, in order, and how the entries come there.
 
-    `order` sorts the entries by place, `pointer` says where each place begins among the sorted ones; both are None where nothing
+    `order` sorts the entries by place, `starts` says where each place begins among the sorted ones; both are None where nothing
     moves.
     """
 
-    def __init__(self, pattern: Pattern, order: Tensor | None, pointer: Tensor | None) -> None:
-        self.pattern, self.order, self.pointer = pattern, order, pointer
+    def __init__(self, pattern: Pattern, order: Tensor, starts: Tensor) -> None:
+        self.pattern, self.order, self.starts = pattern, order, starts
         self._group: Tensor = None
 
     @property
@@ -34,7 +36,7 @@ class Merge:
         if self.order is None:
             return None
         with unrecorded():
-            return self.order.index_select(0, self.pointer[:-1])
+            return self.order.index_select(0, self.starts)
 
     @property
     def group(self) -> Tensor | None:
@@ -42,10 +44,9 @@ class Merge:
         if self._group is None and self.order is not None:
             with unrecorded():
                 places = creation.arange(self.pattern.count, device=self.order.device)
-                lengths = self.pointer[1:] - self.pointer[:-1]
-                sorted_group = F["repeat_interleave"](
-                    places, lengths, output_size=self.order.shape[0]
-                )
+                count = self.order.shape[0]
+                lengths = F["cat"]([self.starts[1:], places.new_full((1,), count)]) - self.starts
+                sorted_group = F["repeat_interleave"](places, lengths, output_size=count)
                 self._group = F["empty_like"](sorted_group).index_copy_(0, self.order, sorted_group)
         return self._group
 
@@ -162,11 +163,12 @@ class Pattern:
                 Pattern(self.sizes, self.indices, coalesced=True, checked=True), None, None
             )
         keys, order = F["sort"](self.keys, stable=True)
-        ends = (keys[1:] != keys[:-1]).nonzero().reshape(-1) + 1
-        pointer = F["cat"]([ends.new_zeros(1), ends, ends.new_full((1,), count)])
-        merge = Merge(self, order, pointer)
+        starts = core.result(
+            kernels.run_starts(keys._storage.backend, core.kernel_operand(keys)), keys.device
+        )
+        merge = Merge(self, order, starts)
         if len(self.sizes) == 1:
-            indices = keys.index_select(0, pointer[:-1]).unsqueeze(0)
+            indices = keys.index_select(0, starts).unsqueeze(0)
         else:
             indices = self.indices.index_select(1, merge.first)
         merge.pattern = Pattern(self.sizes, indices, coalesced=True, checked=True)

@@ -41,7 +41,7 @@ def spread(p: Pattern, values: Tensor, dense: Tensor, turned: bool = False) -> T
         ordered = values if lines.order is None else values.index_select(0, lines.order)
         operands = [
             core.kernel_operand(t)
-            for t in (lines.pointer, lines.other, ordered.contiguous(), _rowwise(dense))
+            for t in (lines.pointer[:-1], lines.other, ordered.contiguous(), _rowwise(dense))
         ]
         backend = values._storage.backend
         out = core.result(kernels.lines_by_matrix(backend, *operands), values.device)

@@ -22,12 +22,15 @@ from ..autograd import record as graph
 from ..autograd.mode import GRAD, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
 from ..codegen import sparse as kernels
+from ..codegen.index import index_copy as copy_rows
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
 from ..ops import core
 from ..ops.elsewhere import refuse_caller
+from ..ops.replay import Replayed
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import METHODS
+from ..ops.scatter import target
 from ..size import Size
 from ..tensor import Tensor
 from .pattern import Merge, Pattern
@@ -416,13 +419,21 @@ def at(x: Any, p: Pattern) -> Any:
 
 def put(dense: Any, p: Pattern, values: Any) -> None:
     """Write values into a dense tensor, in the places of a coalesced pattern."""
-    if len(p.sizes) == 1:
-        dense.index_copy_(0, p.keys, values)
-    elif dense.is_contiguous():
+    if dense.is_contiguous():
         flat = dense.view(prod(p.sizes), *dense.shape[len(p.sizes) :])
-        flat.index_copy_(0, p.keys, values)
+        dense._storage.for_write()
+        _put([flat, p.keys, values.contiguous()])
+        dense._vc.value += 1
     else:
         dense.index_put_(tuple(p.indices), values)
+
+
+@Replayed.of_memory
+def _put(operands: Sequence[Any]) -> list[Any]:
+    flat, keys, values = operands
+    at, new = core.kernel_operand(keys), core.kernel_operand(values)
+    copy_rows(flat._storage.backend, target(flat), 0, at, new)
+    return []
 
 
 def summed(values: Any, group: Any, count: int) -> Any:
@@ -440,8 +451,8 @@ def _brought_together(values: Any, merge: Merge) -> Any:
     with unrecorded():
         rows = values.reshape(values.shape[0], -1).contiguous()
         backend = rows._storage.backend
-        where = (core.kernel_operand(t) for t in (merge.pointer, merge.order))
-        found = kernels.lines_by_matrix(backend, *where, None, core.kernel_operand(rows))
+        starts, order = core.kernel_operand(merge.starts), core.kernel_operand(merge.order)
+        found = kernels.lines_by_matrix(backend, starts, order, None, core.kernel_operand(rows))
         out = core.result(found, values.device).view(-1, *values.shape[1:])
     if graph.needs_grad(values):
         graph.record("CoalesceBackward0", (values,), out, _back_apart, {"merge": merge})
