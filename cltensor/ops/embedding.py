@@ -93,8 +93,12 @@ def embedding(
             "scale_grad_by_freq": scale_grad_by_freq,
             "sparse": sparse,
         }
-        graph.record("EmbeddingBackward0", (weight,), out, _back, saved)
+        graph.record("EmbeddingBackward0", (weight,), out, _back, saved, _push)
     return out
+
+
+def _push(ctx: Any, out: Tensor, weight: Tensor) -> Tensor:
+    return embedding(weight, ctx.indices)
 
 
 def renormalize(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:

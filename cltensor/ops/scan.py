@@ -185,6 +185,22 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
     return where(result == -math.inf, 0.0, grad)
 
 
+def _logcumsumexp_push(ctx: Any, out: Tensor, t: Tensor) -> Tensor:
+    """Running means of the tangent, weighted by exp(x): taken in logarithms, of what a constant makes positive."""
+    x, dim = ctx.self, ctx.dim
+    if not x.ndim or not x.numel():
+        return t
+    if x.dtype.is_complex:
+        x, result, t = x.movedim(dim, -1), out.movedim(dim, -1), t.movedim(dim, -1)
+        n = x.shape[-1]
+        seen = x.new_ones((n, n)).real.tril() != 0
+        powers = where(seen, x.unsqueeze(-2) - result.unsqueeze(-1), 0.0)
+        return (where(seen, powers.exp(), 0.0) * t.unsqueeze(-2)).sum(-1).movedim(-1, dim)
+    more = t.detach().abs().amax() * 2 + 1
+    found = ((x + (t + more).log()).logcumsumexp(dim) - out).exp() - more
+    return where(out == -math.inf, 0.0, found)
+
+
 def _complex_part(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
     """As for real numbers, but zeros get a finite logarithm: differences of infinite complex numbers are not numbers."""
     zero = g == 0
@@ -214,6 +230,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
             value,
             _logcumsumexp_back,
             {"self": input, "result": value, "dim": at},
+            _logcumsumexp_push,
         )
     return _delivered(value, out, "logcumsumexp", input)
 

@@ -115,6 +115,10 @@ PROGRAMS = {
         d = fw.make_dual(x, s); out = fw.unpack_dual(d.masked_fill(y > 0, fw.make_dual(v[0], v[1]))), fw.unpack_dual(y.clamp(fw.make_dual(v[0], v[1])))""",
     "copies of views": """
         d = fw.make_dual(x, s); out = [fw.unpack_dual(z) for z in (torch.diag(v.diag() @ d.t()), torch.t_copy(d), *torch.unbind_copy(d))]""",
+    "running logarithms of sums": """
+        z = fw.make_dual(torch.complex(x, y), torch.complex(s, t)); out = [fw.unpack_dual(w.logcumsumexp(1)) for w in (fw.make_dual(x, s), fw.make_dual(x * 3, s), z)]""",
+    "embedding": """
+        d = fw.make_dual(x, s); out = fw.unpack_dual(torch.nn.functional.embedding(torch.tensor([[0, 2], [1, 0]]), d, padding_idx=0))""",
     "step functions": """
         d = fw.make_dual(x, s); out = [fw.unpack_dual(z) for z in (d.floor(), d.sign(), d.round(), torch.zeros_like(d))]""",
     "the level ends": """
