@@ -57,6 +57,7 @@ from . import (  # isort: skip
     average_pooling,
     recurrent,
     memory,
+    removed,
     numpy_names,
     old_forms,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "random",
     "ranking",
     "recurrent",
+    "removed",
     "reduce",
     "row",
     "scan",

@@ -55,11 +55,12 @@ def one_dim(name: str, dim: Any, ndim: int) -> int:
     return layouts.wrap_dim(whole(name, "dim", dim), ndim)
 
 
-def nonempty(name: str, input: Tensor, dims: Sequence[int]) -> None:
-    """Raise torch's IndexError for a reduction without identity over nothing."""
-    for d in dims:
+def nonempty(name: str, input: Tensor, dims: Sequence[int], given: Any = None) -> None:
+    """Raise torch's IndexError for a reduction without identity over nothing; `given` are the dims as they are named in it."""
+    named = dims if given is None else given if isinstance(given, tuple | list) else (given,)
+    for d, said in zip(dims, named or dims, strict=True):
         if input.shape[d] == 0:
-            raise IndexError(f"{name}: Expected reduction dim {d} to have non-zero size.")
+            raise IndexError(f"{name}: Expected reduction dim {said} to have non-zero size.")
 
 
 def one_or_all(name: str, dim: Any, ndim: int) -> tuple[int, ...]:

@@ -141,7 +141,7 @@ def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
     if not input.numel():
         if len(dims) == input.ndim and (dim is None or dim == ()):
             raise RuntimeError(NO_DIM.format(name))
-        nonempty(f"{name}()", input, dims)
+        nonempty(f"{name}()", input, dims, dim if len(dims) == 1 else None)
     (value,) = run(
         kind, input, dims, comparable(input.dtype), (("value", input.dtype),), keepdim=keepdim
     )

@@ -7,11 +7,20 @@ from typing import Any
 import numpy as np
 
 from ..autograd import record as graph
+from ..layouts import broadcast_shapes
 from . import core
 from .core import Tensor, is_tensor
 from .lapack import adjoint, check_float, check_matrix, check_square, device, host, named
 from .row import public
 from .solve import deliver_all
+
+
+def _refuse_complex(function: str, **tolerances: Any) -> None:
+    for name, value in tolerances.items():
+        if is_tensor(value) and value.dtype.is_complex:
+            raise RuntimeError(
+                f"torch.{function}: {name} tensor of complex type is not supported. Got {value.dtype.scalar_name}"
+            )
 
 
 def _tolerance(x: Tensor, s: Any, atol: Any, rtol: Any) -> Any:
@@ -42,6 +51,7 @@ def pinv(
     if hermitian:
         check_square(A, "linalg.pinv")
     check_float(A, "linalg.pinv")
+    _refuse_complex("linalg.pinv", rcond=rcond, atol=atol, rtol=rtol)
     a = host(A)
     if a.size:
         if hermitian:  # of A = U S U^H only the lower triangle is read
@@ -96,18 +106,19 @@ def matrix_rank(
     out: Tensor | None = None,
 ) -> Tensor:
     """Count the singular values above max(atol, rtol * largest)."""
-    check_matrix(A, "linalg.matrix_rank")
+    check_matrix(A, "torch.linalg.matrix_rank", "input")
     if A.dtype.category < 2:
         raise RuntimeError("This function doesn't handle types other than float and double")
     check_float(A, "linalg.matrix_rank")
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    _refuse_complex("linalg.matrix_rank", atol=atol, rtol=rtol)
     a = host(A)
     if hermitian:
-        check_square(A, "linalg.matrix_rank")
+        check_square(A, "linalg.eigh")
         s = np.abs(np.linalg.eigvalsh(a))
     else:
         s = np.linalg.svd(a, compute_uv=False)
-    if tol is not None:
-        atol, rtol = tol, 0.0
     bound = np.asarray(_tolerance(A, s, atol, rtol))
     return core.deliver(
         device((s > bound[..., None]).sum(-1).astype(np.int64), A, columns=False),
@@ -146,7 +157,10 @@ def lstsq(
         raise RuntimeError(
             f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}"
         )
+    if A.dtype.category < 2:
+        raise RuntimeError("This function doesn't handle types other than float and double")
     check_float(A, "torch.linalg.lstsq")
+    broadcast_shapes(A.shape[:-2], B.shape[: -1 if vector else -2])
     driver = driver or "gelsy"
     a, b = host(A, B.unsqueeze(-1).detach() if vector else B)
     m, n = a.shape[-2:]

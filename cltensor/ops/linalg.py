@@ -217,6 +217,42 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
     return householder_product(input, input2, out=out)
 
 
+def _check_reflectors(input: Tensor, tau: Tensor, other: Tensor, side: int) -> None:
+    """Raise torch's errors for operands of `ormqr` that do not fit, in its order."""
+    for name, x in (("input", input), ("other", other)):
+        if x.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    if other.shape[side] != input.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if not tau.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
+        )
+    if tau.ndim != input.ndim - 1:
+        raise RuntimeError(
+            f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            f"torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    batch = tuple(input.shape[:-2])
+    for name, own in (("tau", tuple(tau.shape[:-1])), ("other", tuple(other.shape[:-2]))):
+        if own != batch:
+            raise RuntimeError(
+                f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {list(own)}"
+            )
+    for name, x in (("tau", tau), ("other", other)):
+        if x.dtype is not input.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype{input.dtype.scalar_name} and {name} has dtype {x.dtype.scalar_name}"
+            )
+    if input.dtype.category < 2:
+        raise NotImplementedError(f"\"ormqr_cpu\" not implemented for '{input.dtype.scalar_name}'")
+
+
 @public()
 def ormqr(
     input: Tensor,
@@ -228,16 +264,7 @@ def ormqr(
     out: Tensor | None = None,
 ) -> Tensor:
     """Multiply by the square matrix of Householder reflectors, or its adjoint, from the left or right."""
-    for name, x in (("input", input), ("other", other)):
-        if x.ndim < 2:
-            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
-    side = -2 if left else -1
-    if other.shape[side] < tau.shape[-1]:
-        raise RuntimeError(
-            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
-        )
-    if other.shape[side] != input.shape[-2]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    _check_reflectors(input, tau, other, -2 if left else -1)
 
     def product(a: Tensor, tau: Tensor, c: Tensor) -> Tensor:
         x = c if left else adjoint(c)
@@ -278,10 +305,10 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
         moved = tuple(wrap_dim(d, A.ndim) for d in dims)
         A = A.movedim(moved, tuple(range(A.ndim - len(moved), A.ndim)))
     shape = tuple(A.shape[B.ndim :])
-    if numel(shape) != numel(A.shape[: B.ndim]):
+    if numel(shape) != B.numel():
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
-            f"but got {numel(shape)} != {numel(A.shape[: B.ndim])}"
+            f"but got {numel(shape)} != {B.numel()}"
         )
     return core.deliver(
         solve(A.reshape(B.numel(), numel(shape)), B.reshape(-1)).reshape(shape),
@@ -321,6 +348,14 @@ def numpy_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> T
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Sum x.conj() * y over a dim; other dims broadcast."""
+    if x.dtype.category < 2:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
+        )
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_name} and y of type {y.dtype.scalar_name} instead"
+        )
     return core.deliver((x.conj() * y).sum(dim), out, "linalg_vecdot", (x, y))
 
 

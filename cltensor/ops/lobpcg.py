@@ -107,7 +107,7 @@ def lobpcg(
     n = (k if X is None else X.shape[-1]) if n is None else n
     if m < 3 * n:
         raise ValueError(
-            f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested eigenpairs (={n})"
+            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested eigenpairs (={n})"
         )
     if method not in (None, "basic", "ortho"):
         raise ValueError(f"method must be 'basic' or 'ortho', got {method}")

@@ -146,7 +146,10 @@ def torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = 
 
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Factorize A = P L U into its three matrices."""
-    check_matrix(A, "linalg.lu")
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"linalg.lu: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
+        )
     check_float(A, "linalg.lu")
     packed, pivots, _ = host_lu(host(A), pivot)
     m, n = A.shape[-2:]
@@ -222,9 +225,9 @@ def linalg_lu_solve(
     out: Tensor | None = None,
 ) -> Tensor:
     """Solve A X = B (X A = B, or with A^H), given the packed factors and pivots of A."""
-    check_square(LU, "linalg.lu_solve", "LU")
+    check_square(LU, "torch.linalg.lu_solve")
     check_matrix(B, "linalg.lu_solve", "B")
-    check_pair(LU, B, "linalg.lu_solve")
+    check_pair(LU, B, "linalg.lu_solve", "LU")
     check_sides(LU, B.shape, left, "linalg.lu_solve")
     _check_given(LU, pivots)
     return core.deliver(_lu_solve(LU, pivots, B, left, adjoint), out, "linalg_lu_solve", (LU, B))

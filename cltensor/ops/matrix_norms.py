@@ -122,7 +122,15 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         big, small = s.narrow(-1, 0, 1), s.narrow(-1, s.shape[-1] - 1, 1)
         value = (small / big if p == -2 else big / small).squeeze(-1)
         return core.deliver(value, out, "linalg_cond", (A,))
-    check_square(A, "linalg.cond")
+    if not isinstance(p, str | int | float):
+        raise TypeError(
+            f"linalg_cond() received an invalid combination of arguments - got (Tensor, {type(p).__name__})"
+        )
+    if p not in (("fro", "nuc") if isinstance(p, str) else (1, -1, math.inf, -math.inf)):
+        if isinstance(p, str):
+            check_square(A, f"linalg.cond(ord={p})")
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    check_square(A, f"linalg.cond(ord={p})")
     inverse, info = inv_ex(A)
     if p == "nuc":
         s = svdvals(A)

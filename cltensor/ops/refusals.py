@@ -136,10 +136,13 @@ _CASTS = {
     "cholesky_solve": ("cholesky_solve", "result"),
     "linalg_cond": ("linalg.cond", "result"),
     "linalg_eig": ("torch.linalg.eig", "eigenvalues"),
+    "linalg_eig_vectors": ("torch.linalg.eig", "eigenvectors"),
     "linalg_eigvals": ("torch.linalg.eigvals", "eigenvalues"),
     "linalg_householder_product": ("torch.linalg.householder_product", "result"),
+    "linalg_matrix_rank": ("torch.linalg.matrix_rank", "result"),
     "linalg_pinv": ("linalg.pinv", "result"),
     "linalg_tensorinv": ("tensorinv", "result"),
+    "linalg_tensorsolve": ("tensorsolve", "result"),
 }
 
 

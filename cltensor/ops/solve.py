@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import record as graph
+from ..layouts import broadcast_shapes
 from . import core
 from .core import Tensor
 from .lapack import (
@@ -43,6 +44,11 @@ InvEx = named("linalg_inv_ex", "inverse", "info")
 
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """Invert (batches of) square matrices; `info` is the first zero pivot's number, 0 where there is none."""
+    made = _inverse(A, check_errors, "linalg.inv_ex")
+    return InvEx(deliver_all(made, out, "linalg_inv_ex", (A,)))
+
+
+def _inverse(A: Tensor, check_errors: bool, function: str) -> tuple[Tensor, Tensor]:
     check_square(A, "linalg.inv")
     check_float(A, "linalg.inv")
     a = host(A)
@@ -53,11 +59,11 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
         inverse, info = _invert_each(a)
     bad = first_bad(info) if check_errors else None
     if bad:
-        raise LinAlgError(f"linalg.inv: {bad[0]}{SINGULAR.format(bad[1])}")
+        raise LinAlgError(f"{function}: {bad[0]}{SINGULAR.format(bad[1])}")
     value, code = device(inverse, A), device(info, A)
     if graph.needs_grad(A):
         graph.record("LinalgInvExBackward0", (A,), (value, code), _inv_back, {"inverse": value})
-    return InvEx(deliver_all((value, code), out, "linalg_inv_ex", (A,)))
+    return value, code
 
 
 def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +85,7 @@ def _inv_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Invert (batches of) square matrices. LinAlgError for a singular one."""
-    return core.deliver(inv_ex(A, check_errors=True)[0], out, "linalg_inv", (A,))
+    return core.deliver(_inverse(A, True, "linalg.inv")[0], out, "linalg_inv", (A,))
 
 
 @public()
@@ -139,9 +145,9 @@ def _slogdet_back(ctx: Any, gs: Tensor, g: Tensor) -> Tensor:
 
 
 @public()
-def slogdet(input: Tensor) -> Any:
+def slogdet(input: Tensor, *, out: Any = None) -> Any:
     """Return the sign and the logarithm of the absolute value of the determinant."""
-    return Slogdet(_slogdet(input, "linalg.slogdet"))
+    return Slogdet(deliver_all(_slogdet(input, "linalg.slogdet"), out, "slogdet", (input,)))
 
 
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
@@ -172,11 +178,11 @@ def deliver_all(values: Any, out: Any, function: str, inputs: tuple) -> Any:
 SolveEx = named("linalg_solve_ex", "result", "info")
 
 
-def check_pair(A: Tensor, B: Tensor, function: str) -> None:
+def check_pair(A: Tensor, B: Tensor, function: str, name: str = "A") -> None:
     """Raise torch's error for two dtypes."""
     if A.dtype is not B.dtype:
         raise RuntimeError(
-            f"{function}: Expected A and B to have the same dtype, but found A of type {A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead"
+            f"{function}: Expected {name} and B to have the same dtype, but found {name} of type {A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead"
         )
 
 
@@ -203,6 +209,7 @@ def solve_ex(
         )
     wide = B.unsqueeze(-1).detach() if vector else B
     check_sides(A, wide.shape, left, "linalg.solve")
+    broadcast_shapes(wide.shape[:-2], A.shape[:-2])
     a, b = host(A, wide)
     info = np.zeros(a.shape[:-2], np.int32)
     if not left:
@@ -320,6 +327,10 @@ def triangular_solve(
             raise RuntimeError(
                 f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
             )
+    if A.shape[-1] == A.shape[-2] != input.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for triangular_solve: each A matrix is {A.shape[-2]} by {A.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
+        )
     with core.unrecorded():
         m = A.transpose(-2, -1) if transpose else A
         value = solve_triangular(m, input, upper=upper != transpose, unitriangular=unitriangular)
@@ -424,11 +435,18 @@ def cholesky_solve(
             raise RuntimeError(
                 f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead"
             )
+    if L.shape[-1] != L.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {L.shape[-2]} by {L.shape[-1]} matrices"
+        )
+    if L.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {input.dtype.scalar_name} and A of type {L.dtype.scalar_name} instead."
+        )
     if L.shape[-1] != input.shape[-2]:
         raise RuntimeError(
             f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
         )
-    check_pair(L, input, "cholesky_solve")
     f, b = host(L, input)
     fh = f.swapaxes(-1, -2).conj()
     x = (
@@ -464,6 +482,11 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
     check_square(input, "cholesky_inverse")
     check_float(input, "cholesky_inverse")
     f = host(input)
+    zeros = (np.diagonal(f, axis1=-2, axis2=-1) == 0).reshape(-1, f.shape[-1])
+    if zeros.any():
+        found = np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).reshape(f.shape[:-2])
+        place, number = first_bad(found)  # type: ignore[misc]
+        raise LinAlgError(f"cholesky_inverse: {place}{SINGULAR.format(number)}")
     half = substitute(
         f.swapaxes(-1, -2).conj() if upper else f, np.eye(f.shape[-1], dtype=f.dtype), False, False
     )

@@ -141,7 +141,7 @@ def _select(
     name: str, input: Tensor, dim: int, keepdim: bool, out: Any, fn: Callable, *args: Any, node: str
 ) -> Any:
     at = one_dim(name, dim, input.ndim)
-    nonempty(f"{name}()", input, (at,) if input.ndim else ())
+    nonempty(f"{name.removeprefix('nan')}()", input, (at,) if input.ndim else ())
     if (input.dtype is dtypes.bool and name != "mode") or input.dtype.is_complex:
         raise NotImplementedError(
             f"\"{'median_cpu' if 'median' in name else name + '_cpu'}\" not implemented for '{input.dtype.scalar_name}'"

@@ -5,6 +5,7 @@ The factorizations run on the host (see lapack.py); gradients are formulas over 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,22 @@ LinalgSvd = named("linalg_svd", "U", "S", "Vh")
 def _off_diagonal_quotient(x: Tensor, e: Tensor) -> Tensor:
     """x / e off the diagonal, x on it, where e is 0."""
     return x / (e + eye_like(e))
+
+
+def _refuse_phase(diagonals: Sequence[Tensor], text: str) -> None:
+    """RuntimeError where a gradient depends on the phases of complex vectors, which are arbitrary."""
+    if not diagonals:
+        return
+    total = diagonals[0] if len(diagonals) == 1 else diagonals[0] + diagonals[1]
+    phase = total.detach().imag
+    if not bool((phase.abs() <= 1e-2).all()):
+        raise RuntimeError(text)
+
+
+_PHASE = (
+    "{}: The eigenvectors in the complex case are specified up to multiplication by e^{{i phi}}. "
+    "The specified loss function depends on this quantity, so it is ill-defined."
+)
 
 
 def _svd(
@@ -87,9 +104,11 @@ def _svd_back(ctx: Any, gu: Tensor, gs: Tensor, gvh: Tensor) -> Tensor:
     e = (row - column) * (row + column)
     uh, v = adjoint(u), adjoint(vh)
     inner = diag(gs).to(u.dtype)
+    phases = []
     if not no_u:
         skew = uh @ gu
         skew = skew - adjoint(skew)
+        phases.append(diagonal(skew))
         inner = inner + _off_diagonal_quotient(skew, e) * row
         if u.dtype.is_complex:
             # The imaginary diagonal of U^H gU is divided by 2 S; the quotient above multiplied it by S.
@@ -98,9 +117,16 @@ def _svd_back(ctx: Any, gu: Tensor, gs: Tensor, gvh: Tensor) -> Tensor:
     if not no_v:
         skew = vh @ adjoint(gvh)
         skew = skew - adjoint(skew)
+        phases.append(diagonal(skew))
         if u.dtype.is_complex:
             skew = skew - diag(diagonal(skew))
         inner = inner + column * _off_diagonal_quotient(skew, e)
+    if u.dtype.is_complex:
+        _refuse_phase(
+            phases,
+            "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. "
+            "The specified loss function depends on this phase term, making it ill-defined.",
+        )
     out = u @ inner @ vh
     if m > k and not no_u:
         part = gu / row
@@ -148,6 +174,10 @@ Eig = named("linalg_eig", "eigenvalues", "eigenvectors")
 
 def _eigh(A: Tensor, UPLO: Any, vectors: bool) -> tuple[Tensor, Tensor | None]:
     check_square(A, "linalg.eigh")
+    if A.dtype.category < 2:
+        raise NotImplementedError(
+            f"\"linalg_eigh_cpu\" not implemented for '{A.dtype.scalar_name}'"
+        )
     check_float(A, "linalg.eigh")
     side: Any = UPLO.upper() if isinstance(UPLO, str) else UPLO
     if side not in ("L", "U"):
@@ -181,7 +211,10 @@ def _eigh_back(ctx: Any, gl: Tensor, gv: Tensor) -> Tensor:
     if absent(gv):
         return (v * gl.unsqueeze(-2)) @ vh
     e = values.unsqueeze(-2) - values.unsqueeze(-1)
-    inner = _off_diagonal_quotient(vh @ gv, e)
+    vhg = vh @ gv
+    if v.dtype.is_complex:
+        _refuse_phase([diagonal(vhg)], _PHASE.format("linalg_eigh_backward"))
+    inner = _off_diagonal_quotient(vhg, e)
     inner = inner - diag(diagonal(inner)) + diag(gl)
     return v @ inner @ vh
 
@@ -229,6 +262,7 @@ def _eig_back(ctx: Any, gl: Tensor, gv: Tensor) -> Tensor:
         out = solve_ex(vh, gl.unsqueeze(-1) * vh)[0]
     else:
         vhg = vh @ gv
+        _refuse_phase([diagonal(vhg)], _PHASE.format("linalg_eig_backward"))
         inner = vhg - vh @ (v * diagonal(vhg).real.unsqueeze(-2))
         conj = values.conj()
         inner = _off_diagonal_quotient(inner, conj.unsqueeze(-2) - conj.unsqueeze(-1))
@@ -239,7 +273,11 @@ def _eig_back(ctx: Any, gl: Tensor, gv: Tensor) -> Tensor:
 
 def eig(A: Tensor, *, out: Any = None) -> Any:
     """Return eigenvalues and eigenvectors of square matrices, complex, in no order."""
-    return Eig(deliver_all(_eig(A, True, "eig"), out, "linalg_eig", (A,)))
+    values, vectors = _eig(A, True, "eig")
+    if out is not None:
+        values = core.deliver(values, out[0], "linalg_eig", (A,))
+        vectors = core.deliver(vectors, out[1], "linalg_eig_vectors", (A,))
+    return Eig((values, vectors))
 
 
 def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -281,12 +319,12 @@ def _qr_back(ctx: Any, gq: Tensor, gr: Tensor) -> Tensor:
     q, r, mode = ctx.Q, ctx.R, ctx.mode
     if mode == "r":
         raise RuntimeError(
-            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to require gradients."
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
         )
     m, n = ctx.shapes[0][-2:]
     if mode == "complete" and m > n:
         raise RuntimeError(
-            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
         )
     if m >= n:
         return _square_qr_back(q, r, gq, gr)
