@@ -4,8 +4,12 @@ then each work-item starts from the sum of the counts before its own and walks i
 scan of the mask gave every element its place, and a lane moves its element.
 action select: out[place] = src[p]; nonzero: out[place] = the coordinates of p; scatter: dst[p] = values[place].
 No branch asks a CPU's predictor what a mask holds: every element is written at the next place, and stays if it is kept. The chunk's own
-count ends the walk, so nothing is written behind its last place. `words`: the mask's bytes are dense, and eight zeros are passed over at once.
+count ends the walk, so nothing is written behind its last place. AVX-512 selects a vector at a time. `words`: the mask's bytes are dense, and eight zeros are passed over at once.
 </%doc>\
+<%!
+# By the type of an element: of x86's instruction the name, its type of a number, lanes, and its type of a mask.
+PACKS = {'uint': ('si', 'int', 16, 'ushort'), 'ulong': ('di', 'long', 8, 'uchar')}
+%>\
 <%namespace name="w" file="walk.mako"/>\
 <%
 names = ['m'] + (['s'] if action in ('select', 'scatter') else [])
@@ -16,7 +20,11 @@ typedef ${I} I;
 typedef ${T} T;
 <%
 words = not gpu and mask.itemsize == 1 and units[0]
+packs = words and T in PACKS and all(units) and action == 'select'
 %>\
+% if packs:
+${pack_helpers()}
+% endif
 % if words:
 typedef ulong W __attribute__((aligned(1)));
 % endif
@@ -36,6 +44,35 @@ ${w.element(mask, 'm')}
             src[os + p_s] = one ? there : here;
 % endif
 </%def>\
+<%def name="pack_helpers()">
+<% kind, number, lanes, bits = PACKS[T] %>\
+#if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_compress${kind}512_mask) && __has_builtin(__builtin_ia32_cvtb2mask128)
+#define CLT_PACK
+typedef char M16 __attribute__((vector_size(16)));
+typedef char U16 __attribute__((vector_size(16), aligned(1)));
+typedef ${number} P __attribute__((vector_size(64)));
+typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
+#endif
+#endif
+</%def>\
+## Sixteen elements at a time as long as what is written stays before `end`: those kept go to the front of a vector.
+<%def name="pack_run()">
+<% kind, number, lanes, bits = PACKS[T] %>\
+#ifdef CLT_PACK
+        for (; p_start + 16 <= p_run && place + 16 <= end; p_start += 16) {
+            const uint kept = (ushort)__builtin_ia32_cvtb2mask128(*(__global const U16 *)(mask + om + p_m_at + p_start) != (M16){});
+% for k in range(0, 16, lanes):
+            {
+                const ${bits} some = (${bits})(kept >> ${k});
+                const P v = *(__global const Q *)(src + os + p_s_at + p_start + ${k});
+                *(__global Q *)(out + place) = __builtin_ia32_compress${kind}512_mask(v, (P){}, some);
+                place += popcount((uint)some);
+            }
+% endfor
+        }
+#endif
+</%def>\
 <%def name="count_run(one, at)">
         for (I p_j = 0; p_j < p_run;) {
             const I stop = min(p_run, (I)(p_j + ${1 << 16}));
@@ -47,8 +84,12 @@ ${w.element(mask, 'm')}
             total += found;
         }
 </%def>\
-<%def name="keep_run(one, at, names, words)">
-        for (I p_j = 0; p_j < p_run && place < end;) {
+<%def name="keep_run(one, at, names, words, packs)">
+        I p_start = 0;
+% if packs:
+        ${pack_run()}
+% endif
+        for (I p_j = p_start; p_j < p_run && place < end;) {
 % if words:
             if (p_j + 8 <= p_run && *(__global const W *)(mask + om + p_m_at + p_j) == 0) { p_j += 8; continue; }
 % endif
@@ -111,7 +152,7 @@ ${w.params('p', rank, names)}\
 % endif
 <%
 def at(x): return f"p_{x}_at + p_j" + ('' if units[names.index(x)] else f" * p_{x}{rank - 1}")
-run = capture(count_run, one, at) if action == 'count' else capture(keep_run, one, at, names, words)
+run = capture(count_run, one, at) if action == 'count' else capture(keep_run, one, at, names, words, packs)
 %>\
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + size" units="${units}" run="${run}" limit="0">
 </%w:each>

@@ -297,8 +297,9 @@ def test_masks_of_every_density(be: Any, kept: float, monkeypatch: pytest.Monkey
             )
             operand = kt.put(be, m)
             kt.same(kt.get(be, mask.nonzero(be, operand)), m.nonzero())
-            found = mask.masked_select(be, kt.put(be, x), operand)
-            kt.same(kt.get(be, found), x.masked_select(m))
+            for y in (x, x.contiguous(), x.double(), x.half()):
+                found = mask.masked_select(be, kt.put(be, y), operand)
+                kt.same(kt.get(be, found), y.masked_select(m))
             o, s = kt.put(be, x), s[: int(m.sum())]
             mask.masked_scatter(be, o, operand, kt.put(be, s))
             flush_checks(be)
