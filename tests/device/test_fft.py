@@ -183,7 +183,8 @@ def test_tables_are_exact() -> None:
     roots = family.unit_roots(k, 360)
     assert roots[90] == -1j
     assert roots[180] == -1
-    assert np.abs(roots**4 - family.unit_roots(k * 4 % 360, 360)).max() < 1e-15
+    # numpy's sines are four roundings off in its older versions
+    assert np.abs(roots**4 - family.unit_roots(k * 4 % 360, 360)).max() < 2e-15
     assert [family.next_smooth(n) for n in (1, 7, 13, 1025)] == [1, 8, 15, 1080]
     assert family.factors(37) is None
 
