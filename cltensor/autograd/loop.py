@@ -257,7 +257,7 @@ def execute(
                 else:
                     deps[nxt] = n + 1
 
-    task = Task(seed)
+    task = Task(seed if seed is None or seed._strided else seed._values())
     task.reached = deps
     captured: list[Any] = []
     run: Any = None  # nodes to run, None for all

@@ -22,6 +22,7 @@ from ..lazy import HEAVY, MAX_RECOMPUTE, NON_DENSE, Expr, Leaf, Scalar, View
 from ..runtime import Backend, Buffer, device, get_backend
 from ..size import Size
 from ..storage import Storage
+from .elsewhere import elsewhere
 from .refusals import out_refusal
 
 Tensor = Any
@@ -517,6 +518,8 @@ def deliver(
     """Return a computed tensor, or write it into `out=`."""
     if out is None:
         return value
+    if not value._strided:
+        return elsewhere("into", (value, out, function))
     check_out(out, value.dtype, value.device, function, inputs)
     if out.shape != value.shape:
         resize_output(out, value.shape)

@@ -12,6 +12,7 @@ from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo
 from ..ops import core
 from ..ops.core import NUMBERS
+from ..ops.elsewhere import HANDLERS
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import METHODS
 from .convert import relaid, to_coo
@@ -20,6 +21,22 @@ from .table import op
 from .tensor import SparseTensor, coalesced, like, pack, summed, values_of
 
 Tensor = Any
+
+
+def into(made: Any, out: Any, name: str) -> Any:
+    """Write a result into an `out=` tensor of its kind."""
+    if isinstance(made, SparseTensor) is not isinstance(out, SparseTensor):
+        return NotImplemented
+    if not isinstance(made, SparseTensor):
+        return core.deliver(made, out, name)
+    if graph.needs_grad(made, out):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
+    return out._become(made)
+
+
+HANDLERS["into"] = into
 
 
 def is_number(x: Any) -> bool:
@@ -173,9 +190,13 @@ def gathered(dense: Tensor, s: SparseTensor) -> Tensor:
 
 
 def _in_both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
-    if a.shape != b.shape:
+    if not a.shape or not b.shape:
+        s, number = (a, b) if a.shape else (b, a)
+        return like(s, values_of(s) * number.to_dense(), "MulBackward0")
+    if a.shape != b.shape or a.sparse_dim() != b.sparse_dim():
         raise RuntimeError(
-            f"mul operands have incompatible sizes: {list(a.shape)} and {list(b.shape)}"
+            "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse dimensions, and shape of "
+            "sparse dimensions"
         )
     if a._pattern is b._pattern and (a._pattern.coalesced or a.layout is not sparse_coo):
         return like(a, values_of(a) * values_of(b), "MulBackward0")
@@ -280,14 +301,13 @@ def _node(name: str) -> str:
 def _on_values(name: str, fn: Callable) -> Callable:
     @functools.wraps(fn)
     def apply(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if out is not None:
-            return NotImplemented
         s = (
             coalesced(input)
             if input.layout is sparse_coo and name not in ("neg", "negative")
             else input
         )
-        return like(s, fn(values_of(s), *args, **kwargs), _node(name))
+        made = like(s, fn(values_of(s), *args, **kwargs), _node(name))
+        return made if out is None else into(made, out, name)
 
     return apply
 

@@ -9,11 +9,19 @@ from .. import creation, dtypes
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import layout as Layout
-from ..memory_format import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from ..memory_format import (
+    preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from ..ops import convert as dense_convert
 from ..ops import core
 from ..ops.row import public
-from .creation import empty
+from .creation import coo_of, empty
 from .pattern import Pattern
 from .table import op
 from .tensor import SparseTensor, at, coalesced, like, pack, summed, values_of
@@ -75,6 +83,8 @@ def to_sparse(
     if isinstance(sparse_dim, Layout):
         sparse_dim, layout = None, sparse_dim
     if layout is not None and layout is not sparse_coo:
+        if layout is strided:
+            return self
         _dense_layout("to_sparse", layout)
         if layout in (sparse_bsr, sparse_bsc):
             raise NotImplementedError(f"to_sparse: {layout} tensors are not built")
@@ -181,6 +191,10 @@ def relaid(s: SparseTensor, kind: Layout) -> SparseTensor:
 @op("to_sparse", function=False)
 def _to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, **_: Any) -> SparseTensor:
     """Return the tensor in a sparse layout, coordinates by default."""
+    if strided in (layout, sparse_dim):
+        return to_dense(self)
+    if isinstance(sparse_dim, Layout):
+        sparse_dim, layout = None, sparse_dim
     if isinstance(sparse_dim, int) and sparse_dim != self.sparse_dim():
         raise RuntimeError(
             "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
@@ -311,6 +325,8 @@ def zeros_like(
     **_: Any,
 ) -> Any:
     """Make a tensor of the same sizes without entries; a dense one of zeros if `layout` says so."""
+    if _.get("memory_format") is not None and _["memory_format"] is not preserve_format:
+        raise RuntimeError("memory format option is only supported by strided tensors")
     kind, dev = layout or input.layout, device or input.device
     dt = dtype or input.dtype
     if kind is strided:
@@ -320,6 +336,46 @@ def zeros_like(
     if requires_grad:
         core.ask_gradient(made)
     return made
+
+
+@op("new_zeros", "new_empty", function=False)
+def new_zeros(
+    self: Any,
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **_: Any,
+) -> Any:
+    """Make a sparse tensor of other sizes without entries, alike in dtype and place."""
+    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    dt, dev = dtype or self.dtype, device or self.device
+    if layout is strided:
+        return creation.zeros(shape, dtype=dt, device=dev, requires_grad=requires_grad)
+    made = empty(shape, dt, dev)
+    if requires_grad:
+        core.ask_gradient(made)
+    return made
+
+
+@op("new", function=False)
+def new(self: Any, *args: Any, **_: Any) -> SparseTensor:
+    """Make a sparse tensor of sizes, or of indices and values, of the same dtype."""
+    if args and core.is_tensor(args[0]):
+        return coo_of(args[0].long(), args[1], *args[2:3])
+    shape = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    return empty(shape or (0,), self.dtype, self.device)
+
+
+@op("resize_as_", "resize_as_sparse_", function=False)
+def resize_as_(self: Any, the_template: Any, **_: Any) -> SparseTensor:
+    """Take the sizes of another sparse tensor."""
+    if not isinstance(the_template, SparseTensor):
+        return NotImplemented
+    return sparse_resize_(
+        self, the_template.shape, the_template.sparse_dim(), the_template.dense_dim()
+    )
 
 
 @op("zero_")

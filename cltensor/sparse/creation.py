@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -275,11 +276,9 @@ def _check_pointer(pattern: Pattern, name: str) -> None:
             )
     _, second, _ = _PARTS[sparse_csr if along == 0 else sparse_csc]
     with unrecorded():
-        if plain.numel() and int(plain.amin()) < 0:
-            raise RuntimeError(f"`0 <= {second}` is not satisfied.")
-        if plain.numel() and int(plain.amax()) >= across:
+        if plain.numel() and (int(plain.amin()) < 0 or int(plain.amax()) >= across):
             raise RuntimeError(
-                f"`{second} < {'ncols' if along == 0 else 'nrows'}` is not satisfied."
+                f"`0 <= {second} < {'ncols' if along == 0 else 'nrows'}` is not satisfied."
             )
 
 
@@ -410,6 +409,22 @@ HANDLERS["ones laid out"] = HANDLERS["full laid out"] = _full
 # ------------------------------------------------------------------------------------------- by type name
 
 
+def _deprecated(args: tuple) -> None:
+    if args and is_tensor(args[0]):
+        old, new = (
+            "indices, values, shape, *, device=",
+            "indices, values, shape, dtype=, device=",
+        )
+        if len(args) < 3:
+            old, new = "indices, values, *, device=", "indices, values, dtype=, device="
+    else:
+        old, new = ("shape, *, device=", "shape, dtype=, device=") if args else ("", "(0,), dtype=")
+    warnings.warn(
+        f"torch.sparse.SparseTensor({old}) is deprecated.  Please use torch.sparse_coo_tensor({new}).",
+        stacklevel=3,
+    )
+
+
 class _SparseType(_TensorType):
     """The type of torch.sparse.FloatTensor and its kin: calling makes a sparse tensor, isinstance asks for layout and dtype."""
 
@@ -421,6 +436,7 @@ class _SparseType(_TensorType):
         )
 
     def __call__(cls, *args: Any, device: Any = None) -> SparseTensor:
+        _deprecated(args)
         if args and is_tensor(args[0]):
             values = args[1]
             if not is_tensor(values):

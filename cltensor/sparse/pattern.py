@@ -75,7 +75,8 @@ class Pattern:
         compressed: tuple[Tensor, Tensor, int] | None = None,
     ) -> None:
         self.sizes, self._indices = tuple(int(n) for n in sizes), indices
-        self.coalesced, self.compressed = coalesced, compressed
+        self.compressed = compressed
+        self.coalesced = coalesced or (compressed is None and self.count < 2)
         self._checked = checked
         self._kept: dict[str, Any] = {}
         self._version = -1

@@ -15,7 +15,7 @@ from ..memory_format import sparse_coo
 from ..ops import core
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import public
-from .arithmetic import add, mul
+from .arithmetic import add, into, mul
 from .convert import relaid, to_coo
 from .pattern import Pattern
 from .shape import transpose
@@ -153,9 +153,11 @@ def _sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     return relaid(made, kind)
 
 
-@op("mm", "spmm", "sparse_mm", mixed=True)
-def mm(input: Any, mat2: Any, **_: Any) -> Any:
+@op("mm", mixed=True)
+def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     """Multiply matrices of which at least one is sparse; the product of two sparse ones is sparse."""
+    if out is not None:
+        return into(mm(input, mat2), out, "mm")
     _check("mm", input, mat2)
     if isinstance(input, SparseTensor):
         if isinstance(mat2, SparseTensor):
@@ -165,14 +167,14 @@ def mm(input: Any, mat2: Any, **_: Any) -> Any:
 
 
 @op("mv", mixed=True)
-def mv(input: Any, vec: Any, **_: Any) -> Any:
+def mv(input: Any, vec: Any) -> Any:
     """Multiply a sparse matrix by a vector."""
-    if isinstance(vec, SparseTensor):
-        return NotImplemented
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(
             f"mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {input.ndim}Tensor Dim: {vec.ndim}"
         )
+    if isinstance(vec, SparseTensor):
+        return NotImplemented
     if input.shape[1] != vec.shape[0]:
         raise RuntimeError(
             f"mv: expected self.size(-1) == vec.size(-1), but got {input.shape[1]} and {vec.shape[0]}"
@@ -196,7 +198,7 @@ def _flat(s: SparseTensor) -> SparseTensor:
 
 
 @op("bmm", mixed=True)
-def bmm(input: Any, mat2: Any, **_: Any) -> Any:
+def bmm(input: Any, mat2: Any) -> Any:
     """Multiply a batch of sparse matrices by a batch of dense ones."""
     if isinstance(mat2, SparseTensor) and isinstance(input, SparseTensor):
         raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
@@ -216,7 +218,7 @@ def bmm(input: Any, mat2: Any, **_: Any) -> Any:
 
 
 @op("matmul", mixed=True)
-def matmul(input: Any, other: Any, **_: Any) -> Any:
+def matmul(input: Any, other: Any) -> Any:
     """Multiply as `@` does."""
     da, db = input.ndim, other.ndim
     if da == 2 and db == 2:
@@ -248,7 +250,7 @@ def _added(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 @op("addmm", mixed=True)
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, **_: Any) -> Any:
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Compute beta * input + alpha * mat1 @ mat2 with a sparse matrix among them."""
     if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
         return NotImplemented
@@ -287,7 +289,7 @@ def smm(input: Any, mat: Any) -> SparseTensor:
     return pack(pattern, values_of(made).reshape(-1), made.shape, sparse_coo, "SmmBackward0")
 
 
-@public()
+@public(aliases=("saddmm",))
 def sspaddmm(
     input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None
 ) -> SparseTensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes, layouts
+from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo
 from ..ops.row import FUNCTIONS as F
@@ -53,11 +54,26 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 
 @op("sum")
 def _sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **_: Any) -> Any:
+    if dim is None and not keepdim:
+        return _whole(input, dtype)
     found = sum(input, dim, dtype)
     if keepdim:
         for d in sorted(check_dims(input, range(input.ndim) if dim is None else dim)):
             found = found.unsqueeze(d)
     return found
+
+
+def _whole(input: Any, dtype: Any) -> Tensor:
+    """Sum all elements; the gradient is dense, as torch's: of what is not there, too."""
+    with unrecorded():
+        out = sum(input, None, dtype)
+    if graph.needs_grad(input):
+        graph.record("SumBackward0", (input,), out, _spread_out)
+    return out
+
+
+def _spread_out(ctx: Any, g: Tensor) -> Tensor:
+    return g.expand(ctx.shapes[0])
 
 
 @op("norm")
@@ -144,6 +160,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         diagonals = diagonals.unsqueeze(0)
     if diagonals.ndim != 2:
         raise RuntimeError("Diagonals must be vector or matrix")
+    if offsets.ndim > 1:
+        raise RuntimeError("Offsets must be scalar or vector")
     offsets = offsets.reshape(-1)
     if len(shape) != 2:
         raise RuntimeError("Output shape must be 2d")

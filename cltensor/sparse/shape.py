@@ -33,8 +33,9 @@ def transpose(input: Any, dim0: int, dim1: int) -> SparseTensor:
 
 
 @op("permute")
-def permute(input: Any, *dims: Any) -> SparseTensor:
+def permute(input: Any, *dims: Any, **named: Any) -> SparseTensor:
     """Put the dims into another order; sparse ones stay before dense ones."""
+    dims = dims or (named["dims"],)
     given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
     order = [layouts.wrap_dim(d, input.ndim) for d in given]
     if len(order) != input.ndim:
@@ -289,6 +290,13 @@ def cat(tensors: Any, dim: int = 0, **_: Any) -> SparseTensor:
         joined = F["cat"](parts, 1)
     pattern = Pattern(shape[:dims], joined, checked=all(x._pattern._checked for x in tensors))
     return pack(pattern, F["cat"](values), shape, sparse_coo, "CatBackward0")
+
+
+@op("unbind")
+def unbind(input: Any, dim: int = 0) -> tuple:
+    """Return the positions of a dim."""
+    at = layouts.wrap_dim(dim, input.ndim)
+    return tuple([select(input, at, i) for i in range(input.shape[at])])
 
 
 @op("stack")

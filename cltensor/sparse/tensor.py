@@ -121,6 +121,14 @@ class SparseTensor(Tensor):
             raise RuntimeError("Tensors of type SparseCsrTensorImpl do not have is_contiguous")
         return False
 
+    @property
+    def nbytes(self) -> int:
+        """RuntimeError: a sparse tensor is made of tensors that have it."""
+        raise RuntimeError(
+            "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes of the indices and "
+            "values.  If you want the size of the  equivalent dense tensor, multiply numel() by element_size()"
+        )
+
     def is_set_to(self, tensor: Tensor) -> bool:
         """Tell whether the other is the same tensor."""
         return self is tensor
@@ -397,6 +405,9 @@ def _to_values(ctx: Any, g: Any) -> Any:
 def at(x: Any, p: Pattern) -> Any:
     """Return what a tensor, sparse or dense, has in the places of a pattern, with its history."""
     if not isinstance(x, SparseTensor):
+        dims = len(p.sizes)
+        if dims and not any(x._strides[:dims]) and prod(p.sizes):  # expanded: the same everywhere
+            return x[(0,) * dims].expand(p.count, *x.shape[dims:])
         return (
             x.reshape(prod(p.sizes), *x.shape[len(p.sizes) :]).index_select(0, p.keys)
             if p.sizes
@@ -413,7 +424,7 @@ def at(x: Any, p: Pattern) -> Any:
     if not x._pattern.count:
         return values.new_zeros((p.count, *values.shape[1:]))
     found, place = x._pattern.find(p)
-    there = found.reshape(-1, *[1] * (values.ndim - 1))
+    there = found.reshape(p.count, *[1] * (values.ndim - 1))
     return F["where"](there, values.index_select(0, place), 0)
 
 
@@ -449,11 +460,11 @@ def _brought_together(values: Any, merge: Merge) -> Any:
     if values.dtype not in kernels.DTYPES:
         return summed(values, merge.group, merge.pattern.count)
     with unrecorded():
-        rows = values.reshape(values.shape[0], -1).contiguous()
+        rows = values.reshape(values.shape[0], prod(values.shape[1:])).contiguous()
         backend = rows._storage.backend
         starts, order = core.kernel_operand(merge.starts), core.kernel_operand(merge.order)
         found = kernels.lines_by_matrix(backend, starts, order, None, core.kernel_operand(rows))
-        out = core.result(found, values.device).view(-1, *values.shape[1:])
+        out = core.result(found, values.device).view(merge.pattern.count, *values.shape[1:])
     if graph.needs_grad(values):
         graph.record("CoalesceBackward0", (values,), out, _back_apart, {"merge": merge})
     return out

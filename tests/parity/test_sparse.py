@@ -51,6 +51,13 @@ torch.bmm(torch.stack([c, c2]).coalesce(), torch.stack([d, d]))
 torch.hspmm(s.detach(), d); no grad
 torch.sspaddmm(s.detach(), s.detach(), e.detach().t() @ e.detach())
 torch.sparse.softmax(c, 1)
+s.sum()
+c.sum()
+s * L(2.0).to_sparse()
+torch.saddmm(s.detach(), s.detach(), e.detach().t() @ e.detach(), beta=0.5, alpha=2)
+torch.mm(s.detach(), d.detach(), out=torch.zeros(6, 19, dtype=torch.float64))
+torch.abs(c.detach(), out=torch.zeros(6, 7, dtype=torch.float64).to_sparse())
+F.linear(s, d.t()); no grad
 torch.sparse.softmax(h, 1)
 torch.sparse.softmax(h, 0)
 torch.sparse.softmax(h, 2)
@@ -240,6 +247,20 @@ S.sum(1)
 S.sparse_resize_((3, 3), 2, 0)
 S.floor_divide(2)
 torch.smm(S, D.t())
+S.new_zeros(2, 2), S.new_empty((2,)), S.new_tensor([1.0]), S.new()
+S.unbind(0), S.nbytes
+S.unbind(0)
+S.resize_as_(torch.zeros(3, 4).to_sparse())
+S.permute(dims=(1, 0))
+S * torch.ones(2, 3, 1).to_sparse()
+S * torch.tensor(2.0).to_sparse()
+S.mv(S)
+torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2)).is_coalesced()
+torch.empty_like(S, memory_format=torch.channels_last)
+torch.sparse_csr_tensor([0, 1], [5], [1.0], (1, 2), check_invariants=True)
+S.to_sparse(layout=torch.strided)
+torch.arctan(S.coalesce(), out=torch.zeros(2, 3).to_sparse())
+torch.sparse.spdiags(torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.int64), (2, 2))
 torch.sparse.spdiags(torch.arange(6.0).reshape(2, 3), torch.tensor([0, 1]), (3, 3))
 torch.stack([S, S]).bmm(torch.stack([S, S]))
 torch.sparse.check_sparse_tensor_invariants.is_enabled()
@@ -319,6 +340,22 @@ def test_optimisers(line: str) -> None:
     else:
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
         assert found[1] == expected[1]
+
+
+def test_old_makers_warn() -> None:
+    def program(torch: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            torch.sparse.FloatTensor()
+            torch.sparse.FloatTensor(2, 3)
+            torch.sparse.FloatTensor(torch.tensor([[0]]), torch.tensor([1.0]))
+            torch.sparse.FloatTensor(torch.tensor([[0]]), torch.tensor([1.0]), (2,))
+        told = [str(w.message).partition(" (Triggered")[0] for w in seen]
+        return [text for text in told if "deprecated" in text]
+
+    found, expected = program(ct), program(th)
+    assert set(expected) <= set(found)  # torch warns once
+    assert len(found) == 4
 
 
 def test_checkpoints_of_both(tmp_path: Path) -> None:
