@@ -72,6 +72,7 @@ from .symbolic import *
 
 from .ops import return_types  # isort: skip
 from .reexport import expose as _expose  # isort: skip
+from .runtime import device as _device  # isort: skip
 from .futures import Future  # isort: skip
 from .fx import SymBool, SymFloat, SymInt  # isort: skip
 from .memory_format import (
@@ -140,6 +141,7 @@ from . import torch_version, version  # isort: skip
 
 __version__ = torch_version.TorchVersion(version.__version__)
 
+legacy_contiguous_format = contiguous_format  # torch's older name
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
 globals().update(dtypes.FOREIGN)
@@ -298,6 +300,22 @@ def broadcast_shapes(*shapes):
 def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:
     """Tell whether shapes agree."""
     return input.shape == other.shape
+
+
+def get_device_module(device: _typing.Any = None) -> _typing.Any:
+    """Return the module for a kind of device, `cpu`, `cuda`, ...; for the best there is without one.
+
+    RuntimeError for a kind without a module, and what names none.
+    """
+    if isinstance(device, _builtins.int) or not isinstance(device, str | _device | None):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    kind = ("cuda" if cuda.is_available() else "cpu") if device is None else _device(device).type
+    module = getattr(_sys.modules[__name__], kind, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'."
+        )
+    return module
 
 
 def get_num_threads() -> _builtins.int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 import warnings
@@ -249,9 +248,22 @@ class Event:
         return (end_event._time - self._time) * 1e3
 
 
-def stream(stream: Stream | None) -> contextlib.AbstractContextManager[Any]:
+class StreamContext:
+    """A context that does nothing: a device has one stream."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+def stream(stream: Stream | None) -> StreamContext:
     """Return a context that does nothing: a device has one stream."""
-    return contextlib.nullcontext() if stream is None else stream
+    return StreamContext(stream)
 
 
 def current_stream(device: Any = None) -> Stream:
@@ -315,7 +327,7 @@ expose(
     globals(),
     {
         "graphs": "CUDAGraph graph make_graphed_callables",
-        "streams": "Event Stream",
+        "streams": "Event Stream StreamContext",
         "memory": "OutOfMemoryError empty_cache max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved "
         "memory_stats memory_summary reset_peak_memory_stats",
         "random": "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state "

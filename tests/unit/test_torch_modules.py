@@ -358,6 +358,13 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     assert importlib.import_module("cltensor._custom_ops").custom_op is torch.library.custom_op
     assert torch.Stream is importlib.import_module("cltensor.cuda.streams").Stream
     assert not isinstance(3, torch.cuda.CUDAGraph)
+    with torch.cuda.StreamContext(None):
+        assert torch.get_device_module("cuda") is torch.cuda
+    assert torch.get_device_module("cpu") is torch.cpu
+    with pytest.raises(RuntimeError, match="Device 'meta' does not have a corresponding module"):
+        torch.get_device_module("meta")
+    with pytest.raises(RuntimeError, match="Invalid value of device '3'"):
+        torch.get_device_module(3)
     quantization = importlib.import_module("cltensor.ao.quantization")
     assert quantization.QuantStub()(3) == 3
     with pytest.raises(NotImplementedError, match="no quantization"):
