@@ -455,25 +455,28 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    rows, cols = FUNCTIONS["triu_indices"](input.shape[0], input.shape[0], 1, device=input.device)
-    x = input.detach()
-    value = norms._value(x.index_select(0, rows) - x.index_select(0, cols), float(p), (1,), False)
+    x, n = input.detach(), input.shape[0]
+    # Every pair twice, but no row is copied for a pair.
+    every = norms._value(x.unsqueeze(1) - x.unsqueeze(0), float(p), (2,), False)
+    above = FUNCTIONS["ones"](n, n, dtype=dtypes.bool, device=input.device).triu(1)
+    value = every.masked_select(above)
     if graph.needs_grad(input):
         graph.record(
             "PdistBackward0",
             (input,),
             value,
             _pdist_back,
-            {"self": input, "rows": rows, "cols": cols, "result": value, "p": float(p)},
+            {"self": input, "result": value, "p": float(p)},
         )
     return value
 
 
 def _pdist_back(ctx: Any, g: Tensor) -> Tensor:
     x = ctx.self
-    delta = x.index_select(0, ctx.rows) - x.index_select(0, ctx.cols)
+    rows, cols = FUNCTIONS["triu_indices"](x.shape[0], x.shape[0], 1, device=x.device)
+    delta = x.index_select(0, rows) - x.index_select(0, cols)
     each = norms._gradient(delta, g.unsqueeze(-1), ctx.result.unsqueeze(-1), ctx.p, (1,))
-    return (each * 0).new_zeros(x.shape).index_add(0, ctx.rows, each).index_add(0, ctx.cols, -each)
+    return (each * 0).new_zeros(x.shape).index_add(0, rows, each).index_add(0, cols, -each)
 
 
 @public()

@@ -18,6 +18,7 @@ from cltensor.codegen.operand import Operand
 from cltensor.codegen.prologue import of_operands
 from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
+from tests.support import close, data
 
 FEW = settings(max_examples=25, deadline=None, derandomize=True)
 AWKWARD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0]
@@ -271,6 +272,17 @@ def test_gradients_of_padding_by_edges(
     (wanted,) = ct.autograd.grad(out, x, general, create_graph=True)
     np.testing.assert_allclose(found.numpy(force=True), wanted.numpy(force=True), atol=1e-5)
     np.testing.assert_array_equal(plain.numpy(force=True), g.numpy(force=True))  # is not written to
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, float("inf")])
+def test_distances_of_pairs(p: float, poisoned: None) -> None:
+    for n, width in ((0, 3), (1, 3), (2, 5), (40, 17), (150, 3)):
+        x = data(n, width, seed=n)
+        delta = (x[:, None] - x[None])[np.triu_indices(n, 1)]
+        wanted = np.linalg.norm(delta, p, axis=1) if len(delta) else np.zeros(0)
+        close(ct.nn.functional.pdist(ct.tensor(x.tolist()).reshape(n, width), p), wanted)
+    leaf = ct.tensor(data(5, 3, dtype="float64"), requires_grad=True)
+    assert ct.autograd.gradcheck(lambda t: ct.nn.functional.pdist(t, p), (leaf,))
 
 
 def test_gradients_of_distances_by_products() -> None:
