@@ -159,14 +159,28 @@ def _tensors(leaves: Sequence[Any], what: str) -> None:
             )
 
 
+def _numbers(argnums: Any, count: int) -> tuple[int, ...]:
+    """Check which of a call's `count` arguments are differentiated; return them as a tuple."""
+    if not isinstance(argnums, int | tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not numbers:
+        raise RuntimeError("argnums must be non-empty")
+    for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
+        if not -count <= n < count:
+            raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
+    if len({n % count for n in numbers}) != len(numbers):
+        raise RuntimeError(f"argnums elements must be unique, got {numbers}")
+    return numbers
+
+
 class _Inputs:
     """The arguments of a call that are differentiated: their leaves, and the form they came in."""
 
     def __init__(self, args: tuple, argnums: int | tuple[int, ...], what: str) -> None:
-        numbers = argnums if isinstance(argnums, tuple) else (argnums,)
-        for n in numbers:
-            if not -len(args) <= n < len(args):
-                raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+        numbers = _numbers(argnums, len(args))
         picked = [args[n] for n in numbers]
         leaves, self.spec = tree_flatten(tuple(picked) if isinstance(argnums, tuple) else picked[0])
         _tensors(leaves, what)
@@ -191,6 +205,9 @@ def _split(value: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
         raise RuntimeError(
             f"{what}: output of function f should be a tuple: (output, aux) if has_aux is True"
         )
+    for t in tree_leaves(value[1]):
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(t)}")
     return value
 
 
@@ -368,7 +385,12 @@ def jacrev(
     func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False,
     chunk_size: int | None = None, _preallocate_and_copy: bool = False,
 ) -> Callable:  # fmt: skip
-    """Return a function that gives the Jacobian: for each output of shape S and argument of shape T a tensor of shape S + T."""
+    """Return a function that gives the Jacobian: for each output of shape S and argument of shape T a tensor of shape S + T.
+
+    chunk_size: how many rows are computed at once, None for all of them.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         what = "jacrev(f)(*args)"
@@ -423,10 +445,7 @@ def jacfwd(
     """Return what `jacrev` returns; the Jacobian is computed by forward mode, of all elements of the arguments at once."""
 
     def wrapper(*args: Any) -> Any:
-        numbers = argnums if isinstance(argnums, tuple) else (argnums,)
-        for n in numbers:
-            if not -len(args) <= n < len(args):
-                raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+        numbers = _numbers(argnums, len(args))
         picked = tuple([args[n] for n in numbers])
         flat, spec = tree_flatten(picked)
         _leaves(picked, "primals")

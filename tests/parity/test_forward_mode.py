@@ -192,6 +192,12 @@ ERRORS = {
     "not a result": "fw.exit_dual_level(); torch.func.jvp(lambda a: 1, (x,), (s,))",
     "independent": "fw.exit_dual_level(); torch.func.jvp(lambda a: y, (x,), (s,), strict=True)",
     "complex": "fw.exit_dual_level(); torch.func.jacfwd(lambda a: a)(torch.complex(x, y))",
+    "no argnums": "fw.exit_dual_level(); torch.func.jacfwd(torch.sin, argnums=())(x)",
+    "argnums twice": "fw.exit_dual_level(); torch.func.grad(torch.sin, argnums=(0, 0))(x)",
+    "argnums no numbers": "fw.exit_dual_level(); torch.func.jacrev(torch.sin, argnums=0.0)(x)",
+    "argnums": "fw.exit_dual_level(); torch.func.jacfwd(torch.sin, argnums=2)(x)",
+    "aux": "fw.exit_dual_level(); torch.func.jvp(lambda a: (a, [a, 1]), (x,), (s,), has_aux=True)",
+    "aux of grad": "fw.exit_dual_level(); torch.func.grad(lambda a: (a.sum(), 1), has_aux=True)(x)",
     "linearize": "fw.exit_dual_level(); torch.func.linearize(torch.sin, x)[1](v)",
 }
 
