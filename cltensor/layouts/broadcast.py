@@ -56,7 +56,7 @@ def joint_shape(shapes: Sequence[Any]) -> Shape:
     for place, shape in enumerate(whole):
         for d in range(-1, -1 - len(shape), -1):
             size = shape[d]
-            if size < 0:
+            if size < 0 and result[d] == 1:
                 raise ValueError("Attempting to broadcast a dimension with negative length!")
             if size != 1 and result[d] not in (1, size):
                 raise RuntimeError(

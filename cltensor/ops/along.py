@@ -122,7 +122,7 @@ def _check_rows(
         )
     if len(index.shape) > 1:
         raise IndexError(
-            f"{function}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {index.dtype.scalar_name}"
+            f"{function}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {index.dtype.scalar_name} and size: {list(index.shape)}"
         )
     if source.dtype is not t.dtype:
         raise RuntimeError(
@@ -249,7 +249,7 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     dim = layouts.wrap_dim(dim, input.ndim)
     if index.ndim > 1:
-        raise IndexError("Index has to be a vector/scalar")
+        raise RuntimeError("Index has to be a vector/scalar")
     index = like(index, input)
     if is_tensor(value):
         if value.ndim:

@@ -102,6 +102,9 @@ def nan_to_num(
     out: Tensor | None = None,
 ) -> Tensor:
     """Replace NaN and infinities by numbers (zero and the dtype's extremes by default)."""
+    for name, v in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+        if isinstance(v, str):
+            raise TypeError(f"nan_to_num(): argument '{name}' must be float, not str")
     if input.dtype.category < 2:
         value = input.clone()
     elif input.dtype.category == 3:

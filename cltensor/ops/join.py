@@ -392,9 +392,14 @@ def repeat_interleave(
         return x.index_select(at, _interleave_index(repeats, output_size))
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
+    total = x.shape[at] * int(repeats)
+    if output_size is not None and output_size != total:
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {total} but got {output_size}"
+        )
     wide = (*x.shape[: at + 1], int(repeats), *x.shape[at + 1 :])
     out = x.unsqueeze(at + 1).expand(wide).clone(memory_format=contiguous_format)
-    return out.view((*x.shape[:at], x.shape[at] * int(repeats), *x.shape[at + 1 :]))
+    return out.view((*x.shape[:at], total, *x.shape[at + 1 :]))
 
 
 def _interleave_index(repeats: Tensor, output_size: int | None) -> Tensor:
@@ -482,6 +487,10 @@ def flipud(input: Tensor) -> Tensor:
 @public()
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turn by k quarters in the plane of two dimensions, from the first towards the second."""
+    if not isinstance(dims, tuple | list):
+        raise TypeError(
+            f"rot90(): argument 'dims' (position 3) must be tuple of ints, not {type(dims).__name__}"
+        )
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if input.ndim < 2:

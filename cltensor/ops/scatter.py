@@ -373,6 +373,7 @@ def _scatter_reduce(
 ) -> Tensor:
     """Reduce `src` into `input[index[i][j]][j]` by "sum", "prod", "mean", "amax" or "amin"."""
     need_tensor("scatter_reduce", src=src)
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in REDUCTIONS:
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"

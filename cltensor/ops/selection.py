@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layouts
+from ..errors import warn_once
 from . import core
 from .core import NUMBERS, Tensor, is_tensor
 from .formats import RowMajor
@@ -213,6 +214,10 @@ def where(
             raise RuntimeError(
                 f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.scalar_name}"
             )
+        warn_once(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of PyTorch. "
+            "Use a boolean condition instead."
+        )
         condition = condition.bool()
     values = [v.item() if isinstance(v, np.generic) else v for v in (input, other)]
     for name, v in zip(("input", "other"), values, strict=True):

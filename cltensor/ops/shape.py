@@ -371,6 +371,10 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 @public("broadcast_to")
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """Expand to a shape."""
+    if isinstance(size, int):
+        raise TypeError(
+            f"broadcast_to(): argument 'size' (position 2) must be tuple of ints, not {type(size).__name__}"
+        )
     return expand(input, tuple(size))
 
 

@@ -130,6 +130,8 @@ gammaincc = Row(
 
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """Log of the multivariate gamma function of dimension p, for inputs above (p - 1) / 2."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
     total = p * (p - 1) / 4 * math.log(math.pi)
     value = sum((lgamma(input - j / 2) for j in range(1, p)), lgamma(input)) + total
     return value if out is None else core.deliver(value, out, "mvlgamma", (input,))

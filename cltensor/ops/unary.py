@@ -51,10 +51,16 @@ def _sgn_grad(g: Tensor, x: Tensor, result: Tensor) -> Tensor:
     )
 
 
+def _refuse_bool(x: Tensor) -> None:
+    if x.dtype is dtypes.bool:
+        raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
+
+
 @public(aliases=("absolute",))
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Magnitude; real for complex input."""
     refuse_numbers("abs", ("input",), (input,), (False,))
+    _refuse_bool(input)
     value = abs_row(input)
     name = "absolute" if input.is_complex() else "abs"  # which of them takes other dtypes
     return value if out is None else core.deliver(value, out, name, (input,))
@@ -64,6 +70,7 @@ def abs_(t: Tensor) -> Tensor:
     """In-place form of `abs`; RuntimeError for complex tensors."""
     if t.dtype.is_complex:
         raise RuntimeError("In-place abs is not supported for complex tensors.")
+    _refuse_bool(t)
     return core.assign(t, abs_row)
 
 

@@ -231,6 +231,20 @@ torch.matrix_rank(torch.eye(2))
 (lambda u: (u[0] + u[2]).sum().abs().backward())(torch.linalg.svd((torch.tensor([[1.0, 2.0], [3.0, 5.0]]) * (1 + 2j)).requires_grad_()))
 (lambda u: u[1].sum().abs().backward())(torch.linalg.eigh(torch.tensor([[1.0, 2j], [-2j, 5.0]]).requires_grad_()))
 (lambda u: u[1].sum().abs().backward())(torch.linalg.eig(torch.tensor([[1.0, 2.0], [-2.0, 5.0]]).requires_grad_()))
+torch.broadcast_shapes((2,), (-3,))
+torch.broadcast_shapes((1,), (-3,))
+torch.ones(3).repeat_interleave(2, output_size=5)
+torch.ones(2, 3).repeat_interleave(2, 0, output_size=4).shape
+torch.ones(2, 3).scatter_reduce(0, torch.ones(2, 3, dtype=torch.int64), torch.full((2, 3), 2.0), "max")
+torch.ones(2, 3).scatter_reduce(0, torch.ones(2, 3, dtype=torch.int64), torch.zeros(2, 3), "min")
+torch.ones(2, 3).index_add(0, torch.ones(2, 1, dtype=torch.int64), torch.ones(2, 3))
+torch.ones(2, 3).index_fill(0, torch.ones(2, 2, dtype=torch.int64), 1.0)
+torch.mvlgamma(torch.ones(2), 0)
+torch.abs(torch.tensor([True]))
+torch.tensor([True]).abs_()
+torch.nan_to_num(torch.ones(2), nan="a")
+torch.broadcast_to(torch.ones(2), 2)
+torch.rot90(torch.ones(2, 2), 1, 0)
 [getattr(torch.Tensor, n).__name__ for n in ("round_", "clamp_max_", "nan_to_num_", "polygamma", "addcmul_")]
 """
 
