@@ -47,6 +47,7 @@ for _name in (
     "get_backend",
     "get_rank",
     "get_world_size",
+    "implicit_replication",
     "init_device_mesh",
     "init_process_group",
     "new_group",
@@ -71,6 +72,7 @@ expose(
     globals(),
     {
         "_tensor": "DTensor Replicate Shard distribute_tensor",
+        "_tensor.experimental": "implicit_replication",
         "device_mesh": "DeviceMesh init_device_mesh",
         "distributed_c10d": f"{_names} ReduceOp is_initialized",
         "fsdp": "FSDPModule FullyShardedDataParallel fully_shard",

@@ -30,6 +30,7 @@ _CodeOnlyModule, _copy_attr = absent(__name__, "_CodeOnlyModule _copy_attr", _WH
 SymInt, SymFloat, SymBool = absent(
     __name__, "SymInt SymFloat SymBool", "sizes are Python's numbers"
 )
+Argument = Target = Any  # of annotations
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 
 
@@ -60,7 +61,7 @@ expose(
         "_symbolic_trace": "Tracer is_fx_tracing symbolic_trace wrap",
         "graph": "Graph",
         "graph_module": "GraphModule _CodeOnlyModule _USER_PRESERVED_ATTRIBUTES_KEY _copy_attr",
-        "node": "Node",
+        "node": "Argument Node Target",
         "proxy": "Proxy",
     },
 )

@@ -62,6 +62,8 @@ from . import (  # isort: skip
     old_forms,
 )
 
+from .aten import aten  # isort: skip
+
 
 def load_library(path: str) -> NoReturn:
     """OSError: what is compiled against torch's own binaries cannot be loaded. (Programs say `torch.ops.load_library`.)"""
@@ -73,6 +75,7 @@ old_forms.install()
 
 __all__ = [
     "activation",
+    "aten",
     "arithmetic",
     "average_pooling",
     "compare",

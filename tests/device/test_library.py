@@ -119,3 +119,14 @@ def test_annotations_that_operators_do_not_take() -> None:
         torch.library.infer_schema(bad, mutates_args=())
     with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
         torch.library.infer_schema(bare, mutates_args=())
+
+
+def test_public_functions_by_names_of_operators() -> None:
+    aten = torch.ops.aten
+    x = torch.ones(2)
+    assert aten.add.Tensor(x, x).tolist() == aten.add(x, x).tolist() == [2, 2]
+    assert aten.add.Tensor is aten.add.Tensor
+    assert aten.sum.dim_IntList(x, [0]).item() == 2
+    assert repr(aten.add.Tensor) == "aten.add.Tensor"
+    with pytest.raises(NotImplementedError, match="aten::not_there"):
+        aten.not_there(x)

@@ -365,6 +365,10 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
         torch.get_device_module("meta")
     with pytest.raises(RuntimeError, match="Invalid value of device '3'"):
         torch.get_device_module(3)
+    assert importlib.import_module("cltensor.fx.node").Target is Any
+    experimental = importlib.import_module("cltensor.distributed._tensor.experimental")
+    with pytest.raises(RuntimeError, match="devices of one process"):
+        experimental.implicit_replication()
     quantization = importlib.import_module("cltensor.ao.quantization")
     assert quantization.QuantStub()(3) == 3
     with pytest.raises(NotImplementedError, match="no quantization"):

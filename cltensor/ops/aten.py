@@ -1,0 +1,51 @@
+"""`torch.ops.aten`: the public functions by torch's names of operators, `aten.add.Tensor` and `aten.add` alike.
+
+There is no dispatcher behind the names: an overload is the function itself. Must not know any function: it finds them when called.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .row import FUNCTIONS, METHODS
+
+
+class Overload:
+    """An operator under a name, and each of its overloads; made once, so that tables of them can be kept."""
+
+    def __init__(self, name: str, overload: str = "") -> None:
+        self._name, self._overload = name, overload
+        self.__name__ = f"{name}.{overload}" if overload else name
+
+    def __repr__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __getattr__(self, overload: str) -> Overload:
+        if overload.startswith("_") or self._overload:
+            raise AttributeError(
+                f"The underlying op of 'aten.{self._name}' has no overload name '{overload}'"
+            )
+        made = Overload(self._name, overload)
+        setattr(self, overload, made)
+        return made
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function. NotImplementedError where there is none of the name."""
+        function = FUNCTIONS.get(self._name) or METHODS.get(self._name)
+        if function is None:
+            raise NotImplementedError(f"aten::{self._name}: there is no function of this name")
+        return function(*args, **kwargs)
+
+
+class _Names:
+    """The namespace."""
+
+    def __getattr__(self, name: str) -> Overload:
+        if name.startswith("__"):
+            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
+        made = Overload(name)
+        setattr(self, name, made)
+        return made
+
+
+aten = _Names()
