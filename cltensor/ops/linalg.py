@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd import dual
 from ..autograd import record as graph
 from ..autograd.engine import grad
 from ..autograd.mode import enable_grad, is_grad_enabled, unrecorded
@@ -151,7 +152,9 @@ def _as_one(node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]) ->
             again = is_grad_enabled()
             kept = [getattr(ctx, name) for name in saved]
             xs = [
-                x.view_as(x) if again and graph.needs_grad(x) else x.detach().requires_grad_()
+                x.view_as(x)
+                if again and graph.requires_grad(x)
+                else dual.carry(x.detach().requires_grad_(), x)
                 for x in kept
             ]
             with enable_grad():

@@ -56,7 +56,7 @@ def _gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) 
     if p == 0:
         return x * 0
     if p == 2:
-        return where(n == 0, 0.0, x * (g / n))
+        return where(n == 0, 0.0, x * (g / where(n == 0, 1.0, n)))  # no 0 / 0 in its derivative
     sign, size = x.sgn() if x.dtype.is_complex else x.sign(), x.abs()
     if p == 1:
         return g * sign

@@ -119,6 +119,11 @@ PROGRAMS = {
         z = fw.make_dual(torch.complex(x, y), torch.complex(s, t)); out = [fw.unpack_dual(w.logcumsumexp(1)) for w in (fw.make_dual(x, s), fw.make_dual(x * 3, s), z)]""",
     "embedding": """
         d = fw.make_dual(x, s); out = fw.unpack_dual(torch.nn.functional.embedding(torch.tensor([[0, 2], [1, 0]]), d, padding_idx=0))""",
+    "norms at zero": """
+        d = fw.make_dual(x * 0, s); out = [fw.unpack_dual(torch.linalg.vector_norm(d, p, 1)) for p in (2, 3)]""",
+    "reflectors over reverse": """
+        d = fw.make_dual(x.t().contiguous(), s.t().contiguous()).requires_grad_(); e = torch.linalg.householder_product(d, y[0, :3].contiguous())
+        g, = torch.autograd.grad((e * e * e).sum(), d); out = fw.unpack_dual(g)""",
     "step functions": """
         d = fw.make_dual(x, s); out = [fw.unpack_dual(z) for z in (d.floor(), d.sign(), d.round(), torch.zeros_like(d))]""",
     "the level ends": """
