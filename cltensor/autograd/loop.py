@@ -67,7 +67,8 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
     """Add the gradient in `box[0]` to `variable.grad`, in place unless a graph is being made."""
     with _LOCK:
         old = variable._grad
-        if not box[0]._strided or (old is not None and not old._strided):
+        sparse = not (box[0]._strided and variable._strided)
+        if sparse or (old is not None and not old._strided):
             variable._grad = _accumulated(old, box)
         elif old is None:
             if not create_graph and _owned(box, 0) and box[0]._strides == variable._strides:
@@ -92,7 +93,7 @@ def _accumulated(old: Any, box: list[Any]) -> Any:
     """Return a leaf's new gradient where a sparse one is part of it: sparse ones are added into dense ones."""
     g = box[0]
     if old is None:
-        return g._kept()
+        return g.clone() if g._strided else g._kept()
     if GRAD.enabled or not old._strided:
         return add(old, g)
     return old.add_(g)

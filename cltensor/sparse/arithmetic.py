@@ -14,7 +14,7 @@ from ..ops import core
 from ..ops.core import NUMBERS
 from ..ops.elsewhere import HANDLERS
 from ..ops.row import FUNCTIONS as F
-from ..ops.row import METHODS
+from ..tensor import Tensor as Tensor_
 from .convert import relaid, to_coo
 from .pattern import Pattern
 from .table import op
@@ -64,15 +64,15 @@ def _joined(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
         return like(a, F["add"](va, vb, alpha=alpha), "AddBackward0")
     if kind is not sparse_coo or b.layout is not sparse_coo:
         return relaid(_joined(to_coo(a), to_coo(b), alpha), kind)
-    if a.sparse_dim() != b.sparse_dim():
-        raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same number of sparse dims, but self: {a.sparse_dim()}, other: {b.sparse_dim()}"
-        )
     p, q = a._pattern, b._pattern
     if not p.count:
         return pack(q, vb * alpha if alpha != 1 else vb, a.shape, sparse_coo, "AddBackward0")
     if not q.count:
         return pack(p, va, a.shape, sparse_coo, "AddBackward0")
+    if a.sparse_dim() != b.sparse_dim():
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same number of sparse dims, but self: {a.sparse_dim()}, other: {b.sparse_dim()}"
+        )
     with unrecorded():
         indices = F["cat"]([p.indices, q.indices], 1)
     pattern = Pattern(p.sizes, indices, checked=p._checked and q._checked)
@@ -193,7 +193,7 @@ def _in_both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     if not a.shape or not b.shape:
         s, number = (a, b) if a.shape else (b, a)
         return like(s, values_of(s) * number.to_dense(), "MulBackward0")
-    if a.shape != b.shape or a.sparse_dim() != b.sparse_dim():
+    if a._pattern.sizes != b._pattern.sizes or a.ndim != b.ndim:
         raise RuntimeError(
             "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse dimensions, and shape of "
             "sparse dimensions"
@@ -210,7 +210,8 @@ def _in_both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
         place = place.index_select(0, here)
         pattern = Pattern(p.sizes, p.indices.index_select(1, here), coalesced=True, checked=True)
     values = values_of(a).index_select(0, here) * values_of(b).index_select(0, place)
-    return pack(pattern, values, a.shape, sparse_coo, "MulBackward0")
+    shape = (*p.sizes, *values.shape[1:])
+    return pack(pattern, values, shape, sparse_coo, "MulBackward0")
 
 
 @op("mul", "multiply")
@@ -228,7 +229,7 @@ def mul(input: Any, other: Any, **_: Any) -> Any:
 def mul_(self: Any, other: Any) -> Any:
     """Multiply in place."""
     if not isinstance(self, SparseTensor):
-        raise RuntimeError("mul_: a dense tensor is not multiplied in place by a sparse one")
+        return self.mul_(other.to_dense())
     return self._become(mul(self, other))
 
 
@@ -288,7 +289,7 @@ def square(input: Any, **_: Any) -> Any:
 
 # Those that leave zero zero, and that torch has for sparse tensors.
 UNARY = (
-    "abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil conj_physical deg2rad erf erfinv expm1 floor frac "
+    "abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil conj conj_physical deg2rad erf erfinv expm1 floor frac "
     "fix isinf isnan isneginf isposinf log1p nan_to_num neg negative positive rad2deg relu round sgn sign signbit sin sinh "
     "sqrt tan tanh trunc"
 )
@@ -312,9 +313,11 @@ def _on_values(name: str, fn: Callable) -> Callable:
     return apply
 
 
-def _in_place(apply: Callable) -> Callable:
+def _in_place(apply: Callable, name: str = "") -> Callable:
     @functools.wraps(apply)
     def apply_(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if name and self.layout is sparse_coo and not self._pattern.coalesced:
+            raise RuntimeError(f"{name} requires coalesced input")
         return self._become(apply(self, *args, **kwargs))
 
     return apply_
@@ -322,7 +325,8 @@ def _in_place(apply: Callable) -> Callable:
 
 for _name in UNARY.split():
     _applied = op(_name)(_on_values(_name, F[_name]))
-    if _name + "_" in METHODS:
-        op(_name + "_", function=False)(_in_place(_applied))
+    if hasattr(Tensor_, _name + "_"):
+        _strict = "" if _name in ("neg", "negative") else _name + "_"
+        op(_name + "_", function=False, mixed=True)(_in_place(_applied, _strict))
 for _name, _fn in {"pow_": pow_, "square_": square, "floor_divide_": floor_divide}.items():
     op(_name, function=False)(_in_place(_fn))

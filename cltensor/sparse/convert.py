@@ -325,9 +325,9 @@ def zeros_like(
     **_: Any,
 ) -> Any:
     """Make a tensor of the same sizes without entries; a dense one of zeros if `layout` says so."""
-    if _.get("memory_format") is not None and _["memory_format"] is not preserve_format:
-        raise RuntimeError("memory format option is only supported by strided tensors")
     kind, dev = layout or input.layout, device or input.device
+    if kind is not strided and _.get("memory_format") not in (None, preserve_format):
+        raise RuntimeError("memory format option is only supported by strided tensors")
     dt = dtype or input.dtype
     if kind is strided:
         return creation.zeros(input.shape, dtype=dt, device=dev, requires_grad=requires_grad)

@@ -356,6 +356,27 @@ def sparse_compressed_tensor(
     return _compressed(layout, parts, size, dtype, device, requires_grad, check_invariants)
 
 
+@public("_validate_sparse_coo_tensor_args", method=False)
+def validate_coo(
+    indices: Tensor, values: Tensor, size: Any, is_coalesced: Any = None, check_pinning: Any = None
+) -> None:
+    """Raise the error that makers with `check_invariants` raise."""
+    coo_of(indices, values, size, coalesced=bool(is_coalesced), check=True)
+
+
+@public("_validate_sparse_compressed_tensor_args", method=False)
+def validate_compressed(
+    compressed_indices: Tensor,
+    plain_indices: Tensor,
+    values: Tensor,
+    size: Any,
+    layout: Layout,
+    check_pinning: Any = None,
+) -> None:
+    """Raise the error that makers with `check_invariants` raise."""
+    compressed_of(compressed_indices, plain_indices, values, size, layout, True)
+
+
 def _not_built(name: str, kind: str) -> None:
     def make(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(

@@ -224,8 +224,9 @@ class Pattern:
             )
         with unrecorded():
             indices = F["stack"]([self.indices[d] for d in order])
-        same = list(order) == sorted(order)
-        return Pattern(sizes, indices, coalesced=self.coalesced and same, checked=self._checked)
+        made = Pattern(sizes, indices, checked=self._checked)
+        made.coalesced = self.coalesced and list(order) == sorted(order)
+        return made
 
     def compress(self, along: int) -> tuple[Pattern, Tensor | None]:
         """The coalesced matrix by rows (`along` 0) or columns, and the order of its entries if it changes."""

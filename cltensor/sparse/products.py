@@ -257,7 +257,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return _added(input, mm(mat1, mat2), beta, alpha)
 
 
-@public(method=False)
+@public(method=False, aliases=("dsmm",))
 def spmm(input: Any, mat2: Any) -> Any:
     """Multiply matrices, sparse or dense."""
     return F["mm"](input, mat2)

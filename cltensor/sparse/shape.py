@@ -256,16 +256,16 @@ def cat(tensors: Any, dim: int = 0, **_: Any) -> SparseTensor:
     dim = layouts.wrap_dim(dim, first.ndim)
     dims = first.sparse_dim()
     for position, x in enumerate(tensors):
-        if x.sparse_dim() != dims or x.dense_dim() != first.dense_dim():
-            raise RuntimeError(
-                "All tensors must have the same sparse_dim and dense_dim values: expected "
-                f"{dims} and {first.dense_dim()}, but tensor at position {position} has {x.sparse_dim()} and {x.dense_dim()}."
-            )
         for d in range(first.ndim):
             if d != dim and x.shape[d] != first.shape[d]:
                 raise RuntimeError(
                     f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), but found shape: {list(x.shape)} at position {position}."
                 )
+        if x.sparse_dim() != dims or x.dense_dim() != first.dense_dim():
+            raise RuntimeError(
+                "All tensors must have the same sparse_dim and dense_dim values: expected "
+                f"{dims}, {first.dense_dim()}, but tensor at position {position} has {x.sparse_dim()}, {x.dense_dim()}."
+            )
     shape = list(first.shape)
     shape[dim] = sum(x.shape[dim] for x in tensors)
     dt = core.result_type(tensors)

@@ -168,7 +168,8 @@ class SparseTensor(Tensor):
     def _coalesced_(self, coalesced: bool) -> SparseTensor:
         p = self._pattern
         if coalesced is not p.coalesced:
-            self._pattern = Pattern(p.sizes, p.indices, coalesced=coalesced, checked=p._checked)
+            self._pattern = Pattern(p.sizes, p.indices, checked=p._checked)
+            self._pattern.coalesced = coalesced
         return self
 
     def _indices(self) -> Any:
@@ -288,6 +289,9 @@ class SparseTensor(Tensor):
         if not self.shape:
             raise TypeError("iteration over a 0-d tensor")
         return iter([self.select(0, i) for i in range(self.shape[0])])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("Cannot assign to a sparse tensor")
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         from .printing import sparse_str

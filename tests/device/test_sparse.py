@@ -152,6 +152,14 @@ def test_gradients_of_a_leaf_add_up() -> None:
     assert s.grad._pattern is first._pattern  # places were not sorted again
 
 
+def test_a_leaf_takes_dense_gradients_of_its_sum() -> None:
+    s = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (3,)).requires_grad_()
+    s.sum().backward()
+    assert s.grad.tolist() == [1, 1, 1]
+    torch.sparse.sum(s).backward()
+    assert s.grad.tolist() == [2, 2, 1]
+
+
 def test_a_gradient_is_its_own_memory() -> None:
     table = torch.nn.Embedding(5, 3, sparse=True)
     out = table(torch.tensor([1, 1, 4]))
