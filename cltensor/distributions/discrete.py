@@ -258,7 +258,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         self._choose(probs, logits)
         if probs is not None:
             inside = constraints.unit_interval.check(self.__dict__["probs"])
-            if (validate_args if validate_args is not None else self._validate_args) and not bool(inside.all()):  # fmt: skip
+            if validate_args is not None and not bool(inside.all()):
                 raise ValueError("The parameter probs has invalid values")
             self.__dict__["probs"] = clamp_probs(self.__dict__["probs"])
         self._lims = lims

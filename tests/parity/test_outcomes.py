@@ -245,6 +245,10 @@ torch.tensor([True]).abs_()
 torch.nan_to_num(torch.ones(2), nan="a")
 torch.broadcast_to(torch.ones(2), 2)
 torch.rot90(torch.ones(2, 2), 1, 0)
+torch.distributions.Multinomial(-1, torch.ones(2))
+torch.distributions.Multinomial(3, torch.ones(2)).expand((2,)).entropy()
+torch.distributions.ContinuousBernoulli(2.0).probs
+torch.distributions.ContinuousBernoulli(2.0, validate_args=True)
 [getattr(torch.Tensor, n).__name__ for n in ("round_", "clamp_max_", "nan_to_num_", "polygamma", "addcmul_")]
 """
 
