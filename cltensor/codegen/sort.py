@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend
 
 _TILE, _TILE_LANES = 512, 128
-_TOPK_MOST = 64
+_TOPK_MOST, _FIRST_MOST = 64, 1024
 
 
 def _sortable(x: Operand, what: str) -> None:
@@ -219,7 +219,8 @@ def topk(
     if not math.prod(shape) or not k:
         return values, indices
     length = src.shape[dim] if src.shape else 1
-    if is_gpu(backend) or k > _TOPK_MOST or (k > 16 and 8 * k > length):
+    many = k > _FIRST_MOST or (k > 16 and (32 if k > _TOPK_MOST else 8) * k > length)
+    if many or is_gpu(backend):
         every = sort(backend, src, dim, largest)
         for part, result in zip(every, (values, indices), strict=True):
             copy_strided(backend, narrow(part, dim, 0, k) if src.shape else part, result)
@@ -227,13 +228,18 @@ def topk(
     r = _Rows(_lift(src, dim), _lift(values, dim), _lift(indices, dim))
     dt = _key_type(src.dtype)
     order, unit = "max" if largest else "min", r.steps[0] == 1
+    work = min(r.rows, workers(backend, r.rows * r.length))
+    held, scratch = [k], []
+    if k > _TOPK_MOST:
+        held = [k, 4 * k]
+        scratch = [backend.alloc(work * 4 * k * size) for size in (dt.itemsize, 4)]
     run(
         backend,
-        "sort_topk",
-        f"topk_{dt.code}_{order}_r{r.dims.rank}{'_unit' * unit}",
-        [src.buffer, values.buffer, indices.buffer],
-        [r.length, r.rows, k, *r.offsets, *r.steps, *r.dims.args()],
-        min(r.rows, workers(backend, r.rows * r.length)),
+        "sort_first" if scratch else "sort_topk",
+        f"{'first' if scratch else 'topk'}_{dt.code}_{order}_r{r.dims.rank}{'_unit' * unit}",
+        [src.buffer, values.buffer, indices.buffer, *scratch],
+        [r.length, r.rows, *held, *r.offsets, *r.steps, *r.dims.args()],
+        work,
         r.nbytes,
         dt=dt,
         largest=largest,

@@ -214,7 +214,7 @@ def test_rows_of_every_length_are_sorted(
             kt.same(kt.get(be, indices), expected.indices)
 
 
-@pytest.mark.parametrize("length", [1, 15, 64, 128, 129, 700, 5000])
+@pytest.mark.parametrize("length", [1, 15, 64, 128, 129, 700, 5000, 20_000])
 def test_first_of_rows_of_every_length(
     be: Any, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +226,7 @@ def test_first_of_rows_of_every_length(
         wide[..., 0].contiguous(),
         kt.integers(0, 9, (3, length)).to(torch.int8),
     ):
-        for k in {1, min(length, 5), min(length, 60)}:
+        for k in {1, min(length, 5), min(length, 60), max(1, length // 33), max(1, length // 100)}:
             for largest in (False, True):
                 values, indices = so.topk(be, kt.put(be, x), k, 1, largest)
                 expected = x.sort(stable=True, dim=1, descending=largest)
