@@ -127,7 +127,7 @@ class Batched(Tensor):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Tell whether the dimensions that are seen lie in row-major order, without gaps."""
         pairs = zip(self.shape, self.stride(), contiguous_strides(self.shape), strict=True)
-        return all(n == 1 or have == want for n, have, want in pairs)
+        return not self.numel() or all(n == 1 or have == want for n, have, want in pairs)
 
     def untyped_storage(self) -> Any:
         """NotImplementedError: there is no memory of its own."""

@@ -85,13 +85,19 @@ def _check(log_probs: Tensor, targets: Tensor, blank: int) -> None:
         )
 
 
+def _from_start(t: Tensor) -> Tensor:
+    """Lay elements out in row-major order from the start of a memory, as the kernels read them."""
+    t = t.detach().contiguous()
+    return t.clone() if t._offset else t
+
+
 def _back(ctx: Any, g: Tensor, *_: Any) -> Any:
     backend = get_backend(g.device)
     log_probs, targets = ctx.log_probs, ctx.targets
     with unrecorded(), backend.lock:
         x = _samples(log_probs, targets, ctx.input_lengths, ctx.target_lengths, ctx.blank)
         states, loss, slope = (
-            core.kernel_operand(t.detach().contiguous()) for t in (ctx.result1, ctx.result0, g)
+            core.kernel_operand(_from_start(t)) for t in (ctx.result1, ctx.result0, g)
         )
         found = family.gradient(backend, x, states, loss, slope, ctx.zero_infinity)
         out = core.result(found, g.device)
@@ -110,7 +116,7 @@ def _samples(
     starts = _starts(targets, lengths, log_probs.shape[1])
     return family.samples(
         get_backend(log_probs.device),
-        core.kernel_operand(log_probs.detach().contiguous()),
+        core.kernel_operand(_from_start(log_probs)),
         core.kernel_operand(targets),
         times,
         lengths,

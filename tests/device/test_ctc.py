@@ -60,6 +60,8 @@ def test_the_loss_sums_over_all_alignments() -> None:
         close(F.ctc_loss(lp, joined, times, lengths, reduction="none"), want)
         strided = ct.tensor(np.array(TARGETS).T.tolist()).t()
         close(F.ctc_loss(lp, strided, times, lengths, reduction="none"), want)
+    both = ct.tensor([_log_probs().tolist()] * 2) * ct.tensor([2.0, 1.0]).reshape(2, 1, 1, 1)
+    close(F.ctc_loss(both[1], ct.tensor(TARGETS), TIMES, LENGTHS, reduction="none"), want)
     one = ct.tensor(_log_probs()[:, 0].tolist())
     close(F.ctc_loss(one, targets[0], (4,), (3,), reduction="none"), want[0])
 

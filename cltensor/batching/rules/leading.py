@@ -44,6 +44,8 @@ def systems(call: Call, *args: Any, **kwargs: Any) -> Any:
             and tensors[1].shape == tensors[0].shape[:-1]
         )
     )
+    if any(len(t.shape) < 2 for t in tensors if t.dtype.category > 1) and not vector:
+        return call.loop(args, kwargs)
     if not kwargs.get("left", True) and vector:
         return call.fallback(args, kwargs)
     if call.name == "linalg_lstsq" and any(len(t.shape) != 2 for t in tensors):

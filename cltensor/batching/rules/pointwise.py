@@ -93,7 +93,7 @@ def row_in_place(call: Call, op: Row, t: Any, *others: Any) -> Any:
 
 # Functions of elements that are no rows; numbers and flags pass through.
 @rule(
-    "where clamp clip clamp_min clamp_max masked_fill gelu softplus hardshrink softshrink logsigmoid nan_to_num isclose logit special_logit "
+    "where clamp clip clamp_min clamp_max gelu softplus hardshrink softshrink logsigmoid nan_to_num isclose logit special_logit "
     "polygamma special_polygamma round special_round lerp addcmul addcdiv fill complex polar angle conj resolve_conj resolve_neg isreal frexp float_power "
     "special_multigammaln mvlgamma special_xlog1py special_zeta threshold square abs absolute positive pow isin_ "
     "add sub subtract rsub div divide true_divide floor_divide remainder fmod bitwise_left_shift bitwise_right_shift "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...ops.row import FUNCTIONS
@@ -124,16 +125,12 @@ def dropped(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     if not training or (call.name != "rrelu" and not p):
         return _quiet(call, given)
     differ = _allowed(call, kwargs)
-    if (
-        not differ
-        and call.here(input)
-        and call.name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout")
-    ):
+    if not differ and call.here(input):
+        if call.name == "rrelu":
+            raise RuntimeError(_SAME)
         with without(call.level):
-            mask = call.f(FUNCTIONS["ones_like"](call.front(input)[0]), *args, **_plain(kwargs))
-        out = input * mask
-    elif not differ and call.here(input):
-        raise RuntimeError(_SAME)
+            found = call.f(FUNCTIONS["ones_like"](call.front(input)[0]), *args, **_plain(kwargs))
+        out = _alpha(input, found, p) if "alpha" in call.name else input * found
     else:
         with without(call.level):
             if not differ:
@@ -146,6 +143,15 @@ def dropped(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
             else:
                 out = call.hide(call.f(call.full(input), *args, **_plain(kwargs)))
     return input.copy_(out) if inplace or call.name == "dropout_" else out
+
+
+def _alpha(input: Any, found: Any, p: float) -> Any:
+    """Drop, as alpha dropout does it, what was dropped from ones."""
+    least = -1.7580993408473766
+    scale = 1 / math.sqrt((least * least * p + 1) * (1 - p)) if p < 1 else 0.0
+    shift = -scale * least * p
+    dropped = scale * least + shift
+    return (input * scale + shift).where(found > (scale + shift + dropped) / 2, dropped)
 
 
 def _plain(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -170,6 +176,8 @@ def filled(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
     differ = _allowed(call, kwargs)
     if differ and not call.here(self):
         raise RuntimeError(_IN_PLACE)
+    if not differ and top([*args, *kwargs.values()]) == call.level:
+        raise RuntimeError(_SAME)
     with without(call.level):
         if not call.here(self):
             return call.entry.original(self, *args, **kwargs)
@@ -177,8 +185,6 @@ def filled(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
         if differ:
             made = [call.front(a) for a in args]
             call.f(value, *made, **{k: call.front(v) for k, v in kwargs.items()})
-        elif top([*args, *kwargs.values()]) == call.level:
-            raise RuntimeError(_SAME)
         else:
             one = FUNCTIONS["empty_like"](value[0])
             value.copy_(call.f(one, *args, **kwargs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...layouts import is_non_overlapping_and_dense
 from ...memory_format import contiguous_format, preserve_format
 from ..batched import hide
 from ..calls import Call, rule
@@ -21,9 +22,18 @@ def keep(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
             f"NYI: Tensor.{call.name}(memory_format) inside vmap is only supported with memory_format torch.preserve_format or "
             f"torch.contiguous_format (got {form})"
         )
+    if form is not contiguous_format and _has_gaps(call, input):
+        kwargs["memory_format"] = form = contiguous_format
     if form is contiguous_format:
         return hide(call.f(call.front(input), *args, **kwargs), 0, call.level)
     return hide(call.f(input.value, *args, **kwargs), input.bdim, call.level)
+
+
+def _has_gaps(call: Call, input: Any) -> bool:
+    """Whether a slice alone would be copied without the gaps in which other slices lie."""
+    if not input.bdim or call.name in ("alias_copy", "to_dense"):
+        return False
+    return not is_non_overlapping_and_dense(tuple(input.shape), input.stride())
 
 
 @rule("contiguous")

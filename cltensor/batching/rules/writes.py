@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ops.row import METHODS
+from ...ops.row import FUNCTIONS, METHODS
 from ..calls import RULES, Call, rule
 from .pointwise import aligned, rank, refuse_unbatched
 
@@ -27,7 +27,7 @@ def copy(call: Call, self: Any, src: Any, non_blocking: bool = False) -> Any:
     return self
 
 
-@rule("fill_ masked_fill_ clamp_ clip_ lerp_ addcmul_ addcdiv_ nan_to_num_ add_ sub_ subtract_ div_ divide_ true_divide_ floor_divide_ remainder_ fmod_ pow_ "
+@rule("clamp_ clip_ lerp_ addcmul_ addcdiv_ nan_to_num_ add_ sub_ subtract_ div_ divide_ true_divide_ floor_divide_ remainder_ fmod_ pow_ "
       "clamp_min_ clamp_max_ square_ abs_ absolute_ round_ logit_ float_power_ bitwise_left_shift_ bitwise_right_shift_ __ilshift__ __irshift__")  # fmt: skip
 def elements(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
     """Write a function of elements."""
@@ -50,6 +50,39 @@ def deliver(call: Call, value: Any, out: Any, function: str, *args: Any, **kwarg
     raise RuntimeError(
         f"Batching rule not implemented for aten::{function}.out; the fallback path doesn't work on out= or view ops."
     )
+
+
+@rule("fill_")
+def fill(call: Call, self: Any, value: Any) -> Any:
+    """Write one number, of each slice."""
+    if len(value.shape if hasattr(value, "_vc") else ()):
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {len(value.shape)} dimensions."
+        )
+    if not call.here(value):
+        self.value.fill_(value)
+        return self
+    return self.copy_(value)
+
+
+@rule("masked_fill_")
+def masked_fill_(call: Call, self: Any, mask: Any, value: Any) -> Any:
+    """Write one number, of each slice, where a mask holds."""
+    refuse_unbatched(call, self)
+    return self.copy_(self.masked_fill(mask, value))
+
+
+@rule("masked_fill")
+def masked_fill(call: Call, input: Any, mask: Any, value: Any) -> Any:
+    """Put one number, of each slice, where a mask holds."""
+    if not call.here(value):
+        input, mask = aligned(call, (input, mask))
+        return call.hide(call.f(input, mask, value))
+    if len(value.shape):
+        raise RuntimeError(
+            f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
+        )
+    return FUNCTIONS["where"](mask, value.to(input.dtype), input)
 
 
 @rule("zero_")
