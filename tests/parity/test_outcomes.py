@@ -246,9 +246,10 @@ torch.nan_to_num(torch.ones(2), nan="a")
 torch.broadcast_to(torch.ones(2), 2)
 torch.rot90(torch.ones(2, 2), 1, 0)
 torch.distributions.Multinomial(-1, torch.ones(2))
-torch.distributions.Multinomial(3, torch.ones(2)).expand((2,)).entropy()
+torch.distributions.Multinomial(3, torch.ones(2)).entropy()
 torch.distributions.ContinuousBernoulli(2.0).probs
 torch.distributions.ContinuousBernoulli(2.0, validate_args=True)
+torch.ones(2).resize_as_(1)
 [getattr(torch.Tensor, n).__name__ for n in ("round_", "clamp_max_", "nan_to_num_", "polygamma", "addcmul_")]
 """
 
