@@ -288,6 +288,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "sparse mm": lambda: grads(
             lambda v, d: torch.sparse.mm(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7, 37)
         ),
+        "sparse coalesce": lambda: grads(
+            lambda v: torch.sparse_coo_tensor(places // 2, v, (2, 4, 19)).coalesce().to_dense(), r(6, 19)
+        ),
         "sparse mv": lambda: grads(
             lambda v, d: torch.mv(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7)
         ),
