@@ -49,6 +49,7 @@ from . import (  # isort: skip
     positions,
     lowrank,
     lobpcg,
+    foreach,
     host_loops,
     loss_numbers,
     ldl,
