@@ -71,6 +71,7 @@ from .switches import *
 from .symbolic import *
 
 from .ops import return_types  # isort: skip
+from .reexport import absent as _absent  # isort: skip
 from .reexport import expose as _expose  # isort: skip
 from .runtime import device as _device  # isort: skip
 from .futures import Future  # isort: skip
@@ -141,6 +142,11 @@ from . import torch_version, version  # isort: skip
 
 __version__ = torch_version.TorchVersion(version.__version__)
 
+PyTorchFileReader, PyTorchFileWriter = _absent(
+    "cltensor.serialization",
+    "PyTorchFileReader PyTorchFileWriter",
+    "`load` and `save` read and write checkpoints",
+)
 legacy_contiguous_format = contiguous_format  # torch's older name
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
@@ -362,6 +368,7 @@ _LATE = (
     "_custom_ops",
     "_dynamo",
     "_subclasses",
+    "_tensor_str",
     "accelerator",
     "ao",
     "array_api",

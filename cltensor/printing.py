@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from . import dtypes
@@ -251,6 +251,26 @@ def _suffixes(t: Any, o: PrintOptions, meta: bool) -> Iterator[str]:
             yield f"tangent={tangent}"
 
 
+def add_suffixes(
+    text: str, suffixes: Iterable[str], indent: int, force_newline: bool = False
+) -> str:
+    """Return a text with what stands behind the values and the closing parenthesis, in lines of the print options' width."""
+    column = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if force_newline or column + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            column, force_newline = indent + len(suffix), False
+        else:
+            text += ", " + suffix
+            column += len(suffix) + 2
+    return text + ")"
+
+
+def contents(t: Any, indent: int) -> str:
+    """Return the values of a tensor in their brackets, the first at a column."""
+    return "[]" if 0 in t.shape else _contents(t, indent, _options)
+
+
 def tensor_str(t: Any, tensor_contents: str | None = None) -> str:
     """Return the printed form of a tensor.
 
@@ -268,16 +288,7 @@ def tensor_str(t: Any, tensor_contents: str | None = None) -> str:
             tensor_contents = "[]"
         else:
             tensor_contents = _contents(t, indent, o)
-    text = prefix + tensor_contents
-    column = len(text) - text.rfind("\n") + 1
-    for suffix in _suffixes(t, o, meta):
-        if column + len(suffix) + 2 > o.linewidth:
-            text += ",\n" + " " * indent + suffix
-            column = indent + len(suffix)
-        else:
-            text += ", " + suffix
-            column += len(suffix) + 2
-    return text + ")"
+    return add_suffixes(prefix + tensor_contents, _suffixes(t, o, meta), indent)
 
 
 def parameter_str(t: Any) -> str:

@@ -231,3 +231,20 @@ def test_repr_summary_and_suffixes() -> None:
         ]
 
     assert forms(cltensor) == forms(torch)
+
+
+def test_pieces_that_libraries_print_with() -> None:
+    from cltensor import _tensor_str as ours
+
+    theirs = torch._tensor_str
+    x = torch.arange(60.0).view(3, 20)
+    assert ours._tensor_str(x, 5) == theirs._tensor_str(x, 5)
+    suffixes = [f"name{i}={i * 1000}" for i in range(12)]
+    for newline in (False, True):
+        text = theirs._tensor_str(x, 5)
+        assert ours._add_suffixes(text, suffixes, 5, newline) == theirs._add_suffixes(
+            text, suffixes, 5, newline
+        )
+    assert ours.PRINT_OPTS.linewidth == theirs.PRINT_OPTS.linewidth
+    with pytest.raises(AttributeError, match="has no attribute 'colour'"):
+        ours.PRINT_OPTS.colour

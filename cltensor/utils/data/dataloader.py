@@ -19,6 +19,7 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, dr
 from .worker import Failure, Job, Pool, get_worker_info
 
 T_co = TypeVar("T_co", covariant=True)
+_collate_fn_t = Callable[[list[Any]], Any]  # torch's name for annotations
 _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 
 

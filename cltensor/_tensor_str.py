@@ -1,0 +1,24 @@
+"""`torch._tensor_str`: pieces of printing that libraries print their own tensors with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import printing
+from .printing import add_suffixes as _add_suffixes  # noqa: F401
+from .printing import contents as _tensor_str  # noqa: F401
+from .printing import tensor_str as _str_intern  # noqa: F401
+
+__all__ = ["PRINT_OPTS"]
+
+
+class _Options:
+    """The print options as they are now."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in (options := printing.get_printoptions()):
+            return options[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+PRINT_OPTS = _Options()
