@@ -367,6 +367,7 @@ _LATE = (
     "__config__",
     "_custom_ops",
     "_dynamo",
+    "_higher_order_ops",
     "_subclasses",
     "_tensor_str",
     "accelerator",
