@@ -1,4 +1,4 @@
-"""The `--device` option and the `dev` fixture; what precedes the import is in the root conftest."""
+"""The `--device` and `--units` options and the `dev` fixture; what precedes the import is in the root conftest."""
 
 from __future__ import annotations
 
@@ -12,6 +12,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device", default="cpu", help="device for tests/device, e.g. cpu, opencl:0, opencl:1"
     )
+    parser.addoption(
+        "--units",
+        type=int,
+        help="divide work as for so many compute units, e.g. 24; there are no more threads for it",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if units := config.getoption("--units"):
+        from cltensor.runtime import backend
+
+        describe = backend.describe
+        backend.describe = lambda *args, **kwargs: dataclasses.replace(
+            describe(*args, **kwargs), compute_units=units
+        )
 
 
 @pytest.fixture(scope="session")

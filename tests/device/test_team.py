@@ -182,7 +182,8 @@ def test_numbers_are_of_the_arguments_type(backend: Backend) -> None:
 
 def test_number_of_threads(threads: None, backend: Backend) -> None:
     before = torch.get_num_threads()
-    assert before == backend.info.compute_units
+    assert backend.team is not None
+    assert before == backend.team.size
     torch.set_num_threads(1)
     assert torch.get_num_threads() == 1
     np.testing.assert_array_equal(run_places(backend, (37,), 3), 3 * expected((37,)))
