@@ -20,23 +20,51 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dtypes import bfloat16
 from ..layouts import contiguous_strides, numel
 from . import conv_cpu, conv_depthwise, conv_product, winograd
 from .conv_window import LONGS, Three, Window, numbers
 from .operand import Operand
-from .product import LONG, WIDE, access_variables, accumulator, built, ceil_div, lane_step
+from .product import LONG, WIDE, access_variables, accumulator, built, ceil_div, dots, lane_step
 from .source import render
 
 if TYPE_CHECKING:
     from ..dtypes import dtype
     from ..runtime import Backend, Kernel
 
+PAIRED = 32  # channels from which on bfloat16's products of pairs pay
 PIECE = 1024  # the shortest piece of a sum worth a work-group of its own
 
 
 def widens(backend: Backend, dt: dtype) -> bool:
     """Say whether operands of a dtype are to be made float32: on a CPU all sums of 16-bit floats are, and some ways know no other."""
     return _on_cpu(backend, None) and dt.is_floating_point and dt.itemsize == 2
+
+
+def pairs(
+    backend: Backend,
+    dt: dtype,
+    kind: str,
+    filters: tuple[int, ...],
+    places: tuple[int, ...],
+    window: Window,
+) -> bool:
+    """Say whether a convolution ("y") or a gradient of it ("x", "w") is best made of products of pairs of numbers as they are.
+
+    So are bfloat16's where the processor has such products, if they are products and not better transformed as float32.
+    Filters are (O, C, *K).
+    """
+    if dt is not bfloat16 or not dots(backend):
+        return False
+    outputs, channels = filters[:2]
+    taps = filters[2:]
+    single = numel(taps) == 1 and window.stride == (1, 1, 1) and window.pad == (0, 0, 0)
+    if single or kind == "x":
+        return single and min(outputs, channels) >= PAIRED // 2
+    transformed = taps == (3, 3) and window.stride == (1, 1, 1) and channels >= PAIRED
+    if window.step != (1, 1, 1) or (transformed and numel(places) >= conv_product.SMALL):
+        return False
+    return conv_product.unfolds(outputs, channels * numel(taps), numel(places), 2 * PAIRED, dt)
 
 
 def correlate(

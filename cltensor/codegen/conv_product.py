@@ -16,11 +16,12 @@ from ..layouts import collapse, contiguous_strides, numel
 from . import gemm, moves
 from .conv_window import LONGS, Window, numbers
 from .operand import Operand
-from .product import LONG, access_variables, built, ceil_div
+from .product import LONG, WIDE, access_variables, accumulator, built, ceil_div
 from .region import empty
-from .source import render
+from .source import include, render
 
 if TYPE_CHECKING:
+    from ..dtypes import dtype
     from ..runtime import Backend
 
 LEAST = 4  # output channels, and numbers that an output is summed from
@@ -46,7 +47,11 @@ def correlate(
     if weights is None or target is None:
         return False
     apart = _apart(x, f.shape, y, window)
-    if not apart and (target.shape[2] >= SMALL or not _overlapping(x, f.shape, y, 4 * COPIED)):
+    # There is nothing else that multiplies pairs.
+    large, least = (
+        (False, COPIED) if x.dtype.itemsize == 2 else (target.shape[2] >= SMALL, 4 * COPIED)
+    )
+    if not apart and (large or not _overlapping(x, f.shape, y, least)):
         return False
     for some, made in _parts(x, y, f.shape, 0 if apart else UNFOLDED):
         _correlate(backend, some, f.shape, weights, made, window, bias)
@@ -80,13 +85,16 @@ def weigh(
 ) -> Operand | None:
     """As conv.weigh for a result [G, O, C, *taps]; None where it is no product."""
     apart = _apart(x, shape, y, window)
-    if _places(y) is None or not (apart or _overlapping(x, shape, y, 2 * COPIED)):
+    narrow = x.dtype.itemsize == 2
+    least = COPIED if narrow else 2 * COPIED
+    if _places(y) is None or not (apart or _overlapping(x, shape, y, least)):
         return None
     places, outputs, each = numel(y.shape[3:]), shape[1], numel(shape[2:])
     # The sums of each image, which the caller adds up, unless they are more than what they are made of.
     few = outputs * each > places * (outputs + each)
     parts = _parts(x, y, shape, 0 if apart else UNFOLDED)
-    out = empty(backend, x.dtype, (len(parts) if few else x.shape[1], *shape))
+    wide = WIDE[accumulator(x.dtype)]
+    out = empty(backend, wide, (len(parts) if few else x.shape[1], *shape))
     matrix = outputs * each
     done = 0
     for some, slopes in parts:
@@ -242,9 +250,15 @@ def _multiply(
 def _overlapping(x: Operand, shape: tuple[int, ...], y: Operand, least: int) -> bool:
     """Say whether a product of `least` outputs pays though numbers are copied for each place that reads them."""
     adjacent = x.strides[5] == 1 or x.shape[5] == 1
-    image = numel(y.shape[3:]) * numel(shape[2:])
-    enough = shape[1] >= least and shape[2] >= COPIED
-    return _floats(x, y) and adjacent and enough and image <= IMAGE
+    enough = shape[2] >= COPIED or x.dtype.itemsize == 2
+    fits = unfolds(shape[1], numel(shape[2:]), numel(y.shape[3:]), least, x.dtype)
+    return _floats(x, y) and adjacent and enough and fits
+
+
+def unfolds(outputs: int, each: int, places: int, least: int, dt: dtype) -> bool:
+    """Say whether what an image's places read, `each` so many numbers, may be copied for so many outputs."""
+    few = dt.itemsize == 2 and each < 4 * COPIED  # a product of short rows does not make up for it
+    return outputs >= least and not few and places * each * dt.itemsize <= 4 * IMAGE
 
 
 def _apart(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
@@ -264,8 +278,7 @@ def _apart(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bo
 
 
 def _floats(x: Operand, y: Operand) -> bool:
-    wide = x.dtype.is_floating_point and x.dtype.itemsize >= 4
-    return wide and bool(numel(x.shape) and numel(y.shape))
+    return x.dtype.is_floating_point and bool(numel(x.shape) and numel(y.shape))
 
 
 def _spread(
@@ -352,6 +365,8 @@ def _unfold(
     def make() -> tuple[str, str, list[Any]]:
         name = f"conv_unfold_{x.dtype.code}"
         variables = access_variables(x.dtype, x.dtype, 32 // x.dtype.itemsize)
+        if x.dtype.itemsize == 2:
+            variables |= _bits(variables["V"])
         source = render("conv_unfold", fn=name, longs=longs, **variables)
         return name, source, [None] * 2 + [LONG] * len(longs)
 
@@ -362,6 +377,18 @@ def _unfold(
     grid = ceil_div(x.shape[2], span), images, groups
     kernel = built(backend, ("conv unfold", x.dtype), make)
     backend.launch(kernel, grid, (1, 1, 1), args, x.nbytes + made.nbytes)
+
+
+def _bits(lanes: int) -> dict[str, Any]:
+    """Template variables that copy 16-bit numbers as they are."""
+    return {
+        "ta": "ushort",
+        "acc": "ushort",
+        "unaligned": [("ushort", 2)],
+        "headers": [include("limits")],
+        "load": lambda place: place,
+        "loadv": lambda place: f"*(__global const ushort{lanes}_u *)({place})",
+    }
 
 
 def _columns(backend: Backend, rows: Operand) -> Operand:

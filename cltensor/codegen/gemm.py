@@ -62,7 +62,7 @@ def matmul(
     """Compute beta * bias + alpha * (a @ b) and return where it lies.
 
     a is [..., M, K], b [..., K, N], bias and out [..., M, N] with equal batch dims, any strides,
-    one dtype (not bool). Without `out` the result is dense and new; `out` may be `bias` but must
+    one dtype (not bool), or out and bias of the type that sums are in. Without `out` the result is dense and new; `out` may be `bias` but must
     not overlap a or b. beta == 0 ignores bias, nan and all. K == 0 gives beta * bias. For complex
     types alpha and beta are real (ValueError).
     `schedule` is "cpu" or "gpu"; by default the device decides.
@@ -87,13 +87,13 @@ def matmul(
     if a.dtype.is_complex:
         _complex(backend, a, b, out, alpha, beta, bias, schedule)
         return out
-    if schedule is None and not batch and gemm_cpu.again(backend, a, b, out, alpha, beta, bias):
+    same = schedule is None and out.dtype is a.dtype
+    if same and not batch and gemm_cpu.again(backend, a, b, out, alpha, beta, bias):
         return out
     sides = [a, b, out] if bias is None else [a, b, out, bias]
     if not batch:
-        _run(
-            backend, a.dtype, _product(sides, [0] * 4, (), [()] * 4, m, n, k, alpha, beta), schedule
-        )
+        p = _product(sides, [0] * 4, (), [()] * 4, m, n, k, alpha, beta)
+        _run(backend, a.dtype, p, schedule, out.dtype)
         return out
     dims, strides = collapse(batch, [s.strides[:-2] for s in sides])
     # Two batch dims go into one launch; what is left over (rare) is a launch each.
@@ -101,12 +101,9 @@ def matmul(
         moved = [
             sum(i * s for i, s in zip(index, strides[n], strict=False)) for n in range(len(sides))
         ]
-        _run(
-            backend,
-            a.dtype,
-            _product(sides, moved, dims[-2:], [s[-2:] for s in strides], m, n, k, alpha, beta),
-            schedule,
-        )
+        steps = [s[-2:] for s in strides]
+        p = _product(sides, moved, dims[-2:], steps, m, n, k, alpha, beta)
+        _run(backend, a.dtype, p, schedule, out.dtype)
     return out
 
 
@@ -263,10 +260,14 @@ def _complex(
         )
 
 
-def _run(backend: Backend, dt: dtype, p: Product, schedule: str | None) -> bool:
+def _run(
+    backend: Backend, dt: dtype, p: Product, schedule: str | None, out: dtype | None = None
+) -> bool:
     if p.k == 0:
         p = p._replace(alpha=0)
     cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
+    if out is not None and out is not dt:
+        return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, out, p)
     if (few := gemv.chosen(p, cpu)) is not None:
         if p.epilogue is None:
             gemv.run(backend, dt, few, cpu)

@@ -267,11 +267,23 @@ def _weight(y: Tensor, x: Tensor, bias: None, spec: Spec, size: tuple[int, ...])
 _RUN: dict[str, Callable] = {"y": _forward, "x": _transposed, "w": _weight}
 
 
+def _paired(operands: Sequence[Tensor], kind: str, spec: Spec, size: tuple[int, ...]) -> bool:
+    """Whether 16-bit operands are multiplied as they are."""
+    a, b = operands[:2]
+    if spec.groups > 1 or not (a._contig and b._contig and a.numel() and b.numel()):
+        return False
+    filters = (a.shape[1], b.shape[1], *size) if kind == "w" else tuple(b.shape)
+    places = size if kind == "y" else tuple(a.shape[2:])
+    return kernels.pairs(get_backend(a.device), a.dtype, kind, filters, places, _window(spec))
+
+
 @Replayed.of_memory
 def _computed(
     operands: Sequence[Tensor], kind: str, spec: Spec, size: tuple[int, ...]
 ) -> list[Tensor]:
     dt = operands[0].dtype
-    wide = dtypes.float32 if kernels.widens(get_backend(operands[0].device), dt) else dt
+    backend, wide = get_backend(operands[0].device), dt
+    if kernels.widens(backend, dt) and not _paired(operands, kind, spec, size):
+        wide = dtypes.float32
     a, b, *bias = [t.detach().to(wide) for t in operands]
     return [_RUN[kind](a, b, bias[0] if bias else None, spec, size).to(dt)]

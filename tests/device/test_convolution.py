@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
@@ -289,6 +291,38 @@ def test_dtypes(dtype: str) -> None:
     if dtype == "uint8":
         exact = exact % 256
     close(y, exact, {"float16": 1e-2, "bfloat16": 8e-2, "float64": 1e-12}.get(dtype, 1e-4))
+
+
+@pytest.mark.parametrize("function", ["conv2d", "conv_transpose2d"])
+@given(
+    images=st.integers(1, 3), channels=st.integers(1, 70), outputs=st.integers(1, 140), size=st.integers(1, 19),
+    taps=st.sampled_from([1, 2, 3, 5]), stride=st.integers(1, 2), padding=st.integers(0, 2), seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_bfloat16_is_convolved_as_float32_and_rounded_once(
+    function: str, images: int, channels: int, outputs: int, size: int, taps: int, stride: int, padding: int, seed: int
+) -> None:  # fmt: skip
+    size = max(size, taps)
+    padding = min(padding, taps // 2)
+    filters = (outputs, channels) if function == "conv2d" else (channels, outputs)
+    arrays = [
+        data(images, channels, size, size + 1, seed=seed),
+        data(*filters, taps, taps, seed=seed + 1),
+        data(outputs, seed=seed + 2),
+    ]
+
+    def run(wide: bool) -> list[Any]:
+        leaves = [tensor(a).bfloat16() for a in arrays]
+        leaves = [(v.float() if wide else v).requires_grad_() for v in leaves]
+        out = getattr(F, function)(*leaves, stride=stride, padding=padding)
+        g = tensor(data(*out.shape, seed=seed + 3)).bfloat16().to(out.dtype)
+        return [out, *ct.autograd.grad(out, leaves, g)]
+
+    for found, exact in zip(run(False), run(True), strict=True):
+        assert found.dtype is ct.bfloat16
+        off = (found.float() - exact).abs()
+        size_of = exact.abs().max().item()
+        assert (off <= exact.abs() * 2**-8 + size_of * 1e-5 + 1e-6).all().item()
 
 
 @pytest.mark.parametrize("function", ["conv2d", "conv_transpose2d"])
