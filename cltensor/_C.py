@@ -62,8 +62,10 @@ def _are_functorch_transforms_active() -> bool:
 
 
 def is_batchedtensor(tensor: Tensor) -> bool:
-    """Return False: `vmap` gives a function plain slices."""
-    return False
+    """Tell whether a running `vmap` hides a dimension of a tensor."""
+    from .batching import Batched
+
+    return isinstance(tensor, Batched)
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -67,6 +67,12 @@ def apply(call: Call, cls: Any, *args: Any, **kwargs: Any) -> Any:
     return tree_unflatten(made, spec)
 
 
+@rule("Operator.__call__")
+def operator(call: Call, op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a program's own operator for each slice: what it does may be none of the library's."""
+    return call.loop((op, *args), kwargs)
+
+
 class _Context:
     """What the Function's own methods see as `ctx`: it saves what is beneath, and gives it back hidden."""
 

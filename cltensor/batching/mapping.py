@@ -35,7 +35,6 @@ def vmap(
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
-    @functools.wraps(func, updated=())
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         for d in () if isinstance(out_dims, int) else tree_leaves(out_dims):
             if d is not None and not isinstance(d, int):
@@ -69,7 +68,8 @@ def vmap(
         ]
         return tree_unflatten(joined, form)
 
-    return wrapped
+    named = isinstance(getattr(func, "__name__", None), str)
+    return functools.wraps(func, updated=())(wrapped) if named else wrapped
 
 
 def _mapped(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..autograd.function import Function
+from ..library import Operator
 from ..ops import row
 from ..tensor import Tensor
 
@@ -35,6 +36,7 @@ def functions() -> Iterator[tuple[str, Any]]:
     made = _row_functions()
     yield "Row.__call__", row.Row.__call__
     yield "Row.inplace", row.Row.inplace
+    yield "Operator.__call__", Operator.__call__
     yield "Function.apply", Function.__dict__["apply"].__func__
     for path, names in _INNER.items():
         module = importlib.import_module(f"cltensor.{path}")

@@ -58,6 +58,7 @@ def test_the_function_is_called_once_with_what_looks_like_a_slice() -> None:
     seen: list[Any] = []
 
     def f(x: Any) -> Any:
+        assert torch._C.is_batchedtensor(x)
         seen.append((x.shape, x.dim(), x.dtype, x.stride(), isinstance(x, torch.Tensor), repr(x)))
         return x * 2
 
@@ -205,6 +206,14 @@ def test_custom_functions(dims: Any) -> None:
 
     with pytest.raises(RuntimeError, match="does not have vmap support"):
         vmap(Neither.apply, dims)(a, b)
+
+
+def test_operators_of_programs_are_called_for_each_slice() -> None:
+    @torch.library.custom_op("mapped::double", mutates_args=())
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.numpy() * 2)
+
+    assert torch.equal(vmap(double)(torch.ones(3, 2)), torch.full((3, 2), 2.0))
 
 
 def test_writing_in_place() -> None:
