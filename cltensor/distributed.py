@@ -72,6 +72,8 @@ expose(
     globals(),
     {
         "_tensor": "DTensor Replicate Shard distribute_tensor",
+        "_composable": "FSDPModule fully_shard",
+        "_composable.fsdp": "FSDPModule fully_shard",
         "_tensor.experimental": "implicit_replication",
         "device_mesh": "DeviceMesh init_device_mesh",
         "distributed_c10d": f"{_names} ReduceOp is_initialized",

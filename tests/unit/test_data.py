@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import random
 import subprocess
@@ -477,3 +478,11 @@ def test_collating_is_found_where_torch_keeps_it() -> None:
     with pytest.raises(TypeError) as found:
         default_collate([object()])
     assert str(found.value) == default_collate_err_msg_format.format(object)
+
+
+def test_iterators_have_torchs_names() -> None:
+    loader = importlib.import_module("cltensor.utils.data.dataloader")
+    found = iter(data.DataLoader([1, 2]))
+    assert type(found) is loader._SingleProcessDataLoaderIter
+    assert isinstance(found, loader._BaseDataLoaderIter)
+    assert issubclass(loader._MultiProcessingDataLoaderIter, loader._BaseDataLoaderIter)

@@ -366,6 +366,8 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     with pytest.raises(RuntimeError, match="Invalid value of device '3'"):
         torch.get_device_module(3)
     assert importlib.import_module("cltensor.fx.node").Target is Any
+    sharded = importlib.import_module("cltensor.distributed._composable.fsdp")
+    assert not isinstance(3, sharded.FSDPModule)
     assert importlib.import_module("cltensor._tensor_str").PRINT_OPTS.edgeitems == 3
     assert not isinstance(3, torch.PyTorchFileReader | torch.PyTorchFileWriter)
     experimental = importlib.import_module("cltensor.distributed._tensor.experimental")

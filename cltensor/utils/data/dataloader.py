@@ -99,7 +99,7 @@ class DataLoader(Generic[T_co]):
             default_collate if self._auto_collation else default_convert
         )
         self.persistent_workers = persistent_workers
-        self._iterator: _Parallel | None = None
+        self._iterator: _MultiProcessingDataLoaderIter | None = None
         self._said_length: int | None = None  # of a stream, as told to whoever asked last
         self._ready = True
         _warn_of_many(num_workers)
@@ -147,13 +147,13 @@ class DataLoader(Generic[T_co]):
     def _index_sampler(self) -> Any:
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def __iter__(self) -> _Iteration:
+    def __iter__(self) -> _BaseDataLoaderIter:
         if not self.num_workers:
-            return _Serial(self)
+            return _SingleProcessDataLoaderIter(self)
         if not self.persistent_workers:
-            return _Parallel(self)
+            return _MultiProcessingDataLoaderIter(self)
         if self._iterator is None or self._iterator.pool is None:
-            self._iterator = _Parallel(self)
+            self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
             self._iterator.restart()
         return self._iterator
@@ -228,7 +228,7 @@ def _warn_of_many(num_workers: int) -> None:
         )
 
 
-class _Iteration:
+class _BaseDataLoaderIter:
     """One pass over a loader."""
 
     def __init__(self, loader: DataLoader) -> None:
@@ -238,7 +238,7 @@ class _Iteration:
         self.yielded = 0
         self.expected = loader._said_length  # what is asked later does not bind this pass
 
-    def __iter__(self) -> _Iteration:
+    def __iter__(self) -> _BaseDataLoaderIter:
         return self
 
     def __len__(self) -> int:
@@ -270,7 +270,7 @@ class _Iteration:
             )
 
 
-class _Serial(_Iteration):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """A pass in this process."""
 
     def __init__(self, loader: DataLoader) -> None:
@@ -287,7 +287,7 @@ class _Serial(_Iteration):
         return self.fetch(next(self.indices))
 
 
-class _Parallel(_Iteration):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """A pass in worker processes; task k is given to the next worker that is not at its end, and results are handed out by number."""
 
     def __init__(self, loader: DataLoader) -> None:
