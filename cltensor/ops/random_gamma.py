@@ -80,9 +80,17 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
 
 @public(method=False)
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw points of the simplex, with the last dimension's elements as concentrations; differentiable by them."""
-    drawn = _standard_gamma(input, generator)
-    return drawn / drawn.sum(-1, keepdim=True)
+    """Draw points of the simplex, with the last dimension's elements as concentrations; differentiable by them.
+
+    The gamma numbers of small concentrations are too small for float32, so they are of float64 where there is one. As torch's, a
+    point's elements are neither 0 nor 1.
+    """
+    dt, double = input.dtype, input._storage.backend.info.fp64 and input.dtype.category == 2
+    drawn = _standard_gamma(convert.cast(input, dtypes.float64) if double else input, generator)
+    point = drawn / drawn.sum(-1, keepdim=True)
+    point = point if point.dtype is dt else convert.cast(point, dt)
+    limits, value = dtypes.finfo(dt), point.detach()
+    return point + (value.clamp(limits.tiny, 1 - limits.eps / 2) - value)
 
 
 @public(method=False)

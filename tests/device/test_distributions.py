@@ -94,3 +94,15 @@ def test_register_kl_of_bases_that_are_no_distributions() -> None:
     assert D.kl_divergence(Own(1.0), Own(2.0)) == 5
     with pytest.raises(TypeError, match="must be a class"):
         D.register_kl(Own, 3)  # type: ignore[arg-type]
+
+
+def test_points_of_small_concentrations_are_inside() -> None:
+    """The gamma numbers they are made of are mostly too small for float32: the larger one must win, and not by all."""
+    torch.manual_seed(0)
+    x = torch.distributions.Beta(torch.full((500,), 0.01), torch.full((500,), 0.01)).sample()
+    if x._storage.backend.info.fp64:
+        assert (x == 0.5).sum().item() == 0
+        assert 0 < x.min().item() < x.max().item() < 1
+    points = torch.distributions.Dirichlet(torch.full((50, 3), 0.05).requires_grad_()).rsample()
+    points[:, 0].sum().backward()
+    assert points.sum(-1).sub(1).abs().max().item() < 1e-6
