@@ -53,7 +53,12 @@ for _name in (
     "new_group",
     "recv",
     "reduce",
+    "init_rpc",
+    "remote",
+    "rpc_async",
+    "rpc_sync",
     "scatter",
+    "shutdown",
     "send",
 ):
     globals()[_name] = _absent(_name)
@@ -72,6 +77,7 @@ expose(
     globals(),
     {
         "_tensor": "DTensor Replicate Shard distribute_tensor",
+        "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
         "_composable": "FSDPModule fully_shard",
         "_composable.fsdp": "FSDPModule fully_shard",
         "_tensor.experimental": "implicit_replication",

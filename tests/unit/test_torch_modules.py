@@ -368,6 +368,8 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     assert importlib.import_module("cltensor.fx.node").Target is Any
     sharded = importlib.import_module("cltensor.distributed._composable.fsdp")
     assert not isinstance(3, sharded.FSDPModule)
+    with pytest.raises(RuntimeError, match="devices of one process"):
+        torch.distributed.rpc.init_rpc("worker")
     assert importlib.import_module("cltensor._tensor_str").PRINT_OPTS.edgeitems == 3
     assert not isinstance(3, torch.PyTorchFileReader | torch.PyTorchFileWriter)
     experimental = importlib.import_module("cltensor.distributed._tensor.experimental")
