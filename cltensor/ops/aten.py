@@ -21,7 +21,9 @@ class Overload:
         return f"aten.{self.__name__}"
 
     def __getattr__(self, overload: str) -> Overload:
-        if overload.startswith("_") or self._overload:
+        if overload.startswith("_"):  # a copy asks before it has any of its own
+            raise AttributeError(f"'OpOverloadPacket' object has no attribute '{overload}'")
+        if self._overload:
             raise AttributeError(
                 f"The underlying op of 'aten.{self._name}' has no overload name '{overload}'"
             )

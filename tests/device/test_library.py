@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -127,6 +128,6 @@ def test_public_functions_by_names_of_operators() -> None:
     assert aten.add.Tensor(x, x).tolist() == aten.add(x, x).tolist() == [2, 2]
     assert aten.add.Tensor is aten.add.Tensor
     assert aten.sum.dim_IntList(x, [0]).item() == 2
-    assert repr(aten.add.Tensor) == "aten.add.Tensor"
+    assert repr(aten.add.Tensor) == repr(copy.deepcopy(aten.add.Tensor)) == "aten.add.Tensor"
     with pytest.raises(NotImplementedError, match="aten::not_there"):
         aten.not_there(x)
