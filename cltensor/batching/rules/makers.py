@@ -32,9 +32,7 @@ def full(call: Call, input: Any, size: Any, fill_value: Any, **kwargs: Any) -> A
 def strided(call: Call, input: Any, size: Any, stride: Any, **kwargs: Any) -> Any:
     """Make a tensor of some size and strides for each slice."""
     span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
-    return call.hide(
-        call.f(call.front(input), (call.size, *size), (max(span, 1), *stride), **kwargs)
-    )
+    return call.hide(call.f(call.front(input), (call.size, *size), (span, *stride), **kwargs))
 
 
 @rule("new_tensor tensor as_tensor asarray")

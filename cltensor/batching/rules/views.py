@@ -90,7 +90,8 @@ def transpose(call: Call, *args: Any, **kwargs: Any) -> Any:
     x, a, b = list(given.values())[:3]
     ndim = len(x.shape)
     if not ndim:
-        return x.value.select(x.bdim, 0).transpose(a, b) if a or b else x
+        wrap_dim(a, 1), wrap_dim(b, 1)
+        return x
     made = call.front(x).transpose(shifted(a, ndim), shifted(b, ndim))
     return call.hide(made)
 
