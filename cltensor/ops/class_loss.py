@@ -244,7 +244,7 @@ def _unseen(ctx: Any) -> bool:
     """Whether the lower node alone gets to see the gradient made for it, so that anything of its shape will do."""
     lower, task = ctx._edges[0][0], GRAD.task
     hooked = lower._extra is not None
-    watched = hooked or GRAD.enabled or ANOMALY.enabled
+    watched = hooked or graph.differentiating() or ANOMALY.enabled
     return not (watched or task is None or task.wanted)
 
 
