@@ -188,6 +188,13 @@ def keep(made: Any, source: Any) -> None:
             assign(made, level, copied)
 
 
+def again(t: Any) -> Any:
+    """Another identity for a tensor, to which derivatives are taken; what it came from stays reachable."""
+    if GRAD.enabled and t.requires_grad:
+        return t.view_as(t)
+    return carry(t.detach().requires_grad_(), t)
+
+
 def drop(t: Any) -> None:
     """Take its tangents from a tensor."""
     if t._fw is not None:
@@ -314,6 +321,9 @@ def propagate(
                 else:
                     found = (found,)
                 found = [_fresh(new, out, given) for new, out in zip(found, outs, strict=True)]
+                if GRAD.enabled and not any(_recorded(t) for t in (*inputs, *given)):
+                    # A formula that runs its op again has leaves of its own.
+                    found = [new if new is None else carry(new.detach(), new) for new in found]
         finally:
             GRAD.task = task
         for out, new in zip(outs, found, strict=True):
@@ -334,6 +344,10 @@ def _nowhere() -> Node:
 
 # The edge, in the context of a formula, of an input with a tangent.
 _WANTED = (_nowhere(), 0)
+
+
+def _recorded(t: Any) -> bool:
+    return isinstance(t, TensorBase) and t.requires_grad  # type: ignore[attr-defined]
 
 
 def _context(name: str, inputs: Sequence[Any], given: list[Any], saved: dict[str, Any]) -> Node:

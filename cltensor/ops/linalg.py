@@ -150,13 +150,7 @@ def _as_one(node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]) ->
 
         def back(ctx: Any, g: Tensor) -> tuple:
             again = is_grad_enabled()
-            kept = [getattr(ctx, name) for name in saved]
-            xs = [
-                x.view_as(x)
-                if again and graph.requires_grad(x)
-                else dual.carry(x.detach().requires_grad_(), x)
-                for x in kept
-            ]
+            xs = [dual.again(getattr(ctx, name)) for name in saved]
             with enable_grad():
                 result = fn(*xs)
             if not result.requires_grad:  # of no reflector at all

@@ -12,9 +12,9 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..autograd import engine
+from ..autograd import dual, engine
 from ..autograd import record as graph
-from ..autograd.mode import enable_grad, unrecorded
+from ..autograd.mode import enable_grad, is_grad_enabled, unrecorded
 from ..codegen import recurrent as kernels
 from ..codegen.recurrent import GATES
 from ..runtime import get_backend
@@ -192,7 +192,7 @@ def _layer_back(ctx: Any, *grads: Tensor) -> tuple:
 def _layer_back_again(ctx: Any, inputs: tuple, grads: tuple) -> tuple:
     """The gradients as functions that can be differentiated: run the layer again by plain ops."""
     # Aliases, so that an input that another was computed from gets only its own part.
-    own: list[Any] = [None if t is None else t.view_as(t) for t in inputs]
+    own: list[Any] = [None if t is None else dual.again(t) for t in inputs]
     with enable_grad():
         steps = _steps(ctx.sizes, ctx.steps.reverse)
         results = _walk(ctx.mode, own[0], own[1], own[2], Weights(*own[3:]), steps)
@@ -202,7 +202,7 @@ def _layer_back_again(ctx: Any, inputs: tuple, grads: tuple) -> tuple:
         [r for r, _ in pairs],
         [own[i] for i in wanted],
         [g for _, g in pairs],
-        create_graph=True,
+        create_graph=is_grad_enabled(),
         allow_unused=True,
     )
     out: list[Any] = [None] * len(inputs)

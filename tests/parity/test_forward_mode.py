@@ -124,6 +124,14 @@ PROGRAMS = {
     "reflectors over reverse": """
         d = fw.make_dual(x.t().contiguous(), s.t().contiguous()).requires_grad_(); e = torch.linalg.householder_product(d, y[0, :3].contiguous())
         g, = torch.autograd.grad((e * e * e).sum(), d); out = fw.unpack_dual(g)""",
+    "recurrent layers": """
+        out = []
+        for kind in (torch.nn.LSTM, torch.nn.GRU):
+            net = kind(4, 2).double(); w = {k: p.detach() * 0 + 0.3 for k, p in net.named_parameters()}
+            d = fw.make_dual(x.double(), s.double()); e = torch.func.functional_call(net, w, (d,))[0]; out.append(fw.unpack_dual(e))
+            d = fw.make_dual(x.double(), s.double()).requires_grad_(); e = torch.func.functional_call(net, w, (d,))[0]
+            g, = torch.autograd.grad((e * e).sum(), d); out.append(fw.unpack_dual(g))
+        out.append(fw.unpack_dual(fw.make_dual(x, s).exp())[1].requires_grad)""",
     "step functions": """
         d = fw.make_dual(x, s); out = [fw.unpack_dual(z) for z in (d.floor(), d.sign(), d.round(), torch.zeros_like(d))]""",
     "the level ends": """
