@@ -6,6 +6,7 @@
 // x86-64 only: OpenCL C has no pointers to functions, so that a call is written in assembler.
 
 #define CLOSED (1L << 62) // of `next`: there is nothing to take
+#define PROCESSORS 1024
 #define LAUNCH_ARGS 96    // arguments and local arrays of a kernel that has local arrays
 
 // A launch of a kernel: function(arguments, context, group's place along x, y, z). Without `groups`: function(a, b, c).
@@ -17,7 +18,9 @@ struct job {
 
 struct member {
     long asleep; // it waits, or is about to wait, for its semaphore
-    long unused[7];
+    long thread; // what the system calls it; 0 before it has begun
+    long place;  // the processor it is bound to, or -1
+    long unused[5];
     ulong semaphore[8];
     long next; // first of its portions that nobody has taken
     long unused1[7];
@@ -37,7 +40,11 @@ struct team {
     long members;                          // threads that may work, with the caller
     ulong local_memory;
     long local_bytes; // of it for each member
-    long unused4;
+    ulong sched_getcpu, sched_setaffinity;
+    long here;  // the processor that the caller was met on
+    long spare; // the processor that no helper is bound to, or -1
+    ulong processors[PROCESSORS / 64]; // room for a set of them
+    long unused4[5];
 };
 
 #define READ(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
@@ -53,7 +60,7 @@ struct team {
 #endif
 
 // Below the stack pointer the compiler may keep values, 128 bytes of them; vectors want the stack aligned to their size.
-static void call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
+static ulong call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
 {
     __asm__ volatile("movq %[e], %%r8\n\tmovq %%rsp, %%r15\n\tleaq -128(%%rsp), %%rsp\n\tandq $-64, %%rsp\n\t"
                      "call *%%rax\n\tmovq %%r15, %%rsp"
@@ -61,6 +68,7 @@ static void call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
                      : [e] "r"(e)
                      : "r15", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
                        "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", WIDE_REGISTERS "memory", "cc");
+    return function; // its result, in the same register
 }
 
 // A turn of waiting awake.
@@ -117,6 +125,24 @@ static void take_part(__global struct team *team, __global struct member *member
     }
 }
 
+// Bind the helper whose processor the caller runs on to the one that is free: the two would share it else.
+static void make_room(__global struct team *team, __global struct member *members)
+{
+    const long here = (int)call(team->sched_getcpu, 0, 0, 0, 0, 0);
+    if (here == team->here) return;
+    team->here = here;
+    const long spare = team->spare;
+    for (long i = 1; i < team->members; ++i) {
+        if (members[i].place != here || !members[i].thread) continue;
+        team->processors[spare / 64] = 1UL << spare % 64;
+        if (!call(team->sched_setaffinity, members[i].thread, PROCESSORS / 8, (ulong)team->processors, 0, 0)) {
+            members[i].place = spare;
+            team->spare = here;
+        }
+        team->processors[spare / 64] = 0;
+    }
+}
+
 static void wake(__global struct team *team, __global struct member *members, long wanted)
 {
     for (long i = 1; i < wanted; ++i)
@@ -143,6 +169,7 @@ __kernel void team_run(__global struct team *team, __global struct member *membe
         const long parts = team->parts = min(job->groups, team->members);
         for (long i = 0; i < parts; ++i) WRITE(members[i].next, 0);
         WRITE(team->round, team->round + 1);
+        if (team->spare >= 0) make_room(team, members);
         __atomic_thread_fence(__ATOMIC_SEQ_CST); // or else we miss who falls asleep now
         wake(team, members, parts);
         take_part(team, members, 0, team->members);

@@ -5,8 +5,9 @@ kernel often takes five. But what it compiles is a plain function of (arguments,
 library inside of the program's binary, and on the "cpu" device buffers are memory of the process. So we load the
 library and call it: the calling thread and helpers, which stay awake for a while, take the groups of a launch between
 them, as OpenMP's teams do: each its own share first, so that it finds in its cache what it wrote in the launch before.
-A launch is done when it returns, so nothing is ever outstanding and the host never waits; one of a single group costs a
-microsecond, as there is nobody to tell. A recording is played by one call for all of its launches.
+A helper that is bound to the processor where the caller runs is bound to the free one. A launch is done when it
+returns, so nothing is ever outstanding and the host never waits; one of a single group costs a microsecond, as there is
+nobody to tell. A recording is played by one call for all of its launches.
 
 The loop of a team and the calls themselves are a kernel, too (cl_kernels/team.cl). PoCL 3, Linux and x86-64 only, where
 the layout of its binaries and contexts is known; a probe says whether it is as we know it. Everywhere else, and with
@@ -46,10 +47,13 @@ PATIENCE = 1 << 14  # turns a helper waits awake for work: 0.2 to 0.8 ms
 _ALIGN = 128  # of local arrays
 _MOST_ARGS = 96  # LAUNCH_ARGS in team.cl
 _CLOSED = 1 << 62
+_PROCESSORS = 1024  # PROCESSORS in team.cl
+_NOWHERE = (1 << 64) - 1  # -1
 
 # Places in 8-byte words, as team.cl has them: of a team, of a member, of a job.
-_CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES, _TEAM_WORDS = 24, 27, 28, 29, 30, 32
-_SEMAPHORE, _NEXT, _MEMBER_WORDS = 8, 16, 120
+_CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES = 24, 27, 28, 29, 30
+_PLACING, _HERE, _SPARE, _TEAM_WORDS = 31, 33, 34, 56
+_THREAD, _PLACE, _SEMAPHORE, _NEXT, _MEMBER_WORDS = 1, 2, 8, 16, 120
 _FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
 # What a kernel is told of its launch: groups, offset and local size along each dimension; the rest is for printf.
 _GROUPS_THERE, _LOCAL_THERE, _CONTEXT_WORDS = 0, 6, 16
@@ -89,6 +93,9 @@ class Team:
         self._libc = ctypes.CDLL(None)
         libc = ("sem_wait", "sem_post", "sched_yield")
         self._memory[_CALLS : _CALLS + 3] = [self._address(name) for name in libc]
+        libc = ("sched_getcpu", "sched_setaffinity")
+        self._memory[_PLACING : _PLACING + 2] = [self._address(name) for name in libc]
+        self._memory[_HERE] = self._memory[_SPARE] = _NOWHERE
         self._members[_NEXT::_MEMBER_WORDS] = _CLOSED
         self._memory[_PATIENCE] = PATIENCE
         self._memory[_MEMBERS] = self.size
@@ -129,6 +136,11 @@ class Team:
         """Let the helpers begin; before the first launch of more than one group."""
         self.idle = False
         places = sorted(os.sched_getaffinity(0))
+        # With a thread for every processor each helper has its own, for woken ones often land on the caller's. The first is
+        # left to the caller; where that runs elsewhere, the helper there takes the free one at the next launch.
+        bound = len(places) == self.size and places[-1] < _PROCESSORS
+        if bound:
+            self._memory[_SPARE] = places[0]
         semaphores = self._members.ctypes.data + 8 * _SEMAPHORE
         for member in range(1, self.size):
             address = semaphores + 8 * _MEMBER_WORDS * member
@@ -136,9 +148,8 @@ class Team:
             number = np.array([member], np.int64)
             args = np.array([*self.base, number.ctypes.data], np.uint64)
             try:
-                # With a thread for every processor each helper has its own: woken ones often land on the caller's.
-                place = places[member] if len(places) == self.size else None
-                _thread.start_new_thread(self._live, (args.ctypes.data, place))
+                place = places[member] if bound else None
+                _thread.start_new_thread(self._live, (args.ctypes.data, member, place))
             except RuntimeError as error:
                 debug_line(1, "no more than %d threads: %s", member, error)
                 self.size = member
@@ -146,12 +157,20 @@ class Team:
                 break
             self._arguments.append((args, number))
 
-    def _live(self, args: int, place: int | None) -> None:
+    def _live(self, args: int, member: int, place: int | None) -> None:
         """What a helper's thread does, for ever."""
         if place is not None:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, {place})
+                words = self._members[_MEMBER_WORDS * member :]
+                words[_PLACE], words[_THREAD] = place, _thread.get_native_id()
         self._help(args, self.context)
+
+    @property
+    def places(self) -> dict[int, int]:
+        """The processor that each helper is bound to, by the number that the system gives its thread."""
+        members = self._members.reshape(-1, _MEMBER_WORDS)[1:]
+        return {int(m[_THREAD]): int(m[_PLACE]) for m in members if m[_THREAD]}
 
     def local_places(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Return where a member's local memory has arrays of these sizes, after making it large enough."""

@@ -155,6 +155,25 @@ def test_portions_of_members(
             np.testing.assert_array_equal(out, 5 * expected((n,)))
 
 
+def test_a_helper_makes_room_for_the_caller(backend: Backend) -> None:
+    assert backend.team is not None
+    everywhere = os.sched_getaffinity(0)
+    if len(everywhere) != backend.team.size or len(everywhere) == 1:
+        pytest.skip("there is no processor for each thread")
+    run_places(backend, (37,))  # its helpers have begun
+    while len(backend.team.places) < backend.team.size - 1:
+        time.sleep(1e-3)
+    try:
+        for place in [*everywhere, *everywhere]:
+            os.sched_setaffinity(0, {place})
+            np.testing.assert_array_equal(run_places(backend, (37,)), expected((37,)))
+            places = backend.team.places
+            assert {place, *places.values()} == everywhere
+            assert all(os.sched_getaffinity(thread) == {at} for thread, at in places.items())
+    finally:
+        os.sched_setaffinity(0, everywhere)
+
+
 def test_groups_with_barriers(backend: Backend) -> None:
     kernel = backend.kernel("turn_groups", BARRIER, (None,))
     values = np.arange(64, dtype=np.int32)
