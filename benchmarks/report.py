@@ -15,7 +15,7 @@ GROUPS = {
     "copies, indexing": ("copy", "index"),
     "reductions, scans, sorting": ("reduction", "scan", "sort"),
     "rows and losses": ("rows", "loss"),
-    "products": ("gemm", "gemv", "linear"),
+    "products": ("gemm", "gemv", "linear", "sparse"),
     "images": ("conv", "pool", "norm", "image"),
     "attention, random numbers, training": ("attention", "random", "optimiser", "training"),
 }

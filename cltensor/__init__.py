@@ -83,12 +83,12 @@ from .memory_format import (
     layout,
     memory_format,
     preserve_format,
-    sparse_coo,
     sparse_bsc,
     sparse_bsr,
-    strided,
+    sparse_coo,
     sparse_csc,
     sparse_csr,
+    strided,
 )  # isort: skip
 
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip

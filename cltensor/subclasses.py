@@ -1,8 +1,7 @@
 """Subclasses of Tensor: their `__torch_function__` is asked by functions and methods, and what these return is of their class.
 
 Note [Asking]: plain tensors pay nothing in programs without subclasses. The first subclass that is defined, or the first mode, gives
-the public functions another code, which asks and then runs the code they had. The objects stay the same: what a program took out of
-a namespace before asks, too, and functions are pickled and looked up in tables as ever. Attributes that are numbers or kinds (`shape`,
+the public functions another code, which asks and then runs the code they had (interception.py). Attributes that are numbers or kinds (`shape`,
 `dtype`, `device`) are given without asking.
 
 Owns the protocol, and the stack of modes. It must not know any op: it finds them in the namespaces.
@@ -14,11 +13,11 @@ import contextlib
 import functools
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
+from .interception import Ask, ask_first, for_good
 from .ops.row import FUNCTIONS
 from .tensor import Tensor
 
@@ -177,51 +176,39 @@ def _of_class(value: Any, cls: type) -> Any:
 # --- functions that ask -------------------------------------------------------------------------
 
 
-@functools.cache
-def _template(closed: int) -> CodeType:
-    """Return the code of a function that hands its arguments to a constant, with as many names of a closure as the one it replaces."""
-    names = ", ".join(f"c{i}" for i in range(closed))
-    text = f"def outer({names}):\n def asking(*args, **kwargs):\n  if 0: {names or None}\n  return 'ask'(args, kwargs)\n return asking"
-    made: dict[str, Any] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a text is no function: the constant is put there below
-        exec(text, made)
-    return made["outer"](*range(closed)).__code__
-
-
 def _have_ask(function: Any, shown: Any = None, operator: bool = False) -> None:
     """Give a function the code that asks first. shown: what a class is asked about, if it is another function."""
     if not isinstance(function, FunctionType) or hasattr(function, "__asking__"):
         return
-    plain = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )  # fmt: skip
-    plain.__kwdefaults__ = function.__kwdefaults__
     public = function if shown is None else shown
 
-    def ask(args: Any, kwargs: Any) -> Any:
-        asked = [] if _STATE.off else _asked(args, kwargs)
-        if not asked and not _STATE.modes:
-            return plain(*args, **kwargs)
-        made = dispatch(public, asked, args, kwargs)
-        if made is NotImplemented and not operator:
-            raise TypeError(
-                f"Multiple dispatch failed for 'torch.{function.__name__}'; all __torch_function__ handlers returned NotImplemented:\n\n"
-                + "".join(f"  - tensor subclass {type(value)}\n" for value in asked)
-            )
-        return made
+    def make(plain: FunctionType) -> Ask:
+        def ask(args: Any, kwargs: Any) -> Any:
+            asked = [] if _STATE.off else _asked(args, kwargs)
+            if not asked and not _STATE.modes:
+                return plain(*args, **kwargs)
+            made = dispatch(public, asked, args, kwargs)
+            if made is NotImplemented and not operator:
+                raise TypeError(
+                    f"Multiple dispatch failed for 'torch.{function.__name__}'; all __torch_function__ handlers returned NotImplemented:\n\n"
+                    + "".join(f"  - tensor subclass {type(value)}\n" for value in asked)
+                )
+            return made
 
-    code = _template(len(function.__code__.co_freevars))
-    consts = tuple(ask if c == "ask" else c for c in code.co_consts)
-    function.__code__ = code.replace(co_consts=consts, co_name=function.__name__)
-    vars(function).update(
-        __wrapped__=plain, __asking__=True
-    )  # `inspect` finds the signature in the plain one
+        return ask
+
+    ask_first(function, make)
+    vars(function)["__asking__"] = True
 
 
 @functools.cache
 def stand_in() -> None:
     """Have the public functions and Tensor's methods ask."""
+    with for_good():
+        _all_ask()
+
+
+def _all_ask() -> None:
     package = sys.modules[__package__]
     Tensor.__getitem__.__name__, Tensor.__setitem__.__name__ = "__getitem__", "__setitem__"
     for name, shown in _OPERATORS.items():

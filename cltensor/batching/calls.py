@@ -22,6 +22,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .. import interception
 from ..errors import debug_line
 from ..ops.row import FUNCTIONS
 from ..tensor import Tensor
@@ -76,16 +77,12 @@ class Entry:
 
     def __init__(self, name: str, fn: Any) -> None:
         self.name, self.fn = name, fn
-        self.own = fn.__code__
-        self.original = types.FunctionType(
-            fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
-        )
-        self.original.__kwdefaults__ = fn.__kwdefaults__
+        self.own, self.original = fn.__code__, interception.twin(fn)
         self.rule: Any = RULES.get(name)
         self.always = name in ALWAYS
         self.loops = False
         self.signature: Any = None
-        self.code = _aside(len(fn.__code__.co_freevars), self.call)
+        self.code = interception.asking(fn, self.call)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What a call of the function does while a `vmap` runs."""
@@ -222,29 +219,6 @@ def _joined(name: str, column: Sequence[Any], level: int, size: int) -> Any:
 
 # ------------------------------------------------------------------------------------------- standing aside
 
-_codes: dict[int, types.CodeType] = {}
-
-
-def _aside(free: int, call: Callable) -> types.CodeType:
-    """Code for a function with so many free variables, that hands its arguments to `call`."""
-    code = _codes.get(free)
-    if code is None:
-        names = ", ".join(f"v{i}" for i in range(free))
-        lines = [
-            "def outer():",
-            *([f" {' = '.join(names.split(', '))} = None"] if free else []),
-            " def aside(*args, **kwargs):",
-            *([f"  if 0: {names}"] if free else []),
-            "  call = '<call>'",
-            "  return call(args, kwargs)",
-            " return aside",
-        ]
-        space: dict[str, Any] = {}
-        exec("\n".join(lines), space)
-        code = _codes[free] = space["outer"]().__code__
-    return code.replace(co_consts=tuple([call if c == "<call>" else c for c in code.co_consts]))
-
-
 _ENTRIES: list[Entry] = []
 _LOCK = threading.RLock()
 _running = 0
@@ -258,24 +232,50 @@ class Aside:
         with _LOCK:
             _running += 1
             if _running == 1:
-                if not _ENTRIES:
-                    _ENTRIES.extend(_collected())
-                for e in _ENTRIES:
-                    e.fn.__code__ = e.code
-                from . import derivatives
-
-                derivatives.install()
+                _stand_aside()
 
     def __exit__(self, *exc: Any) -> None:
         global _running
         with _LOCK:
             _running -= 1
             if not _running:
-                for e in _ENTRIES:
-                    e.fn.__code__ = e.own
-                from . import derivatives
+                _come_back()
 
-                derivatives.remove()
+
+def _stand_aside() -> None:
+    from . import derivatives
+
+    if not _ENTRIES:
+        _ENTRIES.extend(_collected())
+    for e in _ENTRIES:
+        e.fn.__code__ = e.code
+    derivatives.install()
+
+
+def _come_back() -> None:
+    from . import derivatives
+
+    for e in _ENTRIES:
+        e.fn.__code__ = e.own
+    derivatives.remove()
+
+
+class _Meanwhile:
+    """Functions get other code for good (Note [Interception]): they are met with that from then on."""
+
+    def give_back(self) -> None:
+        _LOCK.acquire()
+        if _running:
+            _come_back()
+        _ENTRIES.clear()
+
+    def take_again(self) -> None:
+        if _running:
+            _stand_aside()
+        _LOCK.release()
+
+
+interception.TEMPORARY.append(_Meanwhile())
 
 
 def _collected() -> Iterator[Entry]:

@@ -100,6 +100,7 @@ __all__ = [
     "ldl",
     "linalg",
     "lobpcg",
+    "foreach",
     "loss_numbers",
     "losses",
     "lowrank",

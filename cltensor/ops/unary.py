@@ -21,7 +21,7 @@ neg = Row(
     "neg", {"ifc": "-x"}, aliases=("negative",), reference=np.negative, grad={"x": lambda g: -g}
 )
 abs_row = Row(
-    "abs", {"b": "x", "if": "abs(x)", "c": "cplx(cabs(x), 0)"}, promote=REAL, public=False, reference=np.abs,
+    "abs", {"if": "abs(x)", "c": "cplx(cabs(x), 0)"}, promote=REAL, public=False, reference=np.abs,
     grad={"x": lambda g, x: g * x.sgn()},
 )  # fmt: skip
 sign = Row(

@@ -91,10 +91,12 @@ class Team:
         self._memory = _words(_TEAM_WORDS)
         self._members = _words(_MEMBER_WORDS * self.size)
         self._libc = ctypes.CDLL(None)
-        libc = ("sem_wait", "sem_post", "sched_yield")
-        self._memory[_CALLS : _CALLS + 3] = [self._address(name) for name in libc]
-        libc = ("sched_getcpu", "sched_setaffinity")
-        self._memory[_PLACING : _PLACING + 2] = [self._address(name) for name in libc]
+        waiting, placing = (
+            ("sem_wait", "sem_post", "sched_yield"),
+            ("sched_getcpu", "sched_setaffinity"),
+        )
+        self._memory[_CALLS : _CALLS + 3] = [self._address(name) for name in waiting]
+        self._memory[_PLACING : _PLACING + 2] = [self._address(name) for name in placing]
         self._memory[_HERE] = self._memory[_SPARE] = _NOWHERE
         self._members[_NEXT::_MEMBER_WORDS] = _CLOSED
         self._memory[_PATIENCE] = PATIENCE

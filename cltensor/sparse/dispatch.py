@@ -11,9 +11,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ..interception import Ask, ask_first, for_good
 from ..ops.elsewhere import refuse
 from ..ops.row import FUNCTIONS, METHODS, ROWS
-from ..subclasses import _template as asking_code
 from ..tensor import Tensor
 from .shape import getitem
 from .table import MIXED, OWN, TABLE
@@ -47,10 +47,11 @@ def install() -> None:
     SparseTensor.T = property(
         lambda self: self.t() if self.ndim <= 2 else self.permute(*reversed(range(self.ndim)))
     )
-    for name, fn in (*TABLE.items(), *OWN.items()):
-        for dense in {id(f): f for f in (FUNCTIONS.get(name), METHODS.get(name))}.values():
-            if (name in TABLE or name in MIXED) and name not in ROWS:
-                _have_ask(name, dense, fn)
+    with for_good():
+        for name, fn in (*TABLE.items(), *OWN.items()):
+            for dense in {id(f): f for f in (FUNCTIONS.get(name), METHODS.get(name))}.values():
+                if (name in TABLE or name in MIXED) and name not in ROWS:
+                    _have_ask(name, dense, fn)
 
 
 def _named(name: str, fn: Callable) -> Callable:
@@ -68,31 +69,27 @@ def _named(name: str, fn: Callable) -> Callable:
 
 
 def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
-    """Give a function the code that looks for sparse arguments first (Note [Asking] in subclasses.py)."""
+    """Give a function the code that looks for sparse arguments first (Note [Interception] in interception.py)."""
     if not isinstance(dense, FunctionType) or hasattr(dense, "__takes_sparse__"):
         return
-    plain = FunctionType(
-        dense.__code__, dense.__globals__, dense.__name__, dense.__defaults__, dense.__closure__
-    )
-    plain.__kwdefaults__ = dense.__kwdefaults__
     listed = name in ("cat", "concat", "concatenate", "stack")
 
-    def ask(args: Any, kwargs: Any) -> Any:
-        for a in args[0] if listed and args else args:
-            if a.__class__ is SparseTensor:
-                break
-        else:
-            if not kwargs:
-                return plain(*args)
-            if not any(v.__class__ is SparseTensor for v in kwargs.values()):
-                return plain(*args, **kwargs)
-        made = sparse(*args, **kwargs)
-        if made is NotImplemented:
-            raise refuse(name)
-        return made
+    def make(plain: FunctionType) -> Ask:
+        def ask(args: Any, kwargs: Any) -> Any:
+            for a in args[0] if listed and args else args:
+                if a.__class__ is SparseTensor:
+                    break
+            else:
+                if not kwargs:
+                    return plain(*args)
+                if not any(v.__class__ is SparseTensor for v in kwargs.values()):
+                    return plain(*args, **kwargs)
+            made = sparse(*args, **kwargs)
+            if made is NotImplemented:
+                raise refuse(name)
+            return made
 
-    code = asking_code(len(dense.__code__.co_freevars))
-    consts = tuple(ask if c == "ask" else c for c in code.co_consts)
-    dense.__code__ = code.replace(co_consts=consts, co_name=dense.__name__)
-    vars(dense).setdefault("__wrapped__", plain)  # where `inspect` finds the signature
+        return ask
+
+    ask_first(dense, make)
     vars(dense)["__takes_sparse__"] = True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -276,3 +278,42 @@ def test_only_debug_three_speaks(monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setattr(errors, "CONFIG", dataclasses.replace(errors.CONFIG, debug=3))
     vmap(lambda x: torch.histc(x, 4))(torch.ones(2, 3))
     assert "vmap: histc is called for each slice" in capsys.readouterr().err
+
+
+_TOGETHER = """
+import cltensor as torch
+
+def joined(x):
+    return torch.cat([x, x.softmax(0)]).sum()
+
+def first_ones(x):
+    if {inside}:
+        made.update(one_of_each())
+    return joined(x)
+
+def one_of_each():
+    class Own(torch.Tensor):
+        pass
+
+    return {{"own": torch.ones(3).as_subclass(Own), "sparse": torch.eye(3).to_sparse()}}
+
+x, made = torch.arange(12.0).view(3, 4), {{}}
+wanted = torch.vmap(joined)(x).tolist()
+if not {inside}:
+    made.update(one_of_each())
+for _ in range(2):
+    assert torch.vmap(first_ones)(x).tolist() == wanted
+    assert type(made["own"].sum()) is type(made["own"]) is not torch.Tensor
+    assert torch.equal(made["sparse"] @ x, x)
+    assert torch.equal(torch.cat([x, x]).sum(0), 2 * x.sum(0))
+from cltensor.batching.calls import LOOPED
+assert not LOOPED, LOOPED
+"""
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_subclasses_and_sparse_tensors_ask_beside_it(inside: bool) -> None:
+    """Whether they come before a map or while one runs, all three are met afterwards (Note [Interception])."""
+    text = _TOGETHER.format(inside=inside)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
