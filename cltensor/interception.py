@@ -62,6 +62,8 @@ def twin(function: FunctionType) -> FunctionType:
     )  # fmt: skip
     made.__kwdefaults__ = function.__kwdefaults__
     made.__dict__.update(function.__dict__)
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        setattr(made, name, getattr(function, name))
     return made
 
 
