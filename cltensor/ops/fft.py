@@ -24,13 +24,14 @@ from . import core
 from .convert import cast
 from .core import Tensor, is_tensor
 from .dims import whole
-from .join import cat, flip, roll
+from .join import cat
 from .padding import constant_pad
 from .parts import slice_dim
 from .reducing import positions
 from .replay import Replayed
 from .row import FUNCTIONS, titled
 from .selection import where
+from .turns import flip, roll
 
 FFT: dict[str, Any] = {}
 Dims = tuple[int, ...]

@@ -11,7 +11,7 @@ from ..autograd import record as graph
 from ..autograd.mode import FORWARD
 from . import core
 from .core import Tensor, is_tensor
-from .row import FUNCTIONS, public
+from .row import FUNCTIONS, METHODS, public, titled
 from .shape import inplace_view, sizes, view_of
 
 
@@ -293,3 +293,29 @@ def _whole_indices(t: Tensor) -> Tensor:
 
 
 inplace_view("as_strided_", as_strided)
+
+
+def _splitter(name: str, rank: int, dim: int) -> None:
+    def function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        if input.ndim < rank:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {input.ndim} dimensions!"
+            )
+        at = 0 if name == "hsplit" and input.ndim == 1 else dim
+        how = indices_or_sections
+        if isinstance(how, int) and (how <= 0 or input.shape[at] % how):
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {at}, but the size of the dimension {input.shape[at]} is not divisible by "
+                f"the split_size {how}!"
+            )
+        return tensor_split(input, how, at)
+
+    titled(
+        function, name, f"Cut dimension {dim} into a number of equal pieces, or at given indices."
+    )
+    FUNCTIONS[name] = METHODS[name] = function
+
+
+_splitter("hsplit", 1, 1)
+_splitter("vsplit", 2, 0)
+_splitter("dsplit", 3, 2)
