@@ -17,7 +17,7 @@ _MODULES = {"nn.functional": "", "linalg": "linalg_", "fft": "fft_", "special": 
 
 # Functions within the library that take tensors and read their memory: module -> names.
 _INNER = {
-    "ops.core": "assign deliver",
+    "ops.writes": "assign deliver",
     "ops.index": "getitem setitem",
     "ops.shape": "numpy_T matrix_T matrix_H view_dtype",
     "ops.convert": "real imag set_real set_imag",

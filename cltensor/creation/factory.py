@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..memory_format import strided
-from ..ops import convert, core
+from ..ops import convert, core, writes
 from ..ops.elsewhere import elsewhere
 from ..ops.shape import sizes
 from ..runtime import default_device, device
@@ -47,7 +47,7 @@ def finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: 
                     UserWarning, stacklevel=3,
                 )  # fmt: skip
             out.resize_(t.shape)
-        return core.deliver(t, out, function)
+        return writes.deliver(t, out, function)
     if requires_grad:
         core.ask_gradient(t)
     return t
@@ -108,7 +108,7 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
             like = _prototype(args, named)
             dt, dev = dt or like.dtype, dev or like.device
         elif named and (given := named.get("out")) is not None:
-            dt = core.dtype_into(given, dt, layout, dev)
+            dt = writes.dtype_into(given, dt, layout, dev)
             if into:
                 out = named.pop("out")
         if layout is not None and layout is not strided:

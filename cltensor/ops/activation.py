@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from . import core
+from . import writes
 from .core import Tensor
 from .formats import RowMajor
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
@@ -192,7 +192,7 @@ def softplus(
     """Smooth approximation of relu: log(1 + exp(beta * x)) / beta, linear above the threshold."""
     beta = number("softplus", "beta", beta, 2)
     threshold = number("softplus", "threshold", threshold, 3)
-    return core.deliver(softplus_row(input, beta, threshold), out, "softplus", (input,))
+    return writes.deliver(softplus_row(input, beta, threshold), out, "softplus", (input,))
 
 
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
@@ -200,19 +200,19 @@ def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None)
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
     value = gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
-    return core.deliver(value, out, "gelu", (input,))
+    return writes.deliver(value, out, "gelu", (input,))
 
 
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute log(sigmoid(x))."""
-    return core.deliver(log_sigmoid(input), out, "log_sigmoid", (input,))
+    return writes.deliver(log_sigmoid(input), out, "log_sigmoid", (input,))
 
 
 @public()
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Zero within [-lambd, lambd], identity outside."""
     lambd = number("hardshrink", "lambd", lambd, 2)
-    return core.deliver(hardshrink_row(input, lambd), out, "hardshrink", (input,))
+    return writes.deliver(hardshrink_row(input, lambd), out, "hardshrink", (input,))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -222,7 +222,7 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
         raise RuntimeError(
             f"lambda must be in range [0, {dtypes.finfo(input.dtype).max:g}] for input dtype {input.dtype.scalar_name}, but found {lambd:g}"
         )
-    return core.deliver(softshrink_row(input, lambd), out, "softshrink", (input,))
+    return writes.deliver(softshrink_row(input, lambd), out, "softshrink", (input,))
 
 
 @public()
@@ -262,7 +262,7 @@ def threshold(
     """Replace elements up to the threshold by a value."""
     limits = number("threshold", "threshold", threshold, 2), number("threshold", "value", value, 3)
     found = threshold_row(input, *of_kind(input, *limits))
-    return core.deliver(found, out, "threshold", (input,))
+    return writes.deliver(found, out, "threshold", (input,))
 
 
 FUNCTIONS["relu_"] = METHODS["relu_"]

@@ -15,7 +15,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
-from . import core, parts
+from . import core, parts, writes
 from .core import Tensor, is_tensor
 from .replay import Replayed
 from .row import public
@@ -56,7 +56,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
         check_out_dtype(
             input.dtype, out, "index_select(): self and result must have the same scalar type"
         )
-        core.check_overlap(out, ())
+        writes.check_overlap(out, ())
     index = like(index, input)
     describe = None if dim and input.ndim > 1 else _out_of_range
     (value,) = _selected((input, index), dim, describe)
@@ -71,7 +71,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     return (
         value
         if out is None
-        else core.deliver(value, out, "index_select", (input, index), apart=True)
+        else writes.deliver(value, out, "index_select", (input, index), apart=True)
     )
 
 
@@ -149,7 +149,7 @@ def _index_add(
     def run(t: Tensor) -> None:
         if index.numel() and t.numel():
             if not t.ndim:
-                core.overwrite(t, t.detach() + values.detach().reshape(()) * alpha)
+                writes.overwrite(t, t.detach() + values.detach().reshape(()) * alpha)
                 return
             t._storage.for_write()
             _added((t, index, values), dim, alpha)
@@ -403,7 +403,7 @@ def select_scatter(
 ) -> Tensor:
     """Return a copy with `src` at one index of a dimension."""
     value = _embedded("SelectScatterBackward0", input, src, lambda z: parts.select(z, dim, index))
-    return core.deliver(value, out, "select_scatter", (input, src))
+    return writes.deliver(value, out, "select_scatter", (input, src))
 
 
 @public()
@@ -424,7 +424,7 @@ def slice_scatter(
     value = _embedded(
         "SliceScatterBackward0", input, src, lambda z: parts.slice_dim(z, dim, start, end, step)
     )
-    return core.deliver(value, out, "slice_scatter", (input, src))
+    return writes.deliver(value, out, "slice_scatter", (input, src))
 
 
 @public()
@@ -441,7 +441,7 @@ def diagonal_scatter(
     value = _embedded(
         "DiagonalScatterBackward0", input, src, lambda z: parts.diagonal(z, offset, dim1, dim2)
     )
-    return core.deliver(value, out, "diagonal_scatter", (input, src))
+    return writes.deliver(value, out, "diagonal_scatter", (input, src))
 
 
 @public()
@@ -461,4 +461,4 @@ def as_strided_scatter(
         src,
         lambda z: parts.as_strided(z, size, stride, storage_offset),
     )
-    return core.deliver(value, out, "as_strided_scatter", (input, src))
+    return writes.deliver(value, out, "as_strided_scatter", (input, src))

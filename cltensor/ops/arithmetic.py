@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from . import core
+from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .old_forms import scaled
 from .row import (
@@ -95,7 +95,7 @@ def add(
         other, alpha = scaled("add", other, later)
     input, other, alpha = _operands("add", input, other, alpha)
     value = add_row(input, other) if alpha == 1 else add_scaled_row(input, other, alpha)
-    return value if out is None else core.deliver(value, out, "add", (input, other))
+    return value if out is None else writes.deliver(value, out, "add", (input, other))
 
 
 @public(aliases=("subtract",))
@@ -108,7 +108,7 @@ def sub(
     input, other, alpha = _operands("sub", input, other, alpha)
     _no_bools(input, other)
     value = sub_row(input, other) if alpha == 1 else sub_scaled_row(input, other, alpha)
-    return value if out is None else core.deliver(value, out, "sub", (input, other))
+    return value if out is None else writes.deliver(value, out, "sub", (input, other))
 
 
 @public()
@@ -215,7 +215,7 @@ def _divided(row: Row, name: str, input: Any, other: Any, out: Tensor | None) ->
     input, other = normal(name, BINARY, (input, other))
     check_divisor(input, other)
     value = row(input, other)
-    return value if out is None else core.deliver(value, out, name, (input, other))
+    return value if out is None else writes.deliver(value, out, name, (input, other))
 
 
 @public(aliases=("divide",))
@@ -233,7 +233,7 @@ def div(
 def _true(input: Any, other: Any, out: Tensor | None) -> Tensor:
     input, other = normal("div", BINARY, (input, other))
     value = true_divide(input, other)
-    return value if out is None else core.deliver(value, out, "div", (input, other))
+    return value if out is None else writes.deliver(value, out, "div", (input, other))
 
 
 def _div_row(rounding_mode: str | None) -> Row:
@@ -337,7 +337,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     """Interpolate linearly: input + weight * (end - input), broadcast together; of floats of one dtype, to which a number `weight` is taken."""
     row, xs = _lerp_call(input, end, weight)
     value = row(*xs)
-    return value if out is None else core.deliver(value, out, "lerp", xs)
+    return value if out is None else writes.deliver(value, out, "lerp", xs)
 
 
 METHODS["lerp_"] = lambda t, end, weight: (lambda c: c[0].inplace(*c[1]))(
@@ -377,7 +377,7 @@ def addcmul(
 ) -> Tensor:
     """Compute input + value * tensor1 * tensor2; integers take `value` without its fraction."""
     r = addcmul_row(input, tensor1, tensor2, _factor("addcmul", value, input, tensor1, tensor2))
-    return r if out is None else core.deliver(r, out, "addcmul", (input, tensor1, tensor2))
+    return r if out is None else writes.deliver(r, out, "addcmul", (input, tensor1, tensor2))
 
 
 @public()
@@ -387,7 +387,7 @@ def addcdiv(
     """Compute input + value * tensor1 / tensor2; integer tensors are refused."""
     _refuse_integers("addcdiv", input, tensor1, tensor2)
     r = addcdiv_row(input, tensor1, tensor2, _factor("addcdiv", value, input, tensor1, tensor2))
-    return r if out is None else core.deliver(r, out, "addcdiv", (input, tensor1, tensor2))
+    return r if out is None else writes.deliver(r, out, "addcdiv", (input, tensor1, tensor2))
 
 
 def _refuse_integers(function: str, input: Tensor, tensor1: Tensor, tensor2: Tensor) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from ..layouts import numel
-from . import core, formats
+from . import formats, writes
 from .core import Tensor
 from .max_pooling import check_adaptive, max_pool1d, max_pool2d, max_pool3d
 from .pooling import (
@@ -90,7 +90,7 @@ def avg_pool2d(
     value = _pool(
         2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
-    return core.deliver(value, out, "avg_pool2d", (input,))
+    return writes.deliver(value, out, "avg_pool2d", (input,))
 
 
 def avg_pool3d(
@@ -101,7 +101,7 @@ def avg_pool3d(
     value = _pool(
         3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
-    return core.deliver(value, out, "avg_pool3d", (input,))
+    return writes.deliver(value, out, "avg_pool3d", (input,))
 
 
 @public(method=False)

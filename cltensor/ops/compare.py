@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from . import core
+from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers
 
@@ -182,7 +182,7 @@ def bitwise_left_shift(input: Tensor, other: Any, *, out: Tensor | None = None) 
     """Shift bits left; amounts outside the width give 0."""
     row, xs = _shift("bitwise_left_shift", _left, input, other)
     value = row(*xs)
-    return value if out is None else core.deliver(value, out, "bitwise_left_shift", xs)
+    return value if out is None else writes.deliver(value, out, "bitwise_left_shift", xs)
 
 
 @public(aliases=("__rshift__",))
@@ -190,7 +190,7 @@ def bitwise_right_shift(input: Tensor, other: Any, *, out: Tensor | None = None)
     """Shift bits right, arithmetically for signed types."""
     row, xs = _shift("bitwise_right_shift", _right, input, other)
     value = row(*xs)
-    return value if out is None else core.deliver(value, out, "bitwise_right_shift", xs)
+    return value if out is None else writes.deliver(value, out, "bitwise_right_shift", xs)
 
 
 def _shift_inplace(rows: dict[int, Row], name: str) -> Any:

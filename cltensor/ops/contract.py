@@ -15,7 +15,7 @@ from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES
-from . import core
+from . import core, writes
 from .core import Tensor, is_tensor
 from .products import bmm, check_tensor, dot, mm
 from .row import FUNCTIONS, public
@@ -42,7 +42,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             ([db] if isinstance(db, int) else list(db)),
         )
     value = _tensordot(a, b, da, db)
-    return value if out is None else core.deliver(value, out, "tensordot", (a, b))
+    return value if out is None else writes.deliver(value, out, "tensordot", (a, b))
 
 
 def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Tensor:
@@ -88,7 +88,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     check_tensor("inner", "other", 2, other)
     if not input.ndim or not other.ndim:
         value = input * other
-        return value if out is None else core.deliver(value, out, "inner", (input, other))
+        return value if out is None else writes.deliver(value, out, "inner", (input, other))
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}"
@@ -471,7 +471,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     right = tuple(n for size in b for n in (1, size))
     value = _unsafe(input, left) * _unsafe(other, right)
     value = unsafe_view(value, tuple(n * m for n, m in zip(a, b, strict=True)))
-    return value if out is None else core.deliver(value, out, "kron", (input, other))
+    return value if out is None else writes.deliver(value, out, "kron", (input, other))
 
 
 def _unsafe(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -511,7 +511,7 @@ def linalg_cross(
             "dim": d,
         }
         graph.record("LinalgCrossBackward0", (input, other), value, _cross_back, saved)
-    return value if out is None else core.deliver(value, out, "linalg_cross", (input, other))
+    return value if out is None else writes.deliver(value, out, "linalg_cross", (input, other))
 
 
 def _cross_back(ctx: Any, g: Tensor) -> tuple:

@@ -9,7 +9,7 @@ import numpy as np
 from .. import dtypes, layouts
 from ..autograd import dual, views
 from ..autograd import record as graph
-from ..autograd.mode import FORWARD
+from ..autograd.mode import FORWARD, unrecorded
 from ..codegen.pointwise import IDENTITY
 from ..dtypes import dtype
 from ..errors import warn_once
@@ -18,7 +18,7 @@ from ..memory_format import contiguous_format, preserve_format
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
-from . import core, formats
+from . import core, formats, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers, titled
 from .values import check_value
@@ -211,12 +211,12 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise RuntimeError(
                 f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(joint)}"
             )
-        with core.unrecorded():
+        with unrecorded():
             moved = moved.detach().expand(self.shape)
     if moved.dtype.is_complex and self.dtype.category in (1, 2):
         warn_once("Casting complex values to real discards the imaginary part")
-    core.check_overlap(self, (moved,))
-    core.overwrite(self, moved)
+    writes.check_overlap(self, (moved,))
+    writes.overwrite(self, moved)
     if graph.needs_grad(self, src):
         graph.rebase(self, "CopyBackwards", (self, src), _copy_back, {"home": src.device})
     return self
@@ -251,7 +251,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
             )
         value = check_value(value, self.dtype)
         expr = Expr(IDENTITY, self.dtype, self.dtype, self.shape, (Scalar(value),))
-    core.write(self, expr)
+    writes.write(self, expr)
     self._vc.value += 1
     if graph.needs_grad(self, value if is_tensor(value) else None):
         graph.rebase(
@@ -274,7 +274,7 @@ METHODS["fill_"] = FUNCTIONS["fill_"] = fill_
 def zero_(self: Tensor) -> Tensor:
     """Set every element to zero."""
     views.check_inplace(self)
-    core.write(self, Expr(IDENTITY, self.dtype, self.dtype, self.shape, (Scalar(0),)))
+    writes.write(self, Expr(IDENTITY, self.dtype, self.dtype, self.shape, (Scalar(0),)))
     self._vc.value += 1
     if graph.needs_grad(self):
         graph.rebase(self, "ZeroBackward0", (self,), lambda ctx, g: (g * 0,))
@@ -287,7 +287,7 @@ FUNCTIONS["zero_"] = zero_
 @public()
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a copy with every element set to the value."""
-    with core.unrecorded():
+    with unrecorded():
         out = fill_(input.detach().clone(), value)
     if graph.needs_grad(input, value):
         graph.record(
@@ -372,7 +372,7 @@ def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     value = angle_row(
         input if input.dtype.category > 1 else cast(input, dtypes.get_default_dtype())
     )
-    return value if out is None else core.deliver(value, out, "angle", (input,))
+    return value if out is None else writes.deliver(value, out, "angle", (input,))
 
 
 @public()
@@ -417,7 +417,7 @@ def _deliver_complex(value: Tensor, out: Tensor | None, function: str, inputs: t
         raise RuntimeError(
             f"Expected object of scalar type {value.dtype.scalar_name} but got scalar type {out.dtype.scalar_name} for argument 'out'"
         )
-    return core.deliver(value, out, function, inputs)
+    return writes.deliver(value, out, function, inputs)
 
 
 polar_row = Row("polar", {"c": "cpolar(x, y)"}, args=("abs", "angle"), public=False)

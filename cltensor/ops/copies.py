@@ -12,7 +12,7 @@ from ..autograd import dual
 from ..autograd.mode import FORWARD, unrecorded
 from ..autograd.node import op_class
 from ..memory_format import contiguous_format
-from . import convert, core, parts, shape
+from . import convert, parts, shape, writes
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS
 
@@ -34,7 +34,7 @@ def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
         if not isinstance(seen, tuple | list):
             value = _clone(seen)
             if out is not None:
-                return core.deliver(value, out, name, (input,))
+                return writes.deliver(value, out, name, (input,))
             _take_over(seen, value)
             return value
         values = tuple([_clone(v) for v in seen])
@@ -43,7 +43,7 @@ def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
                 _take_over(one, value)
             return values
         for value, o in zip(values, out, strict=True):
-            core.deliver(value, o, name, (input,))
+            writes.deliver(value, o, name, (input,))
         return None
 
     def _take_over(seen: Tensor, value: Tensor) -> None:

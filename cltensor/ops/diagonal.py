@@ -15,7 +15,7 @@ from ..autograd.mode import unrecorded
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..lazy import Expr, Scalar
 from ..size import Size
-from . import core, parts
+from . import core, parts, writes
 from .compare import logical_and
 from .core import Tensor, is_tensor
 from .reducing import positions
@@ -73,7 +73,7 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
             value = cut(input, diagonal)
         if graph.needs_grad(input):
             graph.record(node, (input,), value, back, {"diagonal": diagonal})
-        return value if out is None else core.deliver(value, out, name, (input,))
+        return value if out is None else writes.deliver(value, out, name, (input,))
 
     def method_(self: Tensor, diagonal: int = 0) -> Tensor:
         check(self)
@@ -99,7 +99,7 @@ def _rewrite(t: Tensor, value: Tensor) -> None:
     """Write a fresh lazy value over a tensor; the caller counts the version."""
     expr = core.operand(value, t.shape)
     whole = isinstance(expr, Expr)
-    core.write(t, expr if whole else Expr(IDENTITY, t.dtype, t.dtype, t.shape, (expr,)))
+    writes.write(t, expr if whole else Expr(IDENTITY, t.dtype, t.dtype, t.shape, (expr,)))
 
 
 tril, _ = _cut("tril", _LOWER)
@@ -176,7 +176,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
         if input.ndim == 1
         else FUNCTIONS["diagonal_copy"](input, diagonal)
     )
-    return value if out is None else core.deliver(value, out, "diag", (input,))
+    return value if out is None else writes.deliver(value, out, "diag", (input,))
 
 
 @public()
@@ -199,7 +199,7 @@ def trace(input: Tensor) -> Tensor:
 
 def _trace_back(ctx: Any, g: Tensor) -> Tensor:
     n = min(ctx.shapes[0])
-    return core.embed(g.expand(n), tuple(ctx.shapes[0]), parts.diagonal)
+    return parts.embed(g.expand(n), tuple(ctx.shapes[0]), parts.diagonal)
 
 
 @public(method=False)

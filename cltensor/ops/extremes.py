@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from . import core, return_types
+from . import core, return_types, writes
 from .core import Tensor
 from .dims import NO_DIM, dims_of, no_complex, nonempty, one_dim, one_or_all, refuse
 from .numpy_names import numpy_names
@@ -45,7 +45,7 @@ def deliver_pair(name: str, found: tuple[Tensor, Tensor], out: Any, input: Tenso
         raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not Tensor")
     for value, o in zip(found, out, strict=True):
         check_out_dtype(value.dtype, o)
-    return tuple([core.deliver(v, o, name, (input,)) for v, o in zip(found, out, strict=True)])
+    return tuple([writes.deliver(v, o, name, (input,)) for v, o in zip(found, out, strict=True)])
 
 
 def _extreme(
@@ -65,7 +65,7 @@ def _extreme(
         if dim is not None:
             raise TypeError(f"{name}() received an invalid combination of arguments")
         value = (maximum if name == "max" else minimum)(input, other)
-        return value if out is None else core.deliver(value, out, name, (input, other))
+        return value if out is None else writes.deliver(value, out, name, (input, other))
     dt = input.dtype
     if dim is None:
         no_complex(input, f"{name}_all")
@@ -81,7 +81,7 @@ def _extreme(
                 even_back,
                 {"self": input, "result": value, "dim": dims, "keepdim": False},
             )
-        return core.deliver(value, out, name, (input,))
+        return writes.deliver(value, out, name, (input,))
     if isinstance(dim, tuple | list):
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got (Tensor, tuple), but expected one of:\n * (Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
@@ -157,7 +157,7 @@ def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
         names = [t.dtype.scalar_name for t in (value, out)]
         text = "Expected the dtype for input and out to match, but got {} for input's dtype and {} for out's dtype."
         check_out_dtype(value.dtype, out, text.format(*names))
-    return core.deliver(value, out, name, (input,))
+    return writes.deliver(value, out, name, (input,))
 
 
 def _shared_back(ctx: Any, g: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from ..codegen import fft as family
 from ..codegen.operand import Operand
 from ..dtypes import dtype
 from ..runtime import Backend, get_backend
-from . import core
+from . import core, writes
 from .convert import cast
 from .core import Tensor, is_tensor
 from .dims import whole
@@ -257,7 +257,7 @@ def _deliver(name: str, y: Tensor, out: Tensor | None, x: Tensor) -> Tensor:
         raise RuntimeError(
             f"{name} expects a {kind} output tensor, but got {out.dtype.scalar_name}"
         )
-    return core.deliver(y, out, f"fft_{name}", (x,))
+    return writes.deliver(y, out, f"fft_{name}", (x,))
 
 
 class Shape(NamedTuple):
@@ -502,7 +502,7 @@ def _frequencies(
     requires_grad = options.pop("requires_grad", False)
     k = FUNCTIONS["arange"](count, dtype=dt, **options)
     unit = 1 / (n * d) if n * d else math.inf
-    value = core.deliver(where(k >= wrap, k - n, k) * unit, out, f"fft_{name}")
+    value = writes.deliver(where(k >= wrap, k - n, k) * unit, out, f"fft_{name}")
     return value.requires_grad_() if requires_grad else value
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd import record as graph
-from . import core, return_types
+from . import core, return_types, writes
 from .core import Tensor
 from .refusals import refusal
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
@@ -118,14 +118,14 @@ def nan_to_num(
             info.max if posinf is None else posinf,
             info.min if neginf is None else neginf,
         )
-    return value if out is None else core.deliver(value, out, "nan_to_num", (input,))
+    return value if out is None else writes.deliver(value, out, "nan_to_num", (input,))
 
 
 nan_row = Row(
     "nan_to_num", {"f": "where(x != x, y, where(x == inf, z, where(x == -inf, w, x)))"}, args=("input", "nan", "posinf", "neginf"), public=False,
     graph_inputs=1, grad={"x": lambda g, x: where(x.isfinite(), g, 0.0)},
 )  # fmt: skip
-METHODS["nan_to_num_"] = lambda t, *a, **k: core.assign(t, lambda x: nan_to_num(x, *a, **k))
+METHODS["nan_to_num_"] = lambda t, *a, **k: writes.assign(t, lambda x: nan_to_num(x, *a, **k))
 
 mantissa = Row("mantissa", {"f": "mantissa(x)"}, public=False)
 exponent = Row("exponent", {"f": "exponent(x)"}, public=False)
@@ -156,5 +156,7 @@ def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
             raise RuntimeError(
                 f"torch.frexp() expects exponent to have int dtype but got {names[2]}"
             )
-        pair = tuple(core.deliver(v, o, "frexp", (input,)) for v, o in zip(pair, out, strict=True))
+        pair = tuple(
+            writes.deliver(v, o, "frexp", (input,)) for v, o in zip(pair, out, strict=True)
+        )
     return return_types.frexp(pair)

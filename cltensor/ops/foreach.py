@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import core
+from . import writes
 from .core import NUMBERS, Tensor, is_tensor
 from .norms import vector_norm
 from .row import FUNCTIONS, METHODS, invalid_combination, titled
@@ -120,7 +120,9 @@ def _form(full: str, name: str) -> Callable[..., Tensor]:
     """The function or the in-place method behind a name of a list's function."""
     if not full.endswith("_"):
         return FUNCTIONS[name]
-    return METHODS.get(name + "_") or (lambda x, y: core.assign(x, lambda t: FUNCTIONS[name](t, y)))
+    return METHODS.get(name + "_") or (
+        lambda x, y: writes.assign(x, lambda t: FUNCTIONS[name](t, y))
+    )
 
 
 def _unary(name: str) -> Callable[..., list[Tensor]]:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import dtypes
-from . import core, return_types
+from . import return_types, writes
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, public
 from .statistics import _counted, _range
@@ -123,8 +123,10 @@ def histogramdd(
         for d, own in enumerate(edges):
             hist = hist / _laid(own[1:] - own[:-1], d, len(edges))
     if out is not None:
-        hist = core.deliver(hist, out[0], "histogramdd", (input,))
-        edges = [core.deliver(v, o, "histogramdd", ()) for v, o in zip(edges, out[1], strict=True)]
+        hist = writes.deliver(hist, out[0], "histogramdd", (input,))
+        edges = [
+            writes.deliver(v, o, "histogramdd", ()) for v, o in zip(edges, out[1], strict=True)
+        ]
     return return_types.histogramdd((hist, tuple(edges)))  # type: ignore[attr-defined]
 
 
@@ -156,6 +158,6 @@ def histogram(
         density=density,
     )
     if out is not None:
-        hist = core.deliver(hist, out[0], "histogram", (input,))
-        edges = core.deliver(edges, out[1], "histogram", (input,))
+        hist = writes.deliver(hist, out[0], "histogram", (input,))
+        edges = writes.deliver(edges, out[1], "histogram", (input,))
     return return_types.histogram((hist, edges))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.mode import unrecorded
-from . import core
+from . import core, writes
 from .core import Tensor
 from .row import METHODS, public
 from .unary import polygamma
@@ -103,10 +103,10 @@ def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor
 @public(function=False)
 def mvlgamma_(self: Tensor, p: int) -> Tensor:
     """In-place form of `mvlgamma`."""
-    return core.assign(self, lambda x: METHODS["mvlgamma"](x, p))
+    return writes.assign(self, lambda x: METHODS["mvlgamma"](x, p))
 
 
 @public(function=False)
 def polygamma_(self: Tensor, n: int) -> Tensor:
     """In-place form of `polygamma`."""
-    return core.assign(self, lambda x: polygamma(n, x))
+    return writes.assign(self, lambda x: polygamma(n, x))

@@ -24,7 +24,7 @@ from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr, Scalar
 from ..size import sized
-from . import along, core, parts, shape
+from . import along, core, parts, shape, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
 from .replay import Replayed
@@ -394,8 +394,8 @@ def _copy_to(t: Tensor, value: Any) -> None:
 
 def _fill(t: Tensor, value: Any) -> None:
     views.check_inplace(t)
-    core.check_overlap(t, ())
-    core.write(t, Expr(IDENTITY, t.dtype, t.dtype, t.shape, (Scalar(value),)))
+    writes.check_overlap(t, ())
+    writes.write(t, Expr(IDENTITY, t.dtype, t.dtype, t.shape, (Scalar(value),)))
     t._vc.value += 1
     if graph.needs_grad(t):
         name = "FillBackward3" if t.ndim else "CopyBackwards"
@@ -425,7 +425,7 @@ def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) 
         if wanted:
             graph.record("IndexPutBackward0", (t, value), new, _fill_mask_back, saved)
         return new
-    core.overwrite(t, new, fresh=True)
+    writes.overwrite(t, new, fresh=True)
     if wanted:
         graph.rebase(t, "IndexPutBackward0", (t, value), _fill_mask_back, saved)
     return t

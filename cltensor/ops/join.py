@@ -18,7 +18,7 @@ from ..memory_format import contiguous_format
 from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
-from . import core, formats
+from . import core, formats, writes
 from .core import Tensor, is_tensor
 from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
@@ -57,7 +57,7 @@ def _fresh(dims: Sequence[int], dt: dtypes.dtype, dev: Any) -> Tensor:
 def _place(x: Tensor, part: Tensor) -> None:
     """Compute or copy `x` into a part of fresh memory, converting its dtype."""
     expr = core.operand(x, part.shape)
-    core.write(part, Expr(IDENTITY, x.dtype, x.dtype, part.shape, (expr,)))
+    writes.write(part, Expr(IDENTITY, x.dtype, x.dtype, part.shape, (expr,)))
 
 
 def _interleaved(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
@@ -152,7 +152,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
         lengths = [0 if tuple(x.shape) == (0,) else x.shape[dim] for x in xs]
         saved = {"dim": dim, "lengths": lengths}
         graph.record("CatBackward0", xs, value, _cat_back, saved, _cat_push)
-    return value if out is None else core.deliver(value, out, "cat", xs, apart=True)
+    return value if out is None else writes.deliver(value, out, "cat", xs, apart=True)
 
 
 def _filled(ctx: Any, out: Tensor, parts: Sequence[Tensor | None]) -> list[Tensor]:
@@ -207,7 +207,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     value = _stacked(xs, dim, dt, dev)
     if graph.needs_grad(*xs):
         graph.record("StackBackward0", xs, value, _stack_back, {"dim": dim}, _stack_push)
-    return value if out is None else core.deliver(value, out, "stack", xs)
+    return value if out is None else writes.deliver(value, out, "stack", xs)
 
 
 def _stacked(xs: Sequence[Tensor], dim: int, dt: dtypes.dtype, dev: Any) -> Tensor:

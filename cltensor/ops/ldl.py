@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import record as graph
-from . import core
+from . import writes
 from .core import Tensor
 from .lapack import check_float, check_square, device, host, named
 from .linalg import LINALG
@@ -132,7 +132,7 @@ def ldl_factor_ex(
     graph.record("NotImplemented", (A,), values, _none, {"function": "linalg_ldl_factor_ex"})
     if out is not None:
         values = tuple(
-            core.deliver(v, o, "linalg_ldl_factor_ex", (A,))
+            writes.deliver(v, o, "linalg_ldl_factor_ex", (A,))
             for v, o in zip(values, out, strict=True)
         )
     return LdlFactorEx(values)
@@ -145,7 +145,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
         raise RuntimeError(f"torch.linalg.ldl_factor: Unknown error code: {int(info.max())}.")
     if out is not None:
         LD, pivots = (
-            core.deliver(v, o, "linalg_ldl_factor", (A,))
+            writes.deliver(v, o, "linalg_ldl_factor", (A,))
             for v, o in zip((LD, pivots), out, strict=True)
         )
     return LdlFactor((LD, pivots))
@@ -197,7 +197,7 @@ def ldl_solve(
     shape = (*batch, *b.shape[-2:])
     value = device(np.stack(made).reshape(shape) if made else np.zeros(shape, b.dtype), B)
     graph.record("NotImplemented", (LD, B), value, _none, {"function": "linalg_ldl_solve"})
-    return core.deliver(value, out, "linalg_ldl_solve", (LD, B))
+    return writes.deliver(value, out, "linalg_ldl_solve", (LD, B))
 
 
 LINALG.update(ldl_factor=ldl_factor, ldl_factor_ex=ldl_factor_ex, ldl_solve=ldl_solve)

@@ -17,7 +17,7 @@ from ..autograd import record as graph
 from ..autograd.engine import grad
 from ..autograd.mode import enable_grad, is_grad_enabled, unrecorded
 from ..layouts import numel, wrap_dim
-from . import core
+from . import writes
 from .contract import linalg_cross, multi_dot
 from .core import Tensor
 from .lapack import (
@@ -197,7 +197,7 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
         raise RuntimeError(
             f"torch.linalg.householder_product: tau dtype {tau.dtype.scalar_name} does not match input dtype {A.dtype.scalar_name}"
         )
-    return core.deliver(
+    return writes.deliver(
         _as_one("LinalgHouseholderProductBackward0", _householder, (A, tau)),
         out,
         "linalg_householder_product",
@@ -271,7 +271,7 @@ def ormqr(
             x = _reflect(x, v, t.conj() if flip else t)
         return x if left else adjoint(x)
 
-    return core.deliver(
+    return writes.deliver(
         _as_one("OrmqrBackward0", product, (input, tau, other)), out, "ormqr", (input, tau, other)
     )
 
@@ -288,7 +288,7 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {numel(cols)} != {numel(rows)}"
         )
-    return core.deliver(
+    return writes.deliver(
         inv(A.reshape(numel(rows), numel(cols))).reshape((*cols, *rows)),
         out,
         "linalg_tensorinv",
@@ -307,7 +307,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
             f"but got {numel(shape)} != {B.numel()}"
         )
-    return core.deliver(
+    return writes.deliver(
         solve(A.reshape(B.numel(), numel(shape)), B.reshape(-1)).reshape(shape),
         out,
         "linalg_tensorsolve",
@@ -353,7 +353,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
         raise RuntimeError(
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_name} and y of type {y.dtype.scalar_name} instead"
         )
-    return core.deliver((x.conj() * y).sum(dim), out, "linalg_vecdot", (x, y))
+    return writes.deliver((x.conj() * y).sum(dim), out, "linalg_vecdot", (x, y))
 
 
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

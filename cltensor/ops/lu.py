@@ -11,7 +11,8 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd import record as graph
-from . import core
+from ..autograd.mode import unrecorded
+from . import writes
 from .core import Tensor
 from .lapack import (
     adjoint,
@@ -196,7 +197,7 @@ def lu_unpack(
     if not unpack_data:
         unpacked = (P, empty, LU_data.new_empty(0))
         return LuUnpack(deliver_all(unpacked, out, "lu_unpack", (LU_data,)))
-    with core.unrecorded():
+    with unrecorded():
         low, up = _split(LU_data)
     if graph.needs_grad(LU_data):
         graph.record("LuUnpackBackward0", (LU_data,), (None, low, up), _unpack_back)
@@ -230,7 +231,7 @@ def linalg_lu_solve(
     check_pair(LU, B, "linalg.lu_solve", "LU")
     check_sides(LU, B.shape, left, "linalg.lu_solve")
     _check_given(LU, pivots)
-    return core.deliver(_lu_solve(LU, pivots, B, left, adjoint), out, "linalg_lu_solve", (LU, B))
+    return writes.deliver(_lu_solve(LU, pivots, B, left, adjoint), out, "linalg_lu_solve", (LU, B))
 
 
 def _check_given(LU: Tensor, pivots: Tensor) -> None:

@@ -13,7 +13,7 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen import mask as masks
 from ..codegen import sort as sort_kernels
-from . import core, parts, shape
+from . import core, parts, shape, writes
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
 from .scatter import backend_of, both, change, like, need_tensor, target, zeros
@@ -37,7 +37,7 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     if x.dtype.category > 1:
         x = x != 0
     value = core.result(masks.nonzero(backend_of(x), core.kernel_operand(x)), input.device)
-    return value if out is None else core.deliver(value, out, "nonzero", ())
+    return value if out is None else writes.deliver(value, out, "nonzero", ())
 
 
 METHODS["nonzero"] = lambda self, *, as_tuple=False: nonzero(self, as_tuple=as_tuple)
@@ -73,7 +73,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     return (
         value
         if out is None
-        else core.deliver(value, out, "masked_select", (input, mask), apart=True)
+        else writes.deliver(value, out, "masked_select", (input, mask), apart=True)
     )
 
 
@@ -122,7 +122,7 @@ def _masked_scatter_back(ctx: Any, g: Tensor) -> tuple:
         n = layouts.numel(full)
         if picked.numel() < n:
             count = picked.numel()
-            picked = core.embed(picked, (n,), lambda z: parts.slice_dim(z, 0, 0, count))
+            picked = parts.embed(picked, (n,), lambda z: parts.slice_dim(z, 0, 0, count))
         part = picked.reshape(full)
     return own, part
 
@@ -180,7 +180,7 @@ def searchsorted(
         ),
         rows.device,
     )
-    return value if out is None else core.deliver(value, out, "searchsorted", ())
+    return value if out is None else writes.deliver(value, out, "searchsorted", ())
 
 
 _SEARCH = "torch.searchsorted(): "

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..layouts import wrap_dim
-from . import core
+from . import writes
 from .core import Tensor
 from .lapack import check_matrix, check_square
 from .norms import vector_norm
@@ -66,7 +66,7 @@ def matrix_norm(
             second -= 1
         sums = vector_norm(A, 1, first, keepdim)
         value = _extreme(sums, second, keepdim, ord > 0)
-    return core.deliver(value, out, "linalg_matrix_norm", (A,))
+    return writes.deliver(value, out, "linalg_matrix_norm", (A,))
 
 
 def _extreme(x: Tensor, dim: int, keepdim: bool, largest: bool) -> Tensor:
@@ -93,7 +93,7 @@ def linalg_norm(
         )
     if ord is None:
         value = vector_norm(A, 2, dims, keepdim, dtype=dtype)
-        return core.deliver(value, out, "linalg_norm", (A,))
+        return writes.deliver(value, out, "linalg_norm", (A,))
     if dims is None and A.ndim not in (1, 2):
         if isinstance(ord, str):
             check_matrix(A, "linalg.matrix_norm")
@@ -116,12 +116,12 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if not A.numel():
         value = A.new_zeros(A.shape[:-2], dtype=A.dtype.to_real())
-        return core.deliver(value, out, "linalg_cond", (A,))
+        return writes.deliver(value, out, "linalg_cond", (A,))
     if p is None or p in (2, -2):
         s = svdvals(A)
         big, small = s.narrow(-1, 0, 1), s.narrow(-1, s.shape[-1] - 1, 1)
         value = (small / big if p == -2 else big / small).squeeze(-1)
-        return core.deliver(value, out, "linalg_cond", (A,))
+        return writes.deliver(value, out, "linalg_cond", (A,))
     if not isinstance(p, str | int | float):
         raise TypeError(
             f"linalg_cond() received an invalid combination of arguments - got (Tensor, {type(p).__name__})"
@@ -138,7 +138,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     else:
         value = matrix_norm(A, p) * matrix_norm(inverse, p)
     value = value.masked_fill(info != 0, math.inf).nan_to_num(math.inf, math.inf, -math.inf)
-    return core.deliver(value, out, "linalg_cond", (A,))
+    return writes.deliver(value, out, "linalg_cond", (A,))
 
 
 @public(method=False)

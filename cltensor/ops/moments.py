@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from ..autograd import record as graph
-from . import core
+from . import writes
 from .core import Tensor
 from .dims import dims_of, refuse
 from .numpy_names import numpy_names
@@ -132,7 +132,7 @@ def _moments(
                 graph.record("StdBackward0", (input,), value, _std_back, saved | {"result": value})
             else:
                 graph.record("VarBackward0", (input,), value, _var_back, saved)
-        return core.deliver(value, out, name, (input,))
+        return writes.deliver(value, out, name, (input,))
     if needs(input):
         saved = {
             "self": input,

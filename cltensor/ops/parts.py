@@ -8,18 +8,28 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import dual, views
 from ..autograd import record as graph
-from ..autograd.mode import FORWARD
+from ..autograd.mode import FORWARD, unrecorded
 from . import core
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public, titled
 from .shape import inplace_view, sizes, view_of
 
 
+def embed(g: Tensor, shape: tuple[int, ...], place: Callable[[Tensor], Tensor]) -> Tensor:
+    """Zeros of a shape with `g` written where `place` (a view function) says; its gradient reads the place back."""
+    with unrecorded():
+        out = g.new_zeros(shape)
+        place(out).copy_(g)
+    if graph.needs_grad(g):
+        graph.record("EmbedBackward0", (g,), out, lambda ctx, gg: ctx.place(gg), {"place": place})
+    return out
+
+
 def _into_zeros(place: Callable[[Tensor, Any], Tensor]) -> Callable:
     """Gradient of a view of a part: zeros with the incoming gradient in its place, differentiable again."""
 
     def backward(ctx: Any, g: Tensor) -> Tensor:
-        return core.embed(g, ctx.shapes[0], lambda z: place(z, ctx))
+        return embed(g, ctx.shapes[0], lambda z: place(z, ctx))
 
     return backward
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
-from . import core
+from . import writes
 from .core import Tensor
 from .row import FUNCTIONS, public
 
@@ -41,4 +41,4 @@ def nonzero_static(
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = FUNCTIONS["nonzero"](input)[:size]
     missing = found.new_full((size - found.shape[0], input.ndim), fill_value)
-    return core.deliver(FUNCTIONS["cat"]([found, missing]), out, "nonzero_static", ())
+    return writes.deliver(FUNCTIONS["cat"]([found, missing]), out, "nonzero_static", ())

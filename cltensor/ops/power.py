@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd import record as graph
-from . import core
+from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .refusals import refusal
 from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
@@ -93,7 +93,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         raise invalid_combination("pow", (input, exponent))
     input, exponent = normal("pow", ("input", "exponent"), (input, exponent))
     value = _pow(input, exponent)
-    return value if out is None else core.deliver(value, out, "pow", (input, exponent))
+    return value if out is None else writes.deliver(value, out, "pow", (input, exponent))
 
 
 def _pow(x: Any, y: Any) -> Tensor:
@@ -135,7 +135,7 @@ scalar_base_row = Row(
 
 def pow_(t: Tensor, exponent: Any) -> Tensor:
     """In-place form of `pow`."""
-    return core.assign(t, lambda x: pow(x, exponent))
+    return writes.assign(t, lambda x: pow(x, exponent))
 
 
 METHODS["pow_"] = pow_
@@ -151,7 +151,7 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
     wide = dtypes.complex128 if cplx else dtypes.float64
     _check_wide("output", "float_power", out, wide)
     value = pow(*[v.to(wide) if is_tensor(v) else v for v in (input, exponent)])
-    return value if out is None else core.deliver(value, out, "float_power", (input, exponent))
+    return value if out is None else writes.deliver(value, out, "float_power", (input, exponent))
 
 
 def _check_wide(what: str, function: str, t: Tensor | None, wide: dtypes.dtype) -> None:
@@ -166,7 +166,7 @@ def float_power_(t: Tensor, exponent: Any) -> Tensor:
     """In-place form of `float_power`, for doubles."""
     value = float_power(t.detach(), exponent)
     _check_wide("base", "float_power_", t, value.dtype)
-    return core.assign(t, lambda x: float_power(x, exponent))
+    return writes.assign(t, lambda x: float_power(x, exponent))
 
 
 METHODS["float_power_"] = float_power_

@@ -13,7 +13,7 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES, dtype
 from ..runtime import device
-from . import core
+from . import core, writes
 from .core import Tensor
 from .dense import run
 from .row import public, with_inplace
@@ -306,7 +306,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     if vec2.ndim != 1:
         raise RuntimeError(f"outer: Expected 1-D argument vec2, but got {vec2.ndim}-D")
     value = input.reshape(input.shape[0], 1) * vec2
-    return value if out is None else core.deliver(value, out, "outer", (input, vec2))
+    return value if out is None else writes.deliver(value, out, "outer", (input, vec2))
 
 
 # ------------------------------------------------------------------------------------------- added to a tensor
@@ -475,7 +475,7 @@ def addr(
     if graph.needs_grad(input, vec1, vec2):
         saved = {**_pair(vec1, vec2, "vec1", "vec2"), "alpha": alpha, "beta": beta}
         graph.record("AddrBackward0", (input, vec1, vec2), value, _addr_back, saved)
-    return value if out is None else core.deliver(value, out, "addr", (input, vec1, vec2))
+    return value if out is None else writes.deliver(value, out, "addr", (input, vec1, vec2))
 
 
 def _addr_back(ctx: Any, g: Tensor) -> tuple:
@@ -604,4 +604,4 @@ for _name, _fn in (
 @public("addbmm_", function=False)
 def _addbmm_inplace(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place form of `addbmm`; a self that broadcasts takes the result's shape."""
-    return core.assign(self, lambda x: addbmm(x, *args, **kwargs), resize=True)
+    return writes.assign(self, lambda x: addbmm(x, *args, **kwargs), resize=True)

@@ -21,7 +21,7 @@ from ..layouts import check_shape, numel
 from ..lazy import Expr, Scalar
 from ..runtime import default_device, device, get_backend
 from ..size import Size
-from . import convert, core, formats
+from . import convert, core, formats, writes
 from .core import Tensor
 from .generator import Generator, choose
 from .replay import Replayed
@@ -248,8 +248,8 @@ def hand_over(t: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
     if out is not None:
         if out.shape != t.shape:
             out.resize_(t.shape)
-        core.check_overlap(out, ())
-        core.overwrite(out, t, fresh=True)
+        writes.check_overlap(out, ())
+        writes.overwrite(out, t, fresh=True)
         t = out
     if requires_grad:
         core.ask_gradient(t)
@@ -263,7 +263,7 @@ def wanted(
     dt = None if dt is None else dtypes.asked(dt, function)
     where = None if out is not None and dev is None else place(dev)
     if out is not None:
-        return core.dtype_into(out, dt, layout, where), out.device
+        return writes.dtype_into(out, dt, layout, where), out.device
     return dt or usual or dtypes.get_default_dtype(), where  # type: ignore[return-value]
 
 

@@ -17,7 +17,7 @@ from ..layouts import broadcast_shapes, numel
 from ..lazy import Expr, Leaf, Scalar
 from ..runtime import device
 from ..size import Size
-from . import convert, core
+from . import convert, core, writes
 from .core import Tensor
 from .generator import Generator, choose
 from .random import (
@@ -87,11 +87,11 @@ def bernoulli(
     if out is None:
         graph.record("BernoulliBackward0", (input,), t, no_gradient)
         return t
-    core.check_out(out, out.dtype, dev, "bernoulli", (input,))
-    core.check_overlap(out, ())
+    writes.check_out(out, out.dtype, dev, "bernoulli", (input,))
+    writes.check_overlap(out, ())
     if out.shape != shape:
         out.resize_(shape)
-    core.overwrite(out, t, fresh=True)
+    writes.overwrite(out, t, fresh=True)
     return out
 
 
@@ -158,7 +158,7 @@ def normal_(
     plain = [x.detach() if core.is_tensor(x) else x for x in (mean, std)]
     t = noise * plain[1] + plain[0]
     if out is not None:
-        return core.deliver(t, out, "normal", parameters)
+        return writes.deliver(t, out, "normal", parameters)
     which = 3 if len(parameters) == 2 else 1 if core.is_tensor(mean) else 2
     graph.record(f"NormalBackward{which}", tuple(parameters), t, no_gradient)
     return t
@@ -232,7 +232,7 @@ def multinomial(
     wide = wide_of(dt)
     p = p if dt is wide else convert.cast(p, wide)
     if not p.numel():
-        return core.deliver(
+        return writes.deliver(
             zeros(Size((*input.shape[:-1], num_samples)), dtypes.int64, dev),
             out,
             "multinomial",
@@ -255,4 +255,4 @@ def multinomial(
         # drawn.
         race = p / core.pending(exponential(p.shape, wide, source.take(p.numel()), 1.0), dev)
         t = race.argmax(-1, keepdim=True) if num_samples == 1 else race.topk(num_samples, -1)[1]
-    return core.deliver(t, out, "multinomial", (input,))
+    return writes.deliver(t, out, "multinomial", (input,))

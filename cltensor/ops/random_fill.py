@@ -19,7 +19,7 @@ from ..dtypes import dtype as DType
 from ..layouts import numel
 from ..lazy import Expr
 from ..size import Size
-from . import core, random, random_draw
+from . import core, random, random_draw, writes
 from .core import Tensor
 from .generator import Generator, choose
 from .row import public
@@ -35,7 +35,7 @@ def _fill(
 ) -> Tensor:
     """Write an expression over the tensor, made by `expr` for its shape and dtype."""
     views.check_inplace(t)
-    core.check_overlap(t, ())
+    writes.check_overlap(t, ())
     source = choose(generator, t.device)
     target = t
     made = expr(Size(t.shape), t.dtype, source)
@@ -45,7 +45,7 @@ def _fill(
             t._storage, Size((*t.shape, 2)), made.dtype, t.device, strides, 2 * t._offset
         )
     recorded = graph.needs_grad(t)
-    core.write(target, made)
+    writes.write(target, made)
     t._vc.value += 1
     if recorded:
         views.rebase(t, node, (t,), random_draw.no_gradient)

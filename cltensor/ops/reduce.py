@@ -8,7 +8,7 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from ..dtypes import asked, dtype
-from . import core
+from . import writes
 from .core import Tensor
 from .dims import dims_of, one_or_all, refuse
 from .numpy_names import numpy_names
@@ -59,7 +59,7 @@ def sum(
     if graph.needs_grad(input):
         name = "SumBackward0" if dim is None else "SumBackward1"
         graph.record(name, (input,), value, _sum_back, {"dim": dims, "keepdim": keepdim}, _sum_push)
-    return value if out is None else core.deliver(value, out, "sum", (input,))
+    return value if out is None else writes.deliver(value, out, "sum", (input,))
 
 
 def _sum_push(ctx: Any, out: Tensor, x: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ def mean(
         name = "MeanBackward0" if dim is None else "MeanBackward1"
         saved = {"dim": dims, "keepdim": keepdim}
         graph.record(name, (input,), value, _mean_back, saved, _mean_push)
-    return core.deliver(value, out, "mean", (input,))
+    return writes.deliver(value, out, "mean", (input,))
 
 
 def _nansum_back(ctx: Any, g: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ def nansum(
             _nansum_back,
             {"self": input, "dim": dims_of("nansum", dim, input.ndim), "keepdim": keepdim},
         )
-    return core.deliver(value, out, "nansum", (input,))
+    return writes.deliver(value, out, "nansum", (input,))
 
 
 @public()
@@ -161,7 +161,9 @@ def nanmean(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.scalar_name}"
         )
     number = sum((~input.detach().isnan()), dim, keepdim)
-    return core.deliver(nansum(input, dim, keepdim, dtype=dtype) / number, out, "nanmean", (input,))
+    return writes.deliver(
+        nansum(input, dim, keepdim, dtype=dtype) / number, out, "nanmean", (input,)
+    )
 
 
 @public()
@@ -237,7 +239,7 @@ def prod(
         graph.record(
             name, (input,), value, _prod_back, {"self": input, "dim": dims, "keepdim": keepdim}
         )
-    return core.deliver(value, out, "prod", (input,))
+    return writes.deliver(value, out, "prod", (input,))
 
 
 # ------------------------------------------------------------------------------------------- truth
@@ -257,7 +259,7 @@ def _truth(name: str, kind: str, doc: str) -> Any:
         dt = dtypes.uint8 if input.dtype is dtypes.uint8 else dtypes.bool
         dims = () if dim == () or dim == [] else dims_of(name, dim, input.ndim)
         (value,) = run(kind, input, dims, dtypes.bool, (("value", dt),), keepdim=keepdim)
-        return core.deliver(value, out, name, ())
+        return writes.deliver(value, out, name, ())
 
     return titled(truth, name, doc)
 
@@ -305,4 +307,4 @@ def logsumexp(
             _logsumexp_back,
             {"self": input, "result": value, "dim": dims, "keepdim": keepdim},
         )
-    return core.deliver(value, out, "logsumexp", (input,))
+    return writes.deliver(value, out, "logsumexp", (input,))

@@ -17,7 +17,7 @@ from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.node import read_saved
 from ..codegen.pointwise import PointOp
-from . import core
+from . import core, writes
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere
 from .refusals import refusal
@@ -287,7 +287,7 @@ class Row:
         if record and any(
             name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names
         ):
-            xs = (core.before(t), *others)
+            xs = (writes.before(t), *others)
         try:
             value = self.forward(xs)
         except MixedDevicesError:
@@ -308,8 +308,8 @@ class Row:
             if o.__class__ not in NUMBERS and o._storage is t._storage:
                 apart = False
         if not apart:
-            core.check_overlap(t, others)
-        core.overwrite(t, value, fresh=True)
+            writes.check_overlap(t, others)
+        writes.overwrite(t, value, fresh=True)
         if record and t.dtype.category >= 2:
             why = self.final(*others) if self.final else ""
             graph.rebase(
@@ -332,7 +332,7 @@ class Row:
             if kwargs or len(xs) != arity or not _plain(xs, numbers):
                 xs, out = self.bind(xs, kwargs)
                 if out is not None:
-                    return core.deliver(self(*xs), out, name, xs)
+                    return writes.deliver(self(*xs), out, name, xs)
             return self(*xs)
 
         function.__name__ = function.__qualname__ = name
@@ -503,6 +503,6 @@ def with_inplace(name: str, fn: Callable) -> None:
     """Add the method `<name>_` that overwrites self with what `fn(self, …)` computes, history included."""
 
     def method_(t: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return core.assign(t, lambda x: fn(x, *args, **kwargs))
+        return writes.assign(t, lambda x: fn(x, *args, **kwargs))
 
     METHODS[name + "_"] = titled(method_, name + "_", f"In-place form of `{name}`.")

@@ -11,7 +11,7 @@ from ..codegen import scan as family
 from ..codegen.operand import Operand
 from ..dtypes import dtype
 from ..runtime import get_backend
-from . import core, return_types
+from . import core, return_types, writes
 from .core import Tensor
 from .dims import one_dim, refuse
 from .reduce import summed
@@ -60,7 +60,7 @@ def cumsum(
     )
     if needs(input):
         graph.record("CumsumBackward0", (input,), value, _cumsum_back, {"dim": at})
-    return core.deliver(value, out, "cumsum", (input,))
+    return writes.deliver(value, out, "cumsum", (input,))
 
 
 def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ def cumprod(
             _cumprod_back,
             {"self": input, "result": value, "dim": at},
         )
-    return core.deliver(value, out, "cumprod", (input,))
+    return writes.deliver(value, out, "cumprod", (input,))
 
 
 def _ranked_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
@@ -129,7 +129,7 @@ def _delivered(made: Tensor, out: Any, name: str, input: Tensor) -> Tensor:
     if out is not None:
         found = f"expected scalar_type {made.dtype.scalar_name} but found {out.dtype.scalar_name}"
         check_out_dtype(made.dtype, out, found)
-    return core.deliver(made, out, name, (input,))
+    return writes.deliver(made, out, name, (input,))
 
 
 def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:

@@ -18,7 +18,7 @@ from ..autograd import views
 from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
 from ..codegen.operand import Operand
-from . import core, formats, parts
+from . import core, formats, parts, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .replay import Replayed
 from .row import METHODS, public, titled
@@ -42,7 +42,7 @@ def reading(x: Tensor, t: Tensor) -> Operand:
     """
     if x._storage is not t._storage:
         return core.kernel_operand(x)
-    core.check_overlap(t, (x,), apart=True)
+    writes.check_overlap(t, (x,), apart=True)
     return core.kernel_operand(core.snapshot(x))
 
 
@@ -74,7 +74,7 @@ def change(
         return out
     views.check_inplace(t, *others)
     if not overlap:
-        core.check_overlap(t, ())
+        writes.check_overlap(t, ())
     wanted = graph.needs_grad(t, *others)
     if wanted:
         for key, value in saved.items():
@@ -107,7 +107,7 @@ def both(name: str, fn: Callable, *, out: bool = True) -> None:
         return (
             value
             if into is None
-            else core.deliver(value, into, name, [a for a in args if is_tensor(a)])
+            else writes.deliver(value, into, name, [a for a in args if is_tensor(a)])
         )
 
     @functools.wraps(fn)
@@ -154,7 +154,7 @@ def uncrop(g: Tensor, full: tuple[int, ...]) -> Tensor:
     if tuple(g.shape) == tuple(full) or g.ndim != len(full):
         return g
     part = tuple(g.shape)
-    return core.embed(g, full, lambda z: crop(z, part))
+    return parts.embed(g, full, lambda z: crop(z, part))
 
 
 # ------------------------------------------------------------------------------------------- gather, scatter
@@ -197,7 +197,9 @@ def gather(
             _gather_back,
             {"dim": dim, "index": index, "sparse_grad": sparse_grad},
         )
-    return value if out is None else core.deliver(value, out, "gather", (input, index), apart=True)
+    return (
+        value if out is None else writes.deliver(value, out, "gather", (input, index), apart=True)
+    )
 
 
 @Replayed.of_memory
@@ -493,7 +495,7 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     )
     if graph.needs_grad(input):
         graph.record("TakeBackward0", (input,), value, _take_back, {"index": index})
-    return value if out is None else core.deliver(value, out, "take", (input, index), apart=True)
+    return value if out is None else writes.deliver(value, out, "take", (input, index), apart=True)
 
 
 def _take_back(ctx: Any, g: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes, layouts
 from ..errors import warn_once
-from . import core
+from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .formats import RowMajor
 from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
@@ -151,7 +151,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     """Limit to the range [min, max]; either bound may be a number, a tensor or missing."""
     row, xs = _clamp_call(input, min, max)
     value = row(*normal("clamp", ("input", "min", "max")[: len(xs)], xs))
-    return value if out is None else core.deliver(value, out, "clamp", xs)
+    return value if out is None else writes.deliver(value, out, "clamp", xs)
 
 
 def clamp_(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -173,7 +173,7 @@ def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Limit from below."""
     _refuse_number("clamp_min", input, min)
     value = clamp_low(*normal("clamp_min", ("input", "min"), (input, min)))
-    return value if out is None else core.deliver(value, out, "clamp_min", (input,))
+    return value if out is None else writes.deliver(value, out, "clamp_min", (input,))
 
 
 @public()
@@ -181,7 +181,7 @@ def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Limit from above."""
     _refuse_number("clamp_max", input, max)
     value = clamp_high(*normal("clamp_max", ("input", "max"), (input, max)))
-    return value if out is None else core.deliver(value, out, "clamp_max", (input,))
+    return value if out is None else writes.deliver(value, out, "clamp_max", (input,))
 
 
 METHODS["clamp_min_"] = lambda t, min: clamp_low.inplace(
@@ -224,7 +224,7 @@ def where(
         if not is_tensor(v) and v.__class__ not in NUMBERS:
             raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(v).__name__}")
     value = where_row(condition, *values)
-    return value if out is None else core.deliver(value, out, "where", (input, other))
+    return value if out is None else writes.deliver(value, out, "where", (input, other))
 
 
 METHODS["where"] = lambda self, condition, other: where(condition, self, other)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..autograd import record as graph
+from ..autograd.mode import unrecorded
 from ..layouts import broadcast_shapes
-from . import core
+from . import writes
 from .core import Tensor
 from .lapack import (
     LinAlgError,
@@ -85,7 +86,7 @@ def _inv_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Invert (batches of) square matrices. LinAlgError for a singular one."""
-    return core.deliver(_inverse(A, True, "linalg.inv")[0], out, "linalg_inv", (A,))
+    return writes.deliver(_inverse(A, True, "linalg.inv")[0], out, "linalg_inv", (A,))
 
 
 @public()
@@ -110,7 +111,7 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         graph.record(
             "LinalgDetBackward0", (input,), value, _det_back, {"A": input, "result": value}
         )
-    return core.deliver(value, out, "linalg_det", (input,))
+    return writes.deliver(value, out, "linalg_det", (input,))
 
 
 def _det_back(ctx: Any, g: Tensor) -> Tensor:
@@ -169,7 +170,7 @@ def deliver_all(values: Any, out: Any, function: str, inputs: tuple) -> Any:
     return (
         values
         if out is None
-        else tuple(core.deliver(v, o, function, inputs) for v, o in zip(values, out, strict=True))
+        else tuple(writes.deliver(v, o, function, inputs) for v, o in zip(values, out, strict=True))
     )
 
 
@@ -251,7 +252,7 @@ def _solve_back(ctx: Any, g: Tensor, _: Any = None) -> tuple:
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. LinAlgError for singular A."""
-    return core.deliver(
+    return writes.deliver(
         solve_ex(A, B, left=left, check_errors=True)[0], out, "linalg_solve", (A, B)
     )
 
@@ -291,7 +292,7 @@ def solve_triangular(
             "unitriangular": unitriangular,
         }
         graph.record("LinalgSolveTriangularBackward0", (A, B), value, _triangular_back, saved)
-    return core.deliver(value, out, "linalg_solve_triangular", (A, B))
+    return writes.deliver(value, out, "linalg_solve_triangular", (A, B))
 
 
 def _triangle(g: Tensor, upper: bool, unit: bool) -> Tensor:
@@ -331,7 +332,7 @@ def triangular_solve(
         raise RuntimeError(
             f"Incompatible matrix sizes for triangular_solve: each A matrix is {A.shape[-2]} by {A.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
         )
-    with core.unrecorded():
+    with unrecorded():
         m = A.transpose(-2, -1) if transpose else A
         value = solve_triangular(m, input, upper=upper != transpose, unitriangular=unitriangular)
         copy = A.clone()
@@ -406,7 +407,7 @@ def cholesky_ex(
 
 def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Factorize positive-definite matrices A = L L^H. LinAlgError for others."""
-    return core.deliver(
+    return writes.deliver(
         _cholesky(A, upper, "linalg.cholesky", "LinalgCholeskyExBackward0", "linalg.cholesky")[0],
         out,
         "linalg_cholesky",
@@ -417,7 +418,7 @@ def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None
 @public()
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Factorize positive-definite matrices (deprecated in favour of linalg.cholesky)."""
-    return core.deliver(
+    return writes.deliver(
         _cholesky(input, upper, "cholesky", "CholeskyBackward0", "cholesky")[0],
         out,
         "cholesky",
@@ -463,7 +464,7 @@ def cholesky_solve(
             _cholesky_solve_back,
             {"input2": L, "result": value, "upper": upper},
         )
-    return core.deliver(value, out, "cholesky_solve", (input, L))
+    return writes.deliver(value, out, "cholesky_solve", (input, L))
 
 
 def _cholesky_solve_back(ctx: Any, g: Tensor) -> tuple:
@@ -499,7 +500,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
             _cholesky_inverse_back,
             {"self": input, "result": value, "upper": upper},
         )
-    return core.deliver(value, out, "cholesky_inverse", (input,))
+    return writes.deliver(value, out, "cholesky_inverse", (input,))
 
 
 def _cholesky_inverse_back(ctx: Any, g: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..codegen import sort as family
 from ..runtime import get_backend
-from . import core, formats, return_types
+from . import core, formats, return_types, writes
 from .core import Tensor
 from .dims import nonempty, one_dim, refuse, whole
 from .extremes import deliver_pair, even_back, index_back
@@ -64,8 +64,8 @@ def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple
             check_out_dtype(made.dtype, given, text.format(**names))
         apart = name == "kthvalue"
         values, indices = (
-            core.deliver(values, out[0], name, inputs, apart=apart),
-            core.deliver(indices, out[1], name, inputs, apart=apart),
+            writes.deliver(values, out[0], name, inputs, apart=apart),
+            writes.deliver(indices, out[1], name, inputs, apart=apart),
         )
     return getattr(return_types, name)((values, indices))
 
@@ -103,7 +103,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 @public()
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Values in order along the first dim."""
-    return core.deliver(sort(input, 0)[0], out, "msort", (input,))
+    return writes.deliver(sort(input, 0)[0], out, "msort", (input,))
 
 
 @public()
@@ -184,7 +184,7 @@ def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) 
     if needs(input):
         saved = {"self": input, "result": value, "dim": tuple(range(input.ndim)), "keepdim": False}
         graph.record(f"{name.title()}Backward0", (input,), value, even_back, saved)
-    return core.deliver(value, out, name, (input,))
+    return writes.deliver(value, out, name, (input,))
 
 
 @public()

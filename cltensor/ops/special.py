@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from . import core
+from . import writes
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, Row, refused
 from .selection import where
@@ -134,7 +134,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError("p has to be greater than or equal to 1")
     total = p * (p - 1) / 4 * math.log(math.pi)
     value = sum((lgamma(input - j / 2) for j in range(1, p)), lgamma(input)) + total
-    return value if out is None else core.deliver(value, out, "mvlgamma", (input,))
+    return value if out is None else writes.deliver(value, out, "mvlgamma", (input,))
 
 
 FUNCTIONS["mvlgamma"] = METHODS["mvlgamma"] = mvlgamma
@@ -144,7 +144,7 @@ for _name, _other in {
     "i0": "i0", "log1p": "log1p", "logit": "logit", "polygamma": "polygamma", "round": "round", "sinc": "sinc", "xlogy": "xlogy", "gammainc": "igamma", "gammaincc": "igammac",
 }.items():  # fmt: skip
     SPECIAL[_name] = FUNCTIONS[_other]
-SPECIAL["i1"] = lambda input, *, out=None: core.deliver(i1(input), out, "special_i1", (input,))
+SPECIAL["i1"] = lambda input, *, out=None: writes.deliver(i1(input), out, "special_i1", (input,))
 for _name in ("softmax", "log_softmax", "logsumexp"):
     if _name in FUNCTIONS:
         SPECIAL[_name] = FUNCTIONS[_name]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import record as graph
-from . import core
+from . import writes
 from .core import Tensor
 from .lapack import (
     LinAlgError,
@@ -163,7 +163,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
 
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """Return the singular values, largest first."""
-    return core.deliver(_svd(A, False, False)[1], out, "linalg_svdvals", (A,))
+    return writes.deliver(_svd(A, False, False)[1], out, "linalg_svdvals", (A,))
 
 
 # ------------------------------------------------------------------------------------------- eigenvalues
@@ -226,7 +226,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
 
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of symmetric or Hermitian matrices, ascending."""
-    return core.deliver(_eigh(A, UPLO, False)[0], out, "linalg_eigvalsh", (A,))
+    return writes.deliver(_eigh(A, UPLO, False)[0], out, "linalg_eigvalsh", (A,))
 
 
 def _eig(A: Tensor, vectors: bool, function: str) -> tuple[Tensor, Tensor | None]:
@@ -275,14 +275,14 @@ def eig(A: Tensor, *, out: Any = None) -> Any:
     """Return eigenvalues and eigenvectors of square matrices, complex, in no order."""
     values, vectors = _eig(A, True, "eig")
     if out is not None:
-        values = core.deliver(values, out[0], "linalg_eig", (A,))
-        vectors = core.deliver(vectors, out[1], "linalg_eig_vectors", (A,))
+        values = writes.deliver(values, out[0], "linalg_eig", (A,))
+        vectors = writes.deliver(vectors, out[1], "linalg_eig_vectors", (A,))
     return Eig((values, vectors))
 
 
 def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of square matrices, complex, in no order."""
-    return core.deliver(_eig(A, False, "eigvals")[0], out, "linalg_eigvals", (A,))
+    return writes.deliver(_eig(A, False, "eigvals")[0], out, "linalg_eigvals", (A,))
 
 
 # ------------------------------------------------------------------------------------------- QR

@@ -11,7 +11,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..codegen.count import count
 from ..runtime import get_backend
-from . import core, norms
+from . import core, norms, writes
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, invalid_combination, public, titled
 from .selection import where
@@ -169,7 +169,7 @@ def _quantile(
             else [1 if d == at else s for d, s in enumerate(input.shape)]
         )
         value = value.reshape(*q.shape, *shape)
-    return core.deliver(value, out, name, (input,))
+    return writes.deliver(value, out, name, (input,))
 
 
 def _quantiles(name: str, skip_nan: bool, doc: str) -> Callable[..., Tensor]:
@@ -280,7 +280,7 @@ def histc(
     low, high = _range("torch.histc: range of", x, (min, max) if min < max else None)
     places = ((x - low) * bins / (high - low)).long().clamp(0, bins - 1)
     counts = _counted(places, (x >= low) & (x <= high), bins).to(x.dtype)
-    return core.deliver(counts, out, "histc", (input,))
+    return writes.deliver(counts, out, "histc", (input,))
 
 
 # ------------------------------------------------------------------------------------------- differences and integrals
@@ -331,7 +331,7 @@ def diff(
         )
     if n == 0:
         value = value.clone() if value is input else value
-    return core.deliver(value, out, "diff", (input,))
+    return writes.deliver(value, out, "diff", (input,))
 
 
 def _spacing(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
@@ -495,7 +495,9 @@ def renorm(
     at = layouts.wrap_dim(dim, input.ndim)
     size = norms.vector_norm(input, p, [d for d in range(input.ndim) if d != at], True)
     value = input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
-    return core.deliver(value, out, "renorm", (input,))
+    return writes.deliver(value, out, "renorm", (input,))
 
 
-METHODS["renorm_"] = lambda t, p, dim, maxnorm: core.assign(t, lambda x: renorm(x, p, dim, maxnorm))
+METHODS["renorm_"] = lambda t, p, dim, maxnorm: writes.assign(
+    t, lambda x: renorm(x, p, dim, maxnorm)
+)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from .. import dtypes
-from . import core
+from . import writes
 from .core import Tensor
 from .dims import whole
 from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
@@ -63,7 +63,7 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     _refuse_bool(input)
     value = abs_row(input)
     name = "absolute" if input.is_complex() else "abs"  # which of them takes other dtypes
-    return value if out is None else core.deliver(value, out, name, (input,))
+    return value if out is None else writes.deliver(value, out, name, (input,))
 
 
 def abs_(t: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ def abs_(t: Tensor) -> Tensor:
     if t.dtype.is_complex:
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     _refuse_bool(t)
-    return core.assign(t, abs_row)
+    return writes.assign(t, abs_row)
 
 
 METHODS["abs_"] = METHODS["absolute_"] = abs_
@@ -113,10 +113,10 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
         value = row(input, float(f"1e{builtins.abs(decimals)}"))
     else:
         raise NotImplementedError(f"\"round_cpu\" not implemented for '{input.dtype.scalar_name}'")
-    return value if out is None else core.deliver(value, out, "round", (input,))
+    return value if out is None else writes.deliver(value, out, "round", (input,))
 
 
-METHODS["round_"] = lambda t, *, decimals=0: core.assign(t, lambda x: round(x, decimals=decimals))
+METHODS["round_"] = lambda t, *, decimals=0: writes.assign(t, lambda x: round(x, decimals=decimals))
 
 # ------------------------------------------------------------------------------------------- exponentials and logarithms
 
@@ -211,10 +211,10 @@ square_row = Row(
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply by itself; bool tensors give int64."""
     value = square_row(input if input.dtype.category else input.to(dtypes.int64))
-    return value if out is None else core.deliver(value, out, "square", (input,))
+    return value if out is None else writes.deliver(value, out, "square", (input,))
 
 
-METHODS["square_"] = lambda t: core.assign(t, square)
+METHODS["square_"] = lambda t: writes.assign(t, square)
 
 # ------------------------------------------------------------------------------------------- trigonometry and hyperbolics
 
@@ -428,10 +428,10 @@ logit_row = Row(
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """Log of the odds x / (1 - x); `eps` clamps the input to [eps, 1 - eps]. Integers give floats."""
     value = logit_row(input if eps is None else input.clamp(eps, 1 - eps))
-    return value if out is None else core.deliver(value, out, "logit", (input,))
+    return value if out is None else writes.deliver(value, out, "logit", (input,))
 
 
-METHODS["logit_"] = lambda t, eps=None: core.assign(t, lambda x: logit(x, eps))
+METHODS["logit_"] = lambda t, eps=None: writes.assign(t, lambda x: logit(x, eps))
 
 
 @public(method=False)
@@ -446,7 +446,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
         value = trigamma(input)
     else:
         value = polygamma_row(input, float(n))
-    return value if out is None else core.deliver(value, out, "polygamma", (input,))
+    return value if out is None else writes.deliver(value, out, "polygamma", (input,))
 
 
 polygamma_row = Row(

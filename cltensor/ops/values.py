@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from . import core
+from . import writes
 from .core import NUMBERS, Tensor, is_tensor
 from .refusals import EXPECTED, out_refusal
 
@@ -108,4 +108,4 @@ def into(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Ten
     if is_tensor(out) and out.dtype is not value.dtype:
         if text := out_refusal(function, value.dtype, out.dtype, EXPECTED):
             raise RuntimeError(text)
-    return core.deliver(value, out, function, inputs)
+    return writes.deliver(value, out, function, inputs)

@@ -10,7 +10,7 @@ from typing import Any
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo
-from ..ops import core
+from ..ops import core, writes
 from ..ops.core import NUMBERS
 from ..ops.elsewhere import HANDLERS
 from ..ops.row import FUNCTIONS as F
@@ -28,7 +28,7 @@ def into(made: Any, out: Any, name: str) -> Any:
     if isinstance(made, SparseTensor) is not isinstance(out, SparseTensor):
         return NotImplemented
     if not isinstance(made, SparseTensor):
-        return core.deliver(made, out, name)
+        return writes.deliver(made, out, name)
     if graph.needs_grad(made, out):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."

@@ -1,0 +1,263 @@
+"""How values get into tensors that exist: memory written, in-place forms, and `out=`.
+
+`write` puts an expression into a tensor's memory, `assign` is the in-place form of any differentiable function, `deliver` the
+`out=` form of any. Owns torch's refusals of what cannot be written to. Must not know how the values were computed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import config, dtypes, layouts, lazy
+from ..autograd import dual, views
+from ..autograd import record as graph
+from ..autograd.mode import FORWARD, unrecorded
+from ..codegen.pointwise import IDENTITY
+from ..dtypes import dtype
+from ..lazy import Expr, Leaf, View
+from ..runtime import device
+from .core import NUMBERS, Tensor, is_tensor, operand, sees_numpy, snapshot
+from .elsewhere import elsewhere
+from .refusals import out_refusal
+
+# ------------------------------------------------------------------------------------------- memory
+
+
+def write(t: Tensor, expr: Any) -> None:
+    """Put an expression over the tensor's shape into its memory (see Note [In place])."""
+    storage = t._storage
+    backend = storage.backend
+    if expr.dtype is not t.dtype:
+        expr = Expr(IDENTITY, t.dtype, t.dtype, expr.shape, (expr,))
+    whole = (
+        not t._offset
+        and t.is_contiguous()
+        and layouts.numel(t.shape) * t.dtype.itemsize == storage.nbytes
+    )
+    if whole and not storage.pinned and not storage.shared:
+        storage.replace(expr)
+        if config.CONFIG.eager or sees_numpy(expr):
+            storage.buffer()
+        return
+    buffer = storage.for_write()
+    if _must_copy(expr, t, buffer):
+        lazy.force(expr, backend)
+    lazy.write_region(backend, expr, t.dtype, buffer, t._strides, t._offset)
+
+
+def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
+    """Whether the expression reads the buffer elsewhere than where it will write."""
+    todo, seen = [(expr, False)], set()
+    while todo:
+        e, moved = todo.pop()
+        if (id(e), moved) in seen:
+            continue
+        seen.add((id(e), moved))
+        if e.value is not None:
+            if e.value is buffer:
+                return True
+            continue
+        for a in e.args:
+            if a.__class__ is Leaf:
+                if a.buffer is buffer:
+                    strides = (
+                        layouts.contiguous_strides(e.shape) if a.strides is None else a.strides
+                    )
+                    same = (
+                        not moved
+                        and a.offset == t._offset
+                        and a.dtype is t.dtype
+                        and _same_walk(strides, t._strides, t.shape)
+                    )
+                    if not same:
+                        return True
+            elif a.__class__ is View:
+                todo.append((a.expr, True))
+            elif a.__class__ is Expr:
+                todo.append((a, moved))
+    return False
+
+
+def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all(p == q or n == 1 for p, q, n in zip(a, b, shape, strict=True))
+
+
+def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False) -> None:
+    """Write a computed tensor of the same shape into `t` and count the version; `fresh` says nobody else holds it."""
+    source = operand(value, t.shape)
+    if not (fresh and source.__class__ is Expr):
+        source = Expr(IDENTITY, value.dtype, value.dtype, t.shape, (source,))
+    write(t, source)
+    t._vc.value += 1
+
+
+# ------------------------------------------------------------------------------------------- in place
+
+
+def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -> Tensor:
+    """In-place form of any differentiable function: `t` takes the value and history of `fn(t's old value)`.
+
+    `resize` lets it take the value's shape, too, as a few of torch's in-place forms do.
+    """
+    views.check_inplace(t)
+    if not graph.needs_grad(t):
+        value = fn(t)
+        history = graph.needs_grad(value)
+    else:
+        value = fn(before(t))
+        history = True
+    if resize and value.shape != t.shape:
+        with unrecorded():
+            t.resize_(value.shape)
+    if value.shape != t.shape:
+        raise RuntimeError(
+            f"output with shape {list(t.shape)} doesn't match the broadcast shape {list(value.shape)}"
+        )
+    if not dtypes.can_cast(value.dtype, t.dtype):
+        raise RuntimeError(
+            f"result type {value.dtype.scalar_name} can't be cast to the desired output type {t.dtype.scalar_name}"
+        )
+    check_overlap(t, ())
+    overwrite(t, value)
+    if FORWARD.open:
+        dual.take(t, value)
+    if history and graph.requires_grad(value):
+        if t._view is None:
+            views.set_node(t, value._node, value._nr)
+        else:
+            with dual.only(()):
+                graph.rebase(t, "CopyBackwards", (t, value), lambda ctx, g: (g * 0, g))
+    return t
+
+
+def before(t: Tensor) -> Tensor:
+    """The tensor's present value with its history and tangents, safe from the write that is to come."""
+    return with_history(snapshot(t), t)
+
+
+def with_history(value: Tensor, t: Tensor) -> Tensor:
+    """Give a snapshot the history and tangents of the tensor it was taken of."""
+    if graph.requires_grad(t):
+        value._node, value._nr, value._requires = t.grad_fn, t._nr, t._requires
+    if FORWARD.open:
+        dual.keep(value, t)
+    return value
+
+
+# ------------------------------------------------------------------------------------------- out=
+
+
+def check_overlap(t: Tensor, others: Sequence[Any], *, apart: bool = False) -> None:
+    """Raise torch's errors for writing to memory that elements share or that an operand partly covers.
+
+    `apart` forbids operands that cover it exactly, too: ops that do not read an element where they write it.
+    """
+    if layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    for o in others:
+        if (
+            o.__class__ not in NUMBERS
+            and (apart or o is not t)
+            and o._storage is t._storage
+            and o.numel()
+            and t.numel()
+        ):
+            state = layouts.overlap(
+                (t.shape, t._strides, t._offset), (o.shape, o._strides, o._offset)
+            )
+            if state == layouts.PARTIAL_OVERLAP or (apart and state == layouts.FULL_OVERLAP):
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                    "location. Please clone() the tensor before performing the operation."
+                )
+
+
+def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
+    """Give an `out=` tensor its shape; warns as torch does when it had another."""
+    if out.shape == shape:
+        return
+    if out.numel():
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the required "
+            f"output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
+            "unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements "
+            "with t.resize_(0).",
+            UserWarning,
+            stacklevel=4,
+        )
+    version = out._vc.value
+    out.resize_(shape)
+    out._vc.value = version  # the write to come counts, the new size does not
+
+
+def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequence[Any]) -> None:
+    """Raise torch's errors for an `out=` tensor that cannot take the result."""
+    if not is_tensor(out):
+        raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    given = [x for x in (*inputs, out) if is_tensor(x)]
+    if graph.needs_grad(*given):
+        if FORWARD.open and not any(views.requires(x) for x in given):
+            raise NotImplementedError(
+                f"Trying to use forward AD with {function}_out that does not support it because it is an out= function"
+            )
+        raise RuntimeError(
+            f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
+    if out.dtype is not dt and (text := out_refusal(function, dt, out.dtype)):
+        raise RuntimeError(text)
+    if not dtypes.can_cast(dt, out.dtype):
+        raise RuntimeError(
+            f"result type {dt.scalar_name} can't be cast to the desired output type {out.dtype.scalar_name}"
+        )
+    if out.device != dev:
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {out.device}!"
+        )
+
+
+def deliver(
+    value: Tensor,
+    out: Tensor | None,
+    function: str,
+    inputs: Sequence[Any] = (),
+    *,
+    apart: bool = False,
+) -> Tensor:
+    """Return a computed tensor, or write it into `out=`."""
+    if out is None:
+        return value
+    if not value._strided:
+        return elsewhere("into", (value, out, function))
+    check_out(out, value.dtype, value.device, function, inputs)
+    if out.shape != value.shape:
+        resize_output(out, value.shape)
+        if layouts.is_non_overlapping_and_dense(tuple(value.shape), value._strides):
+            out._set_layout(value.shape, value._strides, out._offset)
+    check_overlap(out, inputs, apart=apart)
+    overwrite(out, value, fresh=True)
+    return out
+
+
+def dtype_into(
+    out: Tensor, dt: dtype | None, layout: Any = None, dev: device | None = None
+) -> dtype:
+    """Return the dtype of a maker's `out=` tensor; RuntimeError when `dtype=`, `layout=` or `device=` asks for another."""
+    if dt is not None and dt is not out.dtype:
+        raise RuntimeError(
+            f"dtype {dt.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})"
+        )
+    if layout is not None and layout is not out.layout:
+        asked, own = (
+            str(x)[6:].title().replace("_", "").removesuffix("Coo") for x in (layout, out.layout)
+        )
+        raise RuntimeError(f"layout {asked} does not match layout of out parameter ({own})")
+    if dev is not None and dev != out.device:
+        raise RuntimeError(
+            f"device type {dev.type} does not match device type of out parameter ({out.device.type})"
+        )
+    return out.dtype
