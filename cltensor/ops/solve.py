@@ -483,8 +483,9 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
     check_square(input, "cholesky_inverse")
     check_float(input, "cholesky_inverse")
     f = host(input)
-    zeros = (np.diagonal(f, axis1=-2, axis2=-1) == 0).reshape(-1, f.shape[-1])
+    zeros = np.diagonal(f, axis1=-2, axis2=-1) == 0
     if zeros.any():
+        zeros = zeros.reshape(-1, f.shape[-1])
         found = np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).reshape(f.shape[:-2])
         place, number = first_bad(found)  # type: ignore[misc]
         raise LinAlgError(f"cholesky_inverse: {place}{SINGULAR.format(number)}")

@@ -37,14 +37,12 @@ __all__ = [
 globals().update(TYPES)
 
 
-def mm(mat1: Any, mat2: Any, reduce: Any = None) -> Any:
+def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     """Multiply matrices of which at least one is sparse; gradients flow to both.
 
-    NotImplementedError for `reduce`.
+    reduce: what a CSR matrix's row makes of its entries times rows of a dense matrix, "sum", "mean", "amax" or "amin".
     """
-    if reduce is not None:
-        raise NotImplementedError("torch.sparse.mm: reduce is not built")
-    return F["mm"](mat1, mat2)
+    return F["mm"](mat1, mat2) if reduce is None else products.reduced(mat1, mat2, reduce)
 
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:

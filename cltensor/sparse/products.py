@@ -11,7 +11,7 @@ from typing import Any
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen import sparse as kernels
-from ..memory_format import sparse_coo
+from ..memory_format import sparse_coo, sparse_csr
 from ..ops import core
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import public
@@ -20,7 +20,7 @@ from .convert import relaid, to_coo
 from .pattern import Pattern
 from .shape import transpose
 from .table import op
-from .tensor import SparseTensor, coalesced, pack, summed, values_of
+from .tensor import LAYOUT_NAMES, SparseTensor, coalesced, pack, summed, values_of
 
 Tensor = Any
 
@@ -296,3 +296,33 @@ def sspaddmm(
     """Compute beta * input + alpha * mat1 @ mat2 of sparse input and mat1; the result is sparse."""
     product = smm(mat1, mat2)
     return add(mul(input, beta) if beta != 1 else input, product, alpha)
+
+
+def reduced(a: Any, dense: Any, reduce: str) -> Tensor:
+    """Reduce, for each row of a CSR matrix, its entries times the rows of a dense matrix that they meet; 0 where there are none."""
+    if reduce == "prod":
+        raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
+    if not isinstance(a, SparseTensor) or a.layout is not sparse_csr:
+        raise NotImplementedError(
+            f"Could not run 'aten::_sparse_mm_reduce_impl' with a first matrix of layout {a.layout}: it takes torch.sparse_csr."
+        )
+    if isinstance(dense, SparseTensor):
+        raise RuntimeError(
+            f"Expected tensor to have Strided Layout, but got tensor with {LAYOUT_NAMES[dense.layout]} Layout (while checking arguments for "
+            "sparse_mm_reduce)"
+        )
+    if reduce == "sum":
+        return F["mm"](a, dense)
+    rows, columns = a._pattern.indices
+    if reduce == "mean":
+        counts = F["bincount"](rows, minlength=a.shape[0]).clamp(min=1).to(dense.dtype)
+        return F["mm"](a, dense) / counts.unsqueeze(1)
+    each = values_of(a).unsqueeze(1) * dense.index_select(0, columns)
+    start = each.new_zeros((a.shape[0], dense.shape[1]))
+    return start.scatter_reduce(
+        0, rows.unsqueeze(1).expand_as(each), each, reduce, include_self=False
+    )

@@ -39,6 +39,10 @@ CASES = """
 torch.sparse.mm(s, d)
 torch.sparse.mm(c, d)
 torch.sparse.mm(r, d)
+torch.sparse.mm(r, d, "sum")
+torch.sparse.mm(r, d, reduce="mean")
+torch.sparse.mm(r, d, "amax")
+torch.sparse.mm(r, d, "amin")
 torch.sparse.mm(q, d); no grad
 torch.sparse.addmm(b, s, d, beta=0.5, alpha=2)
 torch.addmm(b, c, d, beta=0.5, alpha=2)
