@@ -14,12 +14,13 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..codegen import attention as kernels
+from ..dtypes import C_NAMES
 from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
 from . import core, dropout
 from .core import Tensor
-from .products import C_NAMES, check_tensor
+from .operands import check_tensor
 from .replay import Replayed
 from .row import FUNCTIONS
 from .softmax import softmax

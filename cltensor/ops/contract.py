@@ -17,7 +17,8 @@ from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES
 from . import core, writes
 from .core import Tensor, is_tensor
-from .products import bmm, check_tensor, dot, mm
+from .operands import check_tensor
+from .products import bmm, dot, mm
 from .row import FUNCTIONS, public
 from .values import into
 

@@ -14,7 +14,7 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from .core import Tensor, is_tensor
 from .correlation import Spec, piece
-from .products import check_tensor, same_device
+from .operands import check_tensor, same_device
 from .row import invalid_combination, public
 
 _NODE = "ConvolutionBackward0"

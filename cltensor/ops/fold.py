@@ -13,9 +13,9 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import contiguous_format
 from .core import Tensor
+from .operands import check_tensor
 from .padding import constant_pad
 from .parts import as_strided
-from .products import check_tensor
 
 Pair = tuple[int, int]
 

@@ -12,9 +12,12 @@ from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from . import core, writes
+from .added_products import addmm
 from .core import Tensor
+from .dense import run
 from .dims import whole
-from .products import addmm, bmm, check_bmm, check_tensors, dot, mm, mv, record_bmm, run
+from .operands import check_tensors
+from .products import bmm, check_bmm, dot, mm, mv, record_bmm
 from .row import FUNCTIONS, public
 from .shape import _view_back, expand, reshape, t
 from .values import into

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..ops import attention, convolution, correlation, dense, matmul, products
+from ..ops import added_products, attention, convolution, correlation, dense, matmul, products
 from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
@@ -48,7 +48,7 @@ def _attention_back(out: Any, ctx: Any, g: Any) -> Count:
 
 
 _WATCHED: tuple[tuple[tuple[Any, ...], str, Callable[..., Count]], ...] = (
-    ((dense, products, matmul), "run", _product),
+    ((dense, products, added_products, matmul), "run", _product),
     ((correlation, convolution), "piece", _piece),
     ((attention,), "_fused", _attention),
     ((attention,), "_back", _attention_back),
