@@ -29,6 +29,9 @@ _BANNED_TEXT = (
     "safe to autocast."
 )
 
+# What stands in the place of a listed op -> the op, which the library itself calls by its own name.
+BENEATH: dict[Callable, Callable] = {}
+
 
 @functools.cache
 def install() -> None:
@@ -42,6 +45,7 @@ def install() -> None:
             found = vars(holder).get(local) if not isinstance(holder, dict) else holder.get(local)
             if callable(found) and id(found) not in wrapped:
                 wrapped[id(found)] = (found, _wrapper(found, by_device))
+    BENEATH.update((new, found) for found, new in wrapped.values())
     for _, holder in holders:
         names = holder if isinstance(holder, dict) else dict(vars(holder))
         for name, value in list(names.items()):

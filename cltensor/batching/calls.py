@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import interception
+from ..amp.install import BENEATH
 from ..errors import debug_line
 from ..ops.row import FUNCTIONS
 from ..tensor import Tensor
@@ -30,6 +31,7 @@ from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from . import levels
 from .batched import Batched, NoRule, first, hide, top
 from .levels import STACK, level_of
+from .signatures import bound, innermost, spread
 
 DYNAMIC = (
     "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{}. Please file an "
@@ -66,6 +68,7 @@ class Entry:
         "always",
         "code",
         "fn",
+        "innermost",
         "loops",
         "name",
         "order",
@@ -78,6 +81,7 @@ class Entry:
     def __init__(self, name: str, fn: Any) -> None:
         self.name, self.fn = name, fn
         self.own, self.original = fn.__code__, interception.twin(fn)
+        self.innermost = innermost(fn)
         self.rule: Any = RULES.get(name)
         self.always = name in ALWAYS
         self.loops = False
@@ -141,14 +145,10 @@ class Call:
 
     def bind(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by the names of the function's parameters, defaults filled in; numpy's names are torch's."""
-        from .signatures import bound
-
         return bound(self.entry, args, kwargs)
 
     def again(self, given: dict[str, Any]) -> Any:
         """Call the function with arguments by name."""
-        from .signatures import spread
-
         args, kwargs = spread(self.entry, given)
         return self.f(*args, **kwargs)
 
@@ -282,10 +282,11 @@ def _collected() -> Iterator[Entry]:
     from . import derivatives, functions, places, rules  # noqa: F401 - they register themselves
 
     seen: set[int] = set()
-    for name, fn in places.functions():
-        if id(fn) not in seen and isinstance(fn, types.FunctionType):
-            seen.add(id(fn))
-            yield Entry(name, fn)
+    for name, shown in places.functions():
+        for fn in (shown, BENEATH.get(shown)):  # autocast may stand before it
+            if id(fn) not in seen and isinstance(fn, types.FunctionType):
+                seen.add(id(fn))
+                yield Entry(name, fn)
 
 
 def active() -> bool:

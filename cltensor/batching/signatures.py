@@ -18,23 +18,19 @@ _FIRST = {"input", "self", *NUMPYS["input"]}
 def signature(entry: Any) -> Any:
     """The signature of the innermost function."""
     if entry.signature is None:
-        fn = entry.fn
-        if not hasattr(fn, "__wrapped__"):
-            fn = entry.original
-        while hasattr(fn, "__wrapped__"):
-            fn = fn.__wrapped__
-        code = fn.__code__
-        if fn is not entry.original and code.co_name == "aside":
-            from .calls import _ENTRIES
-
-            own = next((e.original for e in _ENTRIES if e.fn is fn), None)
-            fn = fn if own is None else own
-        bare = types.FunctionType(
-            fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
-        )
-        bare.__kwdefaults__ = fn.__kwdefaults__
-        entry.signature = inspect.signature(bare)
+        entry.signature = inspect.signature(entry.innermost)
     return entry.signature
+
+
+def innermost(fn: Any) -> types.FunctionType:
+    """What the decorations of a function hold, with the code it has now: it may be one that stands aside, too."""
+    while hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__
+    bare = types.FunctionType(
+        fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+    )
+    bare.__kwdefaults__ = fn.__kwdefaults__
+    return bare
 
 
 def bound(entry: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:

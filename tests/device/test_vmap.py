@@ -317,3 +317,32 @@ def test_subclasses_and_sparse_tensors_ask_beside_it(inside: bool) -> None:
     text = _TOGETHER.format(inside=inside)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+_AFTER_AUTOCAST = """
+import cltensor as torch
+F = torch.nn.functional
+w = torch.randn(3, 6)
+ops = (
+    lambda t: t @ w.t(), lambda t: F.linear(t, w), lambda t: torch.mm(t, w.t()),
+    lambda t: F.softmax(t, 1), lambda t: F.layer_norm(t, (6,)), lambda t: t.cumsum(0), lambda t: torch.einsum("ij,kj->ik", t, w),
+    lambda t: F.conv1d(t[None], w[:, :5, None])[0], lambda t: t.exp().sum(1, keepdim=True), lambda t: F.mse_loss(t, t * 2),
+)
+x = torch.randn(7, 5, 6)
+with torch.autocast("cpu"):
+    assert ops[0](x[0]).dtype is torch.bfloat16
+for f in ops:
+    torch.testing.assert_close(torch.vmap(f)(x), torch.stack([f(t) for t in x]))
+with torch.autocast("cpu"):
+    assert torch.vmap(ops[0])(x).dtype is torch.bfloat16
+from cltensor.batching.calls import LOOPED
+assert not LOOPED, LOOPED
+"""
+
+
+def test_listed_ops_are_met_after_autocast() -> None:
+    """What autocast puts in the place of an op is met, and so is the op itself, which the library calls by its own name."""
+    done = subprocess.run(
+        [sys.executable, "-c", _AFTER_AUTOCAST], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
