@@ -207,7 +207,6 @@ def test_compressed_matrices_that_are_not_built_say_so() -> None:
         lambda: d.to_sparse_bsr((2, 2)),
         lambda: torch.sparse_bsr_tensor([0], [0], [1.0]),
         lambda: torch.eye(2).expand(3, 2, 2).to_sparse_csr(),
-        lambda: torch.sparse.mm(d.to_sparse_csr(), d, "mean"),
         lambda: torch.sparse.spsolve(d.to_sparse_csr(), d),
         lambda: d.to_sparse().exp(),
         lambda: torch.sigmoid(d.to_sparse()),
