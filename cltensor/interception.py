@@ -91,9 +91,7 @@ def _template(closed: int) -> CodeType:
     text = f"def outer({names}):\n def asking(*args, **kwargs):\n  if 0: {names or None}\n  return 'ask'(args, kwargs)\n return asking"
     made: dict[str, Any] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # a text is no function: the constant is put there by `asking`
+        warnings.simplefilter("ignore")  # that a text is no function: `asking` puts one there
         exec(text, made)
     code: CodeType = made["outer"](*range(closed)).__code__
     return code

@@ -11,6 +11,7 @@ from ..autograd.function import Function
 from ..library import Operator
 from ..ops import row
 from ..tensor import Tensor
+from .signatures import innermost
 
 # Modules of functions, and what their functions are called here.
 _MODULES = {"nn.functional": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
@@ -33,7 +34,8 @@ _PLAIN = {"as_subclass", "can_cast", "promote_types", "result_type", "apply_", "
 
 def functions() -> Iterator[tuple[str, Any]]:
     """Yield (name, function) for each of them; a function that has several names comes with the first that says most."""
-    made = _row_functions()
+    of_rows = _row_functions()
+    top = {id(fn) for fn in row.FUNCTIONS.values()}  # which `linalg` and its like may show, too
     yield "Row.__call__", row.Row.__call__
     yield "Row.inplace", row.Row.inplace
     yield "Operator.__call__", Operator.__call__
@@ -48,24 +50,15 @@ def functions() -> Iterator[tuple[str, Any]]:
             own = getattr(fn, "__module__", None) or ""
             if name[0] == "_" or not inspect.isfunction(fn) or not own.startswith("cltensor"):
                 continue
-            if id(fn) not in made and not _elsewhere(fn, prefix):
+            if id(fn) not in of_rows and not (prefix and id(fn) in top):
                 yield f"{prefix}{name}", fn
     for table in (row.FUNCTIONS, row.METHODS):
         for name, fn in table.items():
-            if id(fn) not in made and name not in _PLAIN:
+            if id(fn) not in of_rows and name not in _PLAIN:
                 yield name, fn
     for name, fn in list(vars(Tensor).items()):
         if name.startswith("new_"):
             yield name, fn
-    for name in ("celu", "selu", "rrelu", "cosine_similarity", "pairwise_distance"):
-        fn = getattr(importlib.import_module("cltensor"), name, None)
-        if fn is not None and id(fn) not in made:
-            yield name, fn
-
-
-def _elsewhere(fn: Any, prefix: str) -> bool:
-    """Whether a function of `linalg` and its like is one of torch's own top level, and named there."""
-    return bool(prefix) and any(fn is f for f in row.FUNCTIONS.values())
 
 
 def _row_functions() -> set[int]:
@@ -74,5 +67,5 @@ def _row_functions() -> set[int]:
         id(fn)
         for table in (row.FUNCTIONS, row.METHODS)
         for fn in table.values()
-        if inspect.isfunction(fn) and {"self", "arity"} <= set(fn.__code__.co_freevars)
+        if inspect.isfunction(fn) and {"self", "arity"} <= set(innermost(fn).__code__.co_freevars)
     }

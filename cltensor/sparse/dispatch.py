@@ -49,8 +49,8 @@ def install() -> None:
     )
     with for_good():
         for name, fn in (*TABLE.items(), *OWN.items()):
-            for dense in {id(f): f for f in (FUNCTIONS.get(name), METHODS.get(name))}.values():
-                if (name in TABLE or name in MIXED) and name not in ROWS:
+            if (name in TABLE or name in MIXED) and name not in ROWS:
+                for dense in (FUNCTIONS.get(name), METHODS.get(name)):
                     _have_ask(name, dense, fn)
 
 
@@ -69,7 +69,7 @@ def _named(name: str, fn: Callable) -> Callable:
 
 
 def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
-    """Give a function the code that looks for sparse arguments first (Note [Interception] in interception.py)."""
+    """Give a function the code that looks for sparse arguments first, once (Note [Interception] in interception.py)."""
     if not isinstance(dense, FunctionType) or hasattr(dense, "__takes_sparse__"):
         return
     listed = name in ("cat", "concat", "concatenate", "stack")
