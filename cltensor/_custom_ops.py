@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from .library import custom_op, impl, impl_abstract
+from . import library
 
 __all__ = ["custom_op", "impl", "impl_abstract"]
+
+custom_op, impl, impl_abstract = library.custom_op, library.impl, library.impl_abstract

@@ -1,4 +1,4 @@
-"""`torch.library`: operators that a program adds, with a gradient of their own, found again under `torch.ops`.
+"""torch's `library`: operators that a program adds, with a gradient of their own, found again under `torch.ops`.
 
 Owns what is known of each: its schema, functions for kinds of devices, its gradient. It must not know the package's own ops:
 there is no dispatcher, and they cannot be overridden here.

@@ -132,6 +132,15 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
             return t.unsqueeze(dim).expand([*t.shape[:dim], size, *t.shape[dim:]])
         return t.value if t.bdim == dim else t.value.movedim(t.bdim, dim)
 
+    def through(formula: Any, ctx: Any, given: Any, dims: Any, found_dims: Any) -> tuple:
+        """Run the Function's backward or jvp on slices: gradients or tangents of what has `dims`, for what has `found_dims`."""
+        with Aside(), opened(size, randomness) as level:
+            found = formula(_Context(ctx, level.number), *hidden(given, dims, level.number))
+            found = found if isinstance(found, tuple) else (found,)
+            return tuple(
+                [shown(t, level.number, d) for t, d in zip(found, found_dims, strict=True)]
+            )
+
     class Mapped(Function):
         generate_vmap_rule = True
 
@@ -153,23 +162,11 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            with Aside(), opened(size, randomness) as level:
-                given = hidden(grads, out_dims, level.number)
-                found = cls.backward(_Context(ctx, level.number), *given)
-                found = found if isinstance(found, tuple) else (found,)
-                return tuple(
-                    [shown(g, level.number, d) for g, d in zip(found, in_dims, strict=True)]
-                )
+            return through(cls.backward, ctx, grads, out_dims, in_dims)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            with Aside(), opened(size, randomness) as level:
-                given = hidden(tangents, in_dims, level.number)
-                found = cls.jvp(_Context(ctx, level.number), *given)
-                found = found if isinstance(found, tuple) else (found,)
-                return tuple(
-                    [shown(t, level.number, d) for t, d in zip(found, out_dims, strict=True)]
-                )
+            return through(cls.jvp, ctx, tangents, in_dims, out_dims)
 
     Mapped.__name__ = Mapped.__qualname__ = f"Vmapped{cls.__name__}"
     with without(call.level):

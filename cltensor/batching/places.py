@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from .. import library
 from ..autograd.function import Function
-from ..library import Operator
 from ..ops import row
 from ..tensor import Tensor
 from .signatures import innermost
@@ -38,7 +38,7 @@ def functions() -> Iterator[tuple[str, Any]]:
     top = {id(fn) for fn in row.FUNCTIONS.values()}  # which `linalg` and its like may show, too
     yield "Row.__call__", row.Row.__call__
     yield "Row.inplace", row.Row.inplace
-    yield "Operator.__call__", Operator.__call__
+    yield "Operator.__call__", library.Operator.__call__
     yield "Function.apply", Function.__dict__["apply"].__func__
     for path, names in _INNER.items():
         module = importlib.import_module(f"cltensor.{path}")

@@ -85,6 +85,25 @@ def to_device(x: Tensor, dev: device) -> Tensor:
     return out
 
 
+def asked_to(
+    args: tuple[Any, ...], device: Any, dtype: Any, copy: bool, other: Any
+) -> tuple[Any, Any, bool]:
+    """What `to` is asked for, by position or name: device, dtype (None where it stays) and whether to copy."""
+    flags = []
+    for a in args:
+        if isinstance(a, dtypes.dtype | type):
+            dtype = a
+        elif isinstance(a, bool):
+            flags.append(a)
+        elif is_tensor(a):
+            other = a
+        elif a is not None:
+            device = a
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    return device, dtype, flags[1] if len(flags) > 1 else copy
+
+
 @public(function=False)
 def to(
     self: Tensor,
@@ -97,20 +116,7 @@ def to(
     other: Any = None,
 ) -> Tensor:
     """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (other)."""
-    flags = []
-    for a in args:
-        if isinstance(a, dtypes.dtype | type):
-            dtype = a
-        elif isinstance(a, bool):
-            flags.append(a)
-        elif is_tensor(a):
-            other = a
-        elif a is not None:
-            device = a
-    if len(flags) > 1:
-        copy = flags[1]
-    if other is not None:
-        device, dtype = other.device, other.dtype
+    device, dtype, copy = asked_to(args, device, dtype, copy, other)
     out = self
     if device is not None:
         dev = canonical(device)

@@ -256,19 +256,7 @@ def to(
     other: Any = None,
 ) -> Any:
     """Convert dtype and / or device; the tensor itself when nothing changes."""
-    flags = []
-    for a in args:
-        if isinstance(a, dtypes.dtype | type):
-            dtype = a
-        elif isinstance(a, bool):
-            flags.append(a)
-        elif core.is_tensor(a):
-            other = a
-        elif a is not None:
-            device = a
-    copy = flags[1] if len(flags) > 1 else copy
-    if other is not None:
-        device, dtype = other.device, other.dtype
+    device, dtype, copy = dense_convert.asked_to(args, device, dtype, copy, other)
     dev = self.device if device is None else dense_convert.canonical(device)
     dtype = self.dtype if dtype is None else dtypes.asked(dtype, "to")
     if dev == self.device and dtype is self.dtype:
