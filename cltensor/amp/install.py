@@ -1,6 +1,8 @@
 """How listed ops learn of autocast: at its first use they are replaced, wherever users find them, by ones that ask for it.
 
-Before that, and for every other op, autocast costs nothing. Knows the namespaces, not the ops.
+Before that, and for every other op, autocast costs nothing. The functions themselves stay what they are (and so do not ask as
+interception.py has others ask): the library calls them by their own names for what is one op in torch, `matrix_exp` or `bilinear`,
+and there nothing is to be cast. Knows the namespaces, not the ops.
 """
 
 from __future__ import annotations

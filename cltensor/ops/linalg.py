@@ -18,6 +18,7 @@ from ..autograd.engine import grad
 from ..autograd.mode import enable_grad, is_grad_enabled, unrecorded
 from ..layouts import numel, wrap_dim
 from . import writes
+from .added_products import baddbmm
 from .contract import linalg_cross, multi_dot
 from .core import Tensor
 from .lapack import (
@@ -97,9 +98,7 @@ def _exp(a: Tensor) -> Tensor:
         value = (
             block
             if value is None
-            else FUNCTIONS["baddbmm"](_flat(block), _flat(value), _flat(powers[cut])).reshape(
-                a.shape
-            )
+            else baddbmm(_flat(block), _flat(value), _flat(powers[cut])).reshape(a.shape)
         )
     for _ in range(squarings):
         value = matmul(value, value)

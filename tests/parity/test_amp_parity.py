@@ -30,6 +30,7 @@ F.conv1d(x[0], w[0])
 F.conv_transpose2d(x, w)
 F.prelu(a, v[:1])
 F.bilinear(a, b, torch.ones(2, 4, 4))
+torch.linalg.matrix_exp(torch.ones(4, 4))
 F.scaled_dot_product_attention(a[None], b[None], a[None])
 a.double() @ b.double()
 a + h
