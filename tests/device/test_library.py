@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import cltensor as torch
-from cltensor import Tensor
+from cltensor import Tensor, library
 
 
-@torch.library.custom_op("mine::scaled", mutates_args=())
+@library.custom_op("mine::scaled", mutates_args=())
 def scaled(x: Tensor, w: Tensor, n: int = 2) -> tuple[Tensor, Tensor]:
     return x * n, x * w
 
@@ -45,7 +45,7 @@ def test_an_operator_has_the_gradient_it_was_given() -> None:
 
 
 def test_lists_of_tensors_and_what_is_no_tensor() -> None:
-    @torch.library.custom_op("mine::total", mutates_args=())
+    @library.custom_op("mine::total", mutates_args=())
     def total(xs: Sequence[Tensor], scale: float) -> tuple[Tensor, int]:
         return torch.stack(list(xs)).sum(0) * scale, len(xs)
 
@@ -64,14 +64,14 @@ def test_lists_of_tensors_and_what_is_no_tensor() -> None:
 
 
 def test_without_a_gradient_and_writing_its_argument() -> None:
-    @torch.library.custom_op("mine::plain", mutates_args=())
+    @library.custom_op("mine::plain", mutates_args=())
     def plain(x: Tensor) -> Tensor:
         return x.sin()
 
     with pytest.raises(RuntimeError, match="no autograd formula was registered"):
         plain(torch.ones(2, requires_grad=True)).sum().backward()
 
-    @torch.library.custom_op("mine::more", mutates_args={"x"})
+    @library.custom_op("mine::more", mutates_args={"x"})
     def more(x: Tensor) -> None:
         x.add_(1)
 
@@ -81,7 +81,7 @@ def test_without_a_gradient_and_writing_its_argument() -> None:
     with pytest.raises(RuntimeError, match="for non-functional operator"):
         more.register_autograd(_back)
 
-    @torch.library.custom_op("mine::same", mutates_args=())
+    @library.custom_op("mine::same", mutates_args=())
     def same(x: Tensor) -> Tensor:
         return x
 
@@ -90,7 +90,7 @@ def test_without_a_gradient_and_writing_its_argument() -> None:
 
 
 def test_a_library_by_schema() -> None:
-    lib = torch.library.Library("made", "DEF")
+    lib = library.Library("made", "DEF")
     lib.define("times(Tensor x, int k=2) -> Tensor")
     with pytest.raises(RuntimeError, match="same name"):
         lib.define("times(Tensor x) -> Tensor")
@@ -100,8 +100,8 @@ def test_a_library_by_schema() -> None:
     x = torch.ones(2, requires_grad=True)
     torch.ops.made.times(x, k=5).sum().backward()
     assert x.grad.tolist() == [5, 5]
-    torch.library.define("made::seven", "(Tensor x) -> Tensor")
-    torch.library.impl("made::seven", "default", lambda x: x * 7)
+    library.define("made::seven", "(Tensor x) -> Tensor")
+    library.impl("made::seven", "default", lambda x: x * 7)
     assert torch.ops.made.seven(torch.ones(1)).tolist() == [7]
     with pytest.raises(RuntimeError, match="operator made::nope does not exist"):
         lib.impl("nope", lambda x: x)
@@ -117,9 +117,9 @@ def test_annotations_that_operators_do_not_take() -> None:
     def bare(x): ...  # type: ignore[no-untyped-def]
 
     with pytest.raises(ValueError, match="Parameter x has unsupported type <class 'bytes'>"):
-        torch.library.infer_schema(bad, mutates_args=())
+        library.infer_schema(bad, mutates_args=())
     with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
-        torch.library.infer_schema(bare, mutates_args=())
+        library.infer_schema(bare, mutates_args=())
 
 
 def test_public_functions_by_names_of_operators() -> None:

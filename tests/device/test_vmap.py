@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import cltensor as torch
-from cltensor import errors, func
+from cltensor import errors, func, library
 from cltensor.batching import Batched, calls
 from cltensor.func import functional_call, grad, vmap
 
@@ -211,7 +211,7 @@ def test_custom_functions(dims: Any) -> None:
 
 
 def test_operators_of_programs_are_called_for_each_slice() -> None:
-    @torch.library.custom_op("mapped::double", mutates_args=())
+    @library.custom_op("mapped::double", mutates_args=())
     def double(x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(x.cpu().numpy() * 2).to(x.device)
 

@@ -13,6 +13,7 @@ import pytest
 from packaging.version import Version
 
 import cltensor as torch
+from cltensor import library
 
 ABSENT = [
     "backends.cudnn.is_available", "backends.mps.is_available", "backends.mkl.is_available", "backends.cuda.is_built",
@@ -355,7 +356,7 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     assert importlib.import_module("cltensor._subclasses.fake_tensor").is_fake(3) is False
     helper = importlib.import_module("cltensor.onnx.symbolic_helper")
     assert helper.parse_args("v")(len) is len
-    assert importlib.import_module("cltensor._custom_ops").custom_op is torch.library.custom_op
+    assert importlib.import_module("cltensor._custom_ops").custom_op is library.custom_op
     assert torch.Stream is importlib.import_module("cltensor.cuda.streams").Stream
     assert not isinstance(3, torch.cuda.CUDAGraph)
     with torch.cuda.StreamContext(None):
