@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from typing import Any
 
 FIRST = "import {0} as t; x = t.ones(1000); z = t.sigmoid(x * x + 2) * x; assert z.sum().item() > 0"
-WARM_BAR = 2.0
 
 
 def seconds(program: str, **environment: str) -> float:

@@ -148,10 +148,6 @@ class Formula:
     cost: int = field(compare=False)
     """About how many additions take as long on a CPU."""
 
-    @property
-    def is_mask(self) -> bool:
-        return _kind_of(self.tree) == "mask"
-
 
 @functools.cache
 def parse(text: str) -> Formula:
@@ -196,16 +192,6 @@ _SPECIAL = {
 
 def _negated(value: Any) -> Any:
     return -value
-
-
-def _kind_of(node: ast.expr) -> str:
-    if isinstance(node, ast.Compare | ast.BoolOp):
-        return "mask"
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return "mask"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return "mask" if node.func.id in _MASK_BUILTINS or node.func.id == "mask" else "num"
-    return "num"
 
 
 def lanes_of(base: str, lanes: int) -> str:

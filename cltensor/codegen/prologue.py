@@ -42,11 +42,6 @@ class Source(NamedTuple):
         leaves = tuple([(None, dt, strides, 0) for _, dt, strides, _ in self.leaves])
         return _new(Source, (self.shape, leaves, (), self.scalar_types, self.nodes, self.values))
 
-    def value_type(self, number: int = 0) -> dtype:
-        """The dtype of one of the values."""
-        kind, at = self.values[number]
-        return self.leaves[at][1] if kind == "a" else self.nodes[at].result
-
 
 def of_operands(*operands: Operand) -> Source:
     """Read plain memory: one value per operand, all of one shape."""

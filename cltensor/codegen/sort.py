@@ -165,27 +165,15 @@ def sort(
     src: Operand,
     dim: int = -1,
     descending: bool = False,
-    stable: bool = False,
-    out: tuple[Operand, Operand] | None = None,
 ) -> tuple[Operand, Operand]:
-    """Return the values along `dim` in order and their int64 positions; always stable, NaN
+    """Return the values along `dim` in order, equal ones in their old order, and their int64 positions; NaN
     counts as the largest.
     """
     _sortable(src, "sort")
     dim = dim % len(src.shape) if src.shape else 0
-    values, indices = out or (
-        empty(backend, src.dtype, src.shape),
-        empty(backend, dtypes.int64, src.shape),
-    )
+    values, indices = empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape)
     _sort(backend, _lift(src, dim), _lift(values, dim), _lift(indices, dim), descending)
     return values, indices
-
-
-def argsort(
-    backend: Backend, src: Operand, dim: int = -1, descending: bool = False, stable: bool = False
-) -> Operand:
-    """Return the positions that would sort `src` along `dim`."""
-    return sort(backend, src, dim, descending, stable)[1]
 
 
 def sort_flat(backend: Backend, src: Operand) -> tuple[Operand, Operand]:
@@ -204,7 +192,7 @@ def _sorted_values(backend: Backend, src: Operand) -> Operand:
 
 
 def topk(
-    backend: Backend, src: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    backend: Backend, src: Operand, k: int, dim: int = -1, largest: bool = True
 ) -> tuple[Operand, Operand]:
     """Return the `k` largest (or smallest) values along `dim`, in order, and their positions.
 

@@ -277,7 +277,7 @@ def index_expression(shape: tuple[int, ...]) -> Expr:
 # ------------------------------------------------------------------------------------------- devices and dtypes
 
 
-def common_device(tensors: Sequence[Tensor], function: str = "") -> device:
+def common_device(tensors: Sequence[Tensor]) -> device:
     """Return the device all tensors are on; 0-dim cpu tensors may join any. Raises torch's RuntimeError."""
     dev: Any = None
     for t in tensors:

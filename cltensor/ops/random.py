@@ -521,7 +521,7 @@ def randperm(
 def _order(xs: Sequence[Tensor]) -> list[Tensor]:
     """The places of keys in ascending order."""
     (keys,) = xs
-    found = sorting.argsort(get_backend(keys.device), core.kernel_operand(keys), 0, False, True)
+    found = sorting.sort_flat(get_backend(keys.device), core.kernel_operand(keys))[1]
     return [core.result(found, keys.device)]
 
 

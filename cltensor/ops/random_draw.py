@@ -150,7 +150,7 @@ def normal_(
             float(std),
         )
         return hand_over(finish(expr, dt, shape, dev), out, requires_grad)
-    dev = core.common_device(parameters, "normal")
+    dev = core.common_device(parameters)
     dt = parameters[0].dtype
     shape = Size(broadcast_shapes(*[x.shape for x in parameters]))
     expr = floating("normal", "normal_kernel_cpu", shape, dt, choose(generator, dev))

@@ -96,7 +96,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
 @public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw the numbers of successes of `count` trials of probability `prob`, broadcast together. RuntimeError for dtypes that differ."""
-    dt, dev = count.dtype, core.common_device([count, prob], "binomial")
+    dt, dev = count.dtype, core.common_device([count, prob])
     if dt.category != 2:
         raise NotImplementedError(f"\"binomial_cpu\" not implemented for '{dt.scalar_name}'")
     if prob.dtype is not dt:

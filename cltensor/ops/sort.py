@@ -81,7 +81,7 @@ def sort(
     at = one_dim("sort", dim, input.ndim)
     to = formats.strides_like("sort", input, None)
     values, indices = (
-        formats.settled(v, to) for v in _run(family.sort, input, at, bool(descending), bool(stable))
+        formats.settled(v, to) for v in _run(family.sort, input, at, bool(descending))
     )
     if needs(input):
         graph.record(
@@ -123,9 +123,7 @@ def topk(
             f"topk does not support {'complex' if input.dtype.is_complex else 'bool'} dtypes on CPU"
         )
     at = one_dim("topk", dim, input.ndim)
-    values, indices = _run(
-        family.topk, input, whole("topk", "k", k), at, bool(largest), bool(sorted)
-    )
+    values, indices = _run(family.topk, input, whole("topk", "k", k), at, bool(largest))
     if needs(input):
         graph.record(
             "TopkBackward0",
