@@ -22,14 +22,14 @@ from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platfor
 from .folders import shipped
 from .memory import Block, Buffer, Pool
 from .observe import OBSERVERS
-from .program import Kernel, ProgramCache
+from .program import Kernel, ProgramCache, kinds, plain_numbers
 from .recording import Recorder, Step
 from .stats import STATS
 
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
 _SMALL = 64 << 10  # host data up to here is copied aside rather than waited for
 _MAX_STAGED = 256
-_ONES = (1, 1, 1)
+_LOCAL_EXEC = 1 << 31  # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL
 _WRAPPED = -1  # size of a block that is not the pool's
 
 _PROBE = """
@@ -57,6 +57,7 @@ class Backend:
         self.pending: list[Any] = []  # for lazy/: cells with an unevaluated expression
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._timed: Any = None  # the queue of observed launches
+        self.here = self._queue_of_the_caller()  # runs one work-group sooner than `queue`, if there is one
         self.team: team.Team | None = None  # what runs kernels in the place of the queue
         self.checks: Any = None  # codegen/checks.py's log of launches that check indices
         self.unchecked = False  # a recording was played whose index checks nobody has looked at
@@ -146,13 +147,22 @@ class Backend:
             if OBSERVERS:
                 observe.launch(self, kernel, global_size, local_size, args, nbytes, flops)
                 return
-            if kernel.call is not None:
-                self.call(kernel, global_size, local_size, args)
+            call = kernel.call
+            if call is not None:
+                if self.seq != self.finished:
+                    self.finish()
                 STATS.launches += 1
+                kernel.fresh = False
+                call(args, global_size, local_size)
                 return
+            queue = self.queue
+            if global_size == local_size and self.here is not None and self.seq == self.finished:
+                queue = self.here
             self.seq = seq = self.seq + 1
             try:
-                exported = kernel.run(kernel.cl, self.queue, global_size, local_size, args, seq)
+                exported = kernel.run(kernel.cl, queue, global_size, local_size, args, seq)
+                if queue is self.here:
+                    self.finished = seq
             except Exception as error:
                 exported = self._launch_again(kernel, global_size, local_size, args, error)
             STATS.launches += 1
@@ -162,25 +172,6 @@ class Backend:
                 self.finish()
             elif not seq % _FLUSH_EVERY:
                 self.queue.flush()
-
-    def call(
-        self,
-        kernel: Kernel,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...] | None,
-        args: Sequence[Any],
-    ) -> None:
-        """Have the team run a kernel; it has when this returns. The lock is held."""
-        if self.seq != self.finished:
-            self.finish()
-        kernel.fresh = False
-        call = kernel.call
-        assert call is not None
-        local_size = local_size or _ONES[: len(global_size)]
-        try:
-            call(args, global_size, local_size)
-        except Exception as error:
-            call(_plain(kernel, args, error), global_size, local_size)
 
     def _launch_again(
         self,
@@ -199,8 +190,20 @@ class Backend:
             except self.module.MemoryError:
                 wanted = sum(a.nbytes for a in args if isinstance(a, Buffer))
                 raise self.pool.out_of_memory(wanted) from error
-        plain = _plain(kernel, args, error)
+        plain = plain_numbers(kernel.name, kinds(kernel.arg_types), args, error)
         return kernel.run(kernel.cl, self.queue, global_size, local_size, plain, self.seq)
+
+    def _queue_of_the_caller(self) -> Any:
+        """Return a queue whose commands the thread that enqueues runs itself, where the driver has that (Intel's for CPUs)."""
+        if "cl_intel_exec_by_local_thread" not in self.cl_device.extensions.split():
+            return None
+        try:
+            made = self.module.CommandQueue(self.context, self.cl_device, _LOCAL_EXEC)
+        except self.module.Error as error:
+            debug_line(1, "%s runs single work-groups through its queue: %s", self.device, error)
+            return None
+        _keep_forever(made)
+        return made
 
     def timed_queue(self) -> Any:
         """Return a second queue, on which the device's clock times commands, if the driver has that."""
@@ -216,6 +219,8 @@ class Backend:
 
     def finish(self) -> None:
         """Wait until everything enqueued so far is done."""
+        if self.seq == self.finished and not self._staged and not self.programs.unsaved:
+            return
         with self.lock:
             seq = self.seq
             if self.finished != seq:
@@ -401,22 +406,6 @@ def _aligned_empty(nbytes: int) -> np.ndarray:
     raw = np.empty(nbytes + 64, np.uint8)  # some drivers mangle transfers to unaligned memory
     start = -raw.ctypes.data % 64
     return raw[start : start + nbytes]
-
-
-def _plain(kernel: Kernel, args: Sequence[Any], error: Exception) -> list[Any]:
-    """Return the arguments as Python's own numbers within their types; raise `error` if they were, or a better one."""
-    if len(args) != len(kernel.arg_types):
-        raise TypeError(
-            f"{kernel.name} takes {len(kernel.arg_types)} arguments, got {len(args)}"
-        ) from error
-    with np.errstate(over="ignore"):
-        plain = [
-            a if t is None else (float(t(a)) if np.dtype(t).kind == "f" else int(a))
-            for a, t in zip(args, kernel.arg_types, strict=True)
-        ]
-    if all(type(a) is type(b) and a == b for a, b in zip(plain, args, strict=True)):
-        raise error
-    return plain
 
 
 def _launch_error(

@@ -84,7 +84,7 @@ def launch(
     event = None
     begin = time.perf_counter_ns()
     if kernel.call is not None:
-        backend.call(kernel, global_size, local_size, args)
+        kernel.call(args, global_size, local_size)
     else:
         begin, event = _on_timed_queue(backend, kernel, global_size, local_size, args)
     end = time.perf_counter_ns()

@@ -141,6 +141,22 @@ def timed_launcher(kernel: Kernel) -> Callable[..., Any]:
     return _launcher(kinds(kernel.arg_types), True)
 
 
+def plain_numbers(
+    name: str, types: Sequence[str | None], args: Sequence[Any], error: Exception
+) -> list[Any]:
+    """Return the arguments as Python's own numbers within their types; raise `error` if they were, or a better one."""
+    if len(args) != len(types):
+        raise TypeError(f"{name} takes {len(types)} arguments, got {len(args)}") from error
+    plain = []
+    with np.errstate(over="ignore"):
+        for a, kind in zip(args, types, strict=True):
+            value = a if kind is None else np.dtype(kind).type(a)
+            plain.append(value.item() if isinstance(value, np.generic) else value)
+    if all(type(a) is type(b) and a == b for a, b in zip(plain, args, strict=True)):
+        raise error
+    return plain
+
+
 def kinds(arg_types: tuple[Any, ...]) -> tuple[str | None, ...]:
     """Return what the arguments are: None for a Buffer, numpy's text of the dtype for a number."""
     return tuple(None if t is None else np.dtype(t).str for t in arg_types)
@@ -178,7 +194,7 @@ class ProgramCache:
         self._kernels: dict[Any, Kernel] = {}
         self._programs: dict[tuple[str, tuple[str, ...]], Program] = {}
         self._failed: dict[tuple[str, tuple[str, ...]], BuildError] = {}
-        self._unsaved: list[Program] = []
+        self.unsaved: list[Program] = []
         self._unsaved_since = 0.0
         self.team: Team | None = None  # who runs machine code, once somebody does
         self.wants_code = False  # whether somebody does, or may
@@ -204,13 +220,13 @@ class ProgramCache:
             kernel.program.unsaved = False
             if kernel.program.coded:
                 return
-            if not self._unsaved:
+            if not self.unsaved:
                 self._unsaved_since = time.monotonic()
-            self._unsaved.append(kernel.program)
+            self.unsaved.append(kernel.program)
 
     def save(self) -> None:
         """Write the programs launched since the last call; the queue must be finished."""
-        programs, self._unsaved = self._unsaved, []
+        programs, self.unsaved = self.unsaved, []
         for program in programs:
             binary = self._ask_binary(program)
             if binary is not None:
@@ -244,7 +260,7 @@ class ProgramCache:
         Asked for a binary, PoCL compiles a version for any work-group size first (50 ms), so that
         waits for a few programs or seconds: a first result comes sooner, and a crash loses little.
         """
-        unsaved = self._unsaved
+        unsaved = self.unsaved
         return bool(unsaved) and (
             not self._pocl
             or len(unsaved) >= _SAVE_AT_ONCE

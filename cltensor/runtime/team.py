@@ -38,7 +38,7 @@ from cltensor.config import CONFIG
 from cltensor.errors import debug_line
 
 from .machine_code import Function
-from .program import Kernel, kinds
+from .program import Kernel, kinds, plain_numbers
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -263,10 +263,10 @@ class Launch:
         struct.pack_into("=" + CODES[kind[1:]], self.memory, place, value)
 
     def set_sizes(
-        self, name: str, global_size: tuple[int, ...], local_size: tuple[int, ...]
+        self, name: str, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
     ) -> int:
         """Set groups and local size; return how many groups there are. RuntimeError if they do not divide the work."""
-        groups, local, left = _grid(global_size, local_size)
+        groups, local, left = _grid(global_size, local_size or (1,) * len(global_size))
         if left:
             raise RuntimeError(
                 f"{name}, launched with {global_size} in groups of {local_size}: not a multiple"
@@ -285,7 +285,7 @@ CODES = {
 
 
 @functools.cache
-def _bound(types: tuple[str | None, ...]) -> Callable[[str, Launch, Team], Callable[..., None]]:
+def _bound(types: tuple[str | None, ...]) -> Callable[..., Callable[..., None]]:
     """Return what makes `run(args, global_size, local_size)` of a kernel with such arguments.
 
     Its text is generated, for it is most of a small launch: a loop over the arguments would cost more than the call. Sizes stay
@@ -306,18 +306,23 @@ def bind(name, launch, team):
     sizes, groups = None, 0
     def run(args, global_size, local_size):
         nonlocal sizes, groups
-        {"".join(f"a{i}, " for i in range(len(types))) + "= args" if types else "pass"}
+        try:
+            {"".join(f"a{i}, " for i in range(len(types))) + "= args" if types else "pass"}
+            {places or "pass"}
+            {f"pack_into(memory, {8 * (Launch.ARGS + len(types))}{values})" if numbers else "pass"}
+        except Exception as error:
+            return run(plain_numbers(name, types, args, error), global_size, local_size)
         if sizes != (global_size, local_size):
             groups = launch.set_sizes(name, global_size, local_size)
             sizes = global_size, local_size
-        {places or "pass"}
-        {f"pack_into(memory, {8 * (Launch.ARGS + len(types))}{values})" if numbers else "pass"}
         if groups > 1 and team.idle:
             team.start()
         call(address, context)
     return run
 """
-    namespace: dict[str, Any] = {"pack_into": struct.Struct(code).pack_into}
+    namespace: dict[str, Any] = {
+        "pack_into": struct.Struct(code).pack_into, "plain_numbers": plain_numbers, "types": types,
+    }  # fmt: skip
     exec(text, namespace)
     made: Callable[[str, Launch, Team], Callable[..., None]] = namespace["bind"]
     return made
