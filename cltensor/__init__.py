@@ -399,6 +399,15 @@ _LATE = (
     "utils",
     "xpu",
 )
+# Names of modules that are loaded late.
+_LENT = {
+    "ScriptFunction": "jit",
+    "ScriptModule": "jit",
+    "ScriptObject": "_C",
+    "fork": "jit",
+    "vmap": "func",
+    "wait": "jit",
+}
 
 
 if not _typing.TYPE_CHECKING:  # else every name would be there
@@ -410,12 +419,12 @@ if not _typing.TYPE_CHECKING:  # else every name would be there
             return importlib.import_module(f"{__name__}.{name}")
         if name == "torch":  # torch has itself as an attribute, and some annotations go that way
             return _sys.modules[__name__]
-        if name == "vmap":
-            return importlib.import_module(f"{__name__}.func").vmap
+        if name in _LENT:
+            return getattr(importlib.import_module(f"{__name__}.{_LENT[name]}"), name)
         if name == "Storage":  # that of the default dtype
             return next(c for c in storages.CLASSES.values() if c.dtype is get_default_dtype())
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE, "Storage", "vmap"})
+    return sorted({*globals(), *_LATE, *_LENT, "Storage"})

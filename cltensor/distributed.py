@@ -69,6 +69,9 @@ DeviceMesh, ProcessGroup, ReduceOp, Work, DTensor, Partial, Placement, Replicate
     "DeviceMesh ProcessGroup ReduceOp Work DTensor Partial Placement Replicate Shard",
     _WHY,
 )
+DistributedOptimizer, PostLocalSGDOptimizer, ZeroRedundancyOptimizer = absent(
+    __name__, "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", _WHY
+)
 FSDPModule, FullyShardedDataParallel = absent(__name__, "FSDPModule FullyShardedDataParallel", _WHY)
 _names = (
     "all_gather all_reduce barrier broadcast get_rank get_world_size new_group ProcessGroup Work"
@@ -84,6 +87,7 @@ expose(
         "device_mesh": "DeviceMesh init_device_mesh",
         "distributed_c10d": f"{_names} ReduceOp is_initialized",
         "fsdp": "FSDPModule FullyShardedDataParallel fully_shard",
+        "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
         "tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor",
     },
 )

@@ -13,10 +13,11 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from .nn.modules.module import Module
-from .reexport import expose
+from .reexport import absent, expose
 
 __all__ = [
     "Final",
+    "RecursiveScriptModule",
     "ScriptFunction",
     "ScriptModule",
     "annotate",
@@ -41,9 +42,16 @@ __all__ = [
     "wait",
 ]
 
-ScriptModule = Module
-ScriptFunction = type(lambda: None)
 _isinstance = isinstance
+_WHY = "there is no TorchScript, functions run as they are"
+(ScriptFunction,) = absent(__name__, "ScriptFunction", _WHY)
+
+
+class ScriptModule(Module):
+    """A module that its author derives from it to have methods compiled; they run as they are. No other module is one."""
+
+
+RecursiveScriptModule = ScriptModule
 
 
 def script(obj: Any, *args: Any, **options: Any) -> Any:
@@ -172,4 +180,6 @@ _annotations = ModuleType(f"{__name__}.annotations", "Names for annotations.")
 vars(_annotations).update({name: getattr(typing, name) for name in typing.__all__})
 for _name in ("BroadcastingList1", "BroadcastingList2", "BroadcastingList3"):
     setattr(_annotations, _name, list)
-expose(globals(), {"annotations": _annotations})
+expose(
+    globals(), {"annotations": _annotations, "_script": "RecursiveScriptModule ScriptModule script"}
+)

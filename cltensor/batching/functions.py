@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..autograd.function import Function
-from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 from .batched import Batched, first, hide
 from .calls import Aside, Call, rule
 from .levels import opened, without
-from .mapping import spread_over
 
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -56,7 +55,7 @@ def apply(call: Call, cls: Any, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"{text}Got {len(result)} returns instead")
     out, out_dims = result
     flat, spec = tree_flatten(out)
-    dims = spread_over(out_dims, spec)
+    dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
         raise RuntimeError(
             f"The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "

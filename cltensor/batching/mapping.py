@@ -9,7 +9,13 @@ from typing import Any, NoReturn
 from ..ops.row import FUNCTIONS
 from ..random import get_rng_state, set_rng_state
 from ..tensor import Tensor
-from ..utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
+from ..utils._pytree import (
+    TreeSpec,
+    _broadcast_to_and_flatten,
+    tree_flatten,
+    tree_leaves,
+    tree_unflatten,
+)
 from .batched import Batched, hide
 from .calls import Aside
 from .levels import Level, opened
@@ -60,7 +66,7 @@ def vmap(
             out = _mapped(func, end - start, dims, part, spec, out_dims, randomness, kwargs)
             flat, form = tree_flatten(out)
             found.append(flat)
-        places = spread_over(out_dims, form)
+        places = _broadcast_to_and_flatten(out_dims, form)
         assert places is not None
         joined = [
             FUNCTIONS["cat"](list(c), d)
@@ -103,7 +109,7 @@ def _results(func: Callable, out: Any, out_dims: Any, level: Level) -> Any:
         else:
             incompatible()
     else:
-        places = spread_over(out_dims, form)
+        places = _broadcast_to_and_flatten(out_dims, form)
         if places is None:
             incompatible()
     made = []
@@ -153,7 +159,7 @@ def _inputs(func: Callable, in_dims: Any, args: tuple) -> tuple[list[Any], list[
             "with no inputs. The latter is unsupported."
         )
     leaves, spec = tree_flatten(args)
-    dims = spread_over(in_dims, spec)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
     head = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
     if dims is None:
         raise ValueError(
@@ -191,28 +197,6 @@ def _size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
         )
     return sizes[0]
-
-
-def spread_over(tree: Any, spec: TreeSpec) -> list[Any] | None:
-    """One entry for each leaf of a form, from a tree that is the upper part of it; None where it is not."""
-    if tree_flatten(tree)[1].kind is None:
-        return [tree] * spec.num_leaves
-    own = tree_flatten(tree)[1]
-    if (
-        spec.kind is None
-        or own.kind is not spec.kind
-        or len(own.children) != len(spec.children)
-        or own.context != spec.context
-    ):
-        return None
-    parts = [tree[k] for k in own.context[0]] if isinstance(tree, dict) else list(tree)
-    found: list[Any] = []
-    for part, below in zip(parts, spec.children, strict=True):
-        each = spread_over(part, below)
-        if each is None:
-            return None
-        found += each
-    return found
 
 
 def _name(func: Any) -> str:

@@ -1,177 +1,388 @@
-"""Trees of tuples, named tuples, lists, dicts, deques and registered classes: taken apart into leaves and put together again."""
+"""Trees of tuples, named tuples, lists, dicts, deques and registered classes: taken apart into leaves and put together again.
+
+Owns trees and their forms. What a container is stands in _tree_kinds.py.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import _tree_paths as paths
-from ._tree_paths import (  # noqa: F401  names that libraries look for here
+from ._tree_kinds import (  # noqa: F401  names that libraries look for here
+    SUPPORTED_NODES,
+    Context,
+    Flatten,
+    FlattenWithKeys,
     GetAttrKey,
     MappingKey,
+    NodeDef,
     SequenceKey,
+    Unflatten,
+    _defaultdict_flatten,
+    _defaultdict_unflatten,
+    _deque_flatten,
+    _deque_unflatten,
     _dict_flatten,
     _dict_flatten_with_keys,
     _dict_unflatten,
     _list_flatten,
     _list_flatten_with_keys,
     _list_unflatten,
+    _namedtuple_flatten,
+    _namedtuple_unflatten,
+    _odict_flatten,
+    _odict_unflatten,
+    _ordereddict_unflatten,
     _tuple_flatten,
+    _tuple_flatten_with_keys,
     _tuple_unflatten,
-    keystr,
+    is_namedtuple_class,
+    is_structseq_class,
+    kind_of,
 )
 
-__all__ = ["Context", "GetAttrKey", "MappingKey", "SequenceKey", "TreeSpec", "keystr", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_map", "tree_map_only", "tree_map_with_path", "tree_structure", "tree_unflatten"]  # fmt: skip
+__all__ = ["Context", "GetAttrKey", "LeafSpec", "MappingKey", "NodeDef", "PyTree", "SUPPORTED_NODES", "SequenceKey", "TreeSpec", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq_class", "is_structseq_instance", "keystr", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_leaf"]  # fmt: skip
 
-Context = Any
-Flatten = Callable[[Any], tuple[Iterable[Any], Context]]
-Unflatten = Callable[[list[Any], Context], Any]
-_REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
+PyTree = Any
+_MAPPINGS = (dict, OrderedDict, defaultdict)
+IsLeaf = Callable[[Any], bool] | None
+_get_node_type = kind_of
 
 
 def register_pytree_node(
-    cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **options: Any
-) -> None:
+    cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, *,
+    flatten_with_keys_fn: FlattenWithKeys | None = None, **options: Any,
+) -> None:  # fmt: skip
     """Have instances of a class taken apart by one function, and made again by another. ValueError for a second time.
 
-    options: `flatten_with_keys_fn`, which `tree_flatten_with_path` asks; how torch's export writes the class to files is accepted.
+    `flatten_with_keys_fn` gives the children behind their keys, for `tree_flatten_with_path`. options: how torch's export writes
+    the class to files, accepted.
     """
-    if cls in _REGISTERED:
+    if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    _REGISTERED[cls] = flatten_fn, unflatten_fn
-    if options.get("flatten_with_keys_fn") is not None:
-        paths.KEYED[cls] = options["flatten_with_keys_fn"]
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
-_register_pytree_node = register_pytree_node
+def _register_pytree_node(
+    cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, *_old: Any, **options: Any
+) -> None:
+    """Register a class, as older programs do: with functions for contexts in third and fourth place."""
+    register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
 
 
-@dataclass(frozen=True)
+def _deregister_pytree_node(cls: type) -> None:
+    """Take a class out of the table."""
+    del SUPPORTED_NODES[cls]
+
+
 class TreeSpec:
-    """The form of a tree: a kind of container, what it needs beside its children, and their forms; a leaf has kind None."""
+    """The form of a tree: a kind of container, what it needs beside its children, and their forms; a leaf's type is None."""
 
-    kind: Any
-    context: Any
-    children: tuple[TreeSpec, ...]
+    __slots__ = ("_children", "context", "num_children", "num_leaves", "num_nodes", "type")
 
-    @property
-    def num_leaves(self) -> int:
-        """How many leaves a tree of this form has."""
-        return 1 if self.kind is None else sum(c.num_leaves for c in self.children)
+    def __init__(self, type: Any, context: Context, children_specs: Iterable[TreeSpec]) -> None:
+        self.type, self.context = type, context
+        self._children = tuple(children_specs)
+        self.num_children = len(self._children)
+        self.num_leaves = 1 if type is None else sum(c.num_leaves for c in self._children)
+        self.num_nodes = 1 + sum(c.num_nodes for c in self._children)
+
+    def is_leaf(self) -> bool:
+        """Tell whether it is a leaf's."""
+        return self.type is None
+
+    def children(self) -> list[TreeSpec]:
+        """Return the forms of the children."""
+        return list(self._children)
+
+    children_specs = property(children)  # the older name
+
+    def child(self, index: int) -> TreeSpec:
+        """Return the form of a child."""
+        return self._children[index]
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Put leaves into the form. ValueError when their number is another."""
+        items = list(leaves)
+        if len(items) != self.num_leaves:
+            raise ValueError(
+                f"treespec.unflatten(leaves): `leaves` has length {len(items)} but the spec refers to a pytree "
+                f"that holds {self.num_leaves} items ({self})."
+            )
+        return self._build(iter(items))
+
+    def _build(self, source: Iterator[Any]) -> Any:
+        if self.type is None:
+            return next(source)
+        made = [c._build(source) for c in self._children]
+        return SUPPORTED_NODES[self.type].unflatten_fn(made, self.context)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Return what lies in a tree where this form has its leaves. ValueError where the tree is of another form."""
+        found: list[Any] = []
+        self._up_to(tree, found)
+        return found
+
+    def _up_to(self, tree: Any, found: list[Any]) -> None:
+        if self.type is None:
+            found.append(tree)
+            return
+        kind = kind_of(tree)
+        if kind is not self.type and not (kind in _MAPPINGS and self.type in _MAPPINGS):
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {kind!r}.")
+        children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+        children = list(children)
+        if len(children) != self.num_children:
+            raise ValueError(
+                f"Node arity mismatch; expected {self.num_children}, but got {len(children)}."
+            )
+        if kind in _MAPPINGS:  # the order of keys is the form's
+            children = self._in_order(tree)
+        elif kind is not deque and context != self.context:
+            raise ValueError(
+                f"Node context mismatch for custom node type {kind!r}; expected {self.context!r}, but got {context!r}."
+            )
+        for spec, child in zip(self._children, children, strict=True):
+            spec._up_to(child, found)
+
+    def _in_order(self, tree: Any) -> list[Any]:
+        keys = self.context[1] if self.type is defaultdict else self.context
+        missing, extra = set(keys) - set(tree), set(tree) - set(keys)
+        if missing or extra:
+            parts = (f"missing key(s): {missing}", f"extra key(s): {extra}")
+            told = "; ".join(p for p, found in zip(parts, (missing, extra), strict=True) if found)
+            raise ValueError(f"Node keys mismatch; {told}.")
+        return [tree[k] for k in keys]
+
+    def __repr__(self, indent: int = 0) -> str:
+        if self.type is None:
+            return "*"
+        space = " " * (indent + 2)
+        inside = f",\n{space}".join(c.__repr__(indent + 2) for c in self._children)
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{inside}])"
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, TreeSpec):
+            return NotImplemented
+        return (
+            self.type is other.type
+            and self.context == other.context
+            and self._children == other._children
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.type, repr(self.context), self._children))
 
 
 _LEAF = TreeSpec(None, None, ())
 
 
-def _is_named(kind: type) -> bool:
-    """Whether a tuple's class names its elements: Python's named tuples, and what functions with several results return."""
-    return hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields")
+def treespec_leaf() -> TreeSpec:
+    """Return a leaf's form."""
+    return _LEAF
 
 
-def tree_flatten(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> tuple[list[Any], TreeSpec]:
+LeafSpec = treespec_leaf  # the older name
+
+
+def _children(node: Any, is_leaf: IsLeaf) -> tuple[Any, list[Any], Context] | None:
+    """Return a container's kind, children and context; None for a leaf."""
+    if is_leaf is not None and is_leaf(node):
+        return None
+    known = SUPPORTED_NODES.get(kind_of(node))
+    if known is None:
+        return None
+    children, context = known.flatten_fn(node)
+    return known.type, list(children), context
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """Return the leaves in order and the form."""
     leaves: list[Any] = []
 
     def walk(node: Any) -> TreeSpec:
-        kind, context = type(node), None
-        if is_leaf is not None and is_leaf(node):
-            children = None
-        elif kind in (dict, OrderedDict, defaultdict):
-            keys = list(node)
-            context = (keys, getattr(node, "default_factory", None))
-            children = [node[k] for k in keys]
-        elif kind in _REGISTERED:
-            found, context = _REGISTERED[kind][0](node)
-            children = list(found)
-        elif kind is deque:
-            context, children = node.maxlen, list(node)
-        elif kind in (tuple, list) or (isinstance(node, tuple) and _is_named(kind)):
-            children = list(node)
-        else:
-            children = None
-        if children is None:
+        parts = _children(node, is_leaf)
+        if parts is None:
             leaves.append(node)
             return _LEAF
-        return TreeSpec(kind, context, tuple([walk(c) for c in children]))
+        kind, children, context = parts
+        return TreeSpec(kind, context, [walk(c) for c in children])
 
     return leaves, walk(tree)
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """Put leaves into a form. ValueError when their number is another."""
-    items = list(leaves)
-    if len(items) != treespec.num_leaves:
-        raise ValueError(
-            f"tree_unflatten(leaves, treespec): `leaves` has length {len(items)} but the spec refers to a pytree "
-            f"that holds {treespec.num_leaves} items ({treespec})."
-        )
-    source = iter(items)
-
-    def build(spec: TreeSpec) -> Any:
-        if spec.kind is None:
-            return next(source)
-        children = [build(c) for c in spec.children]
-        if spec.kind in _REGISTERED:
-            return _REGISTERED[spec.kind][1](children, spec.context)
-        if spec.kind is deque:
-            return deque(children, spec.context)
-        if spec.kind in (dict, OrderedDict):
-            return spec.kind(zip(spec.context[0], children, strict=True))
-        if spec.kind is defaultdict:
-            return defaultdict(spec.context[1], zip(spec.context[0], children, strict=True))
-        return spec.kind(*children) if hasattr(spec.kind, "_fields") else spec.kind(children)
-
-    return build(treespec)
+    return treespec.unflatten(leaves)
 
 
-def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
+    """Yield the leaves in order."""
+    parts = _children(tree, is_leaf)
+    if parts is None:
+        yield tree
+        return
+    for child in parts[1]:
+        yield from tree_iter(child, is_leaf)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """Return the leaves in order."""
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
     """Return the form."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:  # fmt: skip
-    """Return a tree of the function's values on the leaves, of several trees of one form side by side."""
+def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Tell whether something is a leaf: no container that is known."""
+    return (is_leaf is not None and is_leaf(tree)) or kind_of(tree) not in SUPPORTED_NODES
+
+
+_is_leaf = tree_is_leaf
+
+
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """Return a tree of the function's values on the leaves; of other trees what lies at the same places, leaves or not."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    others = [tree_flatten(r, is_leaf)[0] for r in rests]
-    return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
+    others = [spec.flatten_up_to(r) for r in rests]
+    return spec.unflatten([func(*each) for each in zip(leaves, *others, strict=True)])
+
+
+def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """Call a function with the leaves, as `tree_map` does, and return the tree."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def _broadcast_to_and_flatten(
+    tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None
+) -> list[Any] | None:
+    """Return one entry for each leaf of a form, from a tree that is the upper part of it; None where it is not."""
+    parts = _children(tree, is_leaf)
+    if parts is None:
+        return [tree] * treespec.num_leaves
+    kind, children, context = parts
+    if (
+        kind is not treespec.type
+        or context != treespec.context
+        or len(children) != treespec.num_children
+    ):
+        return None
+    found: list[Any] = []
+    for part, below in zip(children, treespec.children(), strict=True):
+        each = _broadcast_to_and_flatten(part, below, is_leaf)
+        if each is None:
+            return None
+        found += each
+    return found
+
+
+# --- ways to the leaves -------------------------------------------------------------------------
+
+
+def keystr(kp: Iterable[Any]) -> str:
+    """Return a way as Python would write it: "['a'][0].weight"."""
+    return "".join(map(str, kp))
+
+
+def _ways(node: Any, is_leaf: IsLeaf, way: tuple[Any, ...] = ()) -> Iterator[Any]:
+    if tree_is_leaf(node, is_leaf):
+        yield way, node
+        return
+    kind = kind_of(node)
+    keyed = SUPPORTED_NODES[kind].flatten_with_keys_fn
+    if keyed is None:
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn argument to register_pytree_node."
+        )
+    for step, value in keyed(node)[0]:
+        yield from _ways(value, is_leaf, (*way, step))
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple[Any, ...], Any]]:
+    """Return the leaves in order, each behind the way to it. ValueError for a registered class that does not say its children's keys."""
+    return list(_ways(tree, is_leaf))
 
 
 def tree_flatten_with_path(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+    tree: Any, is_leaf: IsLeaf = None
 ) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
     """Return the leaves in order, each behind the way to it, and the form."""
-    return list(paths.walk(tree, _REGISTERED, is_leaf)), tree_structure(tree, is_leaf)
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
 def tree_map_with_path(
-    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None
 ) -> Any:
-    """Return a tree of the function's values on the way to each leaf and the leaf; of several trees of one form side by side."""
+    """Return a tree of the function's values on the way to each leaf and the leaf, and what other trees have there."""
     leaves, spec = tree_flatten_with_path(tree, is_leaf)
-    others = [tree_flatten(r, is_leaf)[0] for r in rests]
-    made = [func(*leaf, *rest) for leaf, *rest in zip(leaves, *others, strict=True)]
-    return tree_unflatten(made, spec)
+    others = [spec.flatten_up_to(r) for r in rests]
+    return spec.unflatten([func(*leaf, *rest) for leaf, *rest in zip(leaves, *others, strict=True)])
 
 
-def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any) -> Any:
-    """Return the tree with the function's values in the place of leaves of a type."""
-    return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree)
+# --- leaves of a type ---------------------------------------------------------------------------
 
 
-def tree_all(predicate: Callable[[Any], bool], tree: Any) -> bool:
+def _of(kind: Any) -> Callable[[Any], bool]:
+    """Return the test that a type, a union of types, a tuple of types, or a test itself stands for."""
+    if isinstance(kind, type | tuple) or not callable(kind):
+        return lambda leaf: isinstance(leaf, kind)
+    return kind
+
+
+def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """Return the tree with the function's values in the place of leaves of a type, or that a test is true of."""
+    wanted = _of(kind)
+    return tree_map(lambda leaf: func(leaf) if wanted(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(kind: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """Call a function with the leaves of a type, or that a test is true of, and return the tree."""
+    wanted = _of(kind)
+    return tree_map_(lambda leaf: func(leaf) if wanted(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_all(predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Tell whether a predicate holds for all leaves."""
-    return all(map(predicate, tree_leaves(tree)))
+    return all(map(predicate, tree_iter(tree, is_leaf)))
 
 
-def tree_any(predicate: Callable[[Any], bool], tree: Any) -> bool:
+def tree_any(predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Tell whether a predicate holds for a leaf."""
-    return any(map(predicate, tree_leaves(tree)))
+    return any(map(predicate, tree_iter(tree, is_leaf)))
+
+
+def tree_all_only(
+    kind: Any, predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+) -> bool:
+    """Tell whether a predicate holds for all leaves of a type."""
+    wanted = _of(kind)
+    return all(predicate(leaf) for leaf in tree_iter(tree, is_leaf) if wanted(leaf))
+
+
+def tree_any_only(
+    kind: Any, predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+) -> bool:
+    """Tell whether a predicate holds for a leaf of a type."""
+    wanted = _of(kind)
+    return any(predicate(leaf) for leaf in tree_iter(tree, is_leaf) if wanted(leaf))
+
+
+# --- classes of tuples --------------------------------------------------------------------------
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Tell whether something is a named tuple."""
+    return is_namedtuple_class(type(obj))
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Tell whether something is what a function with several results returns."""
+    return is_structseq_class(type(obj))
+
+
+_is_namedtuple_instance, is_namedtuple, is_structseq = is_namedtuple_instance, is_namedtuple_instance, is_structseq_instance  # fmt: skip

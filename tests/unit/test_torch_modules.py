@@ -386,3 +386,43 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     assert not isinstance(3, parallel.DTensor)
     with pytest.raises(NotImplementedError, match="devices of one process"):
         parallel.DTensor()
+
+
+def test_weak_dictionaries_know_tensors_by_identity() -> None:
+    import gc
+
+    from cltensor.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakIdRef
+
+    a, b = torch.empty(2), torch.empty(2)
+    known = WeakIdKeyDictionary({a: 1})
+    known[b] = [2]
+    assert (known[a], known[b], len(known), a in known, 3 in known) == (1, [2], 2, True, False)
+    assert [id(k) for k in known] == [id(a), id(b)]
+    assert known == known.copy() != WeakIdKeyDictionary()
+    assert WeakIdRef(a) == WeakIdRef(a) != WeakIdRef(b)
+    ref = TensorWeakRef(b)
+    assert ref() is b
+    del b
+    gc.collect()
+    assert (len(known), list(known.values()), ref()) == (1, [1], None)
+    with pytest.raises(KeyError):
+        known[torch.empty(2)]
+    with pytest.raises(AssertionError, match=r"expected torch\.Tensor"):
+        TensorWeakRef(3)  # type: ignore[arg-type]
+
+
+def test_what_libraries_take_from_script_and_distributed_is_nobodys_type() -> None:
+    from cltensor.distributed.optim import ZeroRedundancyOptimizer
+
+    layer = torch.nn.Linear(2, 2)
+    assert not isinstance(layer, torch.ScriptModule | torch.jit.RecursiveScriptModule)
+    assert not isinstance(test_start_methods, torch.ScriptFunction)
+
+    class Compiled(torch.jit.ScriptModule):
+        @torch.jit.script_method
+        def forward(self, x: int) -> int:
+            return x + 1
+
+    assert Compiled()(1) == 2
+    with pytest.raises(NotImplementedError, match="one process"):
+        ZeroRedundancyOptimizer()

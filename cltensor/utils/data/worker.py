@@ -49,6 +49,12 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Return a worker's seed for numpy: four numbers that do not follow each other as those of neighbours' seeds do."""
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(word) for word in np.random.SeedSequence(entropy).generate_state(4)]
+
+
 @dataclass
 class Job:
     """What a worker is started with."""
@@ -113,7 +119,7 @@ def run(job: Job, connection: multiprocessing.connection.Connection) -> None:
     seed = job.base_seed + job.worker
     random.seed(seed)
     manual_seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 - what datasets draw from
+    np.random.seed(_generate_state(job.base_seed, job.worker))  # noqa: NPY002 - what datasets draw from
     _info = WorkerInfo(job.worker, job.workers, seed, job.dataset)
     failed: Failure | None = None
     make = None
