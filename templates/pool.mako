@@ -5,6 +5,7 @@ Windows over up to three dims of planes: largest element, average, and what they
 geometry   regular: window o starts at o * s - p and has k positions, w apart; adaptive: the dim in o equal parts;
            fractional: steps from a number drawn per plane (Graham, arXiv 1412.6071).
 last       channels last: the planes of an image lie element by element side by side, and vectors run over the channels. Forward only.
+one        the only window is the whole plane: vectors run along it, the last one moved back to its end. Largest elements only.
 CPU        forward: a work-item per run of output rows. Columns [lo, hi) have whole windows and go lanes at a time, the last vector
            moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory;
            where windows lie side by side (`apart`) there is nothing to add up, and pairs of columns go lanes at a time,
@@ -135,6 +136,50 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
 % endif
         }
 </%def>\
+## Better of two runs' results, lane by lane: the first of equals, the last nan.
+<%def name="better(a, b, n)">\
+<%
+C, N = (f'int{n}', n) if n > 1 else ('int', '')
+def lanes_of(condition): return f'convert_int{n}({condition})' if n > 1 and M != 'int' else f'({condition})'
+yes = '-1' if n > 1 else '1'
+%>\
+          {
+            const ${C} nan_a = ${lanes_of(f'{a} != {a}')}, nan_b = ${lanes_of(f'{b} != {b}')};
+            const ${C} wins = (nan_b & ((nan_a ^ ${yes}) | (${b}_at > ${a}_at)))
+              | ((nan_a ^ ${yes}) & (${lanes_of(f'{b} > {a}')} | (${lanes_of(f'{b} == {a}')} & (${b}_at < ${a}_at))));
+            ${a} = ${f'wins' if M == 'int' or n == 1 else f'convert_{M}{n}(wins)'} ? ${b} : ${a};
+            ${a}_at = wins ? ${b}_at : ${a}_at;
+          }
+</%def>\
+## The largest element of the plane at x, of n elements.
+<%def name="largest_of_plane()">\
+          ${V} top${L} = ${memory.vector_load('x')}, more = ${memory.vector_load(f'x + min({L}, n - {L})')};
+          ${IV} top${L}_at = ${ids}, more_at = ${ids} + min(${L}, n - ${L});
+          for (int j = ${2 * L}; j < n; j += ${2 * L}) {
+% for name, first in (('top' + str(L), 'min(j, n - ' + str(L) + ')'), ('more', f'min(j + {L}, n - {L})')):
+            {
+              const int at = ${first};
+              const ${V} v = ${memory.vector_load('x + at')};
+              const ${M}${L} larger = (v > ${name}) | (v != v);
+              ${name} = larger ? v : ${name};
+              ${name}_at = ${'larger' if M == 'int' else f'convert_int{L}(larger)'} ? at + ${ids} : ${name}_at;
+            }
+% endfor
+          }
+${better(f'top{L}', 'more', L)}\
+<% n = L %>\
+% while n > 1:
+<% half = n // 2; h = str(half) if half > 1 else '' %>\
+          ${T}${h} top${half} = top${n}.lo, high${half} = top${n}.hi;
+          int${h} top${half}_at = top${n}_at.lo, high${half}_at = top${n}_at.hi;
+${better(f'top{half}', f'high{half}', half)}\
+<% n = half %>\
+% endwhile
+          ${memory.scalar_store('y + row', 'top1')};
+% if indices:
+          where[row] = top1_at;
+% endif
+</%def>\
 ## Channels ch and on of the output element at ${target}, whose window b0, e0, b1, e1, b2, e2 describe.
 <%def name="across(target)">\
 <%
@@ -222,6 +267,13 @@ ${drawn()}\
       ${span(1, 'a1')}
 ${single('a2', 'o')}\
   }
+% elif one:
+  const long begin = get_global_id(0) * chunk, end = min(begin + chunk, work);
+  const int n = (int)isize;
+  x += begin * isize;
+  for (long row = begin; row < end; ++row, x += isize) {
+${largest_of_plane()}\
+  }
 % elif not back:
   const long begin = get_global_id(0) * chunk, end = min(begin + chunk, work);
   long plane = begin / ((long)o0 * o1);
@@ -289,7 +341,11 @@ ${single('c', 'o + c')}\
 % if apart:
       if (o0 * k0 < i0 || o1 * k1 < i1 || o2 * k2 < i2)
 % endif
+% if best and L > 1:
+      for (long i = 0; i < isize; i += ${L}) { const long to = min(i, isize - ${L}); ${memory.vector_store('r + to', f'({V})(0)')}; }
+% else:
       for (long i = 0; i < isize; ++i) ((__global ${'ushort' if dt.cl == 'half' else dt.cl} *)r)[i] = 0;
+% endif
 % if best:
       __global const long *at = where + plane * osize;
       for (long o = 0; o < osize; ++o) {

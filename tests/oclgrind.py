@@ -242,6 +242,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "avg_pool2d": lambda: grads(lambda x: F.avg_pool2d(x, 2), r(1, 2, 7, 6)),
         "adaptive pooling": lambda: grads(lambda x: F.adaptive_avg_pool2d(x, 3), r(1, 2, 7, 5)),
         "adaptive max pooling": lambda: grads(lambda x: F.adaptive_max_pool2d(x, 3), r(1, 2, 7, 5)),
+        "global max pooling": lambda: grads(lambda x: F.adaptive_max_pool2d(x, 1), r(1, 2, 7, 5)),
         "fractional pooling": lambda: grads(
             lambda x: F.fractional_max_pool2d(x, 2, output_size=3), r(1, 2, 7, 7)
         ),

@@ -69,6 +69,11 @@ class Window(NamedTuple):
         """Whether windows lie side by side: what a window sends back is all that its elements get."""
         return self.kind == "regular" and self.stride == self.kernel and self.padding == _ZEROS
 
+    @property
+    def one(self) -> bool:
+        """Whether there is one window, which is the whole plane."""
+        return self.apart and self.out == _ONES and self.kernel == self.size
+
     def whole(self) -> tuple[int, int]:
         """Return the range of output columns whose windows lie within the row."""
         if self.kind != "regular":
@@ -92,12 +97,12 @@ def _lanes(backend: Backend, dt: dtype, window: Window, side_by_side: int) -> in
 @functools.cache
 def _kernel(
     backend: Backend, action: str, kind: str, rank: int, dt: dtype, lanes: int, stride: int, indices: bool, big: bool,
-    last: bool, names: tuple[str, ...], longs: int, apart: bool, streamed: bool,
+    last: bool, names: tuple[str, ...], longs: int, apart: bool, streamed: bool, one: bool,
 ) -> Any:  # fmt: skip
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_gpu' if gpu else ''}"
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_gpu' if gpu else ''}"
     head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
     head += (
         f"#define CLT_LANES {lanes}\n"
@@ -108,7 +113,7 @@ def _kernel(
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
-        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed,
+        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one,
     )  # fmt: skip
     buffers = 2 + (indices or action == "max_back") + (kind == "fractional")
     index = np.int64 if big else np.int32
@@ -135,17 +140,21 @@ def _launch(
     if action == "max_back" and not gpu:
         window = window._replace(kind="adaptive")  # adds up by position: windows do not matter
     low, high = window.whole()
+    one = action == "max" and not (gpu or last) and window.one
     apart = action == "avg_back" and not gpu and window.apart
     lanes = 1
-    if not gpu and (not back or (apart and window.kernel[2] == 2)):
-        lanes = _lanes(backend, dt, window, channels if last else high - low)
+    if not gpu and (not back or best or (apart and window.kernel[2] == 2)):
+        along_plane = one or (back and best)
+        beside = channels if last else high - low
+        lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
+    one = one and lanes > 1
     row = window.size[2] * dt.itemsize
     streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
     streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
     sizes = window.sizes(best)
     if last:
         sizes["channels"] = channels
-    elif lanes > 1 and not back:
+    elif lanes > 1 and not (back or one):
         sizes["lo"], sizes["hi"] = low, high
     touched = numel(x.shape) + numel(y.shape)
     if gpu:
@@ -166,7 +175,7 @@ def _launch(
         window.rank if window.kind == "fractional" else 0,
         dt,
         lanes,
-        min(window.stride[2], 3) if lanes > 1 and not (last or back) else 0,
+        min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0,
         where is not None and not back,
         max(numel(window.size), numel(window.out), *sizes.values()) >= 2**31,
         last,
@@ -174,6 +183,7 @@ def _launch(
         len(longs),
         apart,
         streamed,
+        one,
     )
     buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
     backend.launch(

@@ -106,6 +106,37 @@ def test_average_and_gradient(case: Any) -> None:
         close((x.grad * ct.tensor(h.tolist())).sum(), expected, 1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32"])
+@pytest.mark.parametrize("plane", [(7, 7), (3, 3), (1, 35), (16, 16)], ids=str)
+def test_largest_of_whole_planes(plane: Any, dtype: str) -> None:
+    """One window over all of a plane: the first of equals, of several nan the last, and all of the gradient there."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(-3, 4, (2, 9, *plane)).astype(dtype)
+    is_float = a.dtype.kind == "f"
+    if is_float:
+        a[0][rng.random(a[0].shape) < 0.1] = np.nan
+        a[1, 0] = -np.inf
+    flat = a.reshape(2, 9, -1)
+    last_nan = flat.shape[-1] - 1 - np.isnan(flat)[..., ::-1].argmax(-1)
+    best = np.where(np.isnan(flat).any(-1), last_nan, np.nan_to_num(flat, nan=-9).argmax(-1))[
+        ..., None
+    ]
+    values = np.take_along_axis(flat, best, -1)
+    x = ct.tensor(a, requires_grad=is_float)
+    y, at = F.max_pool2d(x, plane, return_indices=True)
+    np.testing.assert_array_equal(y.detach().cpu().numpy()[..., 0], values)
+    np.testing.assert_array_equal(at.cpu().numpy()[..., 0], best)
+    if is_float:
+        np.testing.assert_array_equal(
+            F.adaptive_max_pool2d(x, 1).detach().cpu().numpy()[..., 0], values
+        )
+        g = data(2, 9, 1, seed=1).astype(dtype)
+        y.backward(ct.tensor(g[..., None]))
+        expected = np.zeros_like(flat)
+        np.put_along_axis(expected, best, g, -1)
+        np.testing.assert_array_equal(x.grad.cpu().numpy().reshape(flat.shape), expected)
+
+
 def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
     pad = lambda v, f: (f,) * (3 - len(v)) + tuple(v)  # noqa: E731
     size, k, s, p, d = pad(shape[-len(k) :], 1), pad(k, 1), pad(s, 1), pad(p, 0), pad(d, 1)
