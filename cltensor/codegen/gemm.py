@@ -138,12 +138,9 @@ def matvec(
     x: Operand,
     out: Operand | None = None,
     *,
-    alpha: float = 1,
-    beta: float = 0,
-    bias: Operand | None = None,
     schedule: str | None = None,
 ) -> Operand:
-    """Compute beta * bias + alpha * (a @ x), a [..., M, K] and x [..., K]; else as `matmul`."""
+    """Compute a @ x, a [..., M, K] and x [..., K]; else as `matmul`."""
     if out is None:
         shape = a.shape[:-1]
         out = Operand(
@@ -156,16 +153,7 @@ def matvec(
     def column(v: Operand) -> Operand:
         return v._replace(shape=(*v.shape, 1), strides=(*v.strides, 1))
 
-    matmul(
-        backend,
-        a,
-        column(x),
-        column(out),
-        alpha=alpha,
-        beta=beta,
-        schedule=schedule,
-        bias=None if bias is None else column(bias),
-    )
+    matmul(backend, a, column(x), column(out), schedule=schedule)
     return out
 
 

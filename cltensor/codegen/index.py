@@ -71,14 +71,12 @@ def _over(index: Operand, ndim: int, dim: int) -> tuple[int, ...]:
     return tuple(step if d == dim else 0 for d in range(ndim))
 
 
-def gather(
-    backend: Backend, src: Operand, dim: int, index: Operand, out: Operand | None = None
-) -> Operand:
+def gather(backend: Backend, src: Operand, dim: int, index: Operand) -> Operand:
     """Return `out[i][j] = src[index[i][j]][j]` (for dim 0) in the shape of `index`.
 
     RuntimeError for an index that is negative or too large.
     """
-    result = out or empty(backend, src.dtype, index.shape)
+    result = empty(backend, src.dtype, index.shape)
     if not index.shape:  # 0-d operands count as one element
         through = [
             Through(
@@ -104,14 +102,13 @@ def index_select(
     src: Operand,
     dim: int,
     index: Operand,
-    out: Operand | None = None,
     describe: Describe | None = None,
 ) -> Operand:
     """Return the positions `index` (1-D) of `dim`; `describe` replaces torch's index_select
     error (an embedding's, say).
     """
     if not src.shape:
-        result = out or empty(backend, src.dtype, ())
+        result = empty(backend, src.dtype, ())
         through = [Through(index, (), 1, 1)]
         move(
             backend,
@@ -130,7 +127,7 @@ def index_select(
     if length and len(src.shape) > 1 and not src.shape[dim]:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
     shape = (*src.shape[:dim], length, *src.shape[dim + 1 :])
-    result = out or empty(backend, src.dtype, shape)
+    result = empty(backend, src.dtype, shape)
     strides = tuple(0 if d == dim else s for d, s in enumerate(src.strides))
     through = [Through(index, _over(index, len(shape), dim), src.shape[dim], src.strides[dim])]
     error = describe or _select_error(src.shape, dim)
@@ -150,11 +147,11 @@ def _flat_error(n: int) -> Describe:
     return describe
 
 
-def take(backend: Backend, src: Operand, index: Operand, out: Operand | None = None) -> Operand:
+def take(backend: Backend, src: Operand, index: Operand) -> Operand:
     """Return `src` flattened, at `index` (negative counts from the end), in the shape of
     `index`.
     """
-    result = out or empty(backend, src.dtype, index.shape)
+    result = empty(backend, src.dtype, index.shape)
     flat = dense(backend, src)
     n = numel(src.shape)
     if n == 0 and numel(index.shape):
@@ -207,18 +204,15 @@ class _Advanced(NamedTuple):
     describe: Describe
 
 
-def _advanced(
-    x: Operand, indices: Sequence[tuple[int, Operand]], position: int | None
-) -> _Advanced:
-    """Lay out `x[..., i, j, ...]`: the sliced dims of `x` with the index block put in at
-    `position` among them.
+def _advanced(x: Operand, indices: Sequence[tuple[int, Operand]]) -> _Advanced:
+    """Lay out `x[..., i, j, ...]`: the sliced dims of `x` with the index block where the indexed dims stand
+    when they are neighbours, else first.
     """
     dims = [d for d, _ in indices]
     block_shape = indices[0][1].shape
     sliced = [d for d in range(len(x.shape)) if d not in dims]
-    if position is None:
-        adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
-        position = sum(d < dims[0] for d in sliced) if adjacent else 0
+    adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
+    position = sum(d < dims[0] for d in sliced) if adjacent else 0
     before, after = sliced[:position], sliced[position:]
     space = (*(x.shape[d] for d in before), *block_shape, *(x.shape[d] for d in after))
     strides = (
@@ -234,30 +228,25 @@ def _advanced(
     return _Advanced(space, strides, range(position, position + len(block_shape)), through, error)
 
 
-def advanced_shape(
-    shape: Sequence[int], indices: Sequence[tuple[int, Operand]], position: int | None = None
-) -> tuple[int, ...]:
+def advanced_shape(shape: Sequence[int], indices: Sequence[tuple[int, Operand]]) -> tuple[int, ...]:
     """Return the shape of `advanced_get`'s result."""
     probe = Operand(None, dtypes.uint8, tuple(shape), dense_strides(shape))  # type: ignore[arg-type]
-    return _advanced(probe, indices, position).space
+    return _advanced(probe, indices).space
 
 
 def advanced_get(
     backend: Backend,
     src: Operand,
     indices: Sequence[tuple[int, Operand]],
-    position: int | None = None,
-    out: Operand | None = None,
 ) -> Operand:
     """Return `src` indexed in the given dims by index operands of one common (broadcast) shape, as
     numpy and torch do.
 
-    The result has the other dims with the block of index dims put in at `position` among them; by
-    default where the indexed dims stand when they are neighbours, else first. Negative indices
-    wrap; IndexError out of range.
+    The result has the other dims with the block of index dims where the indexed dims stand when they are
+    neighbours, else first. Negative indices wrap; IndexError out of range.
     """
-    plan = _advanced(src, indices, position)
-    result = out or empty(backend, src.dtype, plan.space)
+    plan = _advanced(src, indices)
+    result = empty(backend, src.dtype, plan.space)
     move(
         backend,
         "get",
@@ -279,12 +268,11 @@ def advanced_set(
     indices: Sequence[tuple[int, Operand]],
     values: Operand | Scalar,
     accumulate: bool = False,
-    position: int | None = None,
 ) -> None:
     """Write `values` (already expanded to `advanced_shape`) into `dst` at the indices; see Note
     [Order of writes].
     """
-    plan = _advanced(dst, indices, position)
+    plan = _advanced(dst, indices)
     if not isinstance(values, Operand):
         if not accumulate:
             move(

@@ -67,11 +67,9 @@ def flipped(x: Operand, dims: Sequence[int]) -> Operand:
     return x._replace(strides=tuple(strides), offset=offset)
 
 
-def flip(
-    backend: Backend, src: Operand, dims: Sequence[int], out: Operand | None = None
-) -> Operand:
+def flip(backend: Backend, src: Operand, dims: Sequence[int]) -> Operand:
     """Return `src` with the order of `dims` reversed, in one launch."""
-    result = out or empty(backend, src.dtype, src.shape)
+    result = empty(backend, src.dtype, src.shape)
     copy_strided(backend, flipped(src, dims), result)
     return result
 
@@ -81,12 +79,11 @@ def roll(
     src: Operand,
     shifts: Sequence[int],
     dims: Sequence[int],
-    out: Operand | None = None,
 ) -> Operand:
     """Return `src` shifted along `dims`, what leaves at the end coming in at the start: two
     copies per shifted dim.
     """
-    result = out or empty(backend, src.dtype, src.shape)
+    result = empty(backend, src.dtype, src.shape)
     if not math.prod(src.shape):
         return result
     pairs = [(src, result)]

@@ -47,13 +47,11 @@ def scan(
     dim: int,
     kind: str,
     dtype: dtypes.dtype | None = None,
-    out: Operand | None = None,
 ) -> Operand | tuple[Operand, Operand]:
     """Return the scan of `src` along `dim`; for cummax and cummin a pair with the int64 positions.
 
     cumsum and cumprod take `dtype` (default: int64 for integers and bool); each element is
-    converted first. For equal extremes the position is that of the last; a NaN stays. `out`
-    replaces the first result.
+    converted first. For equal extremes the position is that of the last; a NaN stays.
     """
     ranked = kind in ("cummax", "cummin")
     target = src.dtype
@@ -61,7 +59,7 @@ def scan(
         target = dtype or (dtypes.int64 if src.dtype.category < dtypes.FLOATING else src.dtype)
     _check(target, kind)
     dim = dim % len(src.shape) if src.shape else 0
-    result = out or empty(backend, target, src.shape)
+    result = empty(backend, target, src.shape)
     indices = empty(backend, dtypes.int64, src.shape) if ranked else None
     if math.prod(src.shape):
         _scan(backend, src, dim, kind, result, indices)

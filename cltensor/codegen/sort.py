@@ -397,10 +397,8 @@ def unique_consecutive(
         values = empty(backend, src.dtype, (0,))
         return Unique(values, none if inverse else None, none if counts else None)
     starts = compact(backend, first_of_runs(backend, src))
-    values = empty(backend, src.dtype, starts.shape)
-    index_select(backend, src, 0, starts, values)
     return Unique(
-        values,
+        index_select(backend, src, 0, starts),
         run_numbers(backend, src) if inverse else None,
         run_lengths(backend, starts, n) if counts else None,
     )

@@ -213,10 +213,8 @@ def _gather_back(ctx: Any, g: Tensor) -> Tensor:
     return zeros(g, ctx.shapes[0]).scatter_add_(ctx.dim, ctx.index, g)
 
 
-def _check_scatter(
-    t: Tensor, dim: int, index: Tensor, src: Any, function: str = "scatter"
-) -> tuple[int, Tensor, Any]:
-    _check_index(function, index)
+def _check_scatter(t: Tensor, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Any]:
+    _check_index("scatter", index)
     dim = layouts.wrap_dim(dim, t.ndim)
     index = like(index, t)
     if is_tensor(src):

@@ -58,15 +58,13 @@ _PHASE = (
 )
 
 
-def _svd(
-    A: Tensor, full: bool, vectors: bool, function: str = "linalg.svd"
-) -> tuple[Any, Tensor, Any]:
-    check_matrix(A, function)
-    check_float(A, function)
+def _svd(A: Tensor, full: bool, vectors: bool) -> tuple[Any, Tensor, Any]:
+    check_matrix(A, "linalg.svd")
+    check_float(A, "linalg.svd")
     a = host(A)
     if not np.isfinite(a).all():
         raise LinAlgError(
-            f"{function}: The algorithm failed to converge because the input matrix contained non-finite values."
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
         )
     grad = graph.needs_grad(A)
     try:
@@ -77,7 +75,7 @@ def _svd(
         )
     except np.linalg.LinAlgError as error:
         raise LinAlgError(
-            f"{function}: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values ({error})."
+            f"linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values ({error})."
         ) from None
     if not (vectors or grad):
         return None, device(parts, A), None

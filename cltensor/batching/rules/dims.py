@@ -26,11 +26,11 @@ def _scalars(out: Any) -> Any:
     return tree_map(lambda t: t.squeeze(1) if isinstance(t, Tensor) and t.ndim > 1 else t, out)
 
 
-def along(call: Call, given: dict[str, Any], head: str, dim: str = "dim") -> Any:
-    """Call with the named dim shifted."""
+def along(call: Call, given: dict[str, Any], head: str) -> Any:
+    """Call with `dim` shifted."""
     x = given[head]
     value, ndim = call.front(x), len(x.shape)
-    given[dim] = shifted(given[dim], ndim)
+    given["dim"] = shifted(given["dim"], ndim)
     given[head] = value if ndim else value.unsqueeze(1)
     out = call.again(given)
     return call.hide(out if ndim else _scalars(out))
