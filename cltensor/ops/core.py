@@ -1,8 +1,8 @@
-"""How an op reaches the graph: operands in, lazy storage out, gradient recorded.
+"""How operands become results: `compute` makes the pending result of a formula, `result` wraps what an immediate kernel
+computed, `view` lays the same storage out in another way and records that.
 
-`pointwise` is the way of every elementwise op; `result` wraps what an immediate kernel computed; `view` makes another layout
-of the same storage. Tensors are made by the class that tensor.py registers as `TENSOR`; this package never imports it. Must not
-know how values get into tensors that exist (writes.py).
+Also owns what operands have in common: their device and dtype. Tensors are made by the class that tensor.py registers here;
+this package never imports it. Must not know how values get into tensors that exist (writes.py).
 """
 
 from __future__ import annotations

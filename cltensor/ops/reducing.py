@@ -1,7 +1,7 @@
 """How a reduction reaches the device: the operand's pending expression becomes the kernel's prologue.
 
 Owns the choice between fusing a pending operand and running it first, and the helpers that functions in `reduce.py`,
-`norm.py` and the losses share. Knows no public function.
+`norms.py` and the losses share. Knows no public function.
 """
 
 from __future__ import annotations

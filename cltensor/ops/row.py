@@ -1,7 +1,7 @@
 """A pointwise op is one `Row`: formula, gradient, dtype rule and names; function, method, in-place and `out=` forms follow.
 
-`GROUPS` collects what each public namespace gets: tensor.py attaches methods, `cltensor/__init__.py` exports functions, and the
-tests walk `ROWS`. Immediate ops (reductions, products, indexing) are plain functions exported with `@public`.
+`FUNCTIONS` and `METHODS` collect what is public: `cltensor/__init__.py` exports the functions, operators.py attaches the methods,
+and the tests walk `ROWS`. Immediate ops (reductions, products, indexing) are plain functions exported with `@public`.
 """
 
 from __future__ import annotations
