@@ -118,10 +118,7 @@ class Fusion:
     ) -> tuple[str, int]:
         """Add an operand in memory, re-laid through `dims`; equal operands are one argument."""
         if dims is not None:
-            st = leaf.strides if leaf.strides is not None else layouts.contiguous_strides(shape)
-            leaf = Leaf(
-                leaf.buffer, leaf.dtype, tuple(st[d] if d >= 0 else 0 for d in dims), leaf.offset
-            )
+            leaf = Leaf(leaf.buffer, leaf.dtype, seen(leaf.strides, shape, dims), leaf.offset)
         key = (id(leaf.buffer), leaf.strides, leaf.offset, leaf.dtype)
         ref = self.refs.get(key)
         if ref is None:
@@ -156,6 +153,14 @@ class Fusion:
         ) or storage.reads != len(mine):
             return False
         return self.closed()
+
+
+def seen(
+    strides: tuple[int, ...] | None, shape: tuple[int, ...], dims: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Lay an operand out anew through a View's `dims`; `strides` None means dense in `shape`."""
+    steps = layouts.contiguous_strides(shape) if strides is None else strides
+    return tuple([steps[d] if d >= 0 else 0 for d in dims])
 
 
 @functools.lru_cache(maxsize=4096)

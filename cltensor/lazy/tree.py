@@ -12,7 +12,7 @@ from ..codegen.pointwise import Program
 from ..codegen.region import STREAM
 from ..dtypes import dtype
 from .expression import HEAVY, INDEXED, NON_DENSE, Expr, Leaf, Scalar, View
-from .fusion import Fusion, classify
+from .fusion import Fusion, classify, seen
 from .launch import TURN, entry_of, scalar_args, start
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     leaves: list[_Operand] = []
     numbers: list[Any] = []
     held: list[tuple[Expr, Storage]] = []
-    shared: dict[int, list[int]] = {}
-    if not n or not _walk(expr, key, leaves, numbers, held, shared):
+    names: dict[Any, int] = {}
+    missing: dict[Expr, int] = {}
+    if not n or not _walk(expr, None, key, leaves, numbers, held, names, missing):
         return False
-    for _, missing in shared.values():
-        if missing:
-            return False
+    if missing and any(missing.values()):
+        return False
     if expr.flags & NON_DENSE:
         if n >= TURN:
             return False
@@ -107,15 +107,18 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
 
 def _walk(
     expr: Expr,
+    dims: tuple[int, ...] | None,
     key: list[Any],
     leaves: list[_Operand],
     numbers: list[Any],
     held: list[tuple[Expr, Storage]],
-    shared: dict[int, list[int]],
+    names: dict[Any, int],
+    missing: dict[Expr, int],
 ) -> bool:
-    """Find what a kernel of the expression is told, in the order of a Fusion; False where a Fusion has to decide.
+    """Find what a kernel of the expression, seen through `dims`, is told, in the order of a Fusion; False where a Fusion has to decide.
 
-    `held`: inner nodes whose results somebody has. `shared`: of nodes with several readers, which it is and how many were not met.
+    `held`: inner nodes whose results somebody has. Of nodes with several readers, `names`: what they are called in the key, each
+    through its dims; `missing`: how many readers were not met.
     """
     key += (expr.op, expr.compute, expr.dtype)
     for a in expr.args:
@@ -124,24 +127,31 @@ def _walk(
             key.append(None)
             numbers.append(a.value)
             continue
+        through = dims
+        if kind is View:
+            if a.dims is None:
+                return False
+            through = a.dims if dims is None else tuple([a.dims[d] if d >= 0 else -1 for d in dims])
+            a = a.expr
         if kind is Leaf:
-            leaf = (a.buffer, a.offset, a.dtype, a.strides)
-        elif kind is View:
-            return False
+            steps = a.strides if dims is None else seen(a.strides, expr.shape, dims)
+            leaf = (a.buffer, a.offset, a.dtype, steps)
         elif a.value is not None:
-            leaf = (a.value, 0, a.dtype, None)
+            steps = None if through is None else seen(None, a.shape, through)
+            leaf = (a.value, 0, a.dtype, steps)
         else:
             if a.users > 1:
-                seen = shared.get(id(a))
-                if seen is not None:
-                    key.append(seen[0])
-                    seen[1] -= 1
+                missing[a] = missing.get(a, a.users) - 1
+                name = names.get((a, through))
+                if name is not None:
+                    key.append(name)
                     continue
-                shared[id(a)] = [-1 - len(shared), a.users - 1]
-            storage = a.live()
+                names[a, through] = -1 - len(names)
+            # A result that is seen rearranged has no element of its own here to be kept by.
+            storage = a.live() if through is None else None
             if storage is not None and storage.home is not None:
                 return False
-            if not _walk(a, key, leaves, numbers, held, shared):
+            if not _walk(a, through, key, leaves, numbers, held, names, missing):
                 return False
             if storage is not None:
                 key.append(_HELD)
@@ -158,7 +168,10 @@ def _walk(
 
 
 def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
-    """How many operands read the memory that the result may take, each where its element is written; -1 if one reads elsewhere."""
+    """How many operands read the memory that the result may take, each where its element is written; -1 if one reads elsewhere.
+
+    What reads it through a View is not counted, and so somebody else's.
+    """
     todo, met, count = [expr], {id(expr)}, 0
     while todo:
         for a in todo.pop().args:

@@ -356,7 +356,17 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
     def strided() -> tuple:
         return ((a + b[0]) * b[:, :1] - turned,)
 
+    def seen() -> tuple:
+        row = b[0] * 2
+        return (a * row + row.unsqueeze(0) * (a.t() + 1).t(),)
+
+    def held_and_seen() -> tuple:
+        number = a[0, 0] + 1  # of one element: it is no result of a kernel over many
+        return (a * number + number,)
+
     wanted = {
+        seen: (x * (y[0] * 2) + y[0] * 2 * (x + 1),),
+        held_and_seen: (x * (x[0, 0] + 1) + (x[0, 0] + 1),),
         strided: ((x + y[0]) * y[:, :1] - x,),
         held: ((x + y) * (x + y) - x, x + y),
         shared: ((x * y + 1) * (x * y) + x * y,),
@@ -379,6 +389,13 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
             assert not result._storage.waits
             np.testing.assert_array_equal(np.array(result.tolist(), np.float32), value)
         assert STATS.launches - before == 1
+
+
+def test_a_write_into_what_a_seen_operand_reads_uses_other_memory():
+    x = leaf(6, 6)
+    y = np.array(x.tolist(), np.float32)
+    x.copy_((x * 2).t() + x)
+    assert np.array_equal(x.cpu().numpy(), (y * 2).T + y)
 
 
 def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stored():
