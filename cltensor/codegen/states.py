@@ -130,6 +130,38 @@ class Mean(Sum):
         return {"value": (f"({p}s / scale)", self.dt)}
 
 
+class NanSum(Sum):
+    """NaN counts as zero."""
+
+    name = "nansum"
+
+    def update(self, p, v, lanes, ok="", index=""):
+        zero = f"({lanes_of(self.base, lanes)})(0)"
+        return super().update(p, [select(f"({v[0]} == {v[0]})", v[0], zero, lanes)], lanes, ok)
+
+
+class NormOne(Sum):
+    """The sum of absolute values."""
+
+    name = "norm1"
+
+    def update(self, p, v, lanes, ok="", index=""):
+        zero = f"({lanes_of(self.base, lanes)})(0)"
+        return super().update(p, [select(f"({v[0]} < {zero})", f"-{v[0]}", v[0], lanes)], lanes, ok)
+
+
+class NormTwo(Sum):
+    """The root of the sum of squares."""
+
+    name = "norm2"
+
+    def update(self, p, v, lanes, ok="", index=""):
+        return super().update(p, [f"{v[0]} * {v[0]}"], lanes, ok)
+
+    def results(self, p, lanes, origin):
+        return {"value": (f"sqrt({p}s)", self.dt)}
+
+
 class Prod(State):
     name = "prod"
 
@@ -456,6 +488,9 @@ KINDS: dict[str, type[State]] = {
     for k in (
         Sum,
         Mean,
+        NanSum,
+        NormOne,
+        NormTwo,
         Prod,
         Max,
         Min,

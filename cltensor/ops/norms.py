@@ -1,4 +1,7 @@
-"""Vector norms and distances: powers before a reduction and a root after it, all fused into its kernels."""
+"""Vector norms and distances: powers before a reduction and a root after it, all fused into its kernels.
+
+The 1- and 2-norm of real numbers are reductions of their own: one launch, and replayed.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,33 @@ from .core import Tensor
 from .dims import dims_of, refuse
 from .extremes import amax, amin
 from .reduce import sum
-from .reducing import Dims, needs, spread
-from .row import public
+from .reducing import Dims, accumulator, needs, run, spread
+from .row import Row, public
 from .selection import where
 from .values import into
+
+_KINDS = {1.0: "norm1", 2.0: "norm2"}
 
 
 def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """The norm of a tensor without history; what 16 bits hold is added up in 32."""
+    if p in _KINDS and x.ndim and not x.dtype.is_complex:
+        return run(
+            _KINDS[p], x, dims, accumulator(x.dtype), (("value", x.dtype),), keepdim=keepdim
+        )[0]
     if x.dtype.category == 2 and x.dtype.itemsize == 2:
         return _value(x.to(dtypes.float32), p, dims, keepdim).to(x.dtype)
     if p == 0:
         return sum(x != 0, dims or None, keepdim).to(x.dtype.to_real())
-    if x.dtype.is_complex or p != 2:
-        x = x.abs()
+    x = x.abs()
+    if p in _KINDS and x.ndim:
+        return _value(x, p, dims, keepdim)
     if not x.ndim:
-        return x.abs() if p == 2 else x
+        return x
     if p == math.inf:
         return amax(x, dims, keepdim)
     if p == -math.inf:
         return amin(x, dims, keepdim)
-    if p == 1:
-        return sum(x, dims, keepdim)
-    if p == 2:
-        return sum(x * x, dims, keepdim).sqrt()
     return sum(x**p, dims, keepdim) ** (1.0 / p)
 
 
@@ -52,9 +58,14 @@ def _back(ctx: Any, g: Tensor) -> Tensor | None:
     )
 
 
+_BY_TWO = Row("norm_back", {"f": "where(z == 0, 0, x * (y / z))"}, args=("input", "grad", "norm"), public=False)  # fmt: skip
+
+
 def _gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
     if p == 0:
         return x * 0
+    if p == 2 and not x.dtype.is_complex and not graph.differentiating():
+        return _BY_TWO(x, g, n)
     if p == 2:
         return where(n == 0, 0.0, x * (g / where(n == 0, 1.0, n)))  # no 0 / 0 in its derivative
     sign, size = x.sgn() if x.dtype.is_complex else x.sign(), x.abs()
@@ -96,7 +107,7 @@ def vector_norm(
             raise RuntimeError(
                 f"linalg.vector_norm cannot compute the {kind} norm on an empty tensor because the operation does not have an identity"
             )
-    source = x.detach()
+    source = x.detach() if needs(x) else x
     if dtype is not None:
         if dtype.is_complex is not x.dtype.is_complex:
             kind = "complex" if x.dtype.is_complex else "real"
@@ -147,7 +158,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {delta.dtype.scalar_name} instead."
         )
-    value = _value(delta, float(p), tuple(range(delta.ndim)), False)
+    value = vector_norm(delta, float(p))
     if graph.needs_grad(input, other):
         graph.record(
             "DistBackward0",

@@ -131,16 +131,20 @@ def nansum(
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if input.dtype.category < 2:
         return sum(input, dim, keepdim, dtype=dtype, out=out)
-    x = input.detach()
-    dt = result_dtype("nansum", dtype, out, x.dtype)
-    value = sum(where(x.isnan(), 0.0, x), dim, keepdim, dtype=dt)
+    dims = dims_of("nansum", dim, input.ndim)
+    dt = result_dtype("nansum", dtype, out, input.dtype)
+    if dt.category == 2:
+        (value,) = run("nansum", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
+    else:
+        x = input.detach()
+        value = sum(where(x.isnan(), 0.0, x), dim, keepdim, dtype=dt)
     if needs(input):
         graph.record(
             "NansumBackward0",
             (input,),
             value,
             _nansum_back,
-            {"self": input, "dim": dims_of("nansum", dim, input.ndim), "keepdim": keepdim},
+            {"self": input, "dim": dims, "keepdim": keepdim},
         )
     return writes.deliver(value, out, "nansum", (input,))
 

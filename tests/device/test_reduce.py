@@ -240,6 +240,21 @@ def test_a_chain_is_the_prologue_of_its_reduction() -> None:
     assert launches <= 2 and builds == 0
 
 
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_norms_and_nansum_are_reductions_of_their_own(shape: tuple[int, ...]) -> None:
+    """One launch each, of what memory holds and of what is pending."""
+    a = data(*shape)
+    x = _tensor(a)
+    x.data_ptr()
+    for dim in _dims(a.ndim):
+        before = STATS.launches
+        found = x.norm(2, dim), x.norm(1, dim), ct.where(x > 1, np.nan, x).nansum(dim)
+        assert STATS.launches - before <= 3
+        close(found[0], np.sqrt((a * a).sum(axis=dim)), 1e-5)
+        close(found[1], np.abs(a).sum(axis=dim), 1e-5)
+        close(found[2], np.where(a > 1, 0, a).sum(axis=dim), 1e-5)
+
+
 def test_a_pending_value_read_twice_runs_once() -> None:
     x = ct.ones(50, 60)
     x.data_ptr()
