@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from .anomaly import STATE as ANOMALY
@@ -175,10 +176,13 @@ class SavedTensor:
         return fresh
 
     def _overwritten(self, t: Any, owner: Any) -> str:
-        node = self.node if self.output is False else owner
+        node, nr = self.node if self.output is False else owner, self.nr
+        if self.output is False and t._view is not None:
+            with suppress(RuntimeError):  # a view that may not be derived again keeps its name
+                node, nr = t.grad_fn, t._nr  # the write made the view's node another one
         which = ""
         if node is not None and not hasattr(node, "variable"):
-            which = f", which is output {self.nr} of {short_name(node.name())},"
+            which = f", which is output {nr} of {short_name(node.name())},"
         hint = (
             "Hint: the backtrace further above shows the operation that failed to compute its "
             "gradient. The variable in question was changed in there or anywhere later. Good luck!"

@@ -250,8 +250,7 @@ def check_inplace(t: Any, *others: Any) -> None:
                 break
         else:
             return
-    if wants or meta.kind != MULTI_OUTPUT or t._node is not None:
-        _check_kind(t, meta, False)
+    _check_kind(t, meta, False)
     if wants:
         if meta.base._node is None:
             raise RuntimeError(_VIEW_OF_LEAF)

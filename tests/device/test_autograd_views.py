@@ -202,6 +202,32 @@ def test_view_made_by_a_function_that_was_not_recorded() -> None:
         v += leaf(1.0, 2.0)
 
 
+@pytest.mark.parametrize("make", ["unbind", "split", "chunk"])
+def test_one_of_several_views_takes_no_history(make: str) -> None:
+    first = {
+        "unbind": lambda x: x.unbind(0)[0],
+        "split": lambda x: x.split(1)[0],
+        "chunk": lambda x: x.chunk(2)[0],
+    }[make]
+    v = first(torch.zeros(2, 3))
+    with pytest.raises(
+        RuntimeError, match="A view was created in no_grad mode and is being modified inplace with"
+    ):
+        v[..., :2].copy_(leaf(1.0, 2.0))
+    v.add_(1)
+    with torch.no_grad():
+        v.copy_(leaf(1.0, 2.0, 3.0))
+
+
+def test_overwritten_view_is_named_as_the_write_left_it() -> None:
+    w, x = torch.ones(3, 4, requires_grad=True), leaf(1.0, 2.0, 3.0, 4.0)
+    y = torch.nn.functional.linear(x, w).sum() + (x @ w.t()).sum()
+    with torch.no_grad():
+        w.add_(1)
+    with pytest.raises(RuntimeError, match="which is output 0 of AsStrided, is at version 1"):
+        y.backward()
+
+
 def test_multi_output_view_after_its_base_changed() -> None:
     y = leaf(1.0, 2.0) * 1
     a, _ = y.unbind(0)
