@@ -368,9 +368,13 @@ def scalar_dtype(value: Any) -> dtype:
     raise TypeError(f"expected a number, got {kind.__name__}")
 
 
-@lru_cache(maxsize=1024)
 def nearest(value: pyfloat, d: dtype) -> pyfloat:
     """Return the number that `value` becomes in a 16-bit floating type."""
+    return _rounded(value, d) if value else pyfloat(value)  # to a cache both zeros are one
+
+
+@lru_cache(maxsize=1024)
+def _rounded(value: pyfloat, d: dtype) -> pyfloat:
     with np.errstate(over="ignore"):
         if d is float16:
             return pyfloat(np.float16(value))

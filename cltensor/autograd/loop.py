@@ -65,6 +65,8 @@ def _owned(box: list[Any], i: int) -> bool:
 
 def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
     """Add the gradient in `box[0]` to `variable.grad`, in place unless a graph is being made."""
+    if not variable._requires:
+        return  # it was a leaf when the graph was made, and has been frozen or detached since
     with _LOCK:
         old = variable._grad
         sparse = not (box[0]._strided and variable._strided)

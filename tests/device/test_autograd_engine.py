@@ -489,3 +489,15 @@ def test_variable() -> None:
     assert x.requires_grad
     with pytest.warns(UserWarning, match="volatile was removed and now has no effect"):
         torch.autograd.Variable(torch.ones(1), volatile=True)
+
+
+@pytest.mark.parametrize("freeze", [lambda x: x.requires_grad_(False), lambda x: x.detach_()])
+def test_a_leaf_frozen_after_its_graph_was_made_gets_no_gradient(freeze: Any) -> None:
+    x, y, seen = leaf(1.0, 2.0), leaf(3.0, 4.0), []
+    x.register_post_accumulate_grad_hook(seen.append)
+    out = (x * y).sum()
+    freeze(x)
+    out.backward()
+    assert x.grad is None
+    assert not seen
+    close(y.grad, [1, 2])

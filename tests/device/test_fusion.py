@@ -411,3 +411,11 @@ def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stor
 
     assert sums_of(x.relu) == 1
     assert sums_of(lambda: x + y) == 2  # a result is less to read than its operands
+
+
+@pytest.mark.parametrize("dtype", [ct.float16, ct.bfloat16])
+def test_both_zeros_are_numbers_of_short_types(dtype):
+    x = ct.ones(4, dtype=dtype)
+    for zero in (-0.0, 0.0, -0.0):
+        filled = x.masked_fill(x > 0, zero)
+        assert np.signbit(filled.tolist()).tolist() == [np.signbit(zero)] * 4
