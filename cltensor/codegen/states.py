@@ -183,6 +183,26 @@ class Prod(State):
         return {"value": (f"{p}s", self.dt)}
 
 
+class Xor(State):
+    """The exclusive or of words."""
+
+    name = "xor"
+
+    @property
+    def fields(self) -> tuple:
+        return (("s", self.base, "0"),)
+
+    def update(self, p, v, lanes, ok="", index=""):
+        value = select(ok, v[0], f"({lanes_of(self.base, lanes)})(0)", lanes) if ok else v[0]
+        return [f"{p}s ^= {value};"]
+
+    def merge(self, d, a, b, lanes):
+        return [f"{d}s = {a}s ^ {b}s;"]
+
+    def results(self, p, lanes, origin):
+        return {"value": (f"{p}s", self.dt)}
+
+
 class Extreme(State):
     """max or min; NaN wins."""
 
@@ -492,6 +512,7 @@ KINDS: dict[str, type[State]] = {
         NormOne,
         NormTwo,
         Prod,
+        Xor,
         Max,
         Min,
         Both,

@@ -10,7 +10,7 @@ from ..autograd import record as graph
 from ..dtypes import asked, dtype
 from . import writes
 from .core import Tensor
-from .dims import dims_of, one_or_all, refuse
+from .dims import NO_DIM, dims_of, nonempty, one_or_all, refuse
 from .numpy_names import numpy_names
 from .reducing import (
     Dims,
@@ -190,6 +190,39 @@ def trace(input: Tensor) -> Tensor:
 def _trace_back(ctx: Any, g: Tensor) -> Tensor:
     rows, columns = ctx.shapes[0]
     return where(positions(rows, 0, 2, g.device) == positions(columns, 1, 2, g.device), g, 0.0)
+
+
+@public()
+def hash_tensor(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool = False,
+    mode: int = 0,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Combine the elements' words of 64 bits (as float64 or int64) over `dim` by exclusive or, as uint64."""
+    refuse(input, "hash_tensor")
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if input.dtype.is_complex or input.dtype is dtypes.uint64:
+        raise NotImplementedError(
+            f"\"xor_sum_cpu\" not implemented for '{input.dtype.scalar_name}'"
+        )
+    if out is not None and out.dtype is not dtypes.uint64:
+        raise RuntimeError(
+            f"Expected result to be of dtype uint64, but got {out.dtype.scalar_name}"
+        )
+    dims = dims_of("hash_tensor", dim, input.ndim)
+    if not input.numel():
+        if dim is None or dim == () or dim == []:
+            raise RuntimeError(NO_DIM.format("hash_tensor").replace("()", "", 1))
+        nonempty("hash_tensor", input, dims, dim)
+    words = input.detach()
+    if words.dtype.is_floating_point:
+        words = words.to(dtypes.float64).view(dtypes.int64)
+    (value,) = run("xor", words, dims, dtypes.int64, (("value", dtypes.int64),), keepdim=keepdim)
+    return writes.deliver(value.view(dtypes.uint64), out, "hash_tensor", (input,))
 
 
 def _prod_back(ctx: Any, g: Tensor) -> Tensor:

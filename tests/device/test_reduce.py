@@ -255,6 +255,23 @@ def test_norms_and_nansum_are_reductions_of_their_own(shape: tuple[int, ...]) ->
         close(found[2], np.where(a > 1, 0, a).sum(axis=dim), 1e-5)
 
 
+@pytest.mark.parametrize("shape", [s for s in SHAPES if 0 not in s], ids=str)
+def test_hashes_are_words_combined(shape: tuple[int, ...]) -> None:
+    a = data(*shape)
+    for x, words in (
+        (_tensor(a), a.astype(np.float64).view(np.int64)),
+        (_tensor(a).long(), a.astype(np.int64)),
+    ):
+        for dim in _dims(a.ndim):
+            dims = (dim,) if isinstance(dim, int) else tuple(range(a.ndim)) if dim is None else dim
+            found = x.hash_tensor(dim)
+            assert found.dtype is ct.uint64
+            want = words
+            for d in sorted([d % a.ndim for d in dims], reverse=True) if a.ndim else ():
+                want = np.bitwise_xor.reduce(want, axis=d)
+            np.testing.assert_array_equal(found.cpu().numpy().view(np.int64), want)
+
+
 def test_a_pending_value_read_twice_runs_once() -> None:
     x = ct.ones(50, 60)
     x.data_ptr()

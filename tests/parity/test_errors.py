@@ -136,6 +136,11 @@ k.std()                                         ## std and var only support
 torch.empty(0).max()                            ## Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.
 torch.empty(0).argmax()                         ## argmax(): Expected reduction dim to be specified for input.numel() == 0.
 torch.empty(2, 0).amax(1)                       ## Expected reduction dim 1 to have non-zero size.
+torch.empty(2, 0).hash_tensor(1)                ## hash_tensor: Expected reduction dim 1 to have non-zero size.
+torch.hash_tensor(torch.empty(0))               ## hash_tensor: Expected reduction dim to be specified for input.numel() == 0.
+torch.hash_tensor(a, mode=1)                    ## Unknown hash_tensor mode: 1
+torch.hash_tensor(a + 1j)                       ## "xor_sum_cpu" not implemented for 'ComplexFloat'
+torch.hash_tensor(a, 0, out=a.long())           ## Expected result to be of dtype uint64, but got Long
 a.kthvalue(9, 1)                                ## selected number k out of range for dimension 1
 a.topk(9)                                       ## selected index k out of range
 a.cumsum(3)                                     ## Dimension out of range
