@@ -7,13 +7,16 @@ from .linalg import LINALG
 from .row import FUNCTIONS, public
 
 
-def _basis(A: Tensor, q: int, niter: int) -> Tensor:
-    """Orthonormal columns that span nearly what A's columns span (the paper's algorithm 4.4)."""
-    found = LINALG["qr"](A @ FUNCTIONS["randn"](A.shape[-1], q, dtype=A.dtype, device=A.device))[0]
-    for _ in range(niter):
-        found = LINALG["qr"](A.mH @ found)[0]
-        found = LINALG["qr"](A @ found)[0]
-    return found
+def _apply(A: Tensor, M: Tensor | None, X: Tensor) -> Tensor:
+    """Return (A - M) X for a sparse A, which stays sparse; M may be one row for all."""
+    return A @ X if M is None else A @ X - M @ X
+
+
+def _apply_adjoint(A: Tensor, M: Tensor | None, X: Tensor) -> Tensor:
+    """Return (A - M)^H X for a sparse A."""
+    if M is None:
+        return A.mH @ X
+    return A.mH @ X - M.mH @ (X if M.shape[-2] == A.shape[-2] else X.sum(-2, keepdim=True))
 
 
 @public(method=False)
@@ -22,12 +25,18 @@ def svd_lowrank(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return (U, S, V) with A - M near U diag(S) V^H, for (batches of) matrices (m, n) of a rank of at most about q."""
     q, niter = 6 if q is None else q, 2 if niter is None else niter
-    if M is not None:
-        A = A - M.expand(A.shape)
+    if M is not None and (A._strided or M.shape != (1, A.shape[-1])):
+        M = M.expand(A.shape)
+    if M is not None and A._strided:
+        A, M = A - M, None
     tall = A.shape[-2] >= A.shape[-1]
-    wide = A if tall else A.mH
-    Q = _basis(wide, q, niter)
-    U, S, Vh = LINALG["svd"](Q.mH @ wide, full_matrices=False)
+    along, back = (_apply, _apply_adjoint) if tall else (_apply_adjoint, _apply)
+    # Orthonormal columns that span nearly what the columns of the tall matrix span (the paper's algorithm 4.4).
+    start = FUNCTIONS["randn"](min(A.shape[-2:]), q, dtype=A.dtype, device=A.device)
+    Q = LINALG["qr"](along(A, M, start))[0]
+    for _ in range(niter):
+        Q = LINALG["qr"](along(A, M, LINALG["qr"](back(A, M, Q))[0]))[0]
+    U, S, Vh = LINALG["svd"](back(A, M, Q).mH, full_matrices=False)
     U, V = Q @ U, Vh.mH
     return (U, S, V) if tall else (V, S, U)
 
@@ -46,4 +55,11 @@ def pca_lowrank(
         )
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
+    if not center:
+        return svd_lowrank(A, q, niter)
+    if A._strided:
+        return svd_lowrank(A - A.mean(-2, True), q, niter)
+    if A.ndim != 2:
+        raise ValueError("pca_lowrank input is expected to be 2-dimensional tensor")
+    ones = FUNCTIONS["ones"](m, 1, dtype=A.dtype, device=A.device)
+    return svd_lowrank(A, q, niter, (A.mT @ ones).mT / m)

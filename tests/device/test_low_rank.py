@@ -62,6 +62,23 @@ def test_svd_and_pca_of_low_rank() -> None:
         ct.pca_lowrank(A, 9)
 
 
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_low_rank_of_sparse_matrices(layout: str) -> None:
+    ct.manual_seed(0)
+    a = data(12, 3, dtype="float64") @ data(3, 8, dtype="float64")
+    a[::3] = 0
+    A = ct.from_numpy(a).to(ct.get_default_device()).to_sparse(layout=getattr(ct, layout))
+    M = ct.from_numpy(a[:1]).to(ct.get_default_device())
+    for x, m in ((A, None), (A.mT, None), (A, M), (A, M.expand(12, 8)), (A.mT, M.mT)):
+        U, S, V = ct.svd_lowrank(x, 5, M=m)
+        want = x.to_dense() - (0 if m is None else m)
+        close((U * S) @ V.mT, want.tolist(), 1e-9)
+    U, S, V = ct.pca_lowrank(A, 4)
+    close((U * S) @ V.mT, a - a.mean(0), 1e-9)
+    with pytest.raises(ValueError, match="pca_lowrank input is expected to be 2-dimensional"):
+        ct.pca_lowrank(ct.ones(2, 3, 4).to_sparse(), 2)
+
+
 def test_lobpcg_finds_extreme_pairs(one_by_one: None) -> None:
     ct.manual_seed(0)
     a = data(24, 24, dtype="float64")
