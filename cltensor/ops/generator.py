@@ -1,12 +1,10 @@
-"""Where random numbers come from: a `Generator` is a seed and a counter, and each draw takes a
-range of counters when it is called.
+"""Where random numbers come from: a `Generator` is a seed and a counter, and each draw takes a range of counters when it is called.
 
-Owns the generators, one per device unless the caller brings their own, and the key and counter each
-draw is made of. What is
-done with the bits is in `random.py`. Note [Reproducible]: element i of a draw is a function of
-seed, first counter and i (see
-cl_kernels/philox.cl), so numbers are the same on every device, for every launch shape, and whenever
-the draw runs.
+Owns the generators, one per device unless the caller brings their own, and the key and counter each draw is made of. What is
+done with the bits is in `random.py`.
+
+Note [Reproducible]. Element i of a draw is a function of seed, first counter and i (see cl_kernels/philox.cl), so numbers are the
+same on every device, for every launch shape, and whenever the draw runs.
 """
 
 from __future__ import annotations

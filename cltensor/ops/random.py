@@ -1,10 +1,8 @@
-"""Random tensors: how bits become numbers of a distribution, and the functions that make new
-tensors of them.
+"""Random tensors: how bits become numbers of a distribution, and the functions that make new tensors of them.
 
-A random tensor is a pointwise expression over the linear index of its elements, with seed and
-counter as kernel arguments:
-it is lazy and fuses as any other. Where bits come from is `generator.py`; fillers of existing
-tensors are in `random_fill.py`.
+A random tensor is a pointwise expression over the linear index of its elements, with seed and counter as kernel arguments:
+it is lazy and fuses as any other. Where bits come from is `generator.py`; tensors whose parameters are tensors are in
+`random_draw.py` and `random_gamma.py`, fillers of existing tensors in `random_fill.py`.
 """
 
 from __future__ import annotations
@@ -534,6 +532,3 @@ def keep_mask(
     return core.pending(
         coins(size, dtypes.bool, choose(generator, dev).take(numel(size)), keep), dev
     )
-
-
-from . import random_draw, random_fill, random_gamma  # noqa: E402, F401 - registers the rest
