@@ -12,7 +12,7 @@ def show() -> str:
     return (
         f"cltensor {__version__}:\n"
         "  - Kernels are OpenCL C, compiled for the device when they are first needed\n"
-        "  - LAPACK is numpy's and scipy's\n"
+        "  - LAPACK is numpy's\n"
         "  - Build settings: USE_CUDA=OFF, USE_MKL=OFF, USE_MKLDNN=OFF, USE_OPENMP=OFF, USE_ROCM=OFF\n"
     )
 
