@@ -18,9 +18,12 @@ from ..autograd.mode import enable_grad, is_grad_enabled, unrecorded
 from ..codegen import recurrent as kernels
 from ..codegen.recurrent import GATES
 from ..runtime import get_backend
+from ..storage import Storage
 from . import core, dropout, gates
+from .composite import FOLLOWED, SMALL, Composite, placed, present, settled
 from .core import Tensor, is_tensor
 from .matmul import linear
+from .replay import Replayed
 from .row import FUNCTIONS, public, titled
 
 NODE = "MkldnnRnnLayerBackward0"
@@ -137,56 +140,91 @@ def _layer(
         return _walk(mode, x, h0, c0, w, _steps(sizes, reverse))
     inputs = (x, h0, c0, *w)
     record = graph.needs_grad(*inputs)
-    backend = get_backend(x.device)
-    with unrecorded():
-        by_x = _dense(
-            linear(x.detach(), w.ih.detach(), w.b_ih if w.b_ih is None else w.b_ih.detach())
-        )
-        steps = kernels.plan(backend, sizes, reverse)
-        walk = kernels.forward(
-            backend, mode, by_x, _dense(h0), _dense(c0), _dense(w.hh), _dense(w.b_hh), steps, record
-        )
-        results = [core.result(op, x.device).to(x.dtype) for op in walk[:3] if op is not None]
+    small = _small(x, w, sizes)
+    given, there = present(inputs)
+    found = (_replayed if small else _computed)(given, there, mode, tuple(sizes), reverse, record)
     if record:
         saved = dict(zip(("input", "hx", "cx", *Weights._fields), inputs, strict=True))
-        saved |= {"mode": mode, "sizes": sizes, "steps": steps, "walk": walk}
-        graph.record(NODE, inputs, tuple(results), _layer_back, saved)
-    return results[0], results[1], results[2] if c0 is not None else None
+        saved |= {
+            "mode": mode,
+            "sizes": tuple(sizes),
+            "reverse": reverse,
+            "small": small,
+            "kept": found[3:],
+        }
+        results = tuple([t for t in found[:3] if t is not None])
+        graph.record(NODE, inputs, results, _layer_back, saved)
+    return found[0], found[1], found[2]
+
+
+def _small(x: Tensor, w: Weights, sizes: Sequence[int]) -> bool:
+    """Whether Python takes longer than the kernels, so that the launches are to be replayed; steps of several sizes come from the host."""
+    numbers = x.numel() + w.hh.numel() + x.shape[0] * w.hh.shape[0]
+    return numbers <= SMALL and not FOLLOWED and sizes[-1] == sizes[0]
+
+
+def _computed(
+    given: Sequence[Tensor], there: tuple[bool, ...], mode: str, sizes: tuple[int, ...], reverse: bool, trace: bool
+) -> list[Any]:  # fmt: skip
+    """The rows, the last h and c, and what the gradient needs: cells, gates, states before. None where there is none."""
+    x, h0, c0, *params = placed(given, there)
+    w, backend = Weights(*params), get_backend(given[0].device)
+    with unrecorded():
+        by_x = _dense(linear(x, w.ih, w.b_ih))
+        steps = kernels.plan(backend, sizes, reverse)
+        states = _dense(h0), _dense(c0), _dense(w.hh), _dense(w.b_hh)
+        walk = kernels.forward(backend, mode, by_x, *states, steps, trace)
+        made = [None if op is None else core.result(op, given[0].device) for op in walk]
+        ends = [None if t is None else t.to(given[0].dtype) for t in made[:3]]
+        return settled([*ends, *made[3:]])
+
+
+_replayed = Replayed.of_memory(_computed)
 
 
 def _layer_back(ctx: Any, *grads: Tensor) -> tuple:
-    w = Weights(*[getattr(ctx, name) for name in Weights._fields])
-    inputs = (ctx.input, ctx.hx, ctx.cx, *w)
+    inputs = (ctx.input, ctx.hx, ctx.cx, *[getattr(ctx, name) for name in Weights._fields])
     if graph.needs_grad(*inputs, *grads):
         return _layer_back_again(ctx, inputs, grads)
-    backend, device = get_backend(ctx.input.device), ctx.input.device
-    found = kernels.backward(
-        backend,
-        ctx.mode,
-        [_dense(g) for g in grads],
-        _dense(ctx.cx),
-        _dense(w.hh),
-        ctx.walk,
-        ctx.steps,
-    )
-    by_h = core.result(found.by_h, device)
-    by_x = by_h if found.by_x is found.by_h else core.result(found.by_x, device)
-    before, wide = core.result(ctx.walk.before, device), by_h.dtype
-    needs = ctx.needs
-    by_bias = by_x.sum(0) if needs[5] else None
-    by_state_bias = None
-    if needs[6]:  # a tensor of its own, since gradients are added to in place
-        by_state_bias = by_h.sum(0) if by_bias is None or by_h is not by_x else by_bias.clone()
-    return (
-        by_x @ w.ih.to(wide) if needs[0] else None,
-        core.result(found.h0, device),
-        None if found.c0 is None else core.result(found.c0, device),
-        by_x.t() @ ctx.input.to(wide) if needs[3] else None,
-        by_h.t() @ before if needs[4] else None,
-        by_bias,
-        by_state_bias,
-        None,
-    )
+    given, there = present((*inputs, *ctx.kept))
+    back = _replayed_back if ctx.small else _computed_back
+    return tuple(back([*given, *grads], there, tuple(ctx.needs), ctx.mode, ctx.sizes, ctx.reverse))
+
+
+def _computed_back(
+    given: Sequence[Tensor], there: tuple[bool, ...], needs: tuple[bool, ...], mode: str, sizes: tuple[int, ...], reverse: bool
+) -> list[Any]:  # fmt: skip
+    """The gradients of a layer's inputs, by those of its results."""
+    x, h0, c0, *rest = placed(given, there)
+    w, kept, grads = Weights(*rest[:5]), rest[5:8], given[sum(there) :]
+    backend, device = get_backend(x.device), x.device
+    with unrecorded():
+        first, state = _dense(c0), _dense(h0)
+        cells, gates_, before = [t if t is None else core.kernel_operand(t) for t in kept]
+        walk = kernels.Walk(before, state, None, cells, gates_, before)  # type: ignore[arg-type]
+        steps = kernels.plan(backend, sizes, reverse)
+        slopes = [_dense(g) for g in grads]
+        found = kernels.backward(backend, mode, slopes, first, _dense(w.hh), walk, steps)
+        by_h = core.result(found.by_h, device)
+        by_x = by_h if found.by_x is found.by_h else core.result(found.by_x, device)
+        by_bias = by_x.sum(0) if needs[5] else None
+        by_state_bias = None
+        if needs[6]:  # a tensor of its own, since gradients are added to in place
+            by_state_bias = by_h.sum(0) if by_bias is None or by_h is not by_x else by_bias.clone()
+        results = [
+            by_x @ w.ih.to(by_h.dtype) if needs[0] else None,
+            core.result(found.h0, device),
+            None if found.c0 is None else core.result(found.c0, device),
+            by_x.t() @ x.to(by_h.dtype) if needs[3] else None,
+            by_h.t() @ kept[2] if needs[4] else None,
+            by_bias,
+            by_state_bias,
+            None,
+        ]
+        return settled(results)
+
+
+_replayed_back = Replayed.of_memory(_computed_back)
 
 
 def _layer_back_again(ctx: Any, inputs: tuple, grads: tuple) -> tuple:
@@ -194,7 +232,7 @@ def _layer_back_again(ctx: Any, inputs: tuple, grads: tuple) -> tuple:
     # Aliases, so that an input that another was computed from gets only its own part.
     own: list[Any] = [None if t is None else dual.again(t) for t in inputs]
     with enable_grad():
-        steps = _steps(ctx.sizes, ctx.steps.reverse)
+        steps = _steps(ctx.sizes, ctx.reverse)
         results = _walk(ctx.mode, own[0], own[1], own[2], Weights(*own[3:]), steps)
     wanted = [i for i, need in enumerate(ctx.needs) if need]
     pairs = [(r, g) for r, g in zip(results, grads, strict=False) if r is not None]
@@ -245,6 +283,40 @@ def _weights(params: Sequence[Tensor], biases: bool, projected: bool) -> list[We
 
 def _network(mode: str, args: tuple, kwargs: dict[str, Any]) -> tuple:
     given = _arguments(mode, args, kwargs)
+    states = given["hx"] if mode == "lstm" else (given["hx"],)
+    if "data" not in given and not (given["dropout"] and given["train"]):
+        tensors = [given["input"], *states, *given["params"]]
+        if _few(tensors) and not graph.needs_grad(*tensors):
+            settings = [given[name] for name in _SETTINGS]
+            return tuple(_inferred(tensors, mode, len(states), *settings))
+    return _run(mode, given)
+
+
+_SETTINGS = ("has_biases", "num_layers", "bidirectional", "batch_first")
+
+
+def _few(tensors: Sequence[Tensor]) -> bool:
+    """Whether a network is small, so that all of its launches are to be replayed."""
+    if FOLLOWED or any(t._storage.__class__ is not Storage for t in tensors):
+        return False
+    x, device = tensors[0], tensors[0].device
+    if x.ndim != 3 or any(t.device != device for t in tensors):
+        return False
+    rows = x.shape[0] * x.shape[1]
+    return sum([t.numel() + rows * t.shape[0] * (t.ndim == 2) for t in tensors]) <= SMALL
+
+
+@Replayed.of_memory
+def _inferred(tensors: Sequence[Tensor], mode: str, states: int, *settings: Any) -> list[Tensor]:
+    x, *rest = tensors
+    hx = tuple(rest[:states]) if mode == "lstm" else rest[0]
+    given = dict(zip(_SETTINGS, settings, strict=True))
+    given |= {"input": x, "hx": hx, "params": rest[states:], "dropout": 0.0, "train": False}
+    with unrecorded():
+        return settled(_run(mode, given))
+
+
+def _run(mode: str, given: dict[str, Any]) -> tuple:
     hx = given["hx"]
     if mode == "lstm" and len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
@@ -353,11 +425,32 @@ def lstm_cell(
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     _check_cell(input, w_ih, w_hh, hx, 4)
-    by_x, by_h = linear(input, w_ih, b_ih), linear(hx[0], w_hh, b_hh)
+    h, c = _LSTM((input, *hx, w_ih, w_hh, b_ih, b_hh))
+    return _named("MulBackward0", h), c
+
+
+def _lstm_step(
+    input: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    by_x, by_h = linear(input, w_ih, b_ih), linear(h, w_hh, b_hh)
     if graph.needs_grad(by_x, by_h):  # one sum, so that gradients come back together
-        return gates.lstm((by_x + by_h).chunk(4, -1), hx[1])
+        return gates.lstm((by_x + by_h).chunk(4, -1), c)
     pre = [x + h for x, h in zip(by_x.chunk(4, -1), by_h.chunk(4, -1), strict=True)]
-    return gates.lstm(pre, hx[1])
+    return gates.lstm(pre, c)
+
+
+_LSTM = Composite("AddBackward0", _lstm_step)
+
+
+def _named(node: str, x: Tensor) -> Tensor:
+    """The same numbers, come from a node of the name that torch's have."""
+    if x._node is None or x._node.name() == node:
+        return x
+    out = core.make(
+        x._storage, x.shape, x.dtype, x.device, None if x._contig else x._strides, x._offset
+    )
+    graph.record(node, (x,), out, lambda ctx, g: g)
+    return out
 
 
 @public(method=False)
@@ -371,12 +464,33 @@ def gru_cell(
 ) -> Tensor:
     """One GRU step: input (N, I) and h (N, H) to the next h. RuntimeError for sizes that do not fit."""
     _check_cell(input, w_ih, w_hh, (hx,), 3)
-    by_x, by_h = linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh)
-    return gates.gru(by_x.chunk(3, -1), by_h.chunk(3, -1), hx)
+    return _GRU((input, hx, w_ih, w_hh, b_ih, b_hh))[0]
+
+
+def _gru_step(
+    input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
+) -> tuple[Tensor]:
+    by_x, by_h = linear(input, w_ih, b_ih), linear(h, w_hh, b_hh)
+    return (gates.gru(by_x.chunk(3, -1), by_h.chunk(3, -1), h),)
+
+
+_GRU = Composite("AddBackward0", _gru_step)
 
 
 def _elman_cell(nonlinearity: str) -> Callable[..., Tensor]:
     name = f"rnn_{nonlinearity}_cell"
+
+    def step(
+        input: Tensor,
+        h: Tensor,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None,
+        b_hh: Tensor | None,
+    ) -> tuple[Tensor]:
+        return (getattr(linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh), nonlinearity)(),)
+
+    run = Composite(f"{nonlinearity.title()}Backward0", step)
 
     @public(name, method=False)
     def cell(
@@ -388,7 +502,7 @@ def _elman_cell(nonlinearity: str) -> Callable[..., Tensor]:
         b_hh: Tensor | None = None,
     ) -> Tensor:
         _check_cell(input, w_ih, w_hh, (hx,), 1)
-        return getattr(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh), nonlinearity)()
+        return run((input, hx, w_ih, w_hh, b_ih, b_hh))[0]
 
     return titled(
         cell,

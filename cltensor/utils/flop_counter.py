@@ -13,7 +13,16 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..ops import added_products, attention, convolution, correlation, dense, matmul, products
+from ..ops import (
+    added_products,
+    attention,
+    composite,
+    convolution,
+    correlation,
+    dense,
+    matmul,
+    products,
+)
 from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
@@ -88,6 +97,7 @@ class FlopCounterMode:
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
         self.mod_tracker.__enter__()
+        composite.FOLLOWED.append(self)
         for holders, name, formula in _WATCHED:
             for holder in holders:
                 fn = getattr(holder, name)
@@ -98,6 +108,7 @@ class FlopCounterMode:
     def __exit__(self, *exc: Any) -> None:
         while self._found:
             setattr(*self._found.pop())
+        composite.FOLLOWED.remove(self)
         self.mod_tracker.__exit__()
         if self.display:
             print(self.get_table())

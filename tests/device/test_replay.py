@@ -66,6 +66,22 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
         lambda i, w: F.embedding_bag(i, w, mode="max"),
         lambda: (places(2, 3, below=5), whole(5, 7)),
     ),
+    "lstm_cell": (
+        lambda x, h, c, w, u: torch.lstm_cell(x, (h, c), w, u),
+        lambda: (whole(2, 3), whole(2, 4), whole(2, 4), whole(16, 3), whole(16, 4)),
+    ),
+    "gru_cell": (
+        torch.gru_cell,
+        lambda: (whole(2, 3), whole(2, 4), whole(12, 3), whole(12, 4), whole(12), whole(12)),
+    ),
+    "rnn_tanh_cell": (
+        torch.rnn_tanh_cell,
+        lambda: (whole(2, 3), whole(2, 4), whole(4, 3), whole(4, 4)),
+    ),
+    "lstm": (
+        lambda x, h, c, w, u: torch.lstm(x, (h, c), (w, u), False, 1, 0.0, False, False, True),
+        lambda: (whole(2, 5, 3), whole(1, 2, 4), whole(1, 2, 4), whole(16, 3), whole(16, 4)),
+    ),
     "gather": (lambda x, i: x.gather(1, i), lambda: (whole(5, 7), places(5, 2, below=7))),
     "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
 }
@@ -112,6 +128,43 @@ def test_what_is_remembered_holds_no_memory(name: str) -> None:
         del tensors
     gc.collect()
     assert not any(ref() for ref in buffers)
+
+
+@pytest.mark.parametrize("name", ["lstm_cell", "gru_cell", "rnn_tanh_cell", "lstm"])
+@pytest.mark.parametrize("wanted", ["all", "weights"])
+def test_gradients_of_cells(name: str, wanted: str) -> None:
+    """Of two products and a few rows; the second derivative goes step by step."""
+    fn, make = CALLS[name]
+
+    def gradients(operands: tuple, twice: bool) -> Any:
+        leaves = [
+            t.detach().requires_grad_(wanted == "all" or i > 2) for i, t in enumerate(operands)
+        ]
+        inputs = [t for t in leaves if t.requires_grad]
+        loss = sum((t * t).sum() for t in listed(fn(*leaves)))
+        found = torch.autograd.grad(loss, inputs, create_graph=twice)
+        if twice:
+            found += torch.autograd.grad(sum((g * g).sum() for g in found), inputs)
+        return tuple(g.detach() for g in found)
+
+    cases = [tuple(t / 8 for t in make()) for _ in range(5)]
+    before = STATS.replays
+    found = [gradients(operands, False) for operands in cases]
+    assert STATS.replays > before + 2
+    for result, operands in zip(found, cases, strict=True):
+        same(result, the_long_way(lambda *o: gradients(o, False), *operands))
+        for a, b in zip(result, gradients(operands, True), strict=False):
+            np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_steps_of_a_cell_are_followed_by_a_counter_of_operations() -> None:
+    operands = CALLS["gru_cell"][1]()
+    counts = []
+    for _ in range(4):
+        with torch.utils.flop_counter.FlopCounterMode(display=False) as counter:
+            torch.gru_cell(*operands)
+        counts.append(counter.get_total_flops())
+    assert counts == [2 * 2 * 12 * (3 + 4)] * 4
 
 
 def test_launches_are_counted_as_ever() -> None:
