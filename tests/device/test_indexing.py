@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +11,6 @@ import pytest
 
 from tests.support import close, ct, data
 
-lazy = pytest.mark.skipif(
-    os.environ.get("CLTENSOR_EAGER", "0") != "0", reason="counts launches of lazy work"
-)
 LAYOUTS = ("contiguous", "transposed", "expanded", "offset", "strided")
 
 
@@ -189,7 +185,6 @@ def test_filling_a_mask_of_expanded_elements_warns() -> None:
     assert cell.tolist() == [[5], [1]]
 
 
-@lazy
 def test_mask_assignment_of_a_number_reads_nothing_back() -> None:
     t = ct.tensor(data(5, 7))
     t.tolist()

@@ -118,8 +118,6 @@ def test_a_state_dict_of_torch_modules() -> None:
 
 
 def test_parameters() -> None:
-    if not hasattr(ct.nn, "Parameter"):
-        pytest.skip("needs nn.Parameter")
     file = io.BytesIO()
     th.save(th.nn.Parameter(th.ones(2)), file)
     file.seek(0)
