@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from support import close as near
 from support import data
 
@@ -140,6 +142,37 @@ def test_strided_operands() -> None:
     close(a[::2, 1::3] @ b[1::3], x[::2, 1::3] @ y[1::3])
     close(a.t() @ b.t(), x.T @ y.T)
     close(a[0].expand(4, 8) @ b, np.broadcast_to(x[0], (4, 8)) @ y)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.integers(2, 40), st.integers(1, 20), st.integers(1, 20), st.integers(1, 17),
+    st.booleans(), st.booleans(), st.booleans(), st.sampled_from(["float32", "bfloat16", "float64"]),
+)  # fmt: skip
+def test_many_small_matrices(
+    batch: int, m: int, k: int, n: int, turn_a: bool, turn_b: bool, cut: bool, dtype: str
+) -> None:
+    """Small whole numbers: sums of them are exact in any order. What lies behind a row or a matrix is nan, and stays."""
+    rng = np.random.default_rng(0)
+    wide = rng.integers(-3, 4, (batch, m, k)), rng.integers(-3, 4, (batch, k, n))
+    operands = []
+    for array, turn in zip(wide, (turn_a, turn_b), strict=True):
+        array = array.swapaxes(1, 2) if turn else array
+        room = torch.full(
+            (batch, array.shape[1] + 1, array.shape[2] + 1), torch.nan, dtype=getattr(torch, dtype)
+        )
+        place = room[:, :-1, :-1]
+        place.copy_(torch.tensor(np.ascontiguousarray(array)))
+        x = place if cut else place.contiguous()
+        operands.append(x.mT if turn else x)
+    a, b = operands
+    out = torch.full((batch + 2, m, n), 7.0, dtype=a.dtype)
+    torch.bmm(a, b, out=out[1:-1])
+    found = out.double().cpu().numpy()
+    assert np.array_equal(found[1:-1], wide[0] @ wide[1])
+    assert (found[[0, -1]] == 7).all()
 
 
 def test_sums_with_beta_and_alpha() -> None:
