@@ -150,7 +150,7 @@ def storage(dt: dtype) -> str:
 
 def narrow(x: Operand, dim: int, start: int, length: int) -> Operand:
     """View `length` positions of a dim from `start`."""
-    shape = x.shape[:dim] + (length,) + x.shape[dim + 1 :]
+    shape = (*x.shape[:dim], length, *x.shape[dim + 1 :])
     return x._replace(shape=shape, offset=x.offset + start * x.strides[dim])
 
 

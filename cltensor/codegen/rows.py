@@ -62,8 +62,10 @@ def take(
             "index_take",
             name,
             [dst.buffer, src.buffer, index.buffer, status.buffer],
-            [status.offset, n, width, dst_offset, src_offset, index.offset, count, step]
-            + [dst_step, index_step, min(width, _NEAR // size)],
+            [
+                *(status.offset, n, width, dst_offset, src_offset, index.offset, count, step),
+                *(dst_step, index_step, min(width, _NEAR // size)),
+            ],
             workers(backend, dims.n),
             n * (2 * width * size + index.dtype.itemsize),
             T=storage_type,

@@ -22,6 +22,7 @@ from . import (  # isort: skip
     turns,
     meshes,
     matmul,
+    contract,
     reduce,
     extremes,
     moments,

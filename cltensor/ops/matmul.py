@@ -271,6 +271,3 @@ def _power(x: Tensor, n: int) -> Tensor:
             result = square if result is None else _matmul(result, square)
         n >>= 1
     return result
-
-
-from . import contract  # noqa: E402, F401 - einsum and its kin, made of the products above

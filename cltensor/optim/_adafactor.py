@@ -21,7 +21,7 @@ class Adafactor(FusedOptimizer):
     weight_decay: direct decay. maximize: ascend. ValueError for options out of range.
     """
 
-    late_options = {"foreach": None}  # noqa: RUF012
+    late_options = {"foreach": None}
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ class Adadelta(FusedOptimizer):
     """
 
     counts_on_device = True
-    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # noqa: RUF012  # fmt: skip
+    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # fmt: skip
 
     def __init__(
         self,

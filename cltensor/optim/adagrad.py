@@ -23,7 +23,7 @@ class Adagrad(FusedOptimizer):
     differentiable: let gradients through `step`. ValueError for options out of range.
     """
 
-    late_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}  # noqa: RUF012
+    late_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     def __init__(
         self,

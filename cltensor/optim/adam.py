@@ -21,7 +21,7 @@ class Adam(FusedOptimizer):
     """
 
     counts_on_device = True
-    late_options = {  # noqa: RUF012
+    late_options = {
         "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
         "decoupled_weight_decay": False, "fused": None,
     }  # fmt: skip

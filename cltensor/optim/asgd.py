@@ -21,7 +21,7 @@ class ASGD(FusedOptimizer):
     """
 
     counters = ("step", "eta", "mu")
-    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # noqa: RUF012  # fmt: skip
+    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # fmt: skip
 
     def __init__(
         self,

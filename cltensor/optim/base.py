@@ -22,7 +22,7 @@ class FusedOptimizer(Optimizer):
     parameters' device, where `counts_on_device` without the host reading them. `differentiable` runs the same formulas as recorded operations.
     """
 
-    late_options: dict[str, Any] = {}  # noqa: RUF012 - read only: options that a group of an older version may lack
+    late_options: dict[str, Any] = {}  # that a group of an older version may lack; read only
     counters: Sequence[str] = ("step",)
     counts_on_device = False  # whether formulas take a tensor for the count, for `capturable`
 

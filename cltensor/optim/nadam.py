@@ -21,7 +21,7 @@ class NAdam(FusedOptimizer):
     """
 
     counters = ("step", "mu_product")
-    late_options = {  # noqa: RUF012
+    late_options = {
         "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "decoupled_weight_decay": False,
     }  # fmt: skip
 

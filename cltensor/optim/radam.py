@@ -19,7 +19,7 @@ class RAdam(FusedOptimizer):
     maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
     """
 
-    late_options = {  # noqa: RUF012
+    late_options = {
         "foreach": None, "maximize": False, "differentiable": False, "decoupled_weight_decay": False, "capturable": False,
     }  # fmt: skip
 

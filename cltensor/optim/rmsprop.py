@@ -20,7 +20,7 @@ class RMSprop(FusedOptimizer):
     """
 
     counts_on_device = True
-    late_options = {  # noqa: RUF012
+    late_options = {
         "momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
     }  # fmt: skip
 

@@ -19,7 +19,7 @@ class Rprop(FusedOptimizer):
     the largest step. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
     """
 
-    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # noqa: RUF012  # fmt: skip
+    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # fmt: skip
 
     def __init__(
         self,

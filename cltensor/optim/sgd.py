@@ -21,7 +21,7 @@ class SGD(FusedOptimizer):
     """
 
     counters = ()
-    late_options = {  # noqa: RUF012
+    late_options = {
         "nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False,
     }  # fmt: skip
 
