@@ -368,8 +368,8 @@ def scalar_dtype(value: Any) -> dtype:
     raise TypeError(f"expected a number, got {kind.__name__}")
 
 
-def nearest(value: pyfloat, d: dtype) -> pyfloat:
-    """Return the number that `value` becomes in a 16-bit floating type."""
+def nearest(value: Any, d: dtype) -> pyfloat:
+    """Return the number that `value`, a real one, becomes in a 16-bit floating type."""
     return _rounded(value, d) if value else pyfloat(value)  # to a cache both zeros are one
 
 
