@@ -75,7 +75,6 @@ from .reexport import absent as _absent  # isort: skip
 from .reexport import expose as _expose  # isort: skip
 from .runtime import device as _device  # isort: skip
 from .futures import Future  # isort: skip
-from .fx import SymBool, SymFloat, SymInt  # isort: skip
 from .memory_format import (
     channels_last,
     channels_last_3d,

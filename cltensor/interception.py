@@ -32,7 +32,7 @@ class Temporary(Protocol):
         """Have them ask again, if they did before."""
 
 
-TEMPORARY: list[Temporary] = []
+TEMPORARY: list[Temporary] = []  # the outermost first
 _LOCK = threading.RLock()
 _depth = 0
 
@@ -51,7 +51,7 @@ def for_good() -> Iterator[None]:
         finally:
             _depth -= 1
             if not _depth:
-                for other in TEMPORARY:
+                for other in reversed(TEMPORARY):
                     other.take_again()
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
-from .interception import Ask, ask_first, for_good
+from .interception import TEMPORARY, Ask, ask_first, asking, for_good, twin
 from .ops.row import FUNCTIONS
 from .tensor import Tensor
 
@@ -176,11 +176,8 @@ def _of_class(value: Any, cls: type) -> Any:
 # --- functions that ask -------------------------------------------------------------------------
 
 
-def _have_ask(function: Any, shown: Any = None, operator: bool = False) -> None:
-    """Give a function the code that asks first. shown: what a class is asked about, if it is another function."""
-    if not isinstance(function, FunctionType) or hasattr(function, "__asking__"):
-        return
-    public = function if shown is None else shown
+def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
+    """Return what makes the ask of a function. public: what a class is asked about."""
 
     def make(plain: FunctionType) -> Ask:
         def ask(args: Any, kwargs: Any) -> Any:
@@ -190,52 +187,94 @@ def _have_ask(function: Any, shown: Any = None, operator: bool = False) -> None:
             made = dispatch(public, asked, args, kwargs)
             if made is NotImplemented and not operator:
                 raise TypeError(
-                    f"Multiple dispatch failed for 'torch.{function.__name__}'; all __torch_function__ handlers returned NotImplemented:\n\n"
+                    f"Multiple dispatch failed for 'torch.{plain.__name__}'; all __torch_function__ handlers returned NotImplemented:\n\n"
                     + "".join(f"  - tensor subclass {type(value)}\n" for value in asked)
                 )
             return made
 
         return ask
 
-    ask_first(function, make)
-    vars(function)["__asking__"] = True
+    return make
 
 
 @functools.cache
 def stand_in() -> None:
-    """Have the public functions and Tensor's methods ask."""
+    """Have the public functions and Tensor's methods ask, for good."""
     with for_good():
-        _all_ask()
+        for function, public, operator in _askers():
+            if not hasattr(function, "__asking__"):
+                ask_first(function, _ask_of(public, operator))
+                vars(function)["__asking__"] = True
 
 
-def _all_ask() -> None:
+class _Asking:
+    """While entered, the public functions and Tensor's methods ask: what is no tensor may answer for itself, as a tracer's values do."""
+
+    def __init__(self) -> None:
+        self._entered = 0
+        self._own: list[tuple[FunctionType, Any]] = []
+
+    def __enter__(self) -> None:
+        with for_good():
+            self._entered += 1
+
+    def __exit__(self, *error: Any) -> None:
+        with for_good():
+            self._entered -= 1
+
+    def give_back(self) -> None:
+        """Give functions the code they had."""
+        for function, code in self._own:
+            function.__code__ = code
+        self._own.clear()
+
+    def take_again(self) -> None:
+        """Have those ask that do not for good."""
+        met: set[int] = set()
+        for function, public, operator in _askers() if self._entered else ():
+            if id(function) not in met and not hasattr(function, "__asking__"):
+                met.add(id(function))
+                self._own.append((function, function.__code__))
+                ask = _ask_of(public, operator)(twin(function))
+                function.__code__ = asking(function, ask)
+
+
+ASKING = _Asking()
+TEMPORARY.append(ASKING)
+
+
+def _askers() -> Iterator[tuple[FunctionType, Any, bool]]:
+    """Yield functions that ask, with what a class is asked about, and whether it is an operator, which may return NotImplemented."""
+    found = ((f, f if s is None else s, o) for f, s, o in _candidates())
+    return ((f, s, o) for f, s, o in found if isinstance(f, FunctionType))
+
+
+def _candidates() -> Iterator[tuple[Any, Any, bool]]:
     package = sys.modules[__package__]
     Tensor.__getitem__.__name__, Tensor.__setitem__.__name__ = "__getitem__", "__setitem__"
     for name, shown in _OPERATORS.items():
-        _have_ask(
-            vars(Tensor).get(name),
-            getattr(Tensor, shown, None),
-            operator=name.strip("_") not in _UNARY.split(),
-        )
+        binary = name.strip("_") not in _UNARY.split()
+        yield vars(Tensor).get(name), getattr(Tensor, shown, None), binary
     for name in _VIEWS:
         own = getattr(Tensor, name)
         if isinstance(own, property):
-            _have_ask(own.fget, own.__get__)
+            yield own.fget, own.__get__, False
     for kind in Tensor.__mro__[:-1]:
         for name, value in list(vars(kind).items()):
             if name[0] != "_" and name not in _UNASKED:
-                _have_ask(value)
+                yield value, None, False
     for name, value in list(vars(package).items()):
         home = getattr(value, "__module__", None) or ""
         factory = home.startswith(f"{__package__}.creation") and name[0] != "_"
         if (name in FUNCTIONS or factory) and name not in _UNASKED:
-            _have_ask(value)
+            yield value, None, False
+    yield package._assert, None, False
     for path in _MODULES:
         module = sys.modules.get(f"{__package__}.{path}")
         for name, value in list(vars(module).items()) if module else ():
             home = getattr(value, "__module__", None) or ""
             if name[0].islower() and home.startswith(f"{__package__}."):
-                _have_ask(value)
+                yield value, None, False
 
 
 def _enrol(cls: Any, **kwargs: Any) -> None:

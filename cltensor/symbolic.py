@@ -11,6 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .reexport import absent
+
+SymInt, SymFloat, SymBool = absent(
+    __name__, "SymInt SymFloat SymBool", "sizes are Python's numbers"
+)
 _FLOATS = (np.floating, builtins.float)
 _NUMBERS = (np.integer, np.floating, builtins.int, builtins.float)
 
@@ -68,6 +73,9 @@ def sym_sum(*args: Any) -> Any:
 
 
 __all__ = [
+    "SymBool",
+    "SymFloat",
+    "SymInt",
     "sym_float",
     "sym_int",
     "sym_ite",

@@ -275,7 +275,7 @@ class _Meanwhile:
         _LOCK.release()
 
 
-interception.TEMPORARY.append(_Meanwhile())
+interception.TEMPORARY.insert(0, _Meanwhile())
 
 
 def _collected() -> Iterator[Entry]:

@@ -1,67 +1,50 @@
-"""`cltensor.fx`: there is no symbolic tracing; the names exist because model libraries decorate functions and ask for types with them."""
+"""`torch.fx`: graphs of what modules and functions do. They are taken by a run on proxies, may be changed, and become modules again.
+
+What a tracer of values would need (symbolic sizes, fake tensors) has no instances here: sizes are numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
-
-from ..reexport import absent, expose
-from . import experimental
+from ..reexport import expose
+from ..symbolic import SymBool, SymFloat, SymInt
+from . import experimental, shape_prop
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from .codegen import CodeGen, PythonCode
+from .graph import Graph, _Namespace
+from .graph_module import GraphModule
+from .interpreter import Interpreter, Transformer
+from .node import Node, has_side_effect, map_arg
+from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
 __all__ = [
+    "CodeGen",
     "Graph",
     "GraphModule",
     "Interpreter",
     "Node",
+    "PH",
     "Proxy",
+    "ProxyableClassMeta",
+    "PythonCode",
+    "SymBool",
+    "SymFloat",
+    "SymInt",
     "Tracer",
     "Transformer",
+    "_Namespace",
     "experimental",
+    "has_side_effect",
+    "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]
 
-
-_WHY = "there are no graphs, functions run as they are"
-Graph, GraphModule, Interpreter, Node, Proxy, Tracer, Transformer = absent(
-    __name__, "Graph GraphModule Interpreter Node Proxy Tracer Transformer", _WHY
-)
-_CodeOnlyModule, _copy_attr = absent(__name__, "_CodeOnlyModule _copy_attr", _WHY)
-SymInt, SymFloat, SymBool = absent(
-    __name__, "SymInt SymFloat SymBool", "sizes are Python's numbers"
-)
-Argument = Target = Any  # of annotations
-_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
-
-
-def wrap(fn_or_name: str | Callable) -> str | Callable:
-    """Return what is given: a tracer would not look into the function. RuntimeError for what is neither name nor function."""
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(
-            "Unsupported type for global function! Must be either a callable or string name"
-        )
-    return fn_or_name
-
-
-def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> NoReturn:
-    """NotImplementedError: functions run as Python; `capture` records what they launch."""
-    raise NotImplementedError(
-        "fx.symbolic_trace: there are no graph modules; functions run as they are"
-    )
-
-
-def is_fx_tracing() -> bool:
-    """Return False."""
-    return False
-
-
 expose(
     globals(),
     {
-        "_symbolic_trace": "Tracer is_fx_tracing symbolic_trace wrap",
-        "graph": "Graph",
-        "graph_module": "GraphModule _CodeOnlyModule _USER_PRESERVED_ATTRIBUTES_KEY _copy_attr",
-        "node": "Argument Node Target",
-        "proxy": "Proxy",
+        "passes": "shape_prop",
+        "passes.shape_prop": shape_prop,
     },
 )

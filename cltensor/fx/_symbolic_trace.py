@@ -1,0 +1,440 @@
+"""Symbolic tracing: a module or function runs once on proxies, and what it does becomes a graph.
+
+While it runs, functions of the library ask their arguments (`ASKING` in subclasses.py), modules say which are called, and functions given
+to `wrap` are left alone. Nothing of that remains afterwards.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import inspect
+import math
+import sys
+import types
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ..assertions import _assert
+from ..nn.modules.container import Sequential
+from ..nn.modules.module import Module
+from ..nn.parameter import Parameter
+from ..subclasses import ASKING
+from ..tensor import Tensor
+from .graph import Graph
+from .graph_module import GraphModule
+from .node import base_types
+from .proxy import ParameterProxy, Proxy, Scope, TracerBase
+
+_FUNCTIONS: dict[tuple[int, str], dict[str, Any]] = {}  # (globals' id, name) -> globals, of `wrap`
+_METHODS: dict[tuple[type, str], None] = {}
+_RUNNING = [0]
+_PACKAGE = __package__.partition(".")[0]
+_PYTHON_LIBRARY = (math,)
+
+
+class _Hole:
+    """In the place of a concrete argument: this part of it is traced."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = _Hole()
+
+
+def is_fx_tracing() -> bool:
+    """Tell whether a function is being traced."""
+    return bool(_RUNNING[0])
+
+
+def _assert_is_none(value: Any, msg: str) -> None:
+    if value is not None:
+        raise AssertionError(msg)
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
+    """Have a function of the calling module recorded as one call, not looked into: its name at module level, or as a decorator.
+
+    RuntimeError for what is neither name nor function; NotImplementedError inside of a function.
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(
+            "Unsupported type for global function! Must be either a callable or string name"
+        )
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _FUNCTIONS[id(frame.f_globals), name] = frame.f_globals
+    return fn_or_name
+
+
+def _recorded(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that becomes a node where an argument is a proxy."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = _first_proxy((args, kwargs))
+        if found is None:
+            return original(*args, **kwargs)
+        made = found.tracer.create_proxy("call_function", original, args, kwargs)
+        made.node.meta["is_wrapped"] = True
+        return made
+
+    return call
+
+
+def _recorded_method(cls: type, name: str) -> Callable[..., Any]:
+    original = getattr(cls, name)
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = _first_proxy((args, kwargs))
+        if found is None:
+            return original(*args, **kwargs)
+        return found.tracer.create_proxy("call_method", name, args, kwargs)
+
+    return call
+
+
+def _first_proxy(a: Any) -> Proxy | None:
+    if isinstance(a, Proxy):
+        return a
+    parts = a if isinstance(a, tuple | list) else a.values() if isinstance(a, dict) else ()
+    return next((p for p in map(_first_proxy, parts) if p is not None), None)
+
+
+class Tracer(TracerBase):
+    """Traces modules and functions; classes derived from it decide which modules are left whole, and see each node made.
+
+    autowrap_modules: modules of Python functions that are recorded where they meet a proxy. autowrap_functions: such functions.
+    param_shapes_constant: shapes of parameters are numbers, so that branches on them are followed.
+    """
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[types.ModuleType, ...] = _PYTHON_LIBRARY,
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        self._autowrap_function_ids = {
+            id(value) for m in autowrap_modules for name, value in vars(m).items() if not name.startswith("_") and callable(value)
+        } | {id(f) for f in autowrap_functions}  # fmt: skip
+        self._autowrap_search = list(autowrap_modules)
+        self.param_shapes_constant = param_shapes_constant
+        self.submodule_paths: dict[Module, str] | None = None
+        self.root_module_name = ""
+        self.scope = Scope("", None)
+        self.module_stack: dict[str, Any] = OrderedDict()
+        self.num_calls: dict[str, int] = {}
+        self.node_name_to_scope: dict[str, tuple[str, Any]] = {}
+
+    # -------------------------------------------------------------------- what a class may override
+
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Tell whether calls of a module are nodes: true of the package's own layers, save Sequential."""
+        home = type(m).__module__
+        ours = home.startswith((f"{_PACKAGE}.nn", "torch.nn", f"{_PACKAGE}.ao.nn", "torch.ao.nn"))
+        return ours and not isinstance(m, Sequential)
+
+    def path_of_module(self, mod: Module) -> str:
+        """Return a submodule's path. NameError for a module that is not installed as one."""
+        if self.submodule_paths:
+            path = self.submodule_paths.get(mod)
+            if path is None:
+                raise NameError("module is not installed as a submodule")
+            return path
+        for name, found in self.root.named_modules():
+            if found is mod:
+                return name
+        raise NameError("module is not installed as a submodule")
+
+    def call_module(
+        self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return what a submodule's call gives: a leaf's node, or what tracing through it makes."""
+        path = self.path_of_module(m)
+        before = self.scope
+        self.scope = Scope(path, type(m))
+        count = self.num_calls.get(path, 0)
+        self.num_calls[path] = count + 1
+        key = f"{path}@{count}" if count else path
+        self.module_stack[key] = (path, type(m))
+        try:
+            if self.is_leaf_module(m, path):
+                return self.create_proxy("call_module", path, args, kwargs)
+            return forward(*args, **kwargs)
+        finally:
+            self.module_stack.popitem()
+            self.scope = before
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """Return what reading a module's attribute gives: a node for a parameter."""
+        if isinstance(attr_val, Parameter):
+            return self._read(attr_val, self.root.named_parameters(), parameter_proxy_cache)
+        if self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
+            return self._read(attr_val, self.root.named_buffers(), parameter_proxy_cache)
+        return attr_val
+
+    def _read(self, value: Any, named: Iterable[tuple[str, Any]], cache: dict[str, Any]) -> Any:
+        name = next((n for n, p in named if p is value), None)
+        if name is None:
+            return value
+        if name not in cache:
+            make: dict[str, Any] = {}
+            if self.param_shapes_constant:
+                make["proxy_factory_fn"] = lambda node: ParameterProxy(self, node, name, value)
+            cache[name] = self.create_proxy("get_attr", name, (), {}, **make)
+        return cache[name]
+
+    def create_arg(self, a: Any) -> Any:
+        """Return an argument as nodes have it: parameters, buffers and modules by their names, other tensors as constants of the root."""
+        if isinstance(a, Parameter):
+            for name, p in self.root.named_parameters():
+                if a is p:
+                    return self.create_node("get_attr", name, (), {})
+            raise NameError("parameter is not a member of this module")
+        if isinstance(a, Module):
+            for name, m in self.root.named_modules():
+                if a is m:
+                    return self.create_node("get_attr", name, (), {})
+        if isinstance(a, Tensor):
+            return self.create_node("get_attr", self._constant(a), (), {})
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            args = tuple(self.create_arg(x) for x in a)
+            return self.create_node("call_function", type(a), args, {})
+        return super().create_arg(a)
+
+    def _constant(self, a: Tensor) -> str:
+        for name, buffer in self.root.named_buffers():
+            if a is buffer:
+                return name
+        name = self.tensor_attrs.get(id(a), (None, None))[0]
+        if name is None:
+            i = 0
+            while hasattr(self.root, f"_tensor_constant{i}"):
+                i += 1
+            name = f"_tensor_constant{i}"
+            setattr(self.root, name, a)
+            self.tensor_attrs[id(a)] = name, a
+        return name
+
+    # ------------------------------------------------------------------------------------- tracing
+
+    def get_fresh_qualname(self, prefix: str) -> str:
+        """Return a name that the root has no attribute of."""
+        i = 0
+        while hasattr(self.root, f"{prefix}{i}"):
+            i += 1
+        return f"{prefix}{i}"
+
+    def create_args_for_root(
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
+    ) -> tuple[Any, list[Any]]:
+        """Make the placeholders; return the function and what to call it with."""
+        plain = inspect.unwrap(root_fn)
+        code = plain.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        names = iter(code.co_varnames)
+        args: list[Any] = []
+        if is_module:
+            if not count:
+                raise RuntimeError("``self`` argument cannot be part of *args expansion!")
+            count -= 1
+            next(names)
+            args.append(self.root)
+        known = inspect.signature(plain).parameters
+        given = concrete_args or {}
+        if isinstance(given, tuple):
+            wanted = code.co_varnames[is_module : is_module + count]
+            if len(wanted) != len(given):
+                raise RuntimeError(f"Tracing expected {len(wanted)} arguments but got {len(given)} concrete arguments")  # fmt: skip
+            given = dict(zip(wanted, given, strict=True))
+        named: dict[str, Any] = {}
+        for i in range(count):
+            name = next(names)
+            value = self._placeholder(name, known, plain, given)
+            if i + is_module < code.co_argcount:
+                args.append(value)
+            else:
+                named[name] = value
+        packed = [
+            f"{stars}{next(names)}"
+            for stars, flag in (("*", inspect.CO_VARARGS), ("**", inspect.CO_VARKEYWORDS))
+            if code.co_flags & flag
+        ]
+        if not packed:
+            return (functools.partial(root_fn, **named) if named else root_fn), args
+        last = [self._placeholder(name, known, plain, given) for name in packed]
+        return _by_position(plain), [*args, *named.values(), *last]
+
+    def _placeholder(self, name: str, known: Any, fn: Any, given: dict[str, Any]) -> Any:
+        kind = _annotation(fn, name)
+        stars = name.startswith("*")
+        default = () if stars or known[name].default is inspect.Parameter.empty else (known[name].default,)  # fmt: skip
+        if name not in given or given[name] is PH:
+            return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
+        value = given[name]
+        if isinstance(value, tuple | list | dict):
+            raise NotImplementedError(
+                f"fx: concrete argument {name!r} is a container; only values of one part are filled in"
+            )
+        out = self.create_proxy("placeholder", f"{name}_1", default, {})
+        head = f"{name} has been specialized to have value {value} but got another value"
+        if value is None:
+            args = (out, head)
+            self.create_proxy("call_function", _assert_is_none, args, {})
+        elif isinstance(value, base_types) and not isinstance(value, Tensor):
+            self.create_proxy("call_function", _assert, (out == value, head), {})
+        else:
+            warnings.warn(
+                f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the user to "
+                "make sure that your inputs match the inputs you specialized the function with.",
+                stacklevel=2,
+            )
+        return value
+
+    def trace(
+        self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+    ) -> Graph:
+        """Return the graph of a module or function. concrete_args: values of arguments that are filled in."""
+        if isinstance(root, Module):
+            self.root = root
+            if not hasattr(type(root), self.traced_func_name):
+                raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")  # fmt: skip
+            fn = getattr(type(root), self.traced_func_name)
+            self.root_module_name = root._get_name()
+            self.submodule_paths = {mod: name for name, mod in root.named_modules()}
+        else:
+            self.root, fn = Module(), root
+        self.graph = Graph(tracer_cls=getattr(type(self), "__tracer_cls__", type(self)))
+        self.tensor_attrs: dict[int, tuple[Any, Any]] = {}
+        for path, mod in self.root.named_modules():
+            for name, value in vars(mod).items():
+                if isinstance(value, Tensor):
+                    self.tensor_attrs[id(value)] = (f"{path}.{name}" if path else name), value
+        function, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
+        _RUNNING[0] += 1
+        try:
+            with ASKING, self._patched(inspect.unwrap(fn)):
+                result = function(*args)
+                returned = _annotation(fn, "return")
+                self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returned)  # fmt: skip
+        finally:
+            _RUNNING[0] -= 1
+            self.submodule_paths = None
+        return self.graph
+
+    @contextlib.contextmanager
+    def _patched(self, fn: Any) -> Iterator[None]:
+        """While it is entered: modules call this tracer, and wrapped functions are recorded."""
+        call, read = Module.__call__, Module.__getattr__
+        cache: dict[str, Any] = {}
+
+        @functools.wraps(call)
+        def calling(mod: Any, *args: Any, **kwargs: Any) -> Any:
+            self._wrap_known(vars(sys.modules[type(mod).__module__]) if type(mod).__module__ in sys.modules else {}, undo)  # fmt: skip
+            return self.call_module(mod, lambda *a, **k: call(mod, *a, **k), args, kwargs)
+
+        @functools.wraps(read)
+        def reading(mod: Any, attr: str) -> Any:
+            return self.getattr(attr, read(mod, attr), cache)
+
+        undo: list[tuple[Any, str, Any]] = []
+        layers: Any = Module
+        layers.__call__, layers.__getattr__ = calling, reading
+        try:
+            self._wrap_known(getattr(fn, "__globals__", {}), undo)
+            for module in self._autowrap_search:
+                self._wrap_known(vars(module), undo)
+            for (_, name), frame in list(_FUNCTIONS.items()):
+                original: Any = frame.get(name, getattr(builtins, name, None))
+                if original is not None:
+                    self._replace(frame, name, _recorded(original), undo)
+            for cls, name in list(_METHODS):
+                undo.append((cls, name, vars(cls).get(name)))
+                setattr(cls, name, _recorded_method(cls, name))
+            yield
+        finally:
+            layers.__call__, layers.__getattr__ = call, read
+            for holder, name, value in reversed(undo):
+                if isinstance(holder, type):
+                    setattr(holder, name, value)
+                elif value is _MISSING:
+                    holder.pop(name, None)
+                else:
+                    holder[name] = value
+
+    def _replace(self, frame: dict[str, Any], name: str, value: Any, undo: list[Any]) -> None:
+        undo.append((frame, name, frame.get(name, _MISSING)))
+        frame[name] = value
+
+    def _wrap_known(self, frame: dict[str, Any], undo: list[Any]) -> None:
+        """Record the functions of the autowrapped modules under the names that a module has for them."""
+        for name, value in list(frame.items()):
+            if not name.startswith("_") and callable(value) and id(value) in self._autowrap_function_ids:  # fmt: skip
+                self._replace(frame, name, _recorded(value), undo)
+
+
+_MISSING: Any = object()
+
+
+def _annotation(fn: Any, name: str) -> Any:
+    """Return the type that a function says; the package's own say it as text, and Any where torch's say nothing."""
+    kind = getattr(fn, "__annotations__", {}).get(name)
+    if isinstance(kind, str) and fn.__module__.startswith(f"{_PACKAGE}."):
+        kind = eval(kind, fn.__globals__)
+        return None if kind is Any else kind
+    return kind
+
+
+def _by_position(fn: types.FunctionType) -> types.FunctionType:
+    """Return a function that takes all by position, *args and **kwargs as one value each: there they are proxies."""
+    code, packs = fn.__code__, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    count = code.co_argcount + code.co_kwonlyargcount + (code.co_flags & packs).bit_count()
+    plain = code.replace(co_flags=code.co_flags & ~packs, co_argcount=count, co_kwonlyargcount=0, co_posonlyargcount=0)  # fmt: skip
+    return types.FunctionType(plain, fn.__globals__, fn.__name__, None, fn.__closure__)
+
+
+class ProxyableClassMeta(type):
+    """Of classes whose making from proxies is recorded as one call."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        found = _first_proxy((args, kwargs))
+        if found is None:
+            return super().__call__(*args, **kwargs)
+        return found.tracer.create_proxy("call_function", cls, args, kwargs)
+
+
+class ScopeContextManager:
+    """Has nodes made in a module's scope until the block ends."""
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        self._scope, self._before = scope, Scope(scope.module_path, scope.module_type)
+        scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        return self._scope
+
+    def __exit__(self, *error: Any) -> None:
+        self._scope.module_path, self._scope.module_type = (
+            self._before.module_path,
+            self._before.module_type,
+        )
+
+
+def symbolic_trace(
+    root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
+) -> GraphModule:
+    """Return a module that does what another, or a function, does, from the graph of what it did on proxies.
+
+    concrete_args: values of arguments that are filled in, so that branches on them are followed.
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)

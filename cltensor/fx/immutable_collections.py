@@ -1,0 +1,57 @@
+"""Lists and dicts that do not change: what a node's arguments are made of, so that a graph knows of every change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from ..utils._pytree import register_pytree_node
+
+_REFUSED = """'{}' object does not support mutation. If you are attempting to modify the kwargs or args of a torch.fx.Node object,
+instead create a new copy of it and assign the copy to the node:
+
+    new_args = ...  # copy and mutate args
+    node.args = new_args"""
+
+
+def _no_mutation(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """TypeError: it does not change."""
+    raise TypeError(_REFUSED.format(type(self).__name__))
+
+
+class immutable_list(list[Any]):
+    """A list that does not change."""
+
+    append = clear = extend = insert = pop = remove = reverse = sort = _no_mutation
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = _no_mutation
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    def __reduce__(self) -> Any:
+        return immutable_list, (list(self),)
+
+
+class immutable_dict(dict[Any, Any]):
+    """A dict that does not change."""
+
+    clear = pop = popitem = setdefault = update = _no_mutation
+    __delitem__ = __ior__ = __setitem__ = _no_mutation
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> Any:
+        return immutable_dict, (dict(self),)
+
+
+def _list_again(values: Iterable[Any], context: Any) -> immutable_list:
+    return immutable_list(values)
+
+
+def _dict_again(values: Iterable[Any], context: Any) -> immutable_dict:
+    return immutable_dict(zip(context, values, strict=True))
+
+
+register_pytree_node(immutable_list, lambda x: (list(x), None), _list_again)
+register_pytree_node(immutable_dict, lambda x: (list(x.values()), list(x)), _dict_again)
