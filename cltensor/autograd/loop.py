@@ -230,6 +230,55 @@ def _run_node(task: Task, node: Node, grads: list[Any]) -> Any:
 _RUN_NODE = _run_node  # a profile puts another in its place
 
 
+def _edges_into(roots: Sequence[tuple[Any, int]]) -> dict[Any, int]:
+    """Count for each node that the roots reach how many edges lead into it."""
+    deps: dict[Any, int] = {}
+    for node, _ in roots:
+        deps[node] = 0
+    stack = list(deps)
+    while stack:
+        for nxt, _ in stack.pop()._edges:
+            if nxt is not None:
+                n = deps.get(nxt)
+                if n is None:
+                    deps[nxt] = 1
+                    stack.append(nxt)
+                else:
+                    deps[nxt] = n + 1
+    return deps
+
+
+def _on_the_way(
+    targets: Sequence[tuple[Any, int]], deps: dict[Any, int], capture: bool
+) -> tuple[set[Any], set[Any]]:
+    """Return the nodes to run, and the nodes to feed, for gradients that end at `targets`."""
+    run: set[Any] = set()
+    wanted = {node for node, _ in targets}
+    if not capture:
+        run |= wanted
+    older_first = sorted([n for n in deps if n._edges], key=_sequence, reverse=True)
+    for node in older_first:
+        for nxt, _ in node._edges:
+            if nxt in wanted:
+                run.add(node)
+                wanted.add(node)
+                break
+    return run, wanted
+
+
+def _first_gradients(
+    roots: Sequence[tuple[Any, int]], grads: Sequence[Any]
+) -> dict[Any, list[Any]]:
+    """Return the gradients of the roots' outputs, by node."""
+    buffers: dict[Any, list[Any]] = {}
+    for (node, nr), g in zip(roots, grads):
+        box = buffers.get(node)
+        if box is None:
+            box = buffers[node] = [None] * len(node._meta)
+        box[nr] = g if box[nr] is None else add(box[nr], g)
+    return buffers
+
+
 def execute(
     roots: Sequence[tuple[Any, int]],
     grads: list[Any],
@@ -245,21 +294,7 @@ def execute(
     `targets` limits the pass to what they need; with `capture` their gradients are returned and not
     accumulated. `seed` is any tensor.
     """
-    # How many edges of this pass lead into each node.
-    deps: dict[Any, int] = {}
-    for node, _ in roots:
-        deps[node] = 0
-    stack = list(deps)
-    while stack:
-        for nxt, _ in stack.pop()._edges:
-            if nxt is not None:
-                n = deps.get(nxt)
-                if n is None:
-                    deps[nxt] = 1
-                    stack.append(nxt)
-                else:
-                    deps[nxt] = n + 1
-
+    deps = _edges_into(roots)
     task = Task(seed if seed is None or seed._strided else seed._values())
     task.reached = deps
     captured: list[Any] = []
@@ -268,32 +303,15 @@ def execute(
     catch: dict[Any, list[tuple[int, int]]] = {}
     if targets is not None:
         captured = [None] * len(targets)
-        wanted = set()
-        run = set()
-        for i, (node, nr) in enumerate(targets):
-            wanted.add(node)
-            if capture:
+        if capture:
+            for i, (node, nr) in enumerate(targets):
                 catch.setdefault(node, []).append((i, nr))
-            else:
-                run.add(node)
-        older_first = sorted([n for n in deps if n._edges], key=_sequence, reverse=True)
-        for node in older_first:
-            for nxt, _ in node._edges:
-                if nxt in wanted:
-                    run.add(node)
-                    wanted.add(node)
-                    break
+        run, wanted = _on_the_way(targets, deps, capture)
         task.wanted = wanted
 
-    buffers: dict[Any, list[Any]] = {}
-    for (node, nr), g in zip(roots, grads):
-        box = buffers.get(node)
-        if box is None:
-            box = buffers[node] = [None] * len(node._meta)
-        box[nr] = g if box[nr] is None else add(box[nr], g)
+    buffers = _first_gradients(roots, grads)
     ready = [(node._key, node) for node in buffers if not deps[node]]
     heapify(ready)
-    g = box = None
     grads.clear()  # a pending gradient that somebody holds has to be computed for him
 
     outer_task, outer_mode = GRAD.task, GRAD.enabled
