@@ -57,7 +57,7 @@ class Backend:
         self.pending: list[Any] = []  # for lazy/: cells with an unevaluated expression
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._timed: Any = None  # the queue of observed launches
-        self.here = self._queue_of_the_caller()  # runs one work-group sooner than `queue`, if there is one
+        self.inline = self.queue  # where one work-group runs soonest while `queue` is idle
         self.team: team.Team | None = None  # what runs kernels in the place of the queue
         self.checks: Any = None  # codegen/checks.py's log of launches that check indices
         self.unchecked = False  # a recording was played whose index checks nobody has looked at
@@ -68,6 +68,8 @@ class Backend:
             self.team = self._form_team()
             if self.team is not None or self._probe_shared():
                 self.info = replace(self.info, host_shared=True, team=self.team is not None)
+        if self.info.inline:
+            self.inline = self._inline_queue()
         self.pool = Pool(self)
         debug_line(
             1, "%s is %s (%s, %s%s)", dev, self.info.name, self.info.platform_version,
@@ -156,12 +158,12 @@ class Backend:
                 call(args, global_size, local_size)
                 return
             queue = self.queue
-            if global_size == local_size and self.here is not None and self.seq == self.finished:
-                queue = self.here
+            if global_size == local_size and self.seq == self.finished:
+                queue = self.inline
             self.seq = seq = self.seq + 1
             try:
                 exported = kernel.run(kernel.cl, queue, global_size, local_size, args, seq)
-                if queue is self.here:
+                if queue is not self.queue:
                     self.finished = seq
             except Exception as error:
                 exported = self._launch_again(kernel, global_size, local_size, args, error)
@@ -193,15 +195,13 @@ class Backend:
         plain = plain_numbers(kernel.name, kinds(kernel.arg_types), args, error)
         return kernel.run(kernel.cl, self.queue, global_size, local_size, plain, self.seq)
 
-    def _queue_of_the_caller(self) -> Any:
-        """Return a queue whose commands the thread that enqueues runs itself, where the driver has that (Intel's for CPUs)."""
-        if "cl_intel_exec_by_local_thread" not in self.cl_device.extensions.split():
-            return None
+    def _inline_queue(self) -> Any:
+        """Return a queue whose commands the thread that enqueues them runs itself, where the driver has that (Intel's for CPUs)."""
         try:
             made = self.module.CommandQueue(self.context, self.cl_device, _LOCAL_EXEC)
         except self.module.Error as error:
-            debug_line(1, "%s runs single work-groups through its queue: %s", self.device, error)
-            return None
+            debug_line(1, "%s wakes threads for every launch: %s", self.device, error)
+            return self.queue
         _keep_forever(made)
         return made
 

@@ -197,6 +197,8 @@ class DeviceInfo:
     compute_units: int
     lanes: int
     """float32 lanes worth using per work-item: 16 on a CPU, 1 on a GPU."""
+    native_lanes: int
+    """float32 lanes of a register, as the driver says: of PoCL that is not what its compiler makes use of."""
     max_group: int
     local_mem: int
     max_alloc: int
@@ -219,6 +221,8 @@ class DeviceInfo:
     """The processor that PoCL was told to compile for, where its compiler does not know this one."""
     team: bool = False
     """Launches are calls of a team of threads that waits awake (runtime/team.py)."""
+    inline: bool = False
+    """The driver runs what a thread enqueues in that thread, if asked to (cl_intel_exec_by_local_thread)."""
 
     @property
     def wake_us(self) -> int:
@@ -226,7 +230,7 @@ class DeviceInfo:
 
         Measured on two processors: other drivers than PoCL have threads that stay awake a while, too.
         """
-        return 4 if self.team else 50 if self.is_pocl else 12
+        return 4 if self.team else 50 if self.is_pocl else 20 if self.inline else 12
 
     @property
     def total_memory(self) -> int:
@@ -260,6 +264,7 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         host_shared=host_shared,
         compute_units=dev.max_compute_units,
         lanes=16 if kind == "cpu" else 1,
+        native_lanes=_number(dev, "native_vector_width_float"),
         max_group=dev.max_work_group_size,
         local_mem=dev.local_mem_size,
         max_alloc=dev.max_mem_alloc_size,
@@ -278,6 +283,7 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         driver_version=clean(dev.driver_version),
         is_pocl=ours,
         compiled_for=processor.rename(dev.int_ptr) if ours else "",
+        inline="cl_intel_exec_by_local_thread" in extensions,
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -27,6 +28,9 @@ from .team import Command, Playlist
 if TYPE_CHECKING:
     from .backend import Backend
     from .program import Kernel
+
+
+_RUN = 3  # single work-groups in a row that are worth a wait for what runs in the queue
 
 
 class RecordingError(RuntimeError):
@@ -80,6 +84,11 @@ class Step:
         self.args = list(args)
         self.cl: Any = None  # the launch's own kernel object
 
+    @property
+    def alone(self) -> bool:
+        """Whether this is a single work-group."""
+        return self.kernel is not None and self.global_size == self.local_size
+
     def command(self) -> Command:
         """The same as a team takes it."""
         size = self.global_size or ()
@@ -122,6 +131,8 @@ class Recording(Recorder):
         self.arena = Arena()
         self.checks: Any = None  # codegen/checks.py's log for the launches in here
         self._playlist: Playlist | None = None  # where a team plays it
+        # Elsewhere: the steps, divided into those that are best run inline and the others.
+        self._runs: list[tuple[bool, list[Step]]] = []
         self._launches = 0
         self._constants: list[Buffer] = []  # what the host wrote
         self._memories: weakref.WeakKeyDictionary[Buffer, Memory] = weakref.WeakKeyDictionary()
@@ -200,6 +211,12 @@ class Recording(Recorder):
             if step.kernel is not None and self._playlist is None:
                 step.cl = self.backend.programs.on_driver(step.kernel)
             self._prepare(number, step)
+        if self._playlist is None:
+            inline = self.backend.inline is not self.backend.queue
+            self._runs = [
+                (alone, list(run))
+                for alone, run in groupby(self.steps, lambda s: inline and s.alone)
+            ]
 
     def _prepare(self, number: int, step: Step) -> None:
         """Set the arguments that stay, and note where those are that change."""
@@ -250,35 +267,16 @@ class Recording(Recorder):
 
     def _play_on_queue(self, bound: dict[int, Buffer]) -> None:
         backend = self.backend
-        cl = backend.module
         for key, buffer in bound.items():
             memory = buffer.cl
             for kernel, i in self._slots[key]:
                 kernel.set_arg(i, memory)
         for kernel, i, kind, counter in self._counters:
             kernel.set_arg(i, kind(_wrapped(counter.read(), kind)))
-        queue = backend.queue
-        watched = bool(OBSERVERS)
-        if watched:
-            backend.finish()
-            queue = backend.timed_queue()
-        for step in self.steps:
-            begin = time.perf_counter_ns()
-            if step.kernel is not None:
-                event = cl.enqueue_nd_range_kernel(
-                    queue, step.cl, step.global_size, step.local_size
-                )
-            else:
-                dst, b, src, a, n = step.args
-                src, dst = (bound.get(id(_buffer(x)), x) for x in (src, dst))
-                event = cl.enqueue_copy(
-                    queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b
-                )
-            if watched:
-                event.wait()
-                observe.played(backend, step, begin, time.perf_counter_ns(), event)
-        backend.seq += 1
-        queue.flush()
+        if OBSERVERS:
+            self._enqueue_watched(bound)
+        else:
+            self._enqueue(bound)
         seen = False
         for used in (*self._used, *bound.values()):
             held = used() if isinstance(used, weakref.ref) else used
@@ -287,6 +285,53 @@ class Recording(Recorder):
                 seen = seen or held.exported
         if seen:
             backend.finish()
+
+    def _enqueue(self, bound: dict[int, Buffer]) -> None:
+        """Enqueue the commands; single work-groups run in this thread before the first others, and where many follow each other."""
+        backend = self.backend
+        queue, inline = backend.queue, backend.inline
+        enqueue = backend.module.enqueue_nd_range_kernel
+        idle = backend.seq == backend.finished
+        for alone, steps in self._runs:
+            if alone and len(steps) >= _RUN and not idle:
+                queue.finish()
+                idle = True
+            idle = idle and alone
+            where = inline if idle else queue
+            for step in steps:
+                if step.kernel is not None:
+                    enqueue(where, step.cl, step.global_size, step.local_size)
+                else:
+                    self._copy(queue, step, bound)
+        backend.seq += 1
+        if idle:
+            backend.finished = backend.seq
+        else:
+            queue.flush()
+
+    def _enqueue_watched(self, bound: dict[int, Buffer]) -> None:
+        """Enqueue one command after the other, and tell how long each took."""
+        backend = self.backend
+        backend.finish()
+        queue = backend.timed_queue()
+        for step in self.steps:
+            begin = time.perf_counter_ns()
+            if step.kernel is not None:
+                event = backend.module.enqueue_nd_range_kernel(
+                    queue, step.cl, step.global_size, step.local_size
+                )
+            else:
+                event = self._copy(queue, step, bound)
+            event.wait()
+            observe.played(backend, step, begin, time.perf_counter_ns(), event)
+        backend.seq += 1
+
+    def _copy(self, queue: Any, step: Step, bound: dict[int, Buffer]) -> Any:
+        dst, b, src, a, n = step.args
+        src, dst = (bound.get(id(_buffer(x)), x) for x in (src, dst))
+        return self.backend.module.enqueue_copy(
+            queue, dst.cl, src.cl, byte_count=n, src_offset=a, dst_offset=b
+        )
 
 
 def _buffer(a: Any) -> Buffer | None:
