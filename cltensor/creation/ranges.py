@@ -47,20 +47,34 @@ def _check_step(start: Any, end: Any, step: Any) -> None:
 
 
 def _ends(args: tuple, start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
-    """Read arange's overloads (end), (start, end) and (start, end, step)."""
-    values = [v.item() if isinstance(v, Tensor | np.generic) else v for v in args]
-    if len(values) == 1:
-        end = values[0]
-    elif values:
-        start, end = values[:2]
-        step = values[2] if len(values) > 2 else step
-    if end is None:
-        raise TypeError("arange() received an invalid combination of arguments - got no end")
-    start, step = 0 if start is None else start, 1 if step is None else step
-    for v in (start, end, step):
+    """Read arange's forms: (end), (start, end) and (start, end, step), each by place or by name."""
+    if (
+        start is end is step and 0 < len(args) < 4 and all(type(v) is int for v in args)
+    ):  # most calls
+        return (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    named = {"start": start, "end": end, "step": step}
+    named = {name: v for name, v in named.items() if v is not None}
+    if len(args) + len(named) == 1 and "start" not in named and "step" not in named:
+        placed = {"end": args[0]} if args else {}
+    else:
+        placed = dict(zip(("start", "end", "step"), args, strict=False))
+        whole = {*placed, *named} >= {"start", "end"}
+        if not whole or len(args) > 3 or placed.keys() & named.keys():
+            types = [type(v).__name__ for v in args]
+            types += [f"{name}={type(v).__name__}" for name, v in named.items()]
+            raise TypeError(
+                f"arange() received an invalid combination of arguments - got ({', '.join(types)})"
+            )
+    ends = {"start": 0, "step": 1, **placed, **named}
+    for position, name in enumerate(ends if "start" in {*placed, *named} else ("end",)):
+        v = ends[name]
+        if isinstance(v, Tensor | np.generic):
+            ends[name] = v = v.item()
         if not isinstance(v, int | float):
-            raise TypeError(f"arange(): arguments must be Numbers, not {type(v).__name__}")
-    return start, end, step
+            raise TypeError(
+                f"arange(): argument '{name}' (position {position + 1}) must be Number, not {type(v).__name__}"
+            )
+    return ends["start"], ends["end"], ends["step"]
 
 
 @factory_into
@@ -130,6 +144,20 @@ def _spaced_dtype(dt: DType | None, start: Any, end: Any, function: str) -> DTyp
     return dt or found
 
 
+def _spaced_ends(start: Any, end: Any, function: str) -> list[Any]:
+    """Read the ends, which may be tensors of one number."""
+    wide = [
+        f"{name} with {v.ndim} dimension(s)"
+        for name, v in (("start", start), ("end", end))
+        if isinstance(v, Tensor) and v.ndim
+    ]
+    if wide:
+        raise RuntimeError(
+            f"{function} only supports 0-dimensional start and end tensors, but got {' and '.join(wide)}."
+        )
+    return [v.item() if isinstance(v, Tensor) else v for v in (start, end)]
+
+
 def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: str) -> Tensor:
     if not isinstance(steps, int):
         raise TypeError(f"{function}(): argument 'steps' must be int, not {type(steps).__name__}")
@@ -157,7 +185,7 @@ def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: 
 @factory_into
 def linspace(start: Any, end: Any, steps: int, *, dt: DType | None, dev: device) -> Tensor:
     """Make evenly spaced values, both ends included."""
-    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    start, end = _spaced_ends(start, end, "linspace")
     made = _spaced_dtype(dt, start, end, "linspace")
     return _spaced(start, end, steps, made, dev, "linspace")
 
@@ -167,7 +195,7 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dt: DType | None, dev: device
 ) -> Tensor:
     """Make powers of the base with evenly spaced exponents."""
-    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    start, end = _spaced_ends(start, end, "logspace")
     made = _spaced_dtype(dt, start, end, "logspace")
     inner = _real(dev).to_complex() if made.is_complex else _real(dev)
     if made.category == 1 and steps > 1:

@@ -397,13 +397,13 @@ def resolve_neg(input: Tensor) -> Tensor:
 def complex_(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Make complex numbers of two real tensors of one dtype."""
     refuse_numbers("complex", ("real", "imag"), (real, imag), (False, False))
+    if real.dtype.category != 2 or imag.dtype.category != 2:
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype.scalar_name} and {imag.dtype.scalar_name}"
+        )
     if real.dtype is not imag.dtype:
         raise RuntimeError(
             f"Expected object of scalar type {real.dtype.scalar_name} but got scalar type {imag.dtype.scalar_name} for second argument"
-        )
-    if real.dtype.category != 2:
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype.scalar_name} and {imag.dtype.scalar_name}"
         )
     dt = real.dtype.to_complex()
     shape = layouts.broadcast_shapes(real.shape, imag.shape)

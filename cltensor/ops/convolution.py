@@ -83,6 +83,9 @@ def _check_dtypes(x: Tensor, w: Tensor, bool_kernel: str) -> None:
         raise NotImplementedError(f"\"{bool_kernel}\" not implemented for 'Bool'")
 
 
+_DILATION = "dilation should be greater than zero"
+
+
 def _check_moves(spec: Spec, output_padding: tuple[int, ...]) -> None:
     for values, least, text in (
         (spec.padding, 0, "negative padding"),
@@ -91,7 +94,8 @@ def _check_moves(spec: Spec, output_padding: tuple[int, ...]) -> None:
         (spec.dilation, 1, "non-positive dilation"),
     ):
         if any(v < least for v in values):
-            raise RuntimeError(f"{text} is not supported")
+            below = values is spec.dilation and min(values) < 0
+            raise RuntimeError(_DILATION if below else f"{text} is not supported")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -113,15 +117,19 @@ def _by(sizes: Sequence[int]) -> str:
     return " x ".join(map(str, sizes))
 
 
+def _check_ndim(x: Tensor, w: Tensor, gap: str = " ") -> None:
+    if x.ndim != w.ndim:
+        raise RuntimeError(
+            f"Expected {w.ndim}-dimensional input for {w.ndim}-dimensional weight{gap}{list(w.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} instead"
+        )
+
+
 def _check_shapes(
     x: Tensor, w: Tensor, bias: Tensor | None, spec: Spec, transposed: bool, wide: Sequence[int]
 ) -> None:
     """Raise torch's errors for operands that do not fit; `wide` is the padded size of the input."""
     groups, weight, shape = spec.groups, list(w.shape), list(x.shape)
-    if x.ndim != w.ndim:
-        raise RuntimeError(
-            f"Expected {w.ndim}-dimensional input for {w.ndim}-dimensional weight {weight}, but got {x.ndim}-dimensional input of size {shape} instead"
-        )
+    _check_ndim(x, w)
     if weight[0] < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {weight} instead"
@@ -302,6 +310,8 @@ def _sides(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Turn "valid" or "same" into the padding at both ends; what is odd goes to the end."""
     dims = weight.ndim - 2
+    if any(d < 0 for d in dilation):
+        raise RuntimeError(_DILATION)
     if padding == "valid":
         return (0,) * dims, (0,) * dims
     if padding != "same":
@@ -331,6 +341,7 @@ def _conv(
         raise RuntimeError("weight should have at least three dimensions")
     right = None
     if isinstance(padding, str):
+        _check_ndim(x, weight, "")
         padding, right = _sides(padding, weight, stride, dilation)
     else:
         padding = _ints(function, given, padding, dims)

@@ -214,7 +214,14 @@ def multi_margin_loss(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
             f"Expected target size [{samples}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
         )
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
     check_weight(input, weight)
+    classes = input.shape[-1]
+    if weight is not None and weight.shape[0] != classes:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
+        )
     if samples == 1:  # the target says whether the result is one of a batch
         input = input.reshape(*target.shape, -1)
     y = target.reshape(*input.shape[:-1], 1)
@@ -223,8 +230,8 @@ def multi_margin_loss(
         value = value * value
     if weight is not None:
         value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
-    classes = FUNCTIONS["arange"](input.shape[-1], device=input.device)
-    return _reduced(where(classes == y, 0.0, value).sum(-1) / input.shape[-1], reduction)
+    other = FUNCTIONS["arange"](classes, device=input.device) != y
+    return _reduced(where(other, value, 0.0).sum(-1) / classes, reduction)
 
 
 def _check_classes(input: Tensor) -> None:

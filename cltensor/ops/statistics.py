@@ -12,6 +12,7 @@ from ..autograd import record as graph
 from ..codegen.count import count
 from ..runtime import get_backend
 from . import core, norms, writes
+from .arithmetic import div_number, mul_number
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, invalid_combination, public, titled
 from .selection import where
@@ -36,7 +37,7 @@ def _weights(name: str, w: Tensor | None, n: int, integral: bool) -> Tensor | No
             f"cov(): expected {name} to have the same numel as there are observations in the input but got {w.numel()} != {n}"
         )
     if w.numel() and bool((w < 0).any()):
-        raise RuntimeError(f"cov(): {name} cannot be negative ({kind} weights)")
+        raise RuntimeError(f"cov(): {name} cannot be negative")
     return w
 
 
@@ -369,7 +370,11 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if not y.shape[layouts.wrap_dim(dim, y.ndim)]:
         return y.sum(dim) * 0.0
-    return (_pairs(y, dim) * _spacing("trapezoid", y, x, dx, dim)).sum(dim) / 2.0
+    step = _spacing("trapezoid", y, x, dx, dim)
+    if is_tensor(step):
+        return div_number((_pairs(y, dim) * step).sum(dim), 2.0)
+    ends = y.select(dim, 0) + y.select(dim, -1)
+    return mul_number(y.sum(dim) - mul_number(ends, 0.5), step)
 
 
 @public(method=False)
@@ -383,7 +388,9 @@ def cumulative_trapezoid(
         raise RuntimeError(
             "cumulative_trapezoid: received a bool input for `y`, but bool is not supported"
         )
-    return (_pairs(y, dim) * _spacing("cumulative_trapezoid", y, x, dx, dim)).cumsum(dim) / 2.0
+    pairs, step = _pairs(y, dim), _spacing("cumulative_trapezoid", y, x, dx, dim)
+    both = pairs * div_number(step, 2.0) if is_tensor(step) else mul_number(pairs, step / 2)
+    return both.cumsum(dim)
 
 
 # ------------------------------------------------------------------------------------------- distances

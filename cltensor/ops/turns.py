@@ -131,6 +131,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
             raise RuntimeError(
                 f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(along)}"
             )
+        if not input.ndim:
+            raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
         order = [layouts.wrap_dim(d, input.ndim) for d in along]
         total: dict[int, int] = {}
         for s, d in zip(moves, order, strict=True):

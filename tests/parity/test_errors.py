@@ -128,6 +128,18 @@ a.repeat(2)                                     ## Number of dimensions of repea
 a.roll((1, 2), 0)                               ## shifts and dimensions must align. shifts: 2, dims:1
 a.flip(0, 0)                                    ## dim 0 appears multiple times in the list of dims
 torch.diag(h)                                   ## Supports 1D or 2D tensors. Got 3D
+torch.arange(1, start=2)                        ## arange() received an invalid combination of arguments - got (int, start=int)
+torch.arange(5, step=2)                         ## arange() received an invalid combination of arguments - got (int, step=int)
+torch.arange(1, 2, 3, 4)                        ## arange() received an invalid combination of arguments - got (int, int, int, int)
+torch.arange("a")                               ## arange(): argument 'end' (position 1) must be Number, not str
+torch.linspace(v, 3, 4)                         ## linspace only supports 0-dimensional start and end tensors, but got start with 1 dimension(s).
+torch.logspace(v, v, 4)                         ## logspace only supports 0-dimensional start and end tensors, but got start with 1 dimension(s) and end with 1 dimension(s).
+torch.complex(v, v.int())                       ## Expected both inputs to be Half, Float or Double tensors but got Float and Int
+torch.tensor(1.0).roll(1, 0)                    ## Dimension specified as 0 but tensor has no dimensions
+torch.nn.functional.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2), dilation=-1) ## dilation should be greater than zero
+torch.nn.functional.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2), padding="same") ## Expected 3-dimensional input for 3-dimensional weight[1, 1, 2], but got 4-dimensional input of size [1, 1, 4, 4] instead
+torch.nn.functional.multi_margin_loss(torch.ones(5, 4), torch.ones(5).int()) ## expected scalar type Long but found Int
+torch.nn.functional.multi_margin_loss(torch.ones(5, 4), torch.ones(5).long(), weight=torch.ones(5)) ## inconsistent weight size, expected 4 but got [5]
 torch.tril(v)                                   ## input tensor must have at least 2 dimensions
 a.sum(2)                                        ## Dimension out of range (expected to be in range of [-2, 1], but got 2)
 a.sum((0, 0))                                   ## dim 0 appears multiple times in the list of dims

@@ -36,6 +36,23 @@ torch.zeros(2, dtype=str)
 torch.zeros(2).to(str)
 """
 
+# ranges, by place and by name
+RANGES = """
+torch.arange(5)
+torch.arange(end=5)
+torch.arange(2, end=5)
+torch.arange(2, end=9, step=3)
+torch.arange(start=2, end=5)
+torch.arange(2, 9, step=3)
+torch.arange(9, 2, -3)
+torch.arange(0, end=3, dtype=torch.float32)
+torch.arange(torch.tensor(2), end=5)
+torch.arange(0, end=torch.tensor(3.0))
+torch.arange(np.int64(4))
+torch.arange(1.0, 2.0, 0.25)
+torch.linspace(torch.tensor(1.0), torch.tensor(2), 3)
+"""
+
 # the order of memory
 FORMATS = """
 x.contiguous(memory_format=torch.channels_last).stride()
@@ -197,7 +214,7 @@ __import__("pickle").loads(__import__("pickle").dumps(torch.addmm)) is torch.add
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("line", lines(TYPES + FORMATS + DATA + SHAPES + FORMS))
+@pytest.mark.parametrize("line", lines(TYPES + RANGES + FORMATS + DATA + SHAPES + FORMS))
 def test_made_as_torch_makes_it(line: str) -> None:
     found, expected = evaluate(
         line, {"x": data(2, 3, 4, 5)}, collections=collections, fractions=fractions
