@@ -23,7 +23,6 @@ from .selection import where
 def _weights(name: str, w: Tensor | None, n: int, integral: bool) -> Tensor | None:
     if w is None:
         return None
-    kind = "frequency" if name == "fweights" else "analytic"
     if w.ndim > 1:
         raise RuntimeError(
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions"
