@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from .. import dtypes, layouts, lazy
+from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.mode import unrecorded
 from ..codegen import row_kinds as rows
 from ..size import Size
 from . import core, formats, multi, rowwise
+from .composite import placed, present, settled
 from .core import Tensor
+from .replay import Replayed
 from .row import FUNCTIONS, Row, public
 
 
@@ -37,6 +39,15 @@ def _statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, T
 def _shaped(x: Tensor, shape: Sequence[int]) -> Tensor:
     """The tensor in a shape: itself where it has it, which costs no view."""
     return x if x.shape == tuple(shape) else x.reshape(shape)
+
+
+def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """What a kernel reads of a tensor, in a shape: where it lies row by row, a view is only another description."""
+    if x.shape == shape:
+        return x
+    if not x._contig:
+        return x.detach().reshape(shape)
+    return core.make(x._storage, Size(shape), x.dtype, x.device, None, x._offset)
 
 
 def _fresh(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -75,17 +86,17 @@ def _normalized(
         None if s is None else layouts.view_strides(tuple(input.shape), s, grouped)
         for s in (to, back)
     ]
-    present = [input if input.shape == grouped else input.detach().reshape(grouped)]
+    operands = [_seen(input, grouped)]
     for v in (weight, bias):
         if v is not None:
-            present.append(v if v.shape == scaled else v.detach().reshape(scaled))
-    if rowwise.worth(present[0], dims):
+            operands.append(_seen(v, scaled))
+    if rowwise.worth(operands[0], dims):
         kind = rows.norm(weight is not None, bias is not None)
-        out, numbers = rowwise.run(kind, present, dims, input.dtype, strides=steps, eps=eps)
+        out, numbers = rowwise.run(kind, operands, dims, input.dtype, strides=steps, eps=eps)
         kept = Size([1 if d in dims else n for d, n in enumerate(grouped)])
         mean, var, rstd = [_fresh(v, kept) for v in numbers]
     else:
-        x, *factors = [v.detach() for v in present]
+        x, *factors = [v.detach() for v in operands]
         x = _wide(x)
         mean, var, rstd = _statistics(x, dims, eps)
         out = (x - mean) * rstd
@@ -95,7 +106,7 @@ def _normalized(
             out = out + factors[-1]
         out = out.to(input.dtype)
     # A result of its own, which may be written to.
-    out = out if out.shape == input.shape else out.reshape(input.shape).detach()
+    out = out if out.shape == input.shape else _seen(out, tuple(input.shape))
     out = formats.settled(out, to)
     if graph.needs_grad(input, weight, bias):
         saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
@@ -119,38 +130,45 @@ def _fixed(
     bias: Tensor | None,
     eps: float,
 ) -> Tensor:
-    """x * scale + shift by given mean and variance of each channel: what is one number for many elements is computed once.
-
-    A large x is read by a plain chain, the numbers of the channels having been computed before.
-    """
+    """x * scale + shift by given mean and variance of each channel: what is one number for many elements is computed once."""
     scaled, to = _channels(input), formats.batch_strides(input)
-    mean, var, factor, offset = (
-        None if v is None else _wide(v.detach()) for v in (*stats, weight, bias)
-    )
-    scale = _RSTD(var, eps) if factor is None else _SCALE(var, eps, factor)
-    shift = _SHIFT(mean, scale) if offset is None else _BIASED(mean, scale, offset)
-    if input.numel() >= lazy.TURN:
-        shift._storage.buffer()  # and with it, in one launch, the scale
-        scale._storage.buffer()
-    out = _MAPPED(_wide(input.detach()), scale.reshape(scaled), shift.reshape(scaled))
+    recorded = graph.needs_grad(input, weight, bias)
+    given, there = present((*stats, weight, bias))
+    scale, shift, *kept = _scales(given, there, scaled, eps, recorded)
+    out = _MAPPED(_wide(input.detach()), scale, shift)
     out = formats.settled(out.to(input.dtype), to)
-    if graph.needs_grad(input, weight, bias):
+    if recorded:
         shape, dims = tuple(input.shape), (0, *range(2, input.ndim))
-        saved = {"input": input, "weight": weight, "result1": mean.reshape(scaled), "result2": _RSTD(var, eps).reshape(scaled)}  # fmt: skip
+        saved = {"input": input, "weight": weight, "result1": kept[0], "result2": kept[1]}
         saved |= {"grouped": shape, "dim": dims, "scaled": scaled, "eps": eps, "fixed": True, "steps": to, "images": True}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out
+
+
+@Replayed.of_memory
+def _scales(
+    given: Sequence[Tensor], there: tuple[bool, ...], scaled: tuple[int, ...], eps: float, recorded: bool
+) -> list[Tensor]:  # fmt: skip
+    """By what channels are multiplied and what is added to them, and for the gradient their mean and reciprocal deviation."""
+    with unrecorded():
+        mean, var, factor, offset = [None if v is None else _wide(v) for v in placed(given, there)]
+        scale = _RSTD(var, eps) if factor is None else _SCALE(var, eps, factor)
+        shift = _SHIFT(mean, scale) if offset is None else _BIASED(mean, scale, offset)
+        found = [scale, shift, mean.clone(), _RSTD(var, eps)] if recorded else [scale, shift]
+        return settled([_seen(v, scaled) for v in found])
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:
     x, dims = ctx.input, ctx.dim
     if g.shape != ctx.shapes[0]:
         g = g.expand(ctx.shapes[0])
-    g, plain = _shaped(g, ctx.grouped), _shaped(x.detach(), ctx.grouped)
+    plain = _seen(x, ctx.grouped)
     rows = rowwise.worth(plain, dims, 2 * rowwise.COLUMNS)
     if rows and not ctx.fixed and not graph.needs_grad(x, g):
-        return _back_by_rows(ctx, plain, g)
-    x, g = _shaped(_wide(x), ctx.grouped), _wide(g)
+        return _back_by_rows(ctx, plain, _seen(g, ctx.grouped))
+    if ctx.fixed and not graph.needs_grad(x, g):
+        return _back_fixed(ctx, plain, g)
+    x, g = _shaped(_wide(x), ctx.grouped), _wide(_shaped(g, ctx.grouped))
     # A gradient that will be differentiated itself needs the statistics as functions of the input.
     again = graph.needs_grad(ctx.input, g) and not ctx.fixed
     mean, _, rstd = _statistics(x, dims, ctx.eps) if again else (ctx.result1, None, ctx.result2)
@@ -168,6 +186,24 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     return by_x, by_weight, by_bias
 
 
+def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:
+    """The gradients where mean and deviation were given: a chain for x, and one pass for weight and bias."""
+    mean, rstd, weight = ctx.result1, ctx.result2, ctx.weight
+    by_x = by_weight = by_bias = None
+    if ctx.needs[0]:
+        scale = rstd if weight is None else rstd * _seen(weight, ctx.scaled)
+        by_x = formats.like_images(ctx.input, (_wide(g) * scale).to(x.dtype))
+    if ctx.needs[1] or ctx.needs[2]:
+        four = (x, g, mean, rstd)
+        by_weight, by_bias = rowwise.sums(
+            "norm_sums", four, ("first", "second"), rstd.dtype, _repeated(ctx.scaled, x.ndim)
+        )
+    found = zip((by_weight, by_bias), ctx.shapes[1:3], ctx.needs[1:3], strict=True)
+    return by_x, *[
+        _seen(v, tuple(shape)) if need and v is not None else None for v, shape, need in found
+    ]
+
+
 def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
     """The gradients of one kernel where a row has one weight, else of one for x and one for weight and bias."""
     dims, scaled, shape = ctx.dim, ctx.scaled, ctx.grouped
@@ -176,13 +212,12 @@ def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
     single = set(repeated) == set(dims)
     by_x = by_weight = by_bias = None
     if ctx.needs[0] or single:
-        g = g.detach()
         given = [x, g, mean, rstd]
         if weight is not None:
-            given.append(_shaped(weight.detach(), scaled))
+            given.append(_seen(weight, scaled))
         kind = (rows.channel_back if single else rows.norm_back)(weight is not None)
         by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=ctx.steps)
-        by_x = _shaped(by_x, ctx.shapes[0])
+        by_x = _seen(by_x, tuple(ctx.shapes[0]))
         if single:
             by_weight, by_bias = numbers
     if not single and (ctx.needs[1] or ctx.needs[2]):
@@ -193,7 +228,7 @@ def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
     found = (by_x, by_weight, by_bias)
     return tuple(
         [
-            _shaped(v, shape) if need and v is not None else None
+            _seen(v, tuple(shape)) if need and v is not None else None
             for v, shape, need in zip(found, ctx.shapes, ctx.needs, strict=True)
         ]
     )

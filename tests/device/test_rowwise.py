@@ -269,3 +269,24 @@ def test_exponential_of_the_row_kernels() -> None:
     )
     want = np.exp(a.astype(np.float64)) / (1 + np.exp(a.astype(np.float64)))
     assert (np.abs(found - want) <= 2 * np.spacing(want.astype(np.float32))).all()
+
+
+def test_given_statistics_take_one_pass_back_for_weight_and_bias() -> None:
+    """Batch normalisation in evaluation: one launch for the channels' numbers, and one back for both sums."""
+    x, w, b = (
+        ct.tensor(data(4, 3, 5, 7)),
+        ct.ones(3, requires_grad=True),
+        ct.zeros(3, requires_grad=True),
+    )
+    mean, var = ct.tensor(data(3, seed=1)), ct.tensor(np.abs(data(3, seed=2)) + 0.5)
+    g = ct.tensor(data(4, 3, 5, 7, seed=3))
+    for t in (x, w, b, mean, var, g):
+        t.data_ptr()
+    y = ct.nn.functional.batch_norm(x, mean, var, w, b)
+    hat = (x - mean.view(3, 1, 1)) / (var.view(3, 1, 1) + 1e-5).sqrt()
+    close(y.detach(), hat.cpu().numpy(), 1e-5)
+    before = STATS.launches
+    by_w, by_b = ct.autograd.grad(y, (w, b), g)
+    assert STATS.launches - before <= 2
+    close(by_w, (g * hat).sum((0, 2, 3)).cpu().numpy(), 1e-4)
+    close(by_b, g.sum((0, 2, 3)).cpu().numpy(), 1e-4)
