@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 
-class memory_format:
+class _Named:
+    """A constant that prints and is pickled by its name in torch's namespace."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+class memory_format(_Named):
     """How dense dimensions are ordered in memory."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
 
-    def __repr__(self) -> str:
-        return f"torch.{self._name}"
-
-    def __reduce__(self) -> str:
-        return self._name
-
-
-class layout:
+class layout(_Named):
     """How a tensor is stored."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self._name}"
-
-    def __reduce__(self) -> str:
-        return self._name
 
 
 contiguous_format = memory_format("contiguous_format")

@@ -205,20 +205,22 @@ def backward(
         warnings.warn(_CYCLE_TEXT, stacklevel=3)
     targets: list[tuple[Any, int]] | None = None
     if inputs is not None:
-        targets = []
-        for t in inputs:
-            if isinstance(t, GradientEdge):
-                targets.append((t.node, t.output_nr))
-                continue
-            if not requires(t):
-                raise RuntimeError("One of the differentiated Tensors does not require grad")
-            edge = gradient_edge(t)
-            if not isinstance(edge[0], AccumulateGrad):
+        targets = [_target(t) for t in inputs]
+        for t, (node, _) in zip(inputs, targets):
+            if not isinstance(t, GradientEdge) and not isinstance(node, AccumulateGrad):
                 t.retain_grad()
-            targets.append(edge)
     keep = create_graph if retain_graph is None else retain_graph
     del grads, grad_tensors
     execute(roots, made, keep, create_graph, targets, seed=_seed(outputs, made))
+
+
+def _target(t: Any) -> tuple[Any, int]:
+    """Return the edge where the gradient by a tensor, or by an edge itself, is found."""
+    if isinstance(t, GradientEdge):
+        return t.node, t.output_nr
+    if not requires(t):
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return gradient_edge(t)
 
 
 def grad(
@@ -267,14 +269,7 @@ def grad(
         )
     made = _make_grads(outs, weights)
     roots = _root_edges(outs)
-    targets = []
-    for t in ins:
-        if isinstance(t, GradientEdge):
-            targets.append((t.node, t.output_nr))
-            continue
-        if not requires(t):
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
-        targets.append(gradient_edge(t))
+    targets = [_target(t) for t in ins]
     results = execute(roots, made, keep, create_graph, targets, True, seed=_seed(outs, made))
     for i, g in enumerate(results):
         if g is not None:

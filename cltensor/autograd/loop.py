@@ -266,11 +266,9 @@ def _on_the_way(
     return run, wanted
 
 
-def _first_gradients(
-    roots: Sequence[tuple[Any, int]], grads: Sequence[Any]
-) -> dict[Any, list[Any]]:
-    """Return the gradients of the roots' outputs, by node."""
-    buffers: dict[Any, list[Any]] = {}
+def _first_gradients(roots: Sequence[tuple[Any, int]], grads: Sequence[Any]) -> dict[Any, Any]:
+    """Return, by node, the list of the gradients of its outputs, for the roots."""
+    buffers: dict[Any, Any] = {}
     for (node, nr), g in zip(roots, grads):
         box = buffers.get(node)
         if box is None:

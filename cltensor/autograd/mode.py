@@ -95,6 +95,7 @@ class _Mode:
     """A context manager that also decorates functions, generators and (with a warning) classes."""
 
     __slots__ = ("prev",)
+    prev: Any  # what was switched when the block began
 
     def __enter__(self) -> Any:
         raise NotImplementedError
@@ -135,8 +136,8 @@ class _Mode:
         return wrapper
 
 
-class no_grad(_Mode):
-    """Record no graph inside the block or the decorated function."""
+class _Bare(_Mode):
+    """A mode without arguments, so that it may decorate without being called."""
 
     __slots__ = ()
 
@@ -144,12 +145,18 @@ class no_grad(_Mode):
         self = object.__new__(cls)
         return self if orig_func is None else self(orig_func)
 
+    def __exit__(self, *exc: Any) -> None:
+        GRAD.enabled = self.prev
+
+
+class no_grad(_Bare):
+    """Record no graph inside the block or the decorated function."""
+
+    __slots__ = ()
+
     def __enter__(self) -> None:
         self.prev = GRAD.enabled
         GRAD.enabled = False
-
-    def __exit__(self, *exc: Any) -> None:
-        GRAD.enabled = self.prev
 
 
 class unrecorded(_Mode):
@@ -165,21 +172,14 @@ class unrecorded(_Mode):
         GRAD.enabled, GRAD.levels = self.prev
 
 
-class enable_grad(_Mode):
+class enable_grad(_Bare):
     """Record a graph inside the block or the decorated function, also within `no_grad()`."""
 
     __slots__ = ()
 
-    def __new__(cls, orig_func: Any = None) -> Any:
-        self = object.__new__(cls)
-        return self if orig_func is None else self(orig_func)
-
     def __enter__(self) -> None:
         self.prev = GRAD.enabled
         GRAD.enabled = not GRAD.inference
-
-    def __exit__(self, *exc: Any) -> None:
-        GRAD.enabled = self.prev
 
 
 class set_grad_enabled(_Mode):

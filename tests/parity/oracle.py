@@ -138,7 +138,9 @@ def assert_same_error(found: Ran, expected: Ran) -> None:
     )
 
 
-def assert_same_outcome(found: Ran, expected: Ran, tol: float | None = None) -> None:
+def assert_same_outcome(
+    found: Ran, expected: Ran, tol: float | None = None, where: str = ""
+) -> None:
     """Assert that both ran and agree, or both failed alike. A dtype that torch lacks may work here."""
     if expected.error is not None:
         if found.error is None and "not implemented for" in str(expected.error):
@@ -147,9 +149,9 @@ def assert_same_outcome(found: Ran, expected: Ran, tol: float | None = None) -> 
         return
     if found.error is not None:
         raise AssertionError(
-            f"{type(found.error).__name__}: {found.error}\ntorch returns {expected.value!r}"
+            f"{where}{type(found.error).__name__}: {found.error}\ntorch returns {expected.value!r}"
         ) from found.error
-    assert_same_value(found.value, expected.value, tol)
+    assert_same_value(found.value, expected.value, tol, where)
 
 
 def first_line(error: Exception) -> str:
