@@ -301,12 +301,15 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    for x in (prepend, append):
+        if x is not None and x.ndim != input.ndim:
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    if n == 0:  # what is to precede and follow is left out, too
+        return writes.deliver(input.clone(), out, "diff", (input,))
     at = layouts.wrap_dim(dim, input.ndim)
     for x in (prepend, append):
         if x is None:
             continue
-        if x.ndim != input.ndim:
-            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
         for d in range(input.ndim):
             if d != at and x.shape[d] != input.shape[d]:
                 raise RuntimeError(
@@ -329,8 +332,6 @@ def diff(
             if value.dtype is dtypes.bool
             else later - earlier
         )
-    if n == 0:
-        value = value.clone() if value is input else value
     return writes.deliver(value, out, "diff", (input,))
 
 
