@@ -259,6 +259,8 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
     ours = is_pocl(dev)
     if ours:
         options += pocl.build_options()
+    if clean(dev.platform.name) == "rusticl":  # its translator ends the process where it meets one
+        options += ("-DCLT_NO_PREFETCH",)
     return DeviceInfo(
         kind=kind,
         host_shared=host_shared,
