@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from .. import dtypes
 from . import writes
 from .core import Tensor
 from .row import FLOAT, FUNCTIONS, METHODS, Row, refused
 from .selection import where
-from .unary import digamma, i0, i1, lgamma, tiny
+from .unary import lgamma
 
 SPECIAL: dict[str, object] = {}
 
@@ -39,13 +42,26 @@ def _row(
     return row
 
 
+def _tiny(x: Tensor) -> Tensor:
+    """Where a division by `x`, differentiated again, would not be finite."""
+    return x.abs() <= dtypes.finfo(x.dtype).eps
+
+
+i0 = Row("i0", {"f": "i0(x)"}, promote=FLOAT, reference=np.i0, grad={"x": lambda g, x: g * i1(x)})
+i1 = _row(
+    "i1",
+    "i1(x)",
+    grad={
+        "x": lambda g, x, result: g * where(_tiny(x), 0.5, i0(x) - result / where(_tiny(x), 1.0, x))
+    },
+)
 i0e = _row("i0e", "i0e(x)", grad={"x": lambda g, x, result: g * (i1e(x) - x.sgn() * result)})
 i1e = _row(
     "i1e",
     "i1e(x)",
     grad={
         "x": lambda g, x, result: (
-            g * where(tiny(x), 0.5, i0e(x) - result * (x.sgn() + 1 / where(tiny(x), 1.0, x)))
+            g * where(_tiny(x), 0.5, i0e(x) - result * (x.sgn() + 1 / where(_tiny(x), 1.0, x)))
         )
     },
 )
@@ -144,9 +160,5 @@ for _name, _other in {
     "i0": "i0", "log1p": "log1p", "logit": "logit", "polygamma": "polygamma", "round": "round", "sinc": "sinc", "xlogy": "xlogy", "gammainc": "igamma", "gammaincc": "igammac",
 }.items():  # fmt: skip
     SPECIAL[_name] = FUNCTIONS[_other]
-SPECIAL["i1"] = lambda input, *, out=None: writes.deliver(i1(input), out, "special_i1", (input,))
 for _name in ("softmax", "log_softmax", "logsumexp"):
-    if _name in FUNCTIONS:
-        SPECIAL[_name] = FUNCTIONS[_name]
-
-__all__ = ["SPECIAL", "digamma", "i0"]
+    SPECIAL[_name] = FUNCTIONS[_name]

@@ -398,22 +398,6 @@ trigamma = Row(
 )
 
 
-def tiny(x: Tensor) -> Tensor:
-    """Where a division by `x`, differentiated again, would not be finite."""
-    return x.abs() <= dtypes.finfo(x.dtype).eps
-
-
-i0 = Row("i0", {"f": "i0(x)"}, promote=FLOAT, reference=np.i0, grad={"x": lambda g, x: g * i1(x)})
-i1 = Row(
-    "i1",
-    {"f": "i1(x)"},
-    promote=FLOAT,
-    public=False,
-    node="SpecialI1Backward0",
-    grad={
-        "x": lambda g, x, result: g * where(tiny(x), 0.5, i0(x) - result / where(tiny(x), 1.0, x))
-    },
-)
 logit_row = Row(
     "logit",
     {"f": "log(x / (1 - x))"},

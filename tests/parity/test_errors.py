@@ -341,6 +341,7 @@ torch.einsum("i->i")                            ## einsum(): must specify the eq
 torch.nn.functional.elu_(a.requires_grad_() * 1, -1.0).sum().backward()  ## In-place elu backward calculation is triggered with a negative slope
 torch.nn.functional.leaky_relu_(a.requires_grad_() * 1, -0.1).sum().backward()  ## In-place leakyReLu backward calculation is triggered with a negative slope
 torch.cat(a)                                    ## cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor
+torch.special.i1(3)                             ## special_i1(): argument 'input' (position 1) must be Tensor, not int
 """
 
 
