@@ -21,12 +21,19 @@ typedef ${T} T;
 <%
 words = not gpu and mask.itemsize == 1 and units[0]
 packs = words and T in PACKS and all(units) and action == 'select'
+vectors = not gpu and action == 'count' and units[0] and mask.category < 3 and mask.cl == mask.reg
+lanes = min(16, 64 // mask.itemsize)
 %>\
 % if packs:
 ${pack_helpers()}
 % endif
 % if words:
 typedef ulong W __attribute__((aligned(1)));
+% endif
+% if vectors:
+typedef ${mask.cl}${lanes} __attribute__((aligned(${mask.itemsize}))) U;
+typedef ${ {1: 'char', 2: 'short', 4: 'int', 8: 'long'}[mask.itemsize]}${lanes} N;
+typedef long${lanes} L;
 % endif
 ${w.element(mask, 'm')}
 <%def name="keep()">
@@ -74,7 +81,18 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
 #endif
 </%def>\
 <%def name="count_run(one, at)">
-        for (I p_j = 0; p_j < p_run;) {
+        I p_j = 0;
+% if vectors:
+        // Numbers as wide as the mask's count what is found in each lane: that many do not overflow.
+        while (p_j + ${4 * lanes} <= p_run) {
+            const I stop = min(p_run, (I)(p_j + ${min((1 << (8 * mask.itemsize - 1)) - 1, 1 << 16) * lanes}));
+            N found = 0;
+            for (; p_j + ${lanes} <= stop; p_j += ${lanes}) found -= *(__global const U *)(mask + om + p_m_at + p_j) != (U)(0);
+            const L wide = convert_long${lanes}(found);
+            total += ${' + '.join(f'wide.s{k:x}' for k in range(lanes))};
+        }
+% endif
+        while (p_j < p_run) {
             const I stop = min(p_run, (I)(p_j + ${1 << 16}));
             int found = 0;
             for (; p_j < stop; ++p_j) {

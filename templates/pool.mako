@@ -26,6 +26,9 @@ ${headers}
 ${lane_memory.helpers(memories, L, ())}\
 typedef ${I} I;
 typedef ${T} T;
+% if apart and dt.cl == dt.reg:
+typedef ${T}4 __attribute__((aligned(${dt.itemsize}))) four_u;
+% endif
 ## The input positions of window ${o} along dim d: from b to e; c is how many a mean counts.
 <%def name="span(d, o)">\
 % if geometry == 'adaptive':
@@ -381,8 +384,14 @@ ${single('c', 'o + c')}\
         for (; c < o2; ++c) {
           ${span(2, 'c')}
           const T by = ${divisor()}, v = ${memory.scalar_load('g + (a0 * o1 + a1) * o2 + c')} / by + (T)0;
-          for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) for (I j2 = b2; j2 < e2; ++j2)
-            ${memory.scalar_store('r + (j0 * i1 + j1) * i2 + j2', 'v')};
+          for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) {
+            __global ${dt.cl} *to = r + (j0 * i1 + j1) * i2;
+            I j2 = b2;
+% if dt.cl == dt.reg:
+            for (; j2 + 4 <= e2; j2 += 4) *(__global four_u *)(to + j2) = (${T}4)(v);
+% endif
+            for (; j2 < e2; ++j2) ${memory.scalar_store('to + j2', 'v')};
+          }
         }
       }
 % else:

@@ -43,6 +43,38 @@ static inline K clt_bits(const K key${original}) { return (K)${flip}key; }
 % endif
 </%def>
 
+## The same keys of ${lanes} values at a time: clt_keys(), and clt_any() for whether a comparison of them holds anywhere.
+<%def name="vector_keys(dt, descending, lanes)">
+<%
+size = dt.itemsize
+U, S = {1: ('uchar', 'char'), 2: ('ushort', 'short'), 4: ('uint', 'int'), 8: ('ulong', 'long')}[size]
+suffix = 'UL' if size == 8 else 'u'
+sign = f'(KV)((K)0x{1 << (8 * size - 1):x}{suffix})'
+infinity = {'f16': 0x7c00, 'bf16': 0x7f80, 'f32': 0x7f800000, 'f64': 0x7ff0000000000000}.get(dt.code)
+flip = '~' if descending else ''
+n = lanes
+%>
+typedef ${U}${n} KV;
+typedef ${U}${n} __attribute__((aligned(${size}))) KU;
+static inline KV clt_keys(const KV u) {
+% if infinity is not None:
+    const KV a = u & ~${sign};
+    KV k = (u & ${sign}) ? ~u : (u | ${sign});
+    k = a > (KV)((K)0x${f'{infinity:x}'}${suffix}) ? (KV)(CLT_TOP) : a == (KV)(0) ? ${sign} : k;
+    return ${flip}k;
+% else:
+    return ${flip}${f'(u ^ {sign})' if dt.is_signed else 'u'};
+% endif
+}
+static inline int clt_any(const ${S}${n} v${n}) {
+% while n > 1:
+<% n //= 2; width = n if n > 1 else '' %>\
+    const ${S}${width} v${n} = v${2 * n}.lo | v${2 * n}.hi;
+% endwhile
+    return v1 != 0;
+}
+</%def>
+
 ## Keys of which there are so few that each is compared with all others, a vector of them at a time: `few` makes room for them,
 ## `each_of_few` runs its body for each of the `count` keys held[i], which goes to place `to`; equal keys keep their order.
 <%def name="few(dt)">

@@ -1,16 +1,20 @@
 <%doc>
 The first k of each row in order, CPU schedule, k at most ${most}: a work-item takes whole rows and keeps the best so far sorted, so that
-nearly all elements cost one comparison, ${BLOCK} at a time. Equal values come in order of position.
+nearly all elements cost one comparison, ${BLOCK} at a time and, where they lie side by side, in vectors. Equal values come in order of position.
 </%doc>\
 <%
 BLOCK = 64
 step = '' if unit else ' * sl'
+lanes = min(16, 64 // dt.itemsize)
 %>\
 <%namespace name="w" file="walk.mako"/>\
 <%namespace name="s" file="sort_keys.mako"/>\
 ${w.prelude()}
 typedef ${I} I;
 ${s.keys(dt, largest)}
+% if unit:
+${s.vector_keys(dt, largest, lanes)}
+% endif
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global const K *src, __global K *values, __global long *indices
 , const I length, const I rows, const I k, const I os, const I ov, const I ox
@@ -38,8 +42,16 @@ __kernel void ${fn}(__global const K *src, __global K *values, __global long *in
         for (I i = 0; i < length;) {
             if (best == (int)k && i + ${BLOCK} <= length) {
                 const K limit = key[best - 1];
+% if unit:
+                const int any = clt_any(
+% for at in range(0, BLOCK, lanes):
+                    ${'| ' if at else ''}(clt_keys(*(__global const KU *)(from + i + ${at})) < (KV)(limit))
+% endfor
+                );
+% else:
                 int any = 0;
-                for (int j = 0; j < ${BLOCK}; ++j) any |= clt_key(from[(i + j)${step}]) < limit;
+                for (int j = 0; j < ${BLOCK}; ++j) any |= clt_key(from[(i + j) * sl]) < limit;
+% endif
                 if (!any) { i += ${BLOCK}; continue; }
             }
             for (const I stop = min(length, (I)(i + ${BLOCK})); i < stop; ++i) {

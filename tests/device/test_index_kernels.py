@@ -283,6 +283,14 @@ def test_masks(be: Any, n: int) -> None:
         flush_checks(be)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float16", "float64", "complex64"])
+def test_nonzero_of_every_width(be: Any, dtype: str) -> None:
+    """Vectors count in numbers as narrow as their elements, which overflow after so many."""
+    x = torch.ones(2, 70_000).to(getattr(torch, dtype))
+    x[0, ::7] = 0
+    kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
+
+
 @pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 1.0])
 def test_masks_of_every_density(be: Any, kept: float, monkeypatch: pytest.MonkeyPatch) -> None:
     poison(be, monkeypatch)

@@ -139,6 +139,19 @@ def test_topk(be: Any, dtype: str, largest: bool) -> None:
         so.topk(be, kt.put(be, x), 301, 1)
 
 
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", SORTED)
+def test_topk_side_by_side(be: Any, dtype: str, largest: bool) -> None:
+    """Where elements lie side by side vectors of them are compared with the least of the best."""
+    if be.info.kind == "gpu" and dtype not in GPU_SORTED:
+        pytest.skip("not among the dtypes tried on a GPU schedule")
+    x = _rows((2, 1000), dtype)
+    values, indices = so.topk(be, kt.put(be, x), 5, 1, largest)
+    first = x.sort(dim=1, descending=largest, stable=True)
+    kt.same(kt.get(be, values), first.values[:, :5])
+    kt.same(kt.get(be, indices), first.indices[:, :5])
+
+
 @pytest.mark.parametrize("dtype", ["int64", "bfloat16", "float32"])
 def test_selection(be: Any, dtype: str) -> None:
     if be.info.kind == "gpu" and dtype not in GPU_SORTED:
