@@ -9,7 +9,7 @@ import numpy as np
 from .. import dtypes
 from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor
-from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers
+from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers, titled
 
 BINARY = ("input", "other")
 
@@ -198,7 +198,7 @@ def _shift_inplace(rows: dict[int, Row], name: str) -> Any:
         row, xs = _shift(name, rows, t, other)
         return row.inplace(*xs)
 
-    return method_
+    return titled(method_, name, f"In-place form of `{name[:-1]}`.")
 
 
 METHODS["bitwise_left_shift_"] = METHODS["__ilshift__"] = _shift_inplace(

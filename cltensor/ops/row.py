@@ -335,9 +335,10 @@ class Row:
                     return writes.deliver(self(*xs), out, name, xs)
             return self(*xs)
 
-        function.__name__ = function.__qualname__ = name
-        function.__doc__ = (
-            self.doc or f"Compute {name} elementwise: {self.args} broadcast together."
+        operands = " and ".join(f"`{a}`" for a in args)
+        together = ", which broadcast together" if arity > 1 else ""
+        titled(
+            function, name, self.doc or f"Compute {name} of each element of {operands}{together}."
         )
         function.__signature__ = _signature((*args,), out=True)  # type: ignore[attr-defined]
         for alias in (name, *self.aliases):
