@@ -127,6 +127,10 @@ def range(
 
 # Both halves count from their own end, so that the last value is exactly `end`.
 _LINEAR = PointOp("linspace", "where(x < u, y + w * x, z - w * (v - x))")
+# Integers are cut off from sums rounded once, as of an fma: `w` and `s` add up to the step, and `w` times an index is exact.
+_WHOLE = PointOp(
+    "linspace_whole", "where(x < u, (y + w * x) + s * x, (z - w * (v - x)) - s * (v - x))"
+)
 _POWER = PointOp("logspace", "pow(y, x)")
 
 
@@ -171,15 +175,19 @@ def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: 
             for ends in ((start.real, end.real), (start.imag, end.imag))
         )
         return FUNCTIONS["complex"](real, imag)
-    if dt.category == 1:  # the ends are integers, the steps between them float32
+    whole, real = dt.category == 1, _real(dev)
+    if whole:
         start, end = int(start), int(end)
-    step = (end - start) / (steps - 1) if steps > 1 else 0
-    if dt.category == 1:
-        step = float(np.float32(step))
-    numbers = (start, end, step, max(steps // 2, 1), steps - 1)
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    numbers = [start, end, step, max(steps // 2, 1), steps - 1]
+    if whole:
+        half = np.finfo(real.np).nmant // 2
+        mantissa, power = math.frexp(step)
+        numbers[2] = math.ldexp(round(math.ldexp(mantissa, half)), power - half)
+        numbers.append(step - numbers[2])
     args = (core.index_expression((steps,)), *map(Scalar, numbers))
-    made = dtypes.float32 if dt.category == 1 else dt
-    return core.pending(Expr(_LINEAR, _real(dev), made, Size((steps,)), args), dev).to(dt)
+    op = _WHOLE if whole else _LINEAR
+    return core.pending(Expr(op, real, dt, Size((steps,)), args), dev)
 
 
 @factory_into

@@ -51,6 +51,12 @@ torch.arange(0, end=torch.tensor(3.0))
 torch.arange(np.int64(4))
 torch.arange(1.0, 2.0, 0.25)
 torch.linspace(torch.tensor(1.0), torch.tensor(2), 3)
+torch.linspace(-9, 3, 10, dtype=torch.int64)
+torch.linspace(-9, 5, 50, dtype=torch.int32)
+torch.linspace(0, 299, 16, dtype=torch.int16)
+torch.linspace(4.3, torch.tensor(-3), 50, dtype=torch.int64)
+torch.linspace(0, 10**12, 7, dtype=torch.int64)
+torch.linspace(7, 7, 1, dtype=torch.uint8)
 """
 
 # the order of memory
