@@ -21,7 +21,7 @@ from typing import Any
 
 from .hooks import RemovableHandle
 from .mode import GRAD
-from .saved import SavedTensor, TensorBase, release
+from .saved import FREED, SavedTensor, TensorBase, release
 
 __all__ = ["AccumulateGrad", "Extra", "Node", "OpNode", "TensorBase", "accumulator", "op_class"]
 
@@ -217,11 +217,26 @@ _CLASSES: dict[str, type[OpNode]] = {
 }
 
 
+class _ScaledNode(OpNode):
+    """A product or quotient: a number in it counts as a saved tensor, so that a second backward is refused, as torch does."""
+
+    __slots__ = ()
+
+    def _release(self) -> None:
+        saved = self._saved
+        if saved:
+            release(saved.values())
+            for key, value in saved.items():
+                if value.__class__ is not SavedTensor:
+                    saved[key] = FREED
+
+
 def op_class(name: str) -> type[OpNode]:
     """Return the node class called `name`, making it the first time."""
     cls = _CLASSES.get(name)
     if cls is None:
-        cls = _CLASSES[name] = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins"})
+        base = _ScaledNode if name in ("MulBackward0", "DivBackward0") else OpNode
+        cls = _CLASSES[name] = type(name, (base,), {"__slots__": (), "__module__": "builtins"})
     return cls
 
 

@@ -197,6 +197,11 @@ class SavedTensor:
         )
 
 
+FREED = SavedTensor()
+FREED.data = FREED.node = None
+FREED.output = False
+
+
 def release(values: Iterable[Any]) -> None:
     """Let go of the data of saved tensors, those in tuples too: reading it from now on is an error."""
     for value in values:

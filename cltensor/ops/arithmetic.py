@@ -152,7 +152,18 @@ true_divide = Row(
     grad={"x": lambda g, y: g / conj(y), "y": lambda g, x, y: -g * conj((x / y) / y)},
 )  # fmt: skip
 
-# A quotient by a number inside a composite function of torch's: its node has another name.
+# A product with or quotient by a number inside a composite function of torch's: its node has another name, and keeps the number as one.
+mul_number = Row(
+    "mul_number",
+    {"fc": "x * y"},
+    promote=FLOAT,
+    exact=True,
+    args=BINARY,
+    public=False,
+    node="MulBackward1",
+    graph_inputs=1,
+    grad={"x": lambda g, y: g * conj(y)},
+)
 div_number = Row(
     "div_number",
     {"fc": "x / y"},

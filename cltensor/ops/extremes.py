@@ -86,7 +86,8 @@ def _extreme(
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got (Tensor, tuple), but expected one of:\n * (Tensor input, *, Tensor out = None)\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None)\n"
         )
-    no_complex(input, f"{name}_cpu")
+    if input.dtype.is_complex:
+        raise RuntimeError(f"{name}(): does not support complex input")
     at = one_dim(name, dim, input.ndim)
     dims = (at,) if input.ndim else ()
     nonempty(f"{name}()", input, dims)

@@ -39,6 +39,7 @@ def _squeezed(x: Tensor, dim: int) -> Tensor:
     shape, strides, offset = layouts.squeeze(x.shape, x._strides, x._offset, dim)
     out = core.make(x._storage, shape, x.dtype, x.device, strides, offset)
     out._vc = x._vc
+    out._vc.value += 1  # a fresh tensor's counter: a write like any other
     if graph.needs_grad(x):
         graph.record("SqueezeBackward4", (x,), out, _view_back)
     return out

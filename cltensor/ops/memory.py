@@ -94,6 +94,7 @@ def set_(
         )
     views.check_inplace(self)
     self._acc = None
+    self._vc.value += 1
     if source is None:
         self._storage = Storage.empty(get_backend(self.device), 0)
         self._set_layout((0,), (1,), 0)

@@ -229,10 +229,11 @@ def _image_order(node: str, x: Tensor, window: Window) -> list[int] | None:
     """The order in which the dims of dense channels-last images lie, where the result keeps it; None for all else."""
     if node in _ROW_MAJOR or x.ndim != window.rank + 2 or 0 in x.shape:
         return None
-    to = formats.images(x, x.shape)
-    if to is None or not layouts.is_channels_last(tuple(x.shape), x._strides):
+    if formats.images(x, x.shape) is None:
         return None
-    return formats.order(to)
+    if not layouts.is_channels_last(tuple(x.shape), x._strides):
+        return None
+    return [0, *range(2, x.ndim), 1]  # strides do not tell one channel from the width
 
 
 # ------------------------------------------------------------------------------------------- largest

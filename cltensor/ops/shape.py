@@ -425,6 +425,7 @@ def inplace_view(name: str, fn: Callable) -> None:
         node = out._node
         if node is not None and node is not self._node:
             node.__class__ = op_class(_INPLACE_NODES[type(node).__name__])
+        self._vc.value += 1
         return self._take_layout(out)
 
     titled(method_, name, f"In-place form of `{name[:-1]}`: the tensor object takes the new shape.")

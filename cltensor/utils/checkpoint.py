@@ -15,6 +15,7 @@ from .. import cuda
 from ..autograd import Function, backward, enable_grad, is_grad_enabled, no_grad
 from ..autograd.mode import GRAD
 from ..autograd.saved import saved_tensors_hooks
+from ..creation import empty
 from ..ops.generator import default_for
 from ..runtime import device
 from ..tensor import Tensor
@@ -158,6 +159,20 @@ def _metadata(t: Tensor) -> dict[str, Any]:
     return {"shape": t.shape, "dtype": t.dtype, "device": t.device}
 
 
+class _Held(Function):
+    """Keeps the arguments of the second run as a node keeps saved tensors: what was written to meanwhile is refused."""
+
+    @staticmethod
+    def forward(ctx: Any, tied: Tensor, *args: Any) -> Tensor:
+        ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
+        ctx.plain = [(isinstance(a, Tensor), None if isinstance(a, Tensor) else a) for a in args]
+        return tied.new_empty(0)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise AssertionError("only keeps tensors")
+
+
 class _Reentrant(Function):
     """The older way: a node whose backward runs the function and a whole backward pass."""
 
@@ -243,9 +258,13 @@ def checkpoint(
             return function(*args, **kwargs)
     state = _RandomState((*args, *kwargs.values())) if preserve else None
 
+    held = _Held.apply(empty(0, requires_grad=True), *args).grad_fn
+
     def again() -> None:
+        saved = iter(held.saved_tensors)
+        given = [next(saved) if kept else a for kept, a in held.plain]
         with state.again() if state else contextlib.nullcontext(), second:
-            function(*args, **kwargs)
+            function(*given, **kwargs)
 
     check = _metadata if determinism_check == "default" else (lambda t: None)
     frame = _Frame(again, early_stop and _EARLY_STOP, check)

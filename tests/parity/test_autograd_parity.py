@@ -153,7 +153,10 @@ def gradients(module: Any, program: list[str]) -> Any:
     if not loss.requires_grad:
         return versions
     loss.backward()
-    found = [loss.detach(), *(None if g is None else g.clone() for g in (names[n].grad for n in LEAVES))]
+    found = [
+        loss.detach(),
+        *(None if g is None else g.clone() for g in (names[n].grad for n in LEAVES)),
+    ]
     try:
         loss.backward()
     except RuntimeError as error:

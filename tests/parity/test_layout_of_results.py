@@ -122,3 +122,32 @@ def _agree(line: str, order: str) -> None:
     program = f"(lambda x, F: (lambda z: {both})({z}))({ORDERS[order]}, torch.nn.functional)"
     found, expected = evaluate(program, {"x": data(2, 4, 4, 6)})
     assert_same_outcome(found, expected)
+
+
+# What reads images as they lie: strides do not tell one channel from the width, nor one row from the batch.
+THIN = """
+F.max_pool2d(x, (min(2, x.shape[2]), 1))
+F.max_pool2d(x, 1, return_indices=True)[1]
+F.avg_pool2d(x, 1, (1, 2))
+F.adaptive_avg_pool2d(x, 1)
+F.adaptive_max_pool2d(x, 2)
+F.pad(x, (1, 0, 0, 1))
+F.pad(x, (1, 0, 1, 0), mode="replicate")
+torch.cat([x, x + 1], 1)
+x.flip(3)
+F.interpolate(x, scale_factor=2, mode="bilinear")
+F.batch_norm(x, None, None, training=x.numel() > 1)
+F.conv2d(x, torch.ones(2, x.shape[1], 1, 1))
+"""
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 1, 4, 8), (1, 1, 2, 6), (2, 3, 1, 8), (2, 1, 4, 1), (2, 1, 1, 5)]
+)
+@pytest.mark.parametrize("line", lines(THIN))
+def test_images_of_one_channel_row_or_column(line: str, shape: tuple[int, ...]) -> None:
+    grad = "torch.autograd.grad(y.sin().sum(), z)[0] if y.requires_grad else 0"
+    images = "x.to(memory_format=torch.channels_last).requires_grad_()"
+    program = f"(lambda z, F: (lambda y: (y, {grad}))((lambda x: {line})(z)))({images}, torch.nn.functional)"
+    found, expected = evaluate(program, {"x": data(*shape)})
+    assert_same_outcome(found, expected, 1e-4)
