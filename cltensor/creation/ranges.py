@@ -175,19 +175,19 @@ def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: 
             for ends in ((start.real, end.real), (start.imag, end.imag))
         )
         return FUNCTIONS["complex"](real, imag)
-    whole, real = dt.category == 1, _real(dev)
+    whole, inner = dt.category == 1, _real(dev)
     if whole:
         start, end = int(start), int(end)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     numbers = [start, end, step, max(steps // 2, 1), steps - 1]
     if whole:
-        half = np.finfo(real.np).nmant // 2
+        half = np.finfo(inner.np).nmant // 2
         mantissa, power = math.frexp(step)
         numbers[2] = math.ldexp(round(math.ldexp(mantissa, half)), power - half)
         numbers.append(step - numbers[2])
     args = (core.index_expression((steps,)), *map(Scalar, numbers))
     op = _WHOLE if whole else _LINEAR
-    return core.pending(Expr(op, real, dt, Size((steps,)), args), dev)
+    return core.pending(Expr(op, inner, dt, Size((steps,)), args), dev)
 
 
 @factory_into
