@@ -402,7 +402,7 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
         zero = f"({lanes_of(source.reg, lanes)})(0)"
         if lanes == 1:
             return f"((uchar)({text} != {zero}))"
-        return f"(convert_uchar{lanes}({text} != {zero}) & (uchar{lanes})(1))"
+        return truth(f"{text} != {zero}", lanes)
     if target.is_complex:
         real = target.reg[:-1]
         if source.is_complex:
@@ -420,6 +420,11 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
         middle = f"convert_{lanes_of(wide, lanes)}_rtz({text})"
         return middle if target.reg == wide else f"convert_{lanes_of(target.reg, lanes)}({middle})"
     return round_to(f"convert_{lanes_of(target.reg, lanes)}({text})", target, lanes)
+
+
+def truth(mask: str, lanes: int) -> str:
+    """0 / 1 of a bool register from a mask of several lanes (cl_kernels/truth.cl)."""
+    return f"CLT_TRUTH(convert_uchar{lanes}({mask}), uchar{lanes})"
 
 
 def round_to(text: str, dt: dtype, lanes: int) -> str:

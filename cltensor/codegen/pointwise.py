@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .. import dtypes
 from ..dtypes import dtype
-from .language import OPERANDS, Emitter, Formula, convert, lanes_of, parse, round_to
+from .language import OPERANDS, Emitter, Formula, convert, lanes_of, parse, round_to, truth
 from .source import include, render
 
 _ids = itertools.count()
@@ -156,11 +156,7 @@ class Body:
         text, kind = emitter.emit(op.formula.tree)
         if kind == "mask":
             if node.result.category == 0:
-                return (
-                    f"(uchar)({text})"
-                    if lanes == 1
-                    else f"(convert_uchar{lanes}({text}) & (uchar{lanes})(1))"
-                )
+                return f"(uchar)({text})" if lanes == 1 else truth(text, lanes)
             text = emitter.from_mask(text)
         if number in self._unrounded and node.compute.reg == node.result.reg:
             return text

@@ -61,10 +61,11 @@ def include(name: str) -> str:
 
 
 def render(template: str, /, **variables: Any) -> str:
-    """Render `templates/<template>.mako`; an undefined variable is an error."""
+    """Render `templates/<template>.mako`; an undefined variable is an error. What masks need (cl_kernels/truth.cl) comes with it."""
     file = f"{template}.mako"
     try:
-        return _lookup(True).get_template(file).render(**variables)
+        text = _lookup(True).get_template(file).render(**variables)
     except OSError as error:  # the disk refuses a translation
         debug_line(1, "templates are translated in memory: %s", error)
-        return _lookup(False).get_template(file).render(**variables)
+        text = _lookup(False).get_template(file).render(**variables)
+    return include("truth") + text if "CLT_TRUTH(" in text else text

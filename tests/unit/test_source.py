@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cltensor.codegen import source
+from cltensor import dtypes
+from cltensor.codegen import pointwise, source
+from cltensor.codegen.pointwise import Node, PointOp, Program
 from cltensor.config import CONFIG
 
 
@@ -56,3 +58,15 @@ def test_a_disk_that_refuses_is_survived(
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(source, "_modules", lambda: tmp_path / "file" / "folder")
     assert source.render("one", n=1) == "value 1"
+
+
+def test_bytes_of_masks_come_with_a_one_that_the_compiler_does_not_know() -> None:
+    """A constant loaded under an empty mask takes AMD's processors as long as 80 vectors."""
+    op = PointOp("eq", "x == y")
+    node = Node(op, dtypes.float32, dtypes.bool, (("a", 0), ("a", 1)))
+    leaves = ((dtypes.float32, "d"), (dtypes.float32, "d"))
+    program = Program(leaves, (), (node,), ((("t", 0), dtypes.bool, "d"),), 0)
+    text = pointwise.source(program, 16, False)[1]
+    assert "CLT_TRUTH(convert_uchar16((a0 == a1)), uchar16)" in text
+    assert text.index("clt_one") < text.index("__kernel")
+    assert "CLT_TRUTH" not in pointwise.source(program, 1, False)[1]
