@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,3 +67,23 @@ def shared_array(t: Tensor) -> np.ndarray:
         "version": 3,
     }
     return np.asarray(_Export(buffer, interface))
+
+
+def mapped_file(filename: str | os.PathLike, shared: bool, nbytes: int) -> np.ndarray:
+    """Return bytes of a file as memory. shared: writes change the file, which is made or grown as needed. RuntimeError in torch's words."""
+    path = os.fspath(filename)
+    try:
+        if shared:
+            with open(path, "ab") as file:
+                if file.tell() < nbytes:
+                    file.truncate(nbytes)
+        elif os.path.getsize(path) < nbytes:
+            raise RuntimeError(
+                f"file <{path}> size <{os.path.getsize(path)}> is smaller than the required mapping size <{nbytes}>"
+            )
+    except OSError as error:
+        how = "read-write" if shared else "read-only"
+        raise RuntimeError(
+            f"unable to open file <{path}> in {how} mode: {error.strerror} ({error.errno})"
+        ) from None
+    return np.asarray(np.memmap(path, np.uint8, "r+" if shared else "c", shape=(nbytes,)))

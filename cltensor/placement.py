@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from . import creation, dtypes
 from .creation.factory import factory
+from .host import mapped_file
 from .runtime import device
 from .tensor import Tensor
 
@@ -62,23 +61,6 @@ def from_file(
     dt = dtypes.get_default_dtype() if dtype is None else dtype
     if dt.np is None:
         raise RuntimeError(f"from_file: unsupported dtype {dt}")
-    count, path = size or 0, os.fspath(filename)
-    need = count * dt.itemsize
-    try:
-        if shared:
-            with open(path, "ab") as file:
-                if file.tell() < need:
-                    file.truncate(need)
-        elif os.path.getsize(path) < need:
-            raise RuntimeError(
-                f"file <{path}> size <{os.path.getsize(path)}> is smaller than the required mapping size <{need}>"
-            )
-    except OSError as error:
-        how = "read-write" if shared else "read-only"
-        raise RuntimeError(
-            f"unable to open file <{path}> in {how} mode: {error.strerror} ({error.errno})"
-        ) from None
-    if not count:
+    if not size:
         return creation.empty(0, dtype=dt, device="cpu")
-    mapped = np.memmap(path, dt.np, "r+" if shared else "c", shape=(count,))
-    return creation.from_numpy(np.asarray(mapped))
+    return creation.from_numpy(mapped_file(filename, bool(shared), size * dt.itemsize).view(dt.np))

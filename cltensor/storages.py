@@ -16,6 +16,7 @@ import numpy as np
 from . import dtypes
 from . import storage as cells
 from .dtypes import dtype as DType
+from .host import mapped_file
 from .ops.convert import canonical
 from .ops.core import Tensor, make
 from .runtime import device as Device
@@ -208,6 +209,16 @@ class UntypedStorage(_Memory):
             raw = raw.view(f"u{size}").byteswap().view(np.uint8)
         at = canonical("cpu")
         return cls._over(Storage.from_host(get_backend(at), np.ascontiguousarray(raw)), at)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Return the first bytes of a file. shared: writes change the file, which is made or grown as needed."""
+        from .creation import from_numpy  # which needs Tensor
+
+        if not nbytes:
+            return cls(0, device="cpu")
+        content = from_numpy(mapped_file(filename, shared, nbytes))
+        return cls._over(content._storage, content.device)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -410,6 +421,11 @@ class _StorageType(type):
     def from_buffer(cls, buffer: Any, byte_order: str = "native") -> TypedStorage:
         """Copy the elements of a buffer, in the byte order given."""
         raw = UntypedStorage.from_buffer(buffer, byte_order, dtype=cls.dtype)
+        return TypedStorage._over(raw._storage, raw.device, cls.dtype)
+
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """Return the first elements of a file. shared: writes change the file, which is made or grown as needed."""
+        raw = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
         return TypedStorage._over(raw._storage, raw.device, cls.dtype)
 
     def __repr__(cls) -> str:

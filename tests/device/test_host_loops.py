@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +88,41 @@ def test_switches_keep_what_they_are_told() -> None:
     ct.set_deterministic_debug_mode(0)
     with pytest.raises(RuntimeError, match="expected 0, 1, or 2"):
         ct.set_deterministic_debug_mode(3)
+
+
+def test_storages_lie_in_files(tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(32)))
+    own = ct.UntypedStorage.from_file(str(path), False, 32)
+    assert (own.nbytes(), own[3], own[4:6].tolist()) == (32, 3, [4, 5])
+    assert ct.asarray(own[4:8], dtype=ct.uint8).view(ct.int16).tolist() == [1284, 1798]
+    own.fill_(0)
+    assert path.read_bytes() == bytes(range(32))
+    shared = ct.UntypedStorage.from_file(str(path), True, 40)
+    shared[0] = 7
+    assert (path.read_bytes()[0], path.stat().st_size) == (7, 40)
+    assert len(ct.FloatStorage.from_file(str(path), False, 4)) == 4
+    assert ct.UntypedStorage.from_file(str(path)).nbytes() == 0
+    with pytest.raises(RuntimeError, match="smaller than the required"):
+        ct.UntypedStorage.from_file(str(path), False, 64)
+
+
+def test_the_safetensors_package_opens_files_for_torch(tmp_path: Path) -> None:
+    """In torch's place, as programs put the library."""
+    pytest.importorskip("safetensors")
+    program = (
+        "import sys, cltensor; sys.modules['torch'] = cltensor\n"
+        "from safetensors import safe_open\nfrom safetensors.torch import load_file, save_file\n"
+        "import torch\n"
+        f"p = {str(tmp_path / 'w.safetensors')!r}\n"
+        "save_file({'a': torch.arange(6.0).view(2, 3), 'b': torch.ones(3, dtype=torch.bfloat16)}, p)\n"
+        "t = load_file(p); print(t['a'].tolist(), t['b'].dtype, t['b'].tolist())\n"
+        "with safe_open(p, framework='pt') as f: print(f.get_tensor('a')[1].tolist(), f.get_slice('a')[:, 1:2].tolist())\n"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert made.stdout.split("\n")[:2] == [
+        "[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] torch.bfloat16 [1.0, 1.0, 1.0]",
+        "[3.0, 4.0, 5.0] [[1.0], [4.0]]",
+    ], made.stderr
