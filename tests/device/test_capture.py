@@ -228,3 +228,21 @@ def test_copies_into_what_changes() -> None:
     for n, (found, shifted) in enumerate(results):
         assert found.tolist() == [1, 2, 3]
         assert shifted.tolist() == [n + 1, n + 1]
+
+
+def test_numbers_that_are_equal_are_told_apart() -> None:
+    """What a number's type, sign or place decides is recorded for each: no recording stands for what compares equal."""
+
+    @torch.capture
+    def scaled(x: Any, k: Any) -> Any:
+        return torch.mul(x, k) if isinstance(x, torch.Tensor) else x - k
+
+    x = torch.arange(3)
+    for k in (1, 1.0, True, 0.0, -0.0, 0, float("nan"), 1):
+        for _ in range(3):
+            found, expected = scaled(x, k), x * k
+            assert found.dtype is expected.dtype
+            assert str(found.tolist()) == str(expected.tolist())
+    for _ in range(3):
+        assert scaled(x, 0).tolist() == [0, 0, 0]
+        assert scaled(0, x).tolist() == [0, -1, -2]
