@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cltensor.runtime import STATS
-from tests.device.test_indexing import LAYOUTS, laid, lazy
+from tests.device.test_indexing import LAYOUTS, laid
 from tests.support import close, ct, data
 
 
@@ -43,7 +43,6 @@ def test_cat_of_empty_tensors_and_dtypes() -> None:
     close(out, np.concatenate([a, a]))
 
 
-@lazy
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("rows", [1, 31, 8193])
 def test_many_short_rows_are_joined_in_one_launch(rows: int, dtype: str) -> None:
@@ -116,7 +115,6 @@ def test_triangles_of_batches_and_indices() -> None:
     close(base, want)
 
 
-@lazy
 def test_triangles_fuse() -> None:
     t = ct.tensor(data(8, 8))
     (t.tril() * 2 + 1).tolist()
