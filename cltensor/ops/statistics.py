@@ -144,7 +144,7 @@ def _quantile(
     ordered = flat.sort(-1).values
     n = ordered.shape[-1]
     nans = ordered.isnan()
-    ranks = q.reshape(*q.shape, *[1] * flat.ndim)
+    ranks = q.reshape(-1)
     if skip_nan:
         ranks = (ranks * ((~nans).sum(-1, keepdim=True) - 1)).clamp(min=0)
     else:
@@ -156,19 +156,13 @@ def _quantile(
     elif interpolation == "nearest":
         ranks = ranks.round()
     below = ranks.floor().long()
-    many = ordered.expand(*below.shape[:-1], n) if q.ndim else ordered
-    low = many.gather(-1, below)
+    low = ordered.gather(-1, below)
     if interpolation in ("linear", "midpoint"):
         weight = ranks - below if interpolation == "linear" else FUNCTIONS["full_like"](ranks, 0.5)
-        low = low.lerp(many.gather(-1, ranks.ceil().long()), weight.to(low.dtype))
-    value = low.squeeze(-1)
+        low = low.lerp(ordered.gather(-1, ranks.ceil().long()), weight.to(low.dtype))
     if keepdim and input.ndim:
-        shape = (
-            [1] * input.ndim
-            if dim is None
-            else [1 if d == at else s for d, s in enumerate(input.shape)]
-        )
-        value = value.reshape(*q.shape, *shape)
+        low = low.reshape(*[1] * input.ndim, -1) if dim is None else low.unsqueeze(at)
+    value = low.movedim(-1, 0) if q.ndim else low.squeeze(-1)
     return writes.deliver(value, out, name, (input,))
 
 
