@@ -13,6 +13,7 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen import mask as masks
 from ..codegen import sort as sort_kernels
+from ..size import Size
 from . import core, parts, shape, writes
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
@@ -36,7 +37,11 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     x = input.detach()
     if x.dtype.category > 1:
         x = x != 0
-    value = core.result(masks.nonzero(backend_of(x), core.kernel_operand(x)), input.device)
+    found = masks.nonzero(backend_of(x), core.kernel_operand(x))
+    dense = core.result(found._replace(shape=found.shape[::-1]), input.device)
+    value = core.make(
+        dense._storage, Size(found.shape), dtypes.int64, input.device, found.strides, 0
+    )
     return value if out is None else writes.deliver(value, out, "nonzero", ())
 
 
@@ -257,7 +262,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_zeros((*tensor.shape, num_classes))
-    low, high = (int(v) for v in FUNCTIONS["stack"]((tensor.min(), tensor.max())).tolist())
+    low, high = (int(v) for v in FUNCTIONS["stack"](tensor.aminmax()).tolist())
     if low < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
