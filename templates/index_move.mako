@@ -96,13 +96,36 @@ ${w.params('p', rank, names)}\
             dst[od + p_d${" + lift" if side == "set" else ""}] = ${"fill" if scalar else "src[os + p_s" + (" + lift]" if side == "get" else "]")};
 </%w:each>
 % elif side == 'get':
+<% z = rank - 1 %>\
+% for j, t in enumerate(index):
+% if flat[j]:
+    typedef ${t}8 __attribute__((aligned(${widths[j]}))) clt_index${j};
+% endif
+% endfor
     int bad = ${" | ".join(f"(t{j}_size == 0)" for j in range(k))};
     if (!bad) {
-<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
+        long8 bads = 0;
+<%def name="eights()">
+        I p_b = 0;
+        for (; p_b + 8 <= p_run; p_b += 8) {
+            ${w.lookup_eight(index, flat, 'p', z, 'p_b', 'from', wrap, 'bads')}
+            __global T *to = dst + od + p_d_at + p_b${"" if units[0] else f" * p_d{z}"};
+            __global const T *of = src + os + p_s_at + p_b${"" if units[1] else f" * p_s{z}"};
+% for j in range(8):
+            const T v${j} = of[${f"{j} + " if units[1] else f"{j} * p_s{z} + "}from.s${j}];
+% endfor
+% for j in range(8):
+            to[${j if units[0] else f"{j} * p_d{z}"}] = v${j};
+% endfor
+        }
+</%def>\
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${capture(eights)}" start="p_b">
             I xs = os + p_s;
             ${w.lookup_all(k, 'p', 'xs', wrap, 'bad')}
             dst[od + p_d] = src[xs];
 </%w:each>
+        const long4 rest = bads.lo | bads.hi;
+        bad |= (rest.x | rest.y | rest.z | rest.w) != 0;
     }
     if (bad) {
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">

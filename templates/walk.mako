@@ -34,7 +34,7 @@ typedef struct { ulong lo, hi; } clt_b16;
 % endfor
 </%def>
 
-<%def name="each(p, rank, names, first, last, units=(), run='', limit='')">
+<%def name="each(p, rank, names, first, last, units=(), run='', limit='', start='0')">
 <% z = rank - 1 %>
 {
     const I ${p}_last = ${last};
@@ -43,7 +43,7 @@ typedef struct { ulong lo, hi; } clt_b16;
     while (${p}_pos < ${p}_last) {
         const I ${p}_run = min((I)(${p}_last - ${p}_pos), (I)(${p}_n${z} - ${p}_at${z}));
         ${run}
-        for (I ${p}_j = 0; ${p}_j < ${limit or p + '_run'}; ++${p}_j) {
+        for (I ${p}_j = ${start}; ${p}_j < ${limit or p + '_run'}; ++${p}_j) {
 % for k, x in enumerate(names):
             const I ${p}_${x} = ${p}_${x}_at + ${p}_j${"" if k < len(units) and units[k] else f" * {p}_{x}{z}"};
 % endfor
@@ -135,4 +135,23 @@ static inline void clt_st_${tag}(__global ${dt.cl} *p, const ${dt.reg} v) { *p =
     const int clt_ok = ${" & ".join(f"((ulong)clt_v{k} < (ulong)t{k}_size)" for k in range(count))};
     ${bad} |= !clt_ok;
     ${target} += clt_ok ? ${" + ".join(f"(I)clt_v{k} * t{k}_step" for k in range(count))} : 0;
+</%def>
+
+## The same for eight elements at a time, those from `at` on of a run: ${target} is where they are. One whose operands lie side by side
+## in a run is `flat`. Memory far apart is waited for together: alone, fewer elements are on their way.
+<%def name="lookup_eight(index, flat, p, z, at, target, wrap, bad)">
+% for k, t in enumerate(index):
+<% place = f"oi{k} + {p}_i{k}_at + {at}" %>\
+% if flat[k]:
+    long8 clt_w${k} = convert_long8(*(__global const clt_index${k} *)(i${k} + ${place}));
+% else:
+    long8 clt_w${k} = (long8)(${", ".join(f"i{k}[{place.replace(at, f'({at} + {j}) * {p}_i{k}{z}')}]" for j in range(8))});
+% endif
+% if wrap:
+    clt_w${k} += (clt_w${k} >> 63) & (long8)(t${k}_size);
+% endif
+% endfor
+    const long8 clt_oks = ${" & ".join(f"(as_ulong8(clt_w{k}) < (ulong8)((ulong)t{k}_size))" for k in range(len(index)))};
+    ${bad} |= ~clt_oks;
+    const long8 ${target} = clt_oks & (${" + ".join(f"clt_w{k} * (long8)(t{k}_step)" for k in range(len(index)))});
 </%def>

@@ -99,7 +99,7 @@ def move(
     hoist = (
         not gpu and all(s[-1] == 0 for s in dims.strides[moving:]) if dims.sizes[-1] >= 8 else False
     )
-    units = () if gpu else dims.units()[:moving]
+    side_by_side = () if gpu else dims.units()
     step = 0 if gpu or through or scalar else _step_in_runs(dims, dst.dtype.itemsize)
     nbytes = dims.n * dst.dtype.itemsize
     streamed = step != 0 and nbytes >= STREAM and backend.info.host_shared
@@ -117,9 +117,11 @@ def move(
         "rank": dims.rank,
         "side": side,
         "index": tuple(t.operand.dtype.cl for t in through),
+        "widths": tuple(t.operand.dtype.itemsize for t in through),
         "wrap": wrap,
         "hoist": hoist or (not gpu and not through),
-        "units": units,
+        "units": side_by_side[:moving],
+        "flat": side_by_side[moving:],
         "gpu": gpu,
         "scalar": scalar,
         "step": step,

@@ -283,6 +283,25 @@ def test_masks(be: Any, n: int) -> None:
         flush_checks(be)
 
 
+@pytest.mark.parametrize("n", [7, 8, 9, 103])
+def test_indices_of_each_element(be: Any, n: int) -> None:
+    """On a CPU eight are looked up at a time, as they lie or steps apart; a bad one among them is told."""
+    x = kt.sample((50, 60, 2), torch.float32)
+    j, i = kt.integers(-50, 50, n, 1), kt.integers(-60, 60, n, 2)
+    o, apart = kt.put(be, x), torch.stack([i, i], 1)[:, 0]
+    pj, narrow = kt.put(be, j), kt.put(be, i.int())
+    for source in (x, x[..., 1]):
+        for each in (narrow, kt.put(be, apart)):
+            found = ix.advanced_get(be, kt.put(be, source), [(0, pj), (1, each)])
+            kt.same(kt.get(be, found), source[j, i])
+    for place in {0, n // 2, n - 1}:
+        bad = i.clone()
+        bad[place] = 60
+        with pytest.raises(IndexError, match="index 60 is out of bounds for dimension 1 with"):
+            ix.advanced_get(be, o, [(0, pj), (1, kt.put(be, bad))])
+            flush_checks(be)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float16", "float64", "complex64"])
 def test_nonzero_of_every_width(be: Any, dtype: str) -> None:
     """Vectors count in numbers as narrow as their elements, which overflow after so many."""
