@@ -19,7 +19,7 @@ from .dtypes import dtype
 from .host import host_array, shared_array, widen
 from .memory_format import contiguous_format, strided
 from .memory_format import layout as _layout
-from .ops import compare, convert, core, formats, unary
+from .ops import compare, complex_numbers, convert, core, formats, unary
 from .ops import index as indexing
 from .ops import row as rows
 from .ops import shape as view_ops
@@ -522,8 +522,8 @@ class Tensor(AutogradMixin, Methods):
     T = property(view_ops.numpy_T)
     mT = property(view_ops.matrix_T)
     mH = property(view_ops.matrix_H)
-    real = property(convert.real, convert.set_real)
-    imag = property(convert.imag, convert.set_imag)
+    real = property(complex_numbers.real, complex_numbers.set_real)
+    imag = property(complex_numbers.imag, complex_numbers.set_imag)
 
     @property
     def H(self) -> Tensor:

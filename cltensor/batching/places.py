@@ -21,7 +21,7 @@ _INNER = {
     "ops.writes": "assign deliver",
     "ops.index": "getitem setitem",
     "ops.shape": "numpy_T matrix_T matrix_H view_dtype",
-    "ops.convert": "real imag set_real set_imag",
+    "ops.complex_numbers": "real imag set_real set_imag",
     "autograd.record": "record rebase tie",
     "autograd.engine": "grad",
     "autograd.dual": "tangent carry keep take drop",

@@ -13,6 +13,7 @@ from . import (  # isort: skip
     power,
     row,
     shape,
+    complex_numbers,
     unary,
     floats,
     index,

@@ -1,26 +1,26 @@
-"""Copies: between dtypes, devices, layouts and into existing tensors; complex numbers and their parts."""
+"""Copies: between dtypes, devices, layouts and into existing tensors.
+
+Must not know what complex numbers are made of (complex_numbers.py).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes, layouts
-from ..autograd import dual, views
 from ..autograd import record as graph
-from ..autograd.mode import FORWARD, unrecorded
+from ..autograd import views
+from ..autograd.mode import unrecorded
 from ..codegen.pointwise import IDENTITY
 from ..dtypes import dtype
 from ..errors import warn_once
 from ..lazy import Expr, Scalar
 from ..memory_format import contiguous_format, preserve_format
 from ..runtime import device, get_backend
-from ..size import Size
 from ..storage import Storage
 from . import core, formats, writes
 from .core import NUMBERS, Tensor, is_tensor
-from .row import FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers, titled
+from .row import FUNCTIONS, METHODS, public, titled
 from .values import check_value
 
 
@@ -328,223 +328,3 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
         raise RuntimeError("all dimensions of input must be of equal length")
     self.as_strided((self.shape[0],), (sum(self._strides),), self._offset).fill_(fill_value)
     return self
-
-
-# ------------------------------------------------------------------------------------------- storage size
-
-
-# ------------------------------------------------------------------------------------------- complex numbers
-
-conj_row = Row(
-    "conj_physical", {"bif": "x", "c": "conj(x)"}, reference=np.conj, grad={"x": lambda g: g.conj()}
-)
-angle_row = Row(
-    "angle",
-    {"f": "where(x != x, x, where(x < 0, pi, 0))", "c": "cplx(carg(x), 0)"},
-    promote=REAL,
-    public=False,
-    grad={"x": lambda g, x: _angle_grad(g, x)},
-)
-complex_row = Row(
-    "complex",
-    {"c": "cplx(x, y)"},
-    args=("real", "imag"),
-    public=False,
-    node="ComplexBackward0",
-    grad={"x": lambda g: real(g), "y": lambda g: imag(g)},
-)
-
-
-def _angle_grad(g: Tensor, x: Tensor) -> Tensor:
-    if not x.dtype.is_complex:
-        return g * 0
-    size = (x * x.conj()).real
-    return FUNCTIONS["where"](size == 0, 0.0, complex(0.0, 1.0) * g * x / size)
-
-
-@public()
-def conj(input: Tensor) -> Tensor:
-    """Conjugate; real tensors are returned as they are."""
-    if not input.dtype.is_complex:
-        return input
-    out = conj_row.forward((input,))
-    if graph.needs_grad(input):
-        graph.record("ConjBackward0", (input,), out, lambda ctx, g: g.conj())
-    return out
-
-
-@public()
-def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The angle of complex numbers in radians; 0 or pi for real ones."""
-    value = angle_row(
-        input if input.dtype.category > 1 else cast(input, dtypes.get_default_dtype())
-    )
-    return value if out is None else writes.deliver(value, out, "angle", (input,))
-
-
-@public()
-def resolve_conj(input: Tensor) -> Tensor:
-    """Return the tensor: conjugation is never left pending on a view."""
-    return input
-
-
-@public()
-def resolve_neg(input: Tensor) -> Tensor:
-    """Return the tensor: negation is never left pending on a view."""
-    return input
-
-
-@public("complex", method=False)
-def complex_(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Make complex numbers of two real tensors of one dtype."""
-    refuse_numbers("complex", ("real", "imag"), (real, imag), (False, False))
-    if real.dtype.category != 2 or imag.dtype.category != 2:
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype.scalar_name} and {imag.dtype.scalar_name}"
-        )
-    if real.dtype is not imag.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {real.dtype.scalar_name} but got scalar type {imag.dtype.scalar_name} for second argument"
-        )
-    dt = real.dtype.to_complex()
-    shape = layouts.broadcast_shapes(real.shape, imag.shape)
-    value = core.compute(complex_row.op(3), dt, dt, (real, imag), Size(shape), real.device)
-    if graph.needs_grad(real, imag):
-        graph.record(
-            "ComplexBackward0",
-            (real, imag),
-            value,
-            lambda ctx, g: (globals()["real"](g), globals()["imag"](g)),
-        )
-    return _deliver_complex(value, out, "complex", (real, imag))
-
-
-def _deliver_complex(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Tensor:
-    if is_tensor(out) and out.dtype is not value.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {value.dtype.scalar_name} but got scalar type {out.dtype.scalar_name} for argument 'out'"
-        )
-    return writes.deliver(value, out, function, inputs)
-
-
-polar_row = Row("polar", {"c": "cpolar(x, y)"}, args=("abs", "angle"), public=False)
-
-
-@public(method=False)
-def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Make complex numbers of magnitudes and angles, two real tensors of one dtype."""
-    refuse_numbers("polar", ("abs", "angle"), (abs, angle), (False, False))
-    if abs.dtype.category != 2 or angle.dtype.category != 2:
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {abs.dtype.scalar_name} and {angle.dtype.scalar_name}"
-        )
-    if abs.dtype is not angle.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {abs.dtype.scalar_name} but got scalar type {angle.dtype.scalar_name} for second argument"
-        )
-    dt = abs.dtype.to_complex()
-    shape = Size(layouts.broadcast_shapes(abs.shape, angle.shape))
-    value = core.compute(polar_row.op(3), dt, dt, (abs.detach(), angle.detach()), shape, abs.device)
-    if graph.needs_grad(abs, angle):
-        graph.record("PolarBackward0", (abs, angle), value, _polar_back, {"result": value})
-    return _deliver_complex(value, out, "polar", (abs, angle))
-
-
-def _polar_back(ctx: Any, g: Tensor) -> tuple:
-    turned = g.conj() * ctx.result
-    return (g.conj() * ctx.result.sgn()).real, (turned * 1j).real
-
-
-def view_as_real(input: Tensor) -> Tensor:
-    """View complex numbers as pairs of real ones in a new last dimension."""
-    from .shape import as_dtype
-
-    if not input.dtype.is_complex:
-        raise RuntimeError("view_as_real is only supported for complex tensors")
-    out = as_dtype(
-        input,
-        input.dtype.to_real(),
-        (*input.shape, 2),
-        (*[s * 2 for s in input._strides], 1),
-        input._offset * 2,
-    )
-    if graph.needs_grad(input):
-        graph.record(
-            "ViewAsRealBackward0",
-            (input,),
-            out,
-            lambda ctx, g: view_as_complex(g.contiguous()),
-            push=dual.VIEW,
-        )
-    views.mark_view(out, input, view_as_real)
-    if FORWARD.open:
-        dual.share(out, input, view_as_real)
-    return out
-
-
-def view_as_complex(input: Tensor) -> Tensor:
-    """View pairs of real numbers in the last dimension as complex ones."""
-    from .shape import as_dtype
-
-    if input.dtype.category != 2 or input.dtype.name == "bfloat16":
-        raise RuntimeError(
-            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {input.dtype.scalar_name}"
-        )
-    if not input.ndim:
-        raise RuntimeError("Input tensor must have one or more dimensions")
-    if input.shape[-1] != 2:
-        raise RuntimeError("Tensor must have a last dimension of size 2")
-    if input._strides[-1] != 1:
-        raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % 2 for s in input._strides[:-1]):
-        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    if input._offset % 2:
-        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    out = as_dtype(
-        input,
-        input.dtype.to_complex(),
-        tuple(input.shape[:-1]),
-        tuple(s // 2 for s in input._strides[:-1]),
-        input._offset // 2,
-    )
-    if graph.needs_grad(input):
-        graph.record(
-            "ViewAsComplexBackward0",
-            (input,),
-            out,
-            lambda ctx, g: view_as_real(g.contiguous()),
-            push=dual.VIEW,
-        )
-    views.mark_view(out, input, view_as_complex)
-    if FORWARD.open:
-        dual.share(out, input, view_as_complex)
-    return out
-
-
-FUNCTIONS["view_as_real"] = view_as_real
-FUNCTIONS["view_as_complex"] = view_as_complex
-
-
-def real(self: Tensor) -> Tensor:
-    """The real part: a view of complex numbers, the tensor itself of real ones."""
-    return view_as_real(self).select(-1, 0) if self.dtype.is_complex else self
-
-
-def imag(self: Tensor) -> Tensor:
-    """The imaginary part, a view."""
-    if not self.dtype.is_complex:
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return view_as_real(self).select(-1, 1)
-
-
-def set_real(self: Tensor, value: Any) -> None:
-    """Write the real part."""
-    real(self)[...] = value
-
-
-def set_imag(self: Tensor, value: Any) -> None:
-    """Write the imaginary part; RuntimeError for real numbers."""
-    imag(self)[...] = value
-
-
-FUNCTIONS["real"], FUNCTIONS["imag"] = real, imag

@@ -12,7 +12,7 @@ from ..autograd import dual
 from ..autograd.mode import FORWARD, unrecorded
 from ..autograd.node import op_class
 from ..memory_format import contiguous_format
-from . import convert, parts, shape, writes
+from . import complex_numbers, convert, parts, shape, writes
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS
 
@@ -93,7 +93,7 @@ _copying("transpose_copy", shape.transpose)
 _copying("unbind_copy", parts.unbind)
 _copying("unfold_copy", parts.unfold)
 _copying("unsqueeze_copy", shape.unsqueeze)
-_copying("view_as_real_copy", convert.view_as_real)
+_copying("view_as_real_copy", complex_numbers.view_as_real)
 _copying("view_copy", shape.view)
 for _name, _view in (
     ("unsafe_chunk", parts.chunk),

@@ -17,7 +17,7 @@ from ..autograd.record import differentiating
 from ..codegen import multi
 from ..codegen.language import Formula
 from ..codegen.multi import FLAG, Chain, Part, Shared, chain
-from . import convert, selection
+from . import complex_numbers, selection
 from .core import NUMBERS, Tensor
 from .row import FUNCTIONS
 
@@ -144,7 +144,7 @@ def _compute(
     shared: Sequence[Tensor],
     flag: Tensor | None,
 ) -> None:
-    targets = [convert.view_as_real(t) if t.dtype.is_complex else t for t in row]
+    targets = [complex_numbers.view_as_real(t) if t.dtype.is_complex else t for t in row]
     values: dict[str, Any] = {**numbers, **dict(zip(chain.shared, shared, strict=True))}
     for k, (name, t) in enumerate(zip(chain.operands, targets, strict=True)):
         # A gradient must not find its operands overwritten.
