@@ -153,19 +153,25 @@ __kernel void cltensor_probe_registers(__global int *out) {
 _tiles: dict[Backend, tuple[int, int]] = {}
 
 
-def tile(backend: Backend, acc: str) -> tuple[int, int]:
-    """Return (rows, lanes) of the register tile, which is two vectors wide, for an accumulator.
+def _wide_registers(backend: Backend) -> bool:
+    """Say whether kernels have 32 registers of 64 bytes, rather than 16 of 32, where a larger tile spills.
 
-    What a driver reports as its vector width is not what its compiler has registers for (one older
-    than the processor knows 16 registers of 32 bytes, where a larger tile spills): so it is asked.
+    What PoCL reports as its vector width is not what its compiler has registers for (one older than the processor
+    knows less): so it is asked. Others compile for a processor of no name first, and their compiler is asked in vain.
     """
+    if not backend.info.is_pocl:
+        return backend.info.native_lanes >= 16
+    out = backend.alloc(4)
+    kernel = backend.kernel("cltensor_probe_registers", _PROBE, [None])
+    backend.launch(kernel, (1,), (1,), (out,))
+    return bool(backend.read(out, 0, 4).view(np.int32)[0] == 16)
+
+
+def tile(backend: Backend, acc: str) -> tuple[int, int]:
+    """Return (rows, lanes) of the register tile, which is two vectors wide, for an accumulator."""
     found = _tiles.get(backend)
     if found is None:
-        out = backend.alloc(4)
-        kernel = backend.kernel("cltensor_probe_registers", _PROBE, [None])
-        backend.launch(kernel, (1,), (1,), (out,))
-        lanes = int(backend.read(out, 0, 4).view(np.int32)[0])
-        found = _tiles[backend] = (8, 16) if lanes == 16 else (6, 8)
+        found = _tiles[backend] = (8, 16) if _wide_registers(backend) else (6, 8)
     return found if acc in ("float", "uint") else (found[0], found[1] // 2)
 
 

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 _MAGIC = b"cltensor kernel 1\n"
 _FORMAT = 1  # part of every key: raise it when the meaning of an entry changes
+# What users and loader.py tell the compilers: PoCL's, and the others'.
+_SETTINGS = {
+    True: ("POCL_WORK_GROUP_SPECIALIZATION",),
+    False: ("CL_CONFIG_USE_VECTORIZER", "CL_CONFIG_CPU_TARGET_ARCH"),
+}
 _SAVE_AT_ONCE = 16  # launched programs not yet on disk
 _SAVE_AFTER = 2.0  # seconds
 _PRUNE_EVERY = 64  # saves between two looks at the size of the cache
@@ -186,7 +191,7 @@ class ProgramCache:
                 info.device_version,
                 info.driver_version,
                 info.compiled_for,
-                os.environ.get("POCL_WORK_GROUP_SPECIALIZATION", "") if info.is_pocl else "",
+                *(os.environ.get(name, "") for name in _SETTINGS[info.is_pocl]),
             )
         )
         self._pocl = info.is_pocl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -344,3 +345,15 @@ def test_complex_scalars_are_refused(backend: Any) -> None:
     a = put(backend, np.ones((2, 2), np.complex64))
     with pytest.raises(ValueError, match="must be real"):
         gemm.matmul(backend, a, a, alpha=1j)
+
+
+@pytest.mark.parametrize(("lanes", "tile"), [(16, (8, 16)), (8, (6, 8)), (1, (6, 8))])
+def test_tiles_are_as_wide_as_registers(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, lanes: int, tile: tuple[int, int]
+) -> None:
+    """Drivers other than PoCL say how wide: their compilers know no processor where macros could ask."""
+    info = replace(backend.info, is_pocl=False, native_lanes=lanes)
+    monkeypatch.setattr(backend, "info", info)
+    monkeypatch.setattr(product, "_tiles", {})
+    assert product.tile(backend, "float") == tile
+    assert product.tile(backend, "double") == (tile[0], tile[1] // 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import weakref
 
@@ -12,6 +13,7 @@ import pytest
 from cltensor.errors import BuildError, OutOfMemoryError
 from cltensor.runtime import STATS, Backend, device, device_list, get_backend, pocl
 from cltensor.runtime.memory import block_size
+from cltensor.runtime.program import ProgramCache
 
 SCALE = """
 __kernel void scale(__global float *out, __global const float *a, long n, float s) {
@@ -92,6 +94,20 @@ def test_kernels_are_cached(backend: Backend) -> None:
     builds, hits = STATS.builds, STATS.disk_hits
     assert backend.kernel("scale", SCALE, list(SCALE_ARGS)) is first
     assert (STATS.builds, STATS.disk_hits) == (builds, hits)
+
+
+def test_a_compilers_settings_tell_kernels_apart(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = backend.info.is_pocl
+    name = "POCL_WORK_GROUP_SPECIALIZATION" if ours else "CL_CONFIG_USE_VECTORIZER"
+    monkeypatch.setenv(name, "tried")
+    assert ProgramCache(backend).identity != backend.programs.identity
+
+
+def test_loops_are_not_widened_by_intels_compiler() -> None:
+    get_backend(device_list()[0])
+    assert os.environ["CL_CONFIG_USE_VECTORIZER"]
 
 
 def test_build_error(backend: Backend) -> None:
