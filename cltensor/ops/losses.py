@@ -13,7 +13,7 @@ from .activation import log_sigmoid
 from .arithmetic import div_number
 from .core import Tensor
 from .reduce import mean, sum
-from .selection import where
+from .row import FLOAT, Row
 from .shape import broadcast_tensors
 from .softmax import log_softmax
 
@@ -53,19 +53,39 @@ def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     return input, target
 
 
+# A loss of each element, and its derivative times a gradient: a row each, so that what runs is one node before its mean.
+_SQUARED = Row("squared_difference", {"f": "(x - y) * (x - y)"}, args=("input", "target"), promote=FLOAT, public=False)  # fmt: skip
+_SMOOTH = Row("smooth_l1", {"f": "where(abs(x - y) < z, 0.5 * abs(x - y) * abs(x - y) / z, abs(x - y) - 0.5 * z)"}, args=("input", "target", "beta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+_HUBER = Row("huber", {"f": "where(abs(x - y) <= z, 0.5 * abs(x - y) * abs(x - y), z * (abs(x - y) - 0.5 * z))"}, args=("input", "target", "delta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+_SQUARED_BACK = Row("squared_difference_back", {"f": "(x - y) * 2 * z"}, args=("input", "target", "grad"), promote=FLOAT, public=False)  # fmt: skip
+_SMOOTH_BACK = Row("smooth_l1_back", {"f": "where(x - y > z, 1, where(x - y < -z, -1, (x - y) / z)) * w"}, args=("input", "target", "beta", "grad"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+_HUBER_BACK = Row("huber_back", {"f": "where(x - y > z, z, where(x - y < -z, -z, x - y)) * w"}, args=("input", "target", "delta", "grad"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+
+
 def _loss(
-    node: str, input: Tensor, target: Tensor, reduction: str, value: Callable, slope: Callable
+    node: str,
+    input: Tensor,
+    target: Tensor,
+    reduction: str,
+    value: Row,
+    back: Row,
+    slope: Callable[[Tensor, Tensor], Tensor],
+    *numbers: float,
 ) -> Tensor:
-    """Record one loss: `value(x, y)` elementwise and its derivatives `slope(x, y)` by x, minus that by y."""
-    x, y = input.detach(), target.detach()
-    out = _reduced(value(x, y), reduction)
+    """Record one loss: the row `value` elementwise and its derivative by x, minus that by y: `back`, or where it will be
+    differentiated itself `slope(x, y)` times the gradient.
+    """  # fmt: skip
+    recorded = graph.needs_grad(input, target)
+    x, y = (input.detach(), target.detach()) if recorded else (input, target)
+    out = _reduced(value(x, y, *numbers), reduction)
 
     def backward(ctx: Any, g: Tensor) -> tuple:
         x, y = ctx.self, ctx.target
-        grad = slope(x, y) * _scaled(g, x.numel(), reduction)
+        each = _scaled(g, x.numel(), reduction)
+        grad = slope(x, y) * each if graph.differentiating() else back(x, y, *numbers, each)
         return grad if ctx.needs[0] else None, -grad if ctx.needs[1] else None
 
-    if graph.needs_grad(input, target):
+    if recorded:
         graph.record(node, (input, target), out, backward, {"self": input, "target": target})
     return out
 
@@ -83,11 +103,6 @@ def _weighted(value: Tensor, weight: Tensor, shape: Any, reduction: str) -> Tens
     )
 
 
-def _squared(x: Tensor, y: Tensor) -> Tensor:
-    d = x - y
-    return d * d
-
-
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -102,7 +117,8 @@ def mse_loss(
     if input.dtype.category < 2 and target.dtype.category < 2:
         raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
     way = reduction if weight is None else "none"
-    out = _loss("MseLossBackward0", input, target, way, _squared, lambda x, y: (x - y) * 2)
+    rows = _SQUARED, _SQUARED_BACK
+    out = _loss("MseLossBackward0", input, target, way, *rows, lambda x, y: (x - y) * 2)
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
 
 
@@ -141,14 +157,11 @@ def smooth_l1_loss(
         return l1_loss(input, target, reduction=reduction)
     input, target = _paired("smooth_l1_loss", input, target)
 
-    def value(x: Tensor, y: Tensor) -> Tensor:
-        d = (x - y).abs()
-        return where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta)
-
     def slope(x: Tensor, y: Tensor) -> Tensor:
         return ((x - y) / beta).clamp(-1.0, 1.0)
 
-    return _loss("SmoothL1LossBackward0", input, target, reduction, value, slope)
+    rows = _SMOOTH, _SMOOTH_BACK
+    return _loss("SmoothL1LossBackward0", input, target, reduction, *rows, slope, float(beta))
 
 
 def huber_loss(
@@ -164,14 +177,13 @@ def huber_loss(
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     input, target = _paired("huber_loss", input, target)
 
-    def value(x: Tensor, y: Tensor) -> Tensor:
-        d = (x - y).abs()
-        return where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
-
     way = reduction if weight is None else "none"
-    out = _loss(
-        "HuberLossBackward0", input, target, way, value, lambda x, y: (x - y).clamp(-delta, delta)
-    )
+
+    def slope(x: Tensor, y: Tensor) -> Tensor:
+        return (x - y).clamp(-delta, delta)
+
+    rows = _HUBER, _HUBER_BACK
+    out = _loss("HuberLossBackward0", input, target, way, *rows, slope, float(delta))
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
 
 

@@ -230,3 +230,20 @@ def test_gradients_of_parameters() -> None:
 
     assert gradcheck(call, (x, *values))
     assert gradgradcheck(call, (x, *values))
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
+def test_losses_of_16_bits_are_rounded_once(name: str) -> None:
+    """A loss of an element is one node, and so is its gradient."""
+    loss = getattr(ct.nn.functional, name)
+    x, y = (ct.tensor(data(6, 35, seed=s)).bfloat16() for s in (1, 2))
+    exact, rounded = (
+        [t.detach().requires_grad_() for t in pair] for pair in ((x.float(), y.float()), (x, y))
+    )
+    wanted, found = loss(*exact, reduction="none"), loss(*rounded, reduction="none")
+    assert ct.equal(found.detach(), wanted.detach().bfloat16())
+    g = ct.tensor(data(6, 35, seed=3)).bfloat16()
+    for a, b in zip(
+        ct.autograd.grad(wanted, exact, g.float()), ct.autograd.grad(found, rounded, g), strict=True
+    ):
+        assert ct.equal(b, a.bfloat16())
