@@ -2,7 +2,7 @@
 Compaction by a mask. CPU schedule, two launches: `count` writes how many elements each of the work-items' chunks keeps;
 then each work-item starts from the sum of the counts before its own and walks its chunk. GPU schedule: an inclusive
 scan of the mask gave every element its place, and a lane moves its element.
-action select: out[place] = src[p]; nonzero: out[place] = the coordinates of p; scatter: dst[p] = values[place].
+action select: out[place] = src[p]; nonzero: out[d][place] = coordinate d of p, `many` in a row; scatter: dst[p] = values[place].
 No branch asks a CPU's predictor what a mask holds: every element is written at the next place, and stays if it is kept. The chunk's own
 count ends the walk, so nothing is written behind its last place. AVX-512 selects a vector at a time. `words`: the mask's bytes are dense, and eight zeros are passed over at once.
 </%doc>\
@@ -41,7 +41,7 @@ ${w.element(mask, 'm')}
             out[place] = src[os + p_s];
 % elif action == 'nonzero':
 % for d in range(rank):
-            out[place * ${rank} + ${d}] = p_at${d}${' + p_j' if d == rank - 1 and not gpu else ''};
+            out[${f'{d} * many + ' if d else ''}place] = p_at${d}${' + p_j' if d == rank - 1 and not gpu else ''};
 % endfor
 % elif gpu:
             if (place < limit) src[os + p_s] = out[place];
@@ -131,6 +131,9 @@ __kernel void ${fn}(__global const ${mask.cl} *mask, __global ${"long" if gpu el
 % endif
 % if action != 'count':
 , __global T *out\
+% endif
+% if action == 'nonzero':
+, const I many\
 % endif
 % if action == 'scatter':
 , __global long *status, const I slot, const I limit\

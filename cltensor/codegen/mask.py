@@ -111,18 +111,19 @@ def masked_select(backend: Backend, src: Operand, mask: Operand) -> Operand:
 
 def nonzero(backend: Backend, src: Operand) -> Operand:
     """Return the coordinates of the elements that are not zero: int64 of shape (count, ndim), in
-    row-major order.
+    row-major order, those along a dimension side by side in memory.
     """
     ndim = len(src.shape)
     if not numel(src.shape):
-        return empty(backend, dtypes.int64, (0, ndim))
+        return empty(backend, dtypes.int64, (0, ndim))._replace(strides=(1, 0))
     places = _Places(backend, src)
-    result = empty(backend, dtypes.int64, (places.total(), ndim))
-    if result.shape[0] and ndim:
+    many = places.total()
+    result = empty(backend, dtypes.int64, (ndim, many))
+    if many and ndim:
         dims = Dims.apart(src.shape, [src.strides])  # whose places are the coordinates
-        scalars = [places.n, src.offset, *dims.args()]
+        scalars = [many, places.n, src.offset, *dims.args()]
         places.launch("nonzero", dims, [result], scalars, dtypes.int64)
-    return result
+    return result._replace(shape=(many, ndim), strides=(1, many))
 
 
 def compact(backend: Backend, flags: Operand) -> Operand:

@@ -48,6 +48,11 @@ torch.stack([x, x])
 torch.stack([x, x], 4)
 x.flip(2)
 x.roll(1, 2)
+(x > 0).nonzero()
+torch.argwhere(x[..., ::2])
+torch.nonzero(x, out=torch.empty(0, dtype=torch.int64))
+torch.where(x > 0)[1]
+torch.where(x > 9)[1]
 x.rot90(1, [2, 3])
 x.sort(1)[1]
 x.quantile(torch.tensor([0.2, 0.5]), 1)
