@@ -32,7 +32,7 @@ from .random import (
     wanted,
     wide_of,
 )
-from .row import FUNCTIONS, public
+from .row import BOOL, FUNCTIONS, Row, public
 
 _POISSON = PointOp("poisson", "poisson(x, y, z, w)")
 _POISSON64 = PointOp("poisson", "poisson_double(x, y, z, w)")
@@ -56,9 +56,12 @@ def on_host(dev: device) -> bool:
     return dev.type == "cpu"
 
 
+_IN_UNIT = Row("in_unit", {"f": "x >= 0 and x <= 1"}, promote=BOOL, public=False)
+
+
 def check_probability(p: Tensor) -> None:
     """RuntimeError unless all probabilities lie in [0, 1]."""
-    if on_host(p.device) and p.numel() and not bool(((p >= 0) & (p <= 1)).all()):
+    if on_host(p.device) and p.numel() and not bool(_IN_UNIT(p).all()):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
 
 
