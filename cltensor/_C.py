@@ -9,6 +9,7 @@ import enum
 from typing import Any
 
 from .autograd import TensorBase
+from .batching.mapping import _add_batch_dim, _remove_batch_dim  # noqa: F401
 from .dtypes import dtype
 from .futures import Future
 from .linalg import LinAlgError as _LinAlgError  # noqa: F401
@@ -68,6 +69,11 @@ def is_batchedtensor(tensor: Tensor) -> bool:
     return isinstance(tensor, Batched)
 
 
+def get_unwrapped(tensor: Tensor) -> Tensor:
+    """Return the tensor beneath one of which a running `vmap` hides a dimension; another one as it is."""
+    return tensor.value if is_batchedtensor(tensor) else tensor  # type: ignore[attr-defined]
+
+
 def _log_api_usage_once(event: str) -> None:
     """Do nothing: no usage is reported."""
 
@@ -84,4 +90,10 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, b
     return where, kind, waits_not, form
 
 
-expose(globals(), {"_nn": "_parse_to", "_functorch": "is_batchedtensor"})
+expose(
+    globals(),
+    {
+        "_nn": "_parse_to",
+        "_functorch": "_add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor",
+    },
+)

@@ -125,9 +125,11 @@ class foreign(dtype):
     __module__ = "torch"
 
 
-def _foreign(name: str, scalar_name: str, category: pyint, signed: pybool = True) -> foreign:
+def _foreign(
+    name: str, scalar_name: str, category: pyint, signed: pybool = True, itemsize: pyint = 1
+) -> foreign:
     d = object.__new__(foreign)
-    d.name, d.scalar_name, d.category, d.itemsize = name, scalar_name, category, 1
+    d.name, d.scalar_name, d.category, d.itemsize = name, scalar_name, category, itemsize
     d.is_floating_point, d.is_complex, d.is_signed, d.np = category == FLOATING, False, signed, None
     FOREIGN[name] = d
     return d
@@ -169,6 +171,17 @@ int1, int2, int3, int4, int5, int6, int7 = (
 uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (
     _foreign(f"uint{bits}", f"UInt{bits}", INTEGRAL, False) for bits in range(1, 8)
 )
+qint8, quint8, quint4x2, quint2x4 = (
+    _foreign(
+        name, f"Q{name[1:].replace('int', 'Int').replace('u', 'U')}", INTEGRAL, name == "qint8"
+    )
+    for name in ("qint8", "quint8", "quint4x2", "quint2x4")
+)
+qint32 = _foreign("qint32", "QInt32", INTEGRAL, itemsize=4)
+bits8, bits1x8, bits2x4, bits4x2 = (
+    _foreign(f"bits{form}", f"Bits{form}", INTEGRAL, False) for form in ("8", "1x8", "2x4", "4x2")
+)
+bits16 = _foreign("bits16", "Bits16", INTEGRAL, False, 2)
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64

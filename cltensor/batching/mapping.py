@@ -16,9 +16,9 @@ from ..utils._pytree import (
     tree_leaves,
     tree_unflatten,
 )
-from .batched import Batched, hide
+from .batched import hide, is_batched
 from .calls import Aside
-from .levels import Level, opened
+from .levels import opened
 
 
 def vmap(
@@ -45,11 +45,10 @@ def vmap(
         for d in () if isinstance(out_dims, int) else tree_leaves(out_dims):
             if d is not None and not isinstance(d, int):
                 raise ValueError(
-                    f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+                    f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
                     "ints representing where in the outputs the vmapped dimension should appear."
                 )
-        dims, leaves, spec = _inputs(func, in_dims, args)
-        size = _size(dims, leaves)
+        size, dims, leaves, spec = _process_batched_inputs(in_dims, args, func)
         if chunk_size is None:
             return _mapped(func, size, dims, leaves, spec, out_dims, randomness, kwargs)
         ends = [*range(chunk_size, size, chunk_size), size]
@@ -83,15 +82,25 @@ def _mapped(
     out_dims: Any, randomness: str, kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
     with Aside(), opened(size, randomness) as level:
-        given = [
-            t if d is None else hide(t, d, level.number) for t, d in zip(leaves, dims, strict=True)
-        ]
-        out = func(*tree_unflatten(given, spec), **kwargs)
-        return _results(func, out, out_dims, level)
+        given = _create_batched_inputs(dims, leaves, level.number, spec)
+        out = func(*given, **kwargs)
+        return _unwrap_batched(out, out_dims, level.number, size, func)
 
 
-def _results(func: Callable, out: Any, out_dims: Any, level: Level) -> Any:
-    name = _name(func)
+def _create_batched_inputs(
+    flat_in_dims: Sequence[int | None], flat_args: Sequence[Any], vmap_level: int, args_spec: TreeSpec
+) -> Any:  # fmt: skip
+    """Return the arguments with their mapped dimensions hidden."""
+    pairs = zip(flat_args, flat_in_dims, strict=True)
+    given = [t if d is None else _add_batch_dim(t, d, vmap_level) for t, d in pairs]
+    return tree_unflatten(given, args_spec)
+
+
+def _unwrap_batched(
+    batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Callable
+) -> Any:
+    """Return the results with their hidden dimensions where they are wanted."""
+    name, out = _get_name(func), batched_outputs
     flat, form = tree_flatten(out)
 
     def incompatible() -> NoReturn:
@@ -112,42 +121,54 @@ def _results(func: Callable, out: Any, out_dims: Any, level: Level) -> Any:
         places = _broadcast_to_and_flatten(out_dims, form)
         if places is None:
             incompatible()
-    made = []
-    for t, place in zip(flat, places, strict=True):
-        if place is None:
-            if t.__class__ is Batched and t.level == level.number:
-                raise ValueError(
-                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
-                )
-            made.append(t)
-            continue
-        if not isinstance(t, Tensor):
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(t)}. Did you mean to set out_dims= to "
-                "None for output?"
-            )
-        made.append(_shown(t, place, level))
+    made = [
+        _maybe_remove_batch_dim(name, t, vmap_level, batch_size, place)
+        for t, place in zip(flat, places, strict=True)
+    ]
     return tree_unflatten(made, form)
 
 
-def _shown(t: Any, place: int, level: Level) -> Any:
-    """Show a result's hidden dimension where it is wanted."""
-    ndim = len(t.shape) + 1
-    if not -ndim <= place < ndim:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})"
+def _maybe_remove_batch_dim(
+    name: str, batched_output: Any, vmap_level: int, batch_size: int, out_dim: int | None
+) -> Any:
+    """Return a result with its hidden dimension where it is wanted; as it is where none is wanted and it has none."""
+    if out_dim is None:
+        if is_batched(batched_output, vmap_level):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
+            )
+        return batched_output
+    if not isinstance(batched_output, Tensor):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(batched_output)}. Did you mean to set out_dims= to "
+            "None for output?"
         )
-    place %= ndim
-    if t.__class__ is Batched and t.level == level.number:
+    return _remove_batch_dim(batched_output, vmap_level, batch_size, out_dim)
+
+
+_add_batch_dim = hide
+
+
+def _remove_batch_dim(t: Any, level: int, batch_size: int, out_dim: int) -> Any:
+    """Show a result's hidden dimension where it is wanted, a repeated one where there is none."""
+    ndim = len(t.shape) + 1
+    if not -ndim <= out_dim < ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {out_dim})"
+        )
+    place = out_dim % ndim
+    if is_batched(t, level):
         return t.value if t.bdim == place else t.value.movedim(t.bdim, place)
     shape = list(t.shape)
-    shape.insert(place, level.size)
+    shape.insert(place, batch_size)
     return t.unsqueeze(place).expand(shape)
 
 
-def _inputs(func: Callable, in_dims: Any, args: tuple) -> tuple[list[Any], list[Any], TreeSpec]:
-    """The arguments' leaves and the dimension of each."""
-    name = _name(func)
+def _process_batched_inputs(
+    in_dims: Any, args: tuple, func: Callable
+) -> tuple[int, list[Any], list[Any], TreeSpec]:
+    """Return the size of the mapped dimension, that of each of the arguments' leaves, the leaves, and their form."""
+    name = _get_name(func)
     if not isinstance(in_dims, int | tuple):
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple "
@@ -185,7 +206,7 @@ def _inputs(func: Callable, in_dims: Any, args: tuple) -> tuple[list[Any], list[
                 f"to satisfy -{ndim} <= in_dim < {ndim}."
             )
         dims[i] = dim % ndim
-    return dims, leaves, spec
+    return _size(dims, leaves), dims, leaves, spec
 
 
 def _size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
@@ -199,9 +220,9 @@ def _size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
     return sizes[0]
 
 
-def _name(func: Any) -> str:
+def _get_name(func: Any) -> str:
     if hasattr(func, "__name__"):
         return func.__name__
     if isinstance(func, functools.partial):
-        return f"functools.partial({_name(func.func)}, ...)"
+        return f"functools.partial({_get_name(func.func)}, ...)"
     return repr(func)

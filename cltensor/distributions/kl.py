@@ -37,7 +37,7 @@ from .utils import _sum_rightmost, euler_constant, ops
 
 __all__ = ["kl_divergence", "register_kl"]
 
-_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
+_KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
@@ -50,7 +50,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
             raise TypeError("issubclass() arg 1 must be a class")
 
     def enter(fn: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        _REGISTRY[type_p, type_q] = fn
+        _KL_REGISTRY[type_p, type_q] = fn
         _find.cache_clear()
         return fn
 
@@ -67,7 +67,7 @@ def _find(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:
 
     found = [
         (steps(type_p, p), steps(type_q, q), fn)
-        for (p, q), fn in _REGISTRY.items()
+        for (p, q), fn in _KL_REGISTRY.items()
         if issubclass(type_p, p) and issubclass(type_q, q)
     ]
     if not found:

@@ -121,6 +121,7 @@ def test_types_of_which_there_are_no_tensors() -> None:
     assert isinstance(kind, dt.dtype)
     assert (kind.is_floating_point, kind.itemsize, repr(kind)) == (True, 1, "torch.float8_e4m3fn")
     assert (dt.uint4.is_floating_point, dt.uint4.is_signed) == (False, False)
+    assert (repr(dt.qint32), dt.qint32.itemsize, dt.bits16.itemsize) == ("torch.qint32", 4, 2)
     assert pickle.loads(pickle.dumps(kind)) is kind
     assert copy.deepcopy(kind) is kind
     assert repr(dt.finfo(dt.float8_e5m2)) == (

@@ -418,3 +418,62 @@ def test_what_libraries_take_from_script_and_distributed_is_nobodys_type() -> No
     assert Compiled()(1) == 2
     with pytest.raises(NotImplementedError, match="one process"):
         ZeroRedundancyOptimizer()
+
+
+def test_pieces_that_containers_of_tensors_are_built_with() -> None:
+    from cltensor._C import _functorch as parts
+    from cltensor._functorch import vmap as pieces
+    from cltensor.nn.utils._named_member_accessor import set_tensor, swap_tensor
+    from cltensor.utils._contextlib import (
+        _DecoratorContextManager,
+        _NoParamDecoratorContextManager,
+    )
+    from cltensor.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    seen: list[int] = []
+
+    class Noted(_DecoratorContextManager):
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def clone(self) -> Any:
+            return type(self)(self.number)
+
+        def __enter__(self) -> None:
+            seen.append(self.number)
+
+        def __exit__(self, *error: object) -> None:
+            seen.append(-self.number)
+
+    class Plain(_NoParamDecoratorContextManager):
+        def __enter__(self) -> None:
+            seen.append(0)
+
+        def __exit__(self, *error: object) -> None: ...
+
+    assert Noted(3)(lambda: seen.append(1))() is None
+    assert Plain(lambda: 5)() == 5
+    assert seen == [3, 1, -3, 0]
+    x = torch.arange(6.0).view(2, 3)
+    assert not is_traceable_wrapper_subclass(x)
+    hidden = parts._add_batch_dim(x, 1, 1)
+    assert (hidden.shape, parts.is_batchedtensor(hidden)) == ((2,), True)
+    assert parts.get_unwrapped(hidden) is x
+    assert parts._remove_batch_dim(hidden, 1, 3, 0).shape == (3, 2)
+    size, dims, leaves, _ = pieces._process_batched_inputs((0, None), (x, 2), torch.add)
+    assert (size, dims, len(leaves)) == (2, [0, None], 2)
+    flat = torch._utils._flatten_dense_tensors([x, x[0]])
+    assert [t.tolist() for t in torch._utils._unflatten_dense_tensors(flat, [x, x[0]])] == [
+        x.tolist(),
+        x[0].tolist(),
+    ]
+    layer = torch.nn.Linear(2, 1)
+    weight = layer.weight
+    assert swap_tensor(layer, "weight", x) is weight
+    assert layer.weight is x
+    set_tensor(layer, "weight", weight)
+    assert layer.weight is weight
+    with pytest.raises(AttributeError, match="has no attribute `none`"):
+        swap_tensor(layer, "none")
+    with pytest.raises(KeyError, match="tensor name can"):
+        set_tensor(layer, "a.b", weight)

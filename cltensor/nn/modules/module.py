@@ -29,7 +29,7 @@ from .hooks import (
     register_module_parameter_registration_hook,
 )
 from .moving import parse_to
-from .state import Stateful, _IncompatibleKeys  # noqa: F401 - where torch has it
+from .state import _EXTRA_STATE_KEY_SUFFIX, Stateful, _IncompatibleKeys  # noqa: F401 - where torch has them
 
 __all__ = [
     "Module",

@@ -16,7 +16,7 @@ from ...tensor import Tensor
 from ..parameter import Parameter, is_lazy
 from .hooks import WrappedHook
 
-_EXTRA = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -69,7 +69,7 @@ class Stateful:
         for name, value in self._own_state().items():
             destination[prefix + name] = value if keep_vars else value.detach()
         if type(self).get_extra_state is not Stateful.get_extra_state:
-            destination[prefix + _EXTRA] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def _own_state(self) -> dict[str, Any]:
         """Return parameters and persistent buffers by name."""
@@ -205,7 +205,7 @@ class Stateful:
                     error_msgs.append(error)
             elif strict:
                 missing_keys.append(key)
-        extra = prefix + _EXTRA
+        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
         if type(self).set_extra_state is not Stateful.set_extra_state:
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])

@@ -30,6 +30,12 @@ class _Forever(Sampler[None]):
         return itertools.repeat(None)
 
 
+class _DatasetKind:
+    """Whether a dataset is indexed or iterated."""
+
+    Map, Iterable = 0, 1
+
+
 class DataLoader(Generic[T_co]):
     """Iterate over a dataset in batches.
 
@@ -72,8 +78,9 @@ class DataLoader(Generic[T_co]):
         in_order: bool = True,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        self._iterable = isinstance(dataset, IterableDataset)
-        if self._iterable:
+        streams = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if streams else _DatasetKind.Map
+        if streams:
             _check_stream(shuffle, sampler, batch_sampler)
         _check_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.dataset, self.num_workers = dataset, num_workers
@@ -86,7 +93,7 @@ class DataLoader(Generic[T_co]):
         if sampler is None:
             sampler = (
                 _Forever()
-                if self._iterable
+                if streams
                 else RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]
                 if shuffle
                 else SequentialSampler(dataset)  # type: ignore[arg-type]
@@ -100,7 +107,9 @@ class DataLoader(Generic[T_co]):
         )
         self.persistent_workers = persistent_workers
         self._iterator: _MultiProcessingDataLoaderIter | None = None
-        self._said_length: int | None = None  # of a stream, as told to whoever asked last
+        self._IterableDataset_len_called: int | None = (
+            None  # of a stream, as told to whoever asked last
+        )
         self._ready = True
         _warn_of_many(num_workers)
 
@@ -159,9 +168,9 @@ class DataLoader(Generic[T_co]):
         return self._iterator
 
     def __len__(self) -> int:
-        if not self._iterable:
+        if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
-        count = self._said_length = len(self.dataset)
+        count = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return count
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
@@ -236,7 +245,9 @@ class _BaseDataLoaderIter:
         self.base_seed = draw_seed(loader.generator)
         self.indices = iter(loader._index_sampler)
         self.yielded = 0
-        self.expected = loader._said_length  # what is asked later does not bind this pass
+        self.expected = (
+            loader._IterableDataset_len_called
+        )  # what is asked later does not bind this pass
 
     def __iter__(self) -> _BaseDataLoaderIter:
         return self
@@ -247,7 +258,7 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         data = self._next()
         self.yielded += 1
-        if self.loader._iterable:
+        if self.loader._dataset_kind == _DatasetKind.Iterable:
             self._check_length()
         return data
 
@@ -277,7 +288,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         self.fetch = fetcher(
             loader.dataset,
-            loader._iterable,
+            loader._dataset_kind == _DatasetKind.Iterable,
             loader._auto_collation,
             loader.collate_fn,
             loader.drop_last,
@@ -297,7 +308,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         jobs = [
             Job(
                 loader.dataset,
-                loader._iterable,
+                loader._dataset_kind == _DatasetKind.Iterable,
                 loader._auto_collation,
                 loader.collate_fn,
                 loader.drop_last,
@@ -308,14 +319,16 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             )
             for worker in range(loader.num_workers)
         ]
-        self.pool: Pool | None = Pool(loader._context or multiprocessing.get_context("spawn"), jobs)
+        self.pool: Pool | None = Pool(
+            loader.multiprocessing_context or multiprocessing.get_context("spawn"), jobs
+        )
         self.epoch = 0
         self._begin()
 
     def restart(self) -> None:
         """Begin another pass with the same workers."""
         self.indices = iter(self.loader._index_sampler)
-        self.yielded, self.expected = 0, self.loader._said_length
+        self.yielded, self.expected = 0, self.loader._IterableDataset_len_called
         self.epoch += 1
         self._begin()
 
