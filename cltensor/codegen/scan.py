@@ -8,7 +8,7 @@ operands and backends, nothing of tensors.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import dtypes
 from .operand import Operand
@@ -77,20 +77,30 @@ def _headers(kind: str, dt: dtypes.dtype, wide: bool) -> str:
     )
 
 
-def _scan(
-    backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, indices: Operand | None
-) -> None:
-    operands = [src, dst, *([] if indices is None else [indices])]
-    if not src.shape:
-        operands = [x._replace(shape=(1,), strides=(1,)) for x in operands]
-    lifted = [moved_last(x, dim) for x in operands]
-    shape = lifted[0].shape
-    length, steps = shape[-1], [x.strides[-1] for x in lifted]
-    dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
-    gpu = is_gpu(backend)
-    total, ranked = dims.n * length, indices is not None
+class _Schedule(NamedTuple):
+    """How rows are walked; `chunks` parts of each are scanned side by side."""
+
+    columns: bool  # neighbouring rows together, step by step
+    chunks: int
+    unit: bool  # float32 without gaps along the rows
+    dense: bool  # any dtype without gaps
+    beside: bool  # sixteen rows at a time, a step of each in one vector
+    wide: bool  # by vectors
+
+
+def _schedule(
+    backend: Backend,
+    src: Operand,
+    dst: Operand,
+    kind: str,
+    dims: Dims,
+    length: int,
+    steps: list[int],
+) -> _Schedule:
+    """Choose by layouts and the device; the walk of `dst` says which rows are neighbours."""
+    gpu, ranked, units = is_gpu(backend), len(steps) > 2, backend.info.compute_units
     columns = not gpu and dims.sizes[-1] >= 8 and dims.strides[1][-1] < steps[1] and length > 1
-    chunks, units = 1, backend.info.compute_units
+    chunks = 1
     if gpu:
         if dims.n < 4 * units:
             chunks = max(1, min(64, length // (8 * _LANES)))
@@ -102,6 +112,23 @@ def _scan(
     dense = not gpu and steps[:2] == [1, 1]
     beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
     beside = beside and dims.n >= _BESIDE and length >= _BESIDE
+    return _Schedule(columns, chunks, single and steps[:2] == [1, 1], dense, beside, wide)
+
+
+def _scan(
+    backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, indices: Operand | None
+) -> None:
+    operands = [src, dst, *([] if indices is None else [indices])]
+    if not src.shape:
+        operands = [x._replace(shape=(1,), strides=(1,)) for x in operands]
+    lifted = [moved_last(x, dim) for x in operands]
+    shape = lifted[0].shape
+    length, steps = shape[-1], [x.strides[-1] for x in lifted]
+    dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
+    gpu = is_gpu(backend)
+    total = dims.n * length
+    plan = _schedule(backend, src, dst, kind, dims, length, steps)
+    columns, chunks, wide = plan.columns, plan.chunks, plan.wide or plan.beside
     key: dict[str, Any] = {
         "kind": kind,
         "src_dt": src.dtype,
@@ -112,11 +139,11 @@ def _scan(
         "columns": columns,
         "block": _BLOCK,
         "lanes": _LANES,
-        "unit": single and steps[:2] == [1, 1],
-        "dense": dense,
-        "beside": beside,
-        "wide": wide or beside,
-        "headers": _headers(kind, dst.dtype, wide or beside),
+        "unit": plan.unit,
+        "dense": plan.dense,
+        "beside": plan.beside,
+        "wide": wide,
+        "headers": _headers(kind, dst.dtype, wide),
     }
     tail: list[int] = []
     rows = dims.n
@@ -137,7 +164,7 @@ def _scan(
         offsets += [indices.offset, steps[2]]
     buffers = [x.buffer for x in operands] + [states]
     scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
-    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if wide else ''}{'_beside' if beside else ''}"
+    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}"
     nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
     if chunks > 1:
         run(
