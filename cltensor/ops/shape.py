@@ -378,6 +378,11 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     return expand(input, tuple(size))
 
 
+METHODS["broadcast_to"] = variadic("size")(
+    lambda self, *size: expand(self, sizes("broadcast_to", size, "size"))
+)
+
+
 @public("broadcast_tensors", method=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Expand tensors to their common shape."""
