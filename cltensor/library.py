@@ -151,10 +151,9 @@ class _Call(Function):
         found = operator.backward(ctx, *grads)
         found = list(found) if isinstance(found, tuple | list) else [found]
         flat: list[Any] = []
-        places = ctx._form.children[0].children
-        for value, place in zip(found, places, strict=True):
+        for value, place in zip(found, ctx._form.child(0).children(), strict=True):
             n = place.num_leaves
-            flat += [value] if place.kind is None else list(value) if value else [None] * n
+            flat += [value] if place.is_leaf() else list(value) if value else [None] * n
         flat += [None] * (ctx._form.num_leaves - len(flat))
         return (None, None, None, None, *flat)
 
