@@ -1,15 +1,15 @@
 <%doc>
 Products of many small matrices, on a CPU: a work-item owns `per` of them, a row of a result is one vector.
 
-Results have at most V columns; R rows are computed at a time, the last one again where there are no R left. B's rows are read
+Results have at most V columns, or one (V is 1); R rows are computed at a time, the last one again where there are no R left. B's rows are read
 where they lie, by masks where they are shorter than a vector (`whole` says that they are not), number by number where columns
 lie apart (`apart`). Sums go over K in order, as the larger products' do.
 </%doc>\
 <%namespace name="lane_memory" file="lanes.mako"/>\
 <%
-read = memory.vector_load if whole else lambda p: f"load_{memory.code}({p}, (int)N)"
+read = memory.scalar_load if V == 1 else memory.vector_load if whole else lambda p: f"load_{memory.code}({p}, (int)N)"
 if apart: read = lambda p: f"gather_{memory.code}({p}, sbn, (int)N)"
-write = memory.vector_store if whole else lambda p, v: f"store_{memory.code}({p}, {v}, (int)N)"
+write = memory.scalar_store if V == 1 else memory.vector_store if whole else lambda p, v: f"store_{memory.code}({p}, {v}, (int)N)"
 needed = {(memory.code, name) for name in ('load', 'gather', 'store')}
 %>\
 #pragma OPENCL FP_CONTRACT ON

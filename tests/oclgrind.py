@@ -214,7 +214,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemm packed": lambda: (r(14, 9) @ r(9, 260), r(9, 14).t() @ r(260, 9).t()),
         "gemm batched": lambda: r(2, 5, 7) @ r(2, 7, 3),
         "gemm half": lambda: (r(17, 9).half() @ r(9, 5).half(), r(3, 9).bfloat16() @ r(9, 5).bfloat16()),
-        "gemm small": lambda: (r(3, 9, 4) @ r(3, 4, 5), r(2, 3, 8).mT @ r(2, 5, 3).mT),
+        "gemm small": lambda: (r(3, 9, 4) @ r(3, 4, 5), r(2, 3, 8).mT @ r(2, 5, 3).mT, r(3, 3, 3) @ r(3, 3, 1)),
         "gemm long": lambda: (r(3, 2100) @ r(2100, 2), r(3, 2100).half() @ r(2100, 5).half()),
         "gemm chain": chain,
         "gemv": lambda: r(17, 33) @ r(33),

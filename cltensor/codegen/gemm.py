@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .. import dtypes
 from ..layouts import collapse, contiguous_strides, numel
 from . import epilogue as epilogues
-from . import gemm_cpu, gemv
+from . import gemm_cpu, gemm_small, gemv
 from .operand import Operand
 from .product import (
     LONG,
@@ -256,6 +256,9 @@ def _run(
     cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
     if out is not None and out is not dt:
         return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, out, p)
+    if cpu and gemm_small.takes(backend, dt, p):
+        gemm_small.run(backend, dt, p)
+        return True
     if (few := gemv.chosen(p, cpu)) is not None:
         if p.epilogue is None:
             gemv.run(backend, dt, few, cpu)

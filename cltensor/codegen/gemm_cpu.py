@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import dtypes
 from . import epilogue as epilogues
-from . import gemm_small
 from .operand import Operand
 from .product import (
     LONG,
@@ -324,9 +323,6 @@ def _sizes(p: Product, plan: _Plan) -> tuple[int, ...]:
 
 def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
     """Run a product, whose results are of `out_dt`; False, with nothing done, if its epilogue does not fit."""
-    if gemm_small.takes(backend, dt, out_dt, p):
-        gemm_small.run(backend, dt, p)
-        return True
     epilogue = p.epilogue
     if epilogue is not None and _paired(backend, dt):
         return False  # a chain's functions are not compiled for the processor that the instruction asks for

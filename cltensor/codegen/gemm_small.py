@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from ..runtime import Backend
 
 DEEP = 64  # rows and summed numbers of such a matrix, at most
-ROWS = (4, 8)  # of a result, computed at a time
+VECTOR = 64  # numbers of one that is multiplied by a vector, at most: there nothing is a vector of the processor's
+ROWS = (1, 4, 8)  # of a result, computed at a time
 TASK_WORK = 1 << 16  # multiply-adds that make a work-item worth its start
 
 
-def takes(backend: Backend, dt: dtype, out: dtype, p: Product) -> bool:
+def takes(backend: Backend, dt: dtype, p: Product) -> bool:
     """Whether a product is of this kind."""
     return (
-        dt is out
-        and dt.category == 2
+        dt.category == 2
         and p.outer * p.inner > 1
-        and 1 < p.n <= tile(backend, dt.reg)[1]
+        and p.n <= tile(backend, dt.reg)[1]
+        and (p.n > 1 or p.m * p.k <= VECTOR)
         and p.m <= DEEP
         and 0 < p.k <= DEEP
-        and p.out.col == 1
+        and (p.out.col == 1 or p.n == 1)
         and p.bias is None
         and p.alpha == 1
         and not p.kstep
@@ -39,11 +40,11 @@ def takes(backend: Backend, dt: dtype, out: dtype, p: Product) -> bool:
 
 def run(backend: Backend, dt: dtype, p: Product) -> None:
     """Run it."""
-    lanes = 8 if dt.itemsize == 2 else 4
+    lanes = 1 if p.n == 1 else 8 if dt.itemsize == 2 else 4
     while lanes < p.n:
         lanes *= 2
-    rows = ROWS[p.m > ROWS[0]]
-    whole, apart = p.n == lanes, p.b.col != 1
+    rows = next((r for r in ROWS if r >= p.m), ROWS[-1])
+    whole, apart = p.n == lanes, p.b.col != 1 < p.n
     batches = p.outer * p.inner
     work = batches * p.m * p.k * lanes
     alone = work < PACE * backend.info.wake_us
