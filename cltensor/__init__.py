@@ -364,6 +364,7 @@ _expose(
 _LATE = (
     "_C",
     "__config__",
+    "__future__",
     "_custom_ops",
     "_dynamo",
     "_functorch",

@@ -59,6 +59,7 @@ from . import (  # isort: skip
     lowrank,
     lobpcg,
     foreach,
+    native,
     host_loops,
     loss_numbers,
     ldl,

@@ -209,6 +209,16 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, .
     return tuple([vector_norm(x, ord, dtype=dtype) for x in xs])
 
 
+def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+    """The sum of a power of the absolute values of each tensor's elements."""
+    xs = _list("_foreach_powsum", self)
+    _some(xs)
+    for x in xs:
+        if x.dtype.category < 2:
+            raise NotImplementedError(f"\"powsum_cpu\" not implemented for '{x.dtype.scalar_name}'")
+    return tuple([(x if dtype is None else x.to(dtype)).abs().pow(ord).sum() for x in xs])
+
+
 def _foreach_mm(self: Any, mat2: Any) -> tuple[Tensor, ...]:
     """The product of each pair of matrices."""
     xs = _list("_foreach_mm", self)
@@ -223,5 +233,5 @@ for _name in _BINARY:
 for _name in ("addcmul", "addcdiv"):
     _export(_name, _ternary(_name), f"Compute `{_name}` of each three tensors.")
 _export("lerp", _lerp, "Compute `lerp` of each pair of tensors.")
-for _fn in (_foreach_copy_, _foreach_zero_, _foreach_clone, _foreach_max, _foreach_norm, _foreach_mm):  # fmt: skip
+for _fn in (_foreach_copy_, _foreach_zero_, _foreach_clone, _foreach_max, _foreach_norm, _foreach_powsum, _foreach_mm):  # fmt: skip
     FUNCTIONS[_fn.__name__] = _fn

@@ -74,8 +74,8 @@ def _normalized(
     *,
     images: bool = True,
     batch: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`; then mean, variance.
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`; then mean, variance, rstd.
 
     `scaled` is the shape in which weight and bias broadcast to `grouped`. `images`: channels last stays so, else results are row-major.
     """
@@ -112,7 +112,7 @@ def _normalized(
         saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
         saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": False, "steps": back, "images": images}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
-    return out, mean, var
+    return out, mean, var, rstd
 
 
 _RSTD = Row("norm_rstd", {"f": "rsqrt(x + y)"}, public=False)
@@ -256,11 +256,18 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Tensor:
     """Normalise over the last dimensions, which are `normalized_shape` (Ba et al., arXiv 1607.06450)."""
+    return layer_parts(input, normalized_shape, weight, bias, eps)[0]
+
+
+def layer_parts(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return what `layer_norm` gives, and mean, variance and reciprocal deviation."""
     shape = _normal_shape(input, normalized_shape, weight, bias)
     _check_float("LayerNormKernelImpl", input)
     node, grouped = "NativeLayerNormBackward0", tuple(input.shape)
     dims = tuple(range(len(grouped) - len(shape), len(grouped)))
-    return _normalized(node, input, weight, bias, grouped, dims, shape, eps, images=False)[0]
+    return _normalized(node, input, weight, bias, grouped, dims, shape, eps, images=False)
 
 
 def _normal_shape(
@@ -361,6 +368,13 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Tensor:
     """Normalise each of `num_groups` groups of channels of each sample (Wu and He, arXiv 1803.08494)."""
+    return group_parts(input, num_groups, weight, bias, eps)[0]
+
+
+def group_parts(
+    input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return what `group_norm` gives, and mean, variance and reciprocal deviation."""
     if input.ndim < 2:
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
@@ -380,7 +394,7 @@ def group_norm(
     _check_float("GroupNormKernelImpl", input)
     grouped = (n, num_groups, c // num_groups, prod(input.shape[2:]))
     node, scaled = "NativeGroupNormBackward0", (*grouped[1:3], 1)
-    return _normalized(node, input, weight, bias, grouped, (2, 3), scaled, eps)[0]
+    return _normalized(node, input, weight, bias, grouped, (2, 3), scaled, eps)
 
 
 def _channels(x: Tensor) -> tuple[int, ...]:
@@ -400,6 +414,20 @@ def batch_norm(
     cudnn_enabled: bool = True,
 ) -> Tensor:
     """Normalise each channel over the batch (Ioffe and Szegedy, arXiv 1502.03167); in training, update the running statistics."""
+    return batch_parts(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+
+
+def batch_parts(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """Return what `batch_norm` gives, and in training mean, variance and reciprocal deviation."""
     whole = tuple(input.shape)
     if training:
         check_several(input.shape)
@@ -421,17 +449,17 @@ def batch_norm(
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-max(input.ndim, 1)}, {max(input.ndim - 1, 0)}], but got 1)"
             )
-        return input.clone()
+        return (input.clone(),)
     node = "NativeBatchNormBackward0"
     if not training:
-        return _fixed(node, input, (running_mean, running_var), weight, bias, eps)
+        return (_fixed(node, input, (running_mean, running_var), weight, bias, eps),)
     dims = (0, *range(2, len(whole)))
-    out, mean, var = _normalized(
+    out, mean, var, rstd = _normalized(
         node, input, weight, bias, whole, dims, _channels(input), eps, batch=True
     )
     if count := prod(whole):
         _update((running_mean, running_var), (mean, var), count // channels, momentum)
-    return out
+    return out, mean, var, rstd
 
 
 def check_several(shape: Sequence[int]) -> None:

@@ -28,7 +28,7 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .moving import parse_to
+from .moving import CONVERSION, parse_to
 from .state import _EXTRA_STATE_KEY_SUFFIX, Stateful, _IncompatibleKeys  # noqa: F401 - where torch has them
 
 __all__ = [
@@ -449,10 +449,18 @@ class Module(Hooked, Stateful):
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        for name, param in list(self._parameters.items()):
             if param is None:
                 continue
             grad = param.grad
+            if CONVERSION["overwrite"] and not CONVERSION["swap"]:
+                with no_grad():
+                    made = Parameter(fn(param), param.requires_grad)
+                    made.grad = (
+                        None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
+                    )
+                self._parameters[name] = made
+                continue
             with no_grad():
                 param.data = fn(param)
                 if grad is not None:

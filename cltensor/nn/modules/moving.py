@@ -1,4 +1,4 @@
-"""What `Module.to` was asked for: its forms of arguments, told apart as torch's parser does."""
+"""What `Module.to` was asked for: its forms of arguments, told apart as torch's parser does, and how it changes parameters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from ...dtypes import asked
 from ...dtypes import dtype as dtype_class
 from ...runtime import device as device_class
 from ...tensor import Tensor
+
+CONVERSION = {"overwrite": False, "swap": False}  # `torch.__future__`'s settings
 
 
 def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:

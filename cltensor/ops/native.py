@@ -1,0 +1,120 @@
+"""The functions beneath `layer_norm`, `dropout` and their kin that return what torch keeps for backward, too: libraries call them.
+
+Owns their forms of arguments and results. What is computed is the plain functions'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import dtypes
+from ..autograd import record as graph
+from ..autograd.mode import unrecorded
+from ..dtypes import dtype
+from .core import Tensor
+from .dims import one_dim
+from .normalization import batch_parts, group_parts, layer_parts
+from .random import keep_mask
+from .reducing import needs
+from .row import FUNCTIONS, public
+from .softmax import _softmax_back, log_softmax, softmax
+
+
+@public(method=False)
+def native_layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return `layer_norm`, the mean and the reciprocal deviation."""
+    out, mean, _, rstd = layer_parts(input, normalized_shape, weight, bias, eps)
+    kind = input.dtype if weight is None else weight.dtype
+    shape = [*input.shape[: input.ndim - len(normalized_shape)], *[1] * len(normalized_shape)]
+    return out, mean.to(kind).reshape(shape), rstd.to(kind).reshape(shape)
+
+
+@public(method=False)
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return `group_norm` of N samples of C channels of HxW numbers, the mean and the reciprocal deviation of each group."""
+    out, mean, _, rstd = group_parts(input.reshape(N, C, HxW), group, weight, bias, eps)
+    kind = input.dtype if weight is None else weight.dtype
+    stats = [v.to(kind).reshape(N, group) for v in (mean, rstd)]
+    return out.reshape(input.shape), stats[0], stats[1]
+
+
+@public(method=False)
+def native_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return `batch_norm`, and in training the mean and the reciprocal deviation of each channel; else empty tensors."""
+    parts = batch_parts(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if len(parts) == 1:
+        return parts[0], input.new_empty(0), input.new_empty(0)
+    out, mean, _, rstd = parts
+    return out, mean.reshape(-1), rstd.reshape(-1)
+
+
+def _dropout_back(ctx: Any, g: Tensor) -> Tensor:
+    return g * ctx.result1 * ctx.scale
+
+
+@public(method=False)
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Return the elements that are kept, scaled, with zeros for others, and which they are."""
+    if train is False or not input.numel():
+        return input.clone(), FUNCTIONS["ones_like"](input, dtype=dtypes.bool)
+    with unrecorded():
+        shape = tuple(input.shape)
+        keep = (
+            input.new_zeros(shape, dtype=dtypes.bool)
+            if p == 1
+            else keep_mask(shape, 1 - p, input.device)
+        )
+        keep = keep.to(dtypes.bool)
+        scale = 0.0 if p == 1 else 1 / (1 - p)
+        out = input * keep * scale
+    if needs(input):
+        graph.record(
+            "NativeDropoutBackward0",
+            (input,),
+            out,
+            _dropout_back,
+            {"result1": keep, "scale": scale},
+        )
+    return out, keep
+
+
+@public(method=False)
+def _safe_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
+    """Return `softmax` with zeros where all is -inf, which gives NaN otherwise."""
+    with unrecorded():
+        value = softmax(input, dim, dtype)
+        masked = (input == -float("inf")).all(dim, True)
+        value = FUNCTIONS["where"](masked, 0.0, value)
+    if needs(input):
+        at = one_dim("softmax", dim, input.ndim)
+        graph.record(
+            "SafeSoftmaxBackward0", (input,), value, _softmax_back, {"result": value, "dim": at}
+        )
+    return value
+
+
+def _widened(name: str, half_to_float: bool) -> None:
+    if half_to_float:
+        raise RuntimeError(f"{name} with half to float conversion is not supported on CPU")
+
+
+@public(method=False)
+def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """Return `softmax`. RuntimeError for `half_to_float`, which is other devices'."""
+    _widened("softmax", half_to_float)
+    return softmax(input, dim)
+
+
+@public(method=False)
+def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """Return `log_softmax`. RuntimeError for `half_to_float`, which is other devices'."""
+    _widened("log_softmax", half_to_float)
+    return log_softmax(input, dim)

@@ -1,0 +1,95 @@
+"""Functions that return what is kept for backward, too, and how modules are converted: as torch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from parity.oracle import assert_same_error, assert_same_value, evaluate, th
+from support import ct, data
+
+LINES = [
+    "torch.native_layer_norm(x, [4], w, b, 1e-5)",
+    "torch.native_layer_norm(x, (3, 4), None, None, 1e-5)",
+    "torch.native_layer_norm(x.bfloat16(), [4], w.bfloat16(), b.bfloat16(), 1e-5)[0]",
+    "torch.native_group_norm(x, s, s, 2, 3, 4, 3, 1e-5)",
+    "torch.native_group_norm(x, None, None, 2, 3, 4, 1, 1e-5)",
+    "torch.native_batch_norm(x, s, s, r, q, True, 0.1, 1e-5), r, q",
+    "torch.native_batch_norm(x, s, s, r, q, False, 0.1, 1e-5)",
+    "torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)",
+    "torch.native_dropout(x, 0.0, True), torch.native_dropout(x, 0.5, False), torch.native_dropout(x, 1.0, True)",
+    "torch._safe_softmax(m, -1), torch._safe_softmax(x, 1, dtype=torch.float64), torch.ops.aten._safe_softmax(m, -1)",
+    "torch._softmax(x, -1, False), torch._log_softmax(x, 1, False)",
+    "torch.autograd.grad((torch._safe_softmax(m.requires_grad_(), -1) * x).sum(), m)",
+    "torch.autograd.grad(torch.native_layer_norm(x.requires_grad_(), [4], w, b, 1e-5)[0].pow(3).sum(), x)",
+    "torch.autograd.grad(torch.native_batch_norm(x.requires_grad_(), s, s, r, q, True, 0.1, 1e-5)[0].pow(3).sum(), x)",
+    "torch.autograd.grad(torch.native_group_norm(x.requires_grad_(), s, s, 2, 3, 4, 1, 1e-5)[0].pow(3).sum(), x)",
+    "type(torch._safe_softmax(x.requires_grad_(), 0).grad_fn).__name__, type(torch.native_dropout(x, 0.5, True)[0].grad_fn).__name__",
+    "torch._foreach_powsum([x, x[0]], 2), torch._foreach_powsum([x], 3), torch._foreach_powsum([x], 1, dtype=torch.float64)",
+    "torch._foreach_powsum([x], 0), torch._foreach_powsum([x], 0.5), torch._foreach_powsum([x], float('inf'))",
+]  # fmt: skip
+ERRORS = [
+    "torch._foreach_powsum([])",
+    "torch._foreach_powsum([torch.arange(3)], 2)",
+    "torch._softmax(x, -1, True)",
+]
+
+
+def _arrays() -> dict[str, Any]:
+    masked = data(2, 3, 4)
+    masked[0, 0] = -float("inf")
+    masked[1, 2, 1] = -float("inf")
+    return {"x": data(2, 3, 4), "w": data(4, seed=1), "b": data(4, seed=2), "s": data(3, seed=3), "r": data(3, seed=4), "q": data(3, seed=5) ** 2, "m": masked}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_values(line: str) -> None:
+    ours, theirs = evaluate(line, _arrays())
+    assert ours.error is None, ours.error
+    assert_same_value(ours.value, theirs.value)
+
+
+@pytest.mark.parametrize("line", ERRORS)
+def test_errors(line: str) -> None:
+    assert_same_error(*evaluate(line, _arrays()))
+
+
+def test_dropped_elements() -> None:
+    x = ct.ones(1000).requires_grad_()
+    out, kept = ct.native_dropout(x, 0.25, True)
+    assert kept.dtype is ct.bool
+    assert out.detach().cpu().numpy() == pytest.approx(kept.cpu().numpy() / 0.75)
+    out.sum().backward()
+    assert x.grad is not None
+    assert x.grad.cpu().numpy() == pytest.approx(kept.cpu().numpy() / 0.75)
+
+
+@pytest.mark.parametrize(("overwrite", "swap"), [(False, False), (True, False), (True, True)])
+def test_conversions_of_modules(overwrite: bool, swap: bool) -> None:
+    found = []
+    for module in (ct, th):
+        future = module.__future__
+        layer = module.nn.Linear(2, 2)
+        layer(module.ones(1, 2)).sum().backward()
+        future.set_overwrite_module_params_on_conversion(overwrite)
+        future.set_swap_module_params_on_conversion(swap)
+        found.append(_converted(module, layer))
+    assert found[0] == found[1]
+
+
+def _converted(module: Any, layer: Any) -> Any:
+    future = module.__future__
+    first = id(layer.weight)
+    try:
+        layer.double()
+        kept = id(layer.weight) == first
+        grad = layer.weight.grad
+        return (
+            kept,
+            str(layer.weight.dtype),
+            layer.weight.requires_grad,
+            grad is not None and str(grad.dtype),
+        )
+    finally:
+        future.set_overwrite_module_params_on_conversion(False)
+        future.set_swap_module_params_on_conversion(False)
