@@ -11,6 +11,7 @@ from ..autograd import record as graph
 from ..codegen import bag as family
 from ..runtime import get_backend
 from . import core
+from .composite import settled
 from .core import Tensor
 from .embedding import renormalize, sparse_rows
 from .replay import Replayed
@@ -160,6 +161,17 @@ def _wrap(padding_idx: int, rows: int) -> int:
     return padding_idx % rows
 
 
+@Replayed.of_memory
+def _starts(given: Sequence[Tensor]) -> list[Tensor]:
+    """Where the bags of a batch begin, that are all of one length."""
+    (input,) = given
+    bags, length = input.shape
+    alike = {"dtype": input.dtype, "device": input.device}
+    if not length:
+        return settled([FUNCTIONS["zeros"](bags, **alike)])
+    return settled([FUNCTIONS["arange"](0, bags * length, length, **alike)])
+
+
 def _flattened(
     input: Tensor, offsets: Tensor | None, scale: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -170,12 +182,7 @@ def _flattened(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
                 f"However, found offsets of type {type(offsets)}"
             )
-        bags, length = input.shape
-        starts = FUNCTIONS["arange"](
-            0, bags * length, max(length, 1), dtype=input.dtype, device=input.device
-        )
-        if not length:
-            starts = starts.new_zeros(bags)
+        (starts,) = _starts((input,))
         return input.reshape(-1), starts, None if scale is None else scale.reshape(-1)
     if input.ndim != 1:
         raise ValueError(
