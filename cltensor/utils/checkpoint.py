@@ -20,12 +20,21 @@ from ..ops.generator import default_for
 from ..runtime import device
 from ..tensor import Tensor
 from ._pytree import tree_leaves
+from .selective_checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
     "CheckpointError",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "get_device_states",
+    "noop_context_fn",
     "set_device_states",
     "set_checkpoint_early_stop",
 ]
@@ -59,7 +68,8 @@ _IMPLICIT = (
 )
 
 
-def _nothing() -> tuple[Any, Any]:
+def noop_context_fn() -> tuple[Any, Any]:
+    """Return contexts that do nothing: the default of `context_fn`."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -223,7 +233,7 @@ def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
-    context_fn: Callable[[], tuple[Any, Any]] = _nothing,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
@@ -243,7 +253,7 @@ def checkpoint(
     if use_reentrant:
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-        if context_fn is not _nothing or debug:
+        if context_fn is not noop_context_fn or debug:
             raise ValueError(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
