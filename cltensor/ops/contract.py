@@ -461,8 +461,6 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 @public()
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Replace every element of `input` by itself times `other`; the shape is the product of shapes, dim by dim."""
-    from .matmul import unsafe_view
-
     rank = max(input.ndim, other.ndim)
     a, b = (
         (1,) * (rank - input.ndim) + tuple(input.shape),
@@ -471,7 +469,10 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     left = tuple(n for size in a for n in (size, 1))
     right = tuple(n for size in b for n in (1, size))
     value = _unsafe(input, left) * _unsafe(other, right)
-    value = unsafe_view(value, tuple(n * m for n, m in zip(a, b, strict=True)))
+    joint = tuple(n * m for n, m in zip(a, b, strict=True))
+    if layouts.view_strides(value.shape, value._strides, joint) is None:
+        value = value.contiguous()  # the product's dims lie as the operands' do
+    value = _unsafe(value, joint)
     return value if out is None else writes.deliver(value, out, "kron", (input, other))
 
 

@@ -255,6 +255,10 @@ def test_tensor_products() -> None:
         ),
         np.kron(data(2, 3), data(4)),
     )
+    turned = torch.kron(t(data(4, 2)).mT, t(data(5, 3, seed=1)).mT)
+    close(turned, np.kron(data(4, 2).T, data(5, 3, seed=1).T))
+    turned = torch.kron(t(data(2, 1)).mT, t(data(1, 3)).mT)
+    close(turned, np.kron(data(2, 1).T, data(1, 3).T))
     close(
         torch.cross(t(data(2, 3)), t(data(2, 3, seed=1)), dim=1),
         np.cross(data(2, 3), data(2, 3, seed=1)),
