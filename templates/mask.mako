@@ -83,13 +83,13 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
 <%def name="count_run(one, at)">
         I p_j = 0;
 % if vectors:
-        // Numbers as wide as the mask's count what is found in each lane: that many do not overflow.
+        // Numbers as wide as the mask's count down what is found in each lane, as a vector's true is -1: that many do not overflow.
         while (p_j + ${4 * lanes} <= p_run) {
             const I stop = min(p_run, (I)(p_j + ${min((1 << (8 * mask.itemsize - 1)) - 1, 1 << 16) * lanes}));
             N found = 0;
-            for (; p_j + ${lanes} <= stop; p_j += ${lanes}) found -= *(__global const U *)(mask + om + p_m_at + p_j) != (U)(0);
+            for (; p_j + ${lanes} <= stop; p_j += ${lanes}) found += *(__global const U *)(mask + om + p_m_at + p_j) != (U)(0);
             const L wide = convert_long${lanes}(found);
-            total += ${' + '.join(f'wide.s{k:x}' for k in range(lanes))};
+            total -= ${' + '.join(f'wide.s{k:x}' for k in range(lanes))};
         }
 % endif
         while (p_j < p_run) {
