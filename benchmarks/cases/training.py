@@ -111,7 +111,7 @@ def _gpt(kit: Kit, recorded: bool = True) -> Run:
     torch, nn = kit.torch, kit.torch.nn
     vocabulary, width, length, batch = 64, 128, 128, 8
 
-    class Block(nn.Module):  # type: ignore[name-defined, misc]
+    class Block(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.one, self.two = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -125,7 +125,7 @@ def _gpt(kit: Kit, recorded: bool = True) -> Run:
             x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
             return x + self.down(nn.functional.gelu(self.up(self.two(x))))
 
-    class GPT(nn.Module):  # type: ignore[name-defined, misc]
+    class GPT(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.token, self.place = nn.Embedding(vocabulary, width), nn.Embedding(length, width)

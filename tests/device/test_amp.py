@@ -132,11 +132,11 @@ def test_decorator_threads_and_switches(kind: str, ab: tuple[Any, Any]) -> None:
 
 def test_errors_and_warnings() -> None:
     with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
-        torch.autocast(3)  # type: ignore[arg-type]
+        torch.autocast(3)
     with pytest.raises(RuntimeError, match="unsupported autocast device_type 'x'"):
         torch.autocast("x")
     with pytest.raises(TypeError, match="requires a callable"):
-        torch.autocast("cpu")(3)  # type: ignore[arg-type]
+        torch.autocast("cpu")(3)
     with pytest.warns(UserWarning, match="In CPU autocast, but the target dtype is not supported"):
         assert not torch.autocast("cpu", dtype=torch.float64)._enabled
     assert torch.amp.is_autocast_available("opencl")

@@ -42,7 +42,7 @@ def test_a_linear_recurrence_is_a_scan_of_pairs(dev: Any) -> None:
 
 def test_what_cannot_be_scanned() -> None:
     for call in (
-        lambda: associative_scan(3, torch.ones(2), 0),  # type: ignore[arg-type]
+        lambda: associative_scan(3, torch.ones(2), 0),
         lambda: associative_scan(torch.add, [1, 2], 0),
         lambda: associative_scan(torch.add, torch.ones(2), 0, combine_mode="other"),
         lambda: associative_scan(torch.add, torch.ones(0), 0),

@@ -156,9 +156,9 @@ def test_elements_along_rows(rows: int, places: int, n: int, shared: bool, seed:
 @FEW
 def test_sums_so_far(rows: int, length: int, seed: int) -> None:
     a = np.random.default_rng(seed).standard_normal((rows, length)).astype(np.float32)
-    dense = values(scan.scan(backend(), operand(a), 1, "cumsum"))  # type: ignore[arg-type]
+    dense = values(scan.scan(backend(), operand(a), 1, "cumsum"))
     wide = ct.from_numpy(np.repeat(a, 2, 1)).to(ct.get_default_device())[:, ::2]
-    strided = values(scan.scan(backend(), core.kernel_operand(wide), 1, "cumsum"))  # type: ignore[arg-type]
+    strided = values(scan.scan(backend(), core.kernel_operand(wide), 1, "cumsum"))
     np.testing.assert_allclose(dense, np.cumsum(a.astype(np.float64), 1), rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(strided, dense)
 

@@ -114,7 +114,7 @@ def test_a_library_by_schema() -> None:
 def test_annotations_that_operators_do_not_take() -> None:
     def bad(x: bytes) -> None: ...
 
-    def bare(x): ...  # type: ignore[no-untyped-def]
+    def bare(x): ...
 
     with pytest.raises(ValueError, match="Parameter x has unsupported type <class 'bytes'>"):
         library.infer_schema(bad, mutates_args=())

@@ -139,7 +139,7 @@ def test_warnings_about_the_order_of_steps() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(TypeError, match="is not an Optimizer"):
-        schedules.StepLR(3, 1)  # type: ignore[arg-type]
+        schedules.StepLR(3, 1)
     with pytest.raises(KeyError, match="initial_lr"):
         schedules.StepLR(optimizer(), 1, last_epoch=3)
     with pytest.raises(ValueError, match="Expected 1 lr_lambdas"):

@@ -87,7 +87,7 @@ def test_vector_of_parameters() -> None:
     close(utils.parameters_to_vector(net.parameters()), vector * 2)
     assert all(p.is_leaf for p in net.parameters())
     with pytest.raises(TypeError, match="but got: int"):
-        utils.vector_to_parameters(3, net.parameters())  # type: ignore[arg-type]
+        utils.vector_to_parameters(3, net.parameters())
 
 
 # ------------------------------------------------------------------------------------------- parametrisations

@@ -141,7 +141,7 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
     pad = lambda v, f: (f,) * (3 - len(v)) + tuple(v)  # noqa: E731
     size, k, s, p, d = pad(shape[-len(k) :], 1), pad(k, 1), pad(s, 1), pad(p, 0), pad(d, 1)
     lengths = [(n + 2 * b - e * (a - 1) - 1) // t + 1 for n, a, t, b, e in zip(size, k, s, p, d)]
-    return Window("regular", len(shape) - 2, size, tuple(lengths), k, s, p, d)  # type: ignore[arg-type]
+    return Window("regular", len(shape) - 2, size, tuple(lengths), k, s, p, d)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])

@@ -43,7 +43,7 @@ def shared() -> Backend:
     return found
 
 
-def put(backend: Backend, values: np.ndarray):  # type: ignore[no-untyped-def]
+def put(backend: Backend, values: np.ndarray):
     buffer = backend.alloc(values.nbytes)
     backend.write(buffer, 0, values)
     return buffer

@@ -43,7 +43,7 @@ def content(module: Any, dtypes: list[str] = DTYPES + NEWER) -> dict[Any, Any]:
     )
     for name in dtypes:
         state[name] = module.ones(3, dtype=getattr(module, name))
-    state._metadata = OrderedDict(version=1)  # type: ignore[attr-defined]
+    state._metadata = OrderedDict(version=1)
     return {
         "state": state, "again": base, "set": {1, 2}, "size": module.Size([1, 2]), "dtype": module.float32, "device": module.device("cuda:1"), "bytes": b"xy",
         "complex": 1j, "none": None, "tuple": (1, 2.5, "ü", True, 2**70, -5, [1]), 1: 2, "array": bytearray(b"q"),
@@ -144,7 +144,7 @@ def _optimizer(torch: Any) -> Any:
 
 def _with_metadata(torch: Any) -> Any:
     made = OrderedDict([("0.weight", torch.ones(2, 2)), ("0.bias", torch.zeros(2))])
-    made._metadata = OrderedDict([("", {"version": 1}), ("0", {"version": 2})])  # type: ignore[attr-defined]
+    made._metadata = OrderedDict([("", {"version": 1}), ("0", {"version": 2})])
     return made
 
 

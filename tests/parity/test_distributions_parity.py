@@ -339,7 +339,7 @@ def test_errors(line: str) -> None:
         text = re.sub(r"<class '[\w.]+'>", "<class>", first_line(error))
         return re.sub(r"\s+", " ", text)
 
-    assert words(a.error) == words(b.error)  # type: ignore[arg-type]
+    assert words(a.error) == words(b.error)
 
 
 TRANSFORMS = """

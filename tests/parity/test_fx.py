@@ -113,7 +113,7 @@ def _model(module: Any) -> Any:
             self.scale = nn.Parameter(module.ones(3))
             self.register_buffer("shift", module.full((3,), 0.5))
 
-        def forward(self, x: int, flag: bool = True) -> Any:  # type: ignore[valid-type]
+        def forward(self, x: int, flag: bool = True) -> Any:
             if flag:
                 x = x * self.scale
             return self.seq(x) + self.shift + module.ones(3)
@@ -124,7 +124,7 @@ def _model(module: Any) -> Any:
             self.first, self.inner = nn.Linear(2, 3), Inner()
             self.norm = nn.BatchNorm1d(3)
 
-        def forward(self, x, *, twice=False):  # type: ignore[no-untyped-def]
+        def forward(self, x, *, twice=False):
             h = self.inner(self.first(x))
             h = self.inner(h, flag=False)
             return self.norm(h), h.shape
@@ -255,7 +255,7 @@ def _rewritten(module: Any) -> list[str]:
     )
     seen += [str(len(found)), gm.code]
 
-    class Swap(fx.Transformer):  # type: ignore[misc, name-defined]
+    class Swap(fx.Transformer):
         def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
             return (
                 module.neg(*args)
@@ -271,7 +271,7 @@ def _rewritten(module: Any) -> list[str]:
     prop(gm).propagate(module.zeros(2, 3, 4, 5).to(memory_format=module.channels_last))
     seen.append(str([n.meta["tensor_meta"] for n in gm.graph.nodes]))
 
-    class Counted(fx.Tracer):  # type: ignore[misc, name-defined]
+    class Counted(fx.Tracer):
         def is_leaf_module(self, m: Any, path: str) -> bool:
             return path == "inner" or super().is_leaf_module(m, path)
 
@@ -321,7 +321,7 @@ def test_a_module_is_written_as_a_package(tmp_path: Any) -> None:
     gm.to_folder(tmp_path / "written", "Written")
     sys.path.insert(0, str(tmp_path))
     try:
-        from written import Written  # type: ignore[import-not-found]
+        from written import Written
     finally:
         sys.path.remove(str(tmp_path))
     x = ct.ones(2, 3)

@@ -270,4 +270,4 @@ def test_errors(line: str) -> None:
 
     found, expected = Ran(ct, program), Ran(th, program)
     assert_same_error(found, expected)
-    assert first_line(found.error) == first_line(expected.error)  # type: ignore[arg-type]
+    assert first_line(found.error) == first_line(expected.error)

@@ -174,7 +174,7 @@ def test_errors(line: str) -> None:
     found, expected = Ran(ct, program), Ran(th, program)
     assert_same_error(found, expected)
     if " has SGD" not in str(expected.error):
-        assert first_line(found.error) == first_line(expected.error)  # type: ignore[arg-type]
+        assert first_line(found.error) == first_line(expected.error)
 
 
 def test_warnings() -> None:

@@ -37,9 +37,9 @@ def run(torch: Any, steps: int) -> list[float]:
             stepped = {n: w - 0.1 * s for (n, w), s in zip(weights.items(), slopes, strict=True)}
             total = total + loss_of(stepped, x[1, task], y[1, task])
         optimizer.zero_grad()
-        total.backward()  # type: ignore[attr-defined]
+        total.backward()
         optimizer.step()
-        losses.append(total.item())  # type: ignore[attr-defined]
+        losses.append(total.item())
     slope = func.vmap(func.jacrev(lambda v: func.functional_call(model, weights, (v,))))
     assert slope(x[0, 0]).shape == (POINTS, 1, 1)
     return losses

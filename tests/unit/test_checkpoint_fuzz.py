@@ -182,9 +182,9 @@ def test_safetensors(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="no type for tensor"):
         safetensors.save_file({"x": torch.zeros(1, dtype=torch.complex128)}, path)
     with pytest.raises(ValueError, match="expected a dict from names to tensors"):
-        safetensors.save_file({"x": 3}, path)  # type: ignore[dict-item]
+        safetensors.save_file({"x": 3}, path)
     with pytest.raises(TypeError):
-        safetensors.save_file({"x": torch.zeros(1)}, path, {"epoch": 3})  # type: ignore[dict-item]
+        safetensors.save_file({"x": torch.zeros(1)}, path, {"epoch": 3})
     same(safetensors.load_file(path), named())  # a save that failed changed nothing
     assert safetensors.save(named(), {"made": "here"}) == path.read_bytes()
 

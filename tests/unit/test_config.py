@@ -32,7 +32,7 @@ def test_every_variable() -> None:
 
 def test_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Config().debug = 3  # type: ignore[misc]
+        Config().debug = 3
 
 
 @pytest.mark.parametrize(

@@ -93,18 +93,18 @@ def test_concatenated_datasets() -> None:
 
 def test_random_split() -> None:
     whole = range(10)
-    parts = data.random_split(whole, [7, 3], generator=torch.Generator().manual_seed(1))  # type: ignore[arg-type]
+    parts = data.random_split(whole, [7, 3], generator=torch.Generator().manual_seed(1))
     assert [len(p) for p in parts] == [7, 3]
     assert sorted(i for p in parts for i in p) == list(whole)
-    again = data.random_split(whole, [7, 3], generator=torch.Generator().manual_seed(1))  # type: ignore[arg-type]
+    again = data.random_split(whole, [7, 3], generator=torch.Generator().manual_seed(1))
     assert [p.indices for p in parts] == [p.indices for p in again]
-    assert [len(p) for p in data.random_split(range(11), [0.5, 0.25, 0.25])] == [6, 3, 2]  # type: ignore[arg-type]
+    assert [len(p) for p in data.random_split(range(11), [0.5, 0.25, 0.25])] == [6, 3, 2]
     with pytest.raises(ValueError, match="Sum of input lengths"):
-        data.random_split(whole, [5, 4])  # type: ignore[arg-type]
+        data.random_split(whole, [5, 4])
     with pytest.raises(ValueError, match="Fraction at index 0 is not between 0 and 1"):
-        data.random_split(whole, [-0.5, 1.5])  # type: ignore[arg-type]
+        data.random_split(whole, [-0.5, 1.5])
     with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
-        data.random_split(range(1), [1.0, 0.0])  # type: ignore[arg-type]
+        data.random_split(range(1), [1.0, 0.0])
 
 
 # ------------------------------------------------------------------------------------- samplers
@@ -242,7 +242,7 @@ def test_batches() -> None:
     assert [b[1].tolist() for b in own] == [[16, 0], [1]]
     assert sorted(v for b in DataLoader(range(9), 2, shuffle=True) for v in b.tolist()) == [
         *range(9)
-    ]  # type: ignore[arg-type]
+    ]
 
 
 def test_rows_of_tensors_are_gathered() -> None:
@@ -284,14 +284,14 @@ def test_streams() -> None:
 )  # fmt: skip
 def test_the_loader_refuses(arguments: dict[str, Any], error: type, text: str) -> None:
     with pytest.raises(error, match=text):
-        DataLoader(range(3), **arguments)  # type: ignore[arg-type]
+        DataLoader(range(3), **arguments)
 
 
 def test_the_loader_refuses_what_streams_cannot() -> None:
     for name, value in {"shuffle": True, "sampler": [1], "batch_sampler": [[1]]}.items():
         with pytest.raises(ValueError, match=f"expected unspecified {name} option"):
-            DataLoader(sets.Stream(3), **{name: value})  # type: ignore[arg-type]
-    loader = DataLoader(range(3))  # type: ignore[arg-type]
+            DataLoader(sets.Stream(3), **{name: value})
+    loader = DataLoader(range(3))
     with pytest.raises(ValueError, match="batch_size attribute should not be set after"):
         loader.batch_size = 3
 
@@ -351,7 +351,7 @@ def test_tensors_and_own_functions_in_workers() -> None:
     first = list(loader)
     assert first[1][0].dtype is torch.bfloat16
     assert (first[1][0].tolist(), first[1][1].tolist()) == ([4, 5, 6, 7], [4, 5, 6, 7])
-    own = DataLoader(range(4), 2, num_workers=1, collate_fn=sets.doubled)  # type: ignore[arg-type]
+    own = DataLoader(range(4), 2, num_workers=1, collate_fn=sets.doubled)
     assert values(own) == [[0, 2], [4, 6]]
 
 

@@ -113,7 +113,7 @@ def test_size() -> None:
     with pytest.raises(TypeError, match=r"takes an iterable of 'int' \(item 1 is 'float'\)"):
         Size([1, 2.0])
     with pytest.raises(TypeError, match=r"can only concatenate tuple \(not list\) to torch\.Size"):
-        size + [1]  # type: ignore[operator]
+        size + [1]
 
 
 def test_types_of_which_there_are_no_tensors() -> None:

@@ -67,7 +67,7 @@ def test_containers_and_plain_values(weights_only: bool, protocol: int) -> None:
     found = load(saved(obj, pickle_protocol=protocol), weights_only=weights_only)
     tensor = found["nested"]["deep"][0].pop("er")
     assert tensor.tolist() == [1, 1]
-    obj["nested"]["deep"][0].pop("er")  # type: ignore[index]
+    obj["nested"]["deep"][0].pop("er")
     assert found == obj
     assert type(found["size"]) is torch.Size
     assert type(found[3]) is OrderedDict
@@ -75,7 +75,7 @@ def test_containers_and_plain_values(weights_only: bool, protocol: int) -> None:
 
 def test_attributes_of_an_ordered_dict() -> None:
     state = OrderedDict(w=torch.ones(1))
-    state._metadata = {"": {"version": 1}}  # type: ignore[attr-defined]
+    state._metadata = {"": {"version": 1}}
     assert again(state)._metadata == {"": {"version": 1}}
 
 
@@ -130,7 +130,7 @@ def test_paths_and_the_layout_of_the_file(tmp_path: Path) -> None:
         for info in z.infolist():
             assert info.compress_type == zipfile.ZIP_STORED
             with z.open(info) as entry:
-                assert entry._orig_compress_start % 64 == 0  # type: ignore[attr-defined]
+                assert entry._orig_compress_start % 64 == 0
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_futures_are_set_once() -> None:
     with pytest.raises(RuntimeError, match="only be marked completed once"):
         first.set_result(5)
     with pytest.raises(AssertionError, match="not an Exception"):
-        Future().set_exception(3)  # type: ignore[arg-type]
+        Future().set_exception(3)
     failed: torch.futures.Future[int] = Future()
     failed.set_exception(ValueError("late"))
     with pytest.raises(ValueError, match="late"):
@@ -400,7 +400,7 @@ def test_weak_dictionaries_know_tensors_by_identity() -> None:
     with pytest.raises(KeyError):
         known[torch.empty(2)]
     with pytest.raises(AssertionError, match=r"expected torch\.Tensor"):
-        TensorWeakRef(3)  # type: ignore[arg-type]
+        TensorWeakRef(3)
 
 
 def test_what_libraries_take_from_script_and_distributed_is_nobodys_type() -> None:
