@@ -20,7 +20,7 @@ from ..dtypes import dtype
 from ..ops.row import FUNCTIONS, METHODS
 from ..reexport import EXPOSED
 from ..tensor import Tensor
-from .lists import BANNED, DTYPE, LOWER, WIDEST, policies
+from .lists import BANNED, DTYPE, LOWER, RESULT, WIDEST, policies
 from .state import STATE
 
 _BANNED_TEXT = (
@@ -101,7 +101,7 @@ def _run(
     if policy == DTYPE:
         if _eligible(first, place) and kwargs.get("dtype") is None and not _names_dtype(args):
             kwargs = {**kwargs, "dtype": dtypes.float32}
-    else:
+    elif policy != RESULT:
         target = dtypes.float32
         if policy == LOWER:
             target = STATE.dtypes[place]
@@ -111,7 +111,8 @@ def _run(
         kwargs = {name: _cast(a, place, target) for name, a in kwargs.items()}
     STATE.active = False  # what the op is made of is not cast again
     try:
-        return fn(*args, **kwargs)
+        made = fn(*args, **kwargs)
+        return _cast(made, place, STATE.dtypes[place]) if policy == RESULT else made
     finally:
         STATE.active = any(STATE.enabled.values())
 

@@ -1,13 +1,21 @@
 """Which ops autocast changes, and how: torch's lists for the cpu and for GPUs.
 
 LOWER computes in autocast's dtype. FLOAT32 computes in float32. DTYPE gets `dtype=float32` unless the caller gave one.
-WIDEST brings all operands to the widest dtype among them. A name in `linalg` or `fft` is written with that prefix. What torch
+WIDEST brings all operands to the widest dtype among them. RESULT computes as it is and gives autocast's dtype: in torch a product comes
+last. A name in `linalg` or `fft` is written with that prefix. What torch
 composes of listed ops and this library computes in one is listed as its parts are.
 """
 
 from __future__ import annotations
 
-LOWER, FLOAT32, DTYPE, WIDEST, BANNED = "lower", "float32", "dtype", "widest", "banned"
+LOWER, FLOAT32, DTYPE, WIDEST, RESULT, BANNED = (
+    "lower",
+    "float32",
+    "dtype",
+    "widest",
+    "result",
+    "banned",
+)
 
 _BOTH_LOWER = """
     conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d prelu linear matmul __matmul__ __rmatmul__
@@ -34,6 +42,7 @@ LISTS = {
     linalg_eig linalg_eigh linalg_qr linalg_svd linalg_lstsq
 """,
         WIDEST: "stack cat concat concatenate index_copy gru gru_cell lstm_cell",
+        RESULT: "linalg_pinv",
     },
     "cuda": {
         LOWER: _BOTH_LOWER + "addmv addr mv gru lstm_cell gru_cell",
@@ -45,6 +54,7 @@ LISTS = {
 """,
         DTYPE: "prod softmax log_softmax cumprod cumsum linalg_vector_norm linalg_matrix_norm sum",
         WIDEST: "addcdiv addcmul atan2 arctan2 bilinear cross dot vdot grid_sample index_put tensordot scatter_add stack cat concat concatenate",
+        RESULT: "linalg_pinv",
         BANNED: "binary_cross_entropy",
     },
 }

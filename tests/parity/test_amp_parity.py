@@ -31,6 +31,8 @@ F.conv_transpose2d(x, w)
 F.prelu(a, v[:1])
 F.bilinear(a, b, torch.ones(2, 4, 4))
 torch.linalg.matrix_exp(torch.ones(4, 4))
+torch.linalg.pinv(s)
+torch.linalg.pinv(s.double())
 F.scaled_dot_product_attention(a[None], b[None], a[None])
 a.double() @ b.double()
 a + h

@@ -329,6 +329,7 @@ torch.cumulative_trapezoid(v[0])                ## slice() cannot be applied to 
 torch.tril(a, out=a.double())                   ## Expected out tensor to have dtype float, but got double instead
 torch.linalg.inv(a[:, :3], out=a.double())      ## Expected out tensor to have dtype float, but got double instead
 torch.linalg.norm(a, out=k)                     ## linalg.norm expected out tensor dtype Float but got: Long
+torch.linalg.pinv(a.half())                     ## linalg.pinv(Half{[3, 4]}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types
 torch.linalg.pinv(a, out=k)                     ## linalg.pinv: Expected result to be safely castable from Float dtype, but got result with dtype Long
 torch.tensordot(a, a, 2, out=a.double())        ## tensordot: Expected the output tensor to have dtype Float, but got an output tensor with dtype Double
 torch.where(m, a, a, out=a.double())            ## Expected out type to be Float but got Double
