@@ -123,7 +123,7 @@ celu_slope = Row(
     grad={"x": lambda g, y, z: celu_slope(g, y, z), "y": lambda g, x, y, z: where(y > 0, 0.0, celu_slope(g * x, y, z) / z)},
 )  # fmt: skip
 hardtanh_slope = Row(
-    "hardtanh_slope", {"f": "where(y > z and y < w, x, 0)"}, args=("grad", "input", "min_val", "max_val"), public=False,
+    "hardtanh_slope", {"f": "where(y <= z or y >= w, 0, x)"}, args=("grad", "input", "min_val", "max_val"), public=False,
     graph_inputs=1, node="HardtanhBackwardBackward0",
     grad={"x": lambda g, y, z, w: hardtanh_slope(g, y, z, w)},
 )  # fmt: skip
@@ -164,7 +164,7 @@ def _mish_grad(g: Tensor, x: Tensor) -> Tensor:
 
 
 shrink_slope = Row(
-    "shrink_slope", {"f": "where(y < -z or y > z, x, 0)"}, exact=True, args=("grad", "input", "lambd"), public=False,
+    "shrink_slope", {"f": "where(y >= -z and y <= z, 0, x)"}, exact=True, args=("grad", "input", "lambd"), public=False,
     graph_inputs=1, node="HardshrinkBackwardBackward0",
     grad={"x": lambda g, y, z: shrink_slope(g, y, z)},
 )  # fmt: skip

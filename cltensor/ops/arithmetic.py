@@ -184,11 +184,11 @@ _FLOOR = f"where(y == -1, 0 - x, {_TRUNC} - where({_TRUNC_REST} != 0 and ({_TRUN
 
 div_trunc = Row(
     "div_trunc", {"i": _TRUNC, "f": "trunc(x / y)"}, exact=True, args=BINARY, public=False, node="DivBackward2",
-    grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
+    grad={"x": lambda g: writes.nothing(g), "y": lambda g: writes.nothing(g)},
 )  # fmt: skip
 div_floor = Row(
     "div_floor", {"i": _FLOOR, "f": "floor_quotient(x, y)"}, exact=True, args=BINARY, public=False, node="DivBackward2",
-    grad={"x": lambda g: g * 0, "y": lambda g: g * 0},
+    grad={"x": lambda g: writes.nothing(g), "y": lambda g: writes.nothing(g)},
 )  # fmt: skip
 floor_divide_row = Row(
     "floor_divide",

@@ -231,7 +231,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 def _copy_back(ctx: Any, g: Tensor) -> tuple:
     return (
-        g * 0 if ctx.needs[0] else None,
+        writes.nothing(g) if ctx.needs[0] else None,
         (g if g.device == ctx.home else to_device(g, ctx.home)) if ctx.needs[1] else None,
     )
 
@@ -271,7 +271,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 
 def _fill_back(ctx: Any, g: Tensor) -> tuple:
-    return g * 0, g.sum() if ctx.needs[1] else None
+    return writes.nothing(g), g.sum() if ctx.needs[1] else None
 
 
 METHODS["fill_"] = FUNCTIONS["fill_"] = fill_
@@ -284,7 +284,7 @@ def zero_(self: Tensor) -> Tensor:
     writes.write(self, Expr(IDENTITY, self.dtype, self.dtype, self.shape, (Scalar(0),)))
     self._vc.value += 1
     if graph.needs_grad(self):
-        graph.rebase(self, "ZeroBackward0", (self,), lambda ctx, g: (g * 0,))
+        graph.rebase(self, "ZeroBackward0", (self,), lambda ctx, g: (writes.nothing(g),))
     return self
 
 

@@ -19,7 +19,7 @@ from .values import conj
 
 def _pow_base_grad(g: Tensor, x: Any, y: Any) -> Tensor:
     if y.__class__ in NUMBERS:
-        return g * 0 if y == 0 else g * conj(pow(x, y - 1) * y)
+        return writes.nothing(g) if y == 0 else g * conj(pow(x, y - 1) * y)
     return where(y == 0, 0.0, g * conj(y * pow(x, y - 1)))
 
 
@@ -29,7 +29,7 @@ def _pow_exponent_grad(g: Tensor, x: Any, y: Any, result: Tensor) -> Tensor:
             return (
                 where(y >= 0, 0.0, g * conj(result * -math.inf))
                 if not y.dtype.is_complex
-                else g * 0
+                else writes.nothing(g)
             )
         log = math.log(x) if not isinstance(x, complex) and x > 0 else None
         return (
@@ -110,7 +110,7 @@ def _pow(x: Any, y: Any) -> Tensor:
         if y == 0:
             ones = FUNCTIONS["ones_like"](x, dtype=dt, requires_grad=False)
             if graph.needs_grad(x):
-                graph.record("PowBackward0", (x,), ones, lambda ctx, g: (g * 0,), {})
+                graph.record("PowBackward0", (x,), ones, lambda ctx, g: (writes.nothing(g),), {})
             return ones
         row = POWERS.get(y)  # type: ignore[arg-type]
         if row is not None and row.ops[dt.category] is not None:

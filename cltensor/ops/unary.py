@@ -32,7 +32,7 @@ sign = Row(
         "f": "where(x > 0, 1, 0) - where(x < 0, 1, 0)",
     },
     reference=np.sign,
-    grad={"x": lambda g: g * 0},
+    grad={"x": lambda g: writes.nothing(g)},
 )
 sgn = Row(
     "sgn", {"b": "x", "if": "where(x > 0, 1, 0) - where(x < 0, 1, 0)", "c": "csgn(x)"}, reference=np.sign,
@@ -44,7 +44,7 @@ real_row = Row("real", {"c": "x"}, promote=REAL, public=False)
 
 def _sgn_grad(g: Tensor, x: Tensor, result: Tensor) -> Tensor:
     if not x.dtype.is_complex:
-        return g * 0
+        return writes.nothing(g)
     size = x.abs()
     return where(
         size == 0, 0.0, (g - (result * conj(g)).real * result) / where(size == 0, 1.0, size)
@@ -88,7 +88,7 @@ def positive(input: Tensor) -> Tensor:
 
 # ------------------------------------------------------------------------------------------- rounding
 
-_ZERO = {"x": lambda g: g * 0}
+_ZERO = {"x": lambda g: writes.nothing(g)}
 ceil = Row("ceil", {"i": "x", "f": "ceil(x)"}, reference=np.ceil, grad=_ZERO)
 floor = Row("floor", {"i": "x", "f": "floor(x)"}, reference=np.floor, grad=_ZERO)
 trunc = Row("trunc", {"i": "x", "f": "trunc(x)"}, aliases=("fix",), reference=np.trunc, grad=_ZERO)
@@ -313,9 +313,17 @@ atanh = Row(
     domain=(-0.9, 0.9),
     grad={"x": lambda g, x: g / conj(1 - x * x)},
 )
+
+
+def _over_squares(x: Any, y: Any) -> Any:
+    """1 / (x² + y²), and 0 at the origin."""
+    squares = x * x + y * y
+    return where(squares == 0, 0.0, squares.reciprocal())
+
+
 atan2 = Row(
     "atan2", {"f": "atan2(x, y)"}, promote=FLOAT, args=("input", "other"), aliases=("arctan2",), reference=np.arctan2,
-    grad={"x": lambda g, x, y: g * y / (x * x + y * y), "y": lambda g, x, y: g * -x / (x * x + y * y)},
+    grad={"x": lambda g, x, y: g * (y * _over_squares(x, y)), "y": lambda g, x, y: g * (-x * _over_squares(x, y))},
 )  # fmt: skip
 hypot = Row(
     "hypot", {"f": "hypot(x, y)"}, args=("input", "other"), reference=np.hypot,

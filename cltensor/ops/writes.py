@@ -84,6 +84,11 @@ def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -
     return all(p == q or n == 1 for p, q, n in zip(a, b, shape, strict=True))
 
 
+def nothing(g: Tensor) -> Tensor:
+    """Zeros that depend on a gradient, whatever it holds: infinity times zero would be nan."""
+    return g.where(g.new_zeros((), dtype=dtypes.bool), 0.0)
+
+
 def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False) -> None:
     """Write a computed tensor of the same shape into `t` and count the version; `fresh` says nobody else holds it."""
     source = operand(value, t.shape)
@@ -128,7 +133,7 @@ def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -
             views.set_node(t, value._node, value._nr)
         else:
             with dual.only(()):
-                graph.rebase(t, "CopyBackwards", (t, value), lambda ctx, g: (g * 0, g))
+                graph.rebase(t, "CopyBackwards", (t, value), lambda ctx, g: (nothing(g), g))
     return t
 
 

@@ -242,6 +242,16 @@ PROGRAMS = {
         z = torch.tensor([0.0, 2.0, 3.0], requires_grad=True); z.prod().backward(); out = z.grad""",
     "pow at zero": """
         z = torch.tensor([0.0, 1.0], requires_grad=True); (z ** 2 + z ** 0).sum().backward(); out = z.grad""",
+    "what is constant takes no infinite gradient": """
+        b = x.floor() + x.sign() + x.round() + x.trunc() + x.sgn() + x.ceil() + x ** 0 + x.div(y, rounding_mode="floor")
+        z = y * 1; z.zero_(); w = y * 1; w.fill_(2); u = y * 1; u.copy_(v); t = y * 1; t[0] = 1
+        out = b + z + w + u + t; out.backward(torch.full((3, 4), float("inf")))""",
+    "nan is not cut off": """
+        z = torch.tensor([float("nan"), 0.5, 7.0], requires_grad=True); F = torch.nn.functional
+        (F.relu6(z) + F.hardtanh(z) + z.relu() + F.hardshrink(z) + F.softshrink(z)).sum().backward(); out = z.grad""",
+    "power pooling of zeros": """
+        z = torch.tensor([[0.0, 0.0, 1.0, -2.0]], requires_grad=True)
+        out = torch.nn.functional.lp_pool1d(z, 2.0, 2); out.sum().backward(); out = z.grad""",
     "where hides nothing": """
         z = torch.tensor([0.0, 4.0], requires_grad=True)
         torch.where(z > 0, z.sqrt(), torch.zeros(2)).sum().backward(); out = z.grad""",
