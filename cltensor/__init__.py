@@ -139,6 +139,8 @@ from .capture import capture  # isort: skip
 from .interchange import from_dlpack, to_dlpack  # isort: skip
 from . import torch_version, version  # isort: skip
 
+autograd.engine.VMAP.append(lambda: _sys.modules[__name__].vmap)
+
 __version__ = torch_version.TorchVersion(version.__version__)
 
 PyTorchFileReader, PyTorchFileWriter = _absent(

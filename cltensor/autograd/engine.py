@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import dual
@@ -223,6 +223,11 @@ def _target(t: Any) -> tuple[Any, int]:
     return gradient_edge(t)
 
 
+VMAP: list[
+    Callable[[], Callable]
+] = []  # gives `vmap`, which stands on a higher floor: the package says where
+
+
 def grad(
     outputs: Any,
     inputs: Any,
@@ -301,7 +306,7 @@ def _grad_batched(
     allow_unused: bool,
     materialize: bool,
 ) -> tuple[Any, ...]:
-    """One pass for every weight along the leading dimension, stacked."""
+    """One pass for all weights along the leading dimension, by `vmap`."""
     counts = {int(w.shape[0]) for w in weights if w is not None}
     if len(counts) != 1:
         raise RuntimeError(
@@ -318,14 +323,26 @@ def _grad_batched(
                 "considered batched, consider using vmap."
             )
     count = counts.pop()
-    rows = []
-    for k in range(count):
-        row = [None if w is None else w[k] for w in weights]
-        more = keep or k + 1 < count
-        rows.append(grad(outs, ins, row, more, create, True, allow_unused, False, materialize))
-    if not rows:
+    if not count:
         return tuple(t.new_empty((0, *t.shape)) for t in ins)
-    return tuple(None if column[0] is None else stack(column) for column in zip(*rows))
+    there: list[bool] = []
+
+    def pull(*given: Any) -> tuple[Any, ...]:
+        rest = iter(given)
+        row = [None if w is None else next(rest) for w in weights]
+        found = grad(outs, ins, row, keep, create, True, allow_unused)
+        there[:] = [g is not None for g in found]
+        return tuple(g for g in found if g is not None)
+
+    found = iter(VMAP[0]()(pull, randomness="same")(*[w for w in weights if w is not None]))
+    return tuple(
+        next(found)
+        if reached
+        else t.new_zeros(t.shape, requires_grad=create)
+        if materialize
+        else None
+        for t, reached in zip(ins, there)
+    )
 
 
 def stack(tensors: Sequence[Any]) -> Any:

@@ -270,8 +270,8 @@ def jacobian(
     """Return the Jacobian: for output shape S and input shape T a tensor of shape S + T, nested in
     tuples as they are.
 
-    `strategy` "reverse-mode" computes it row by row, "forward-mode" column by column; `vectorize`,
-    torch's way of computing them together, changes nothing.
+    `strategy` "reverse-mode" computes it row by row, or all rows at once by `vmap` with `vectorize`;
+    "forward-mode" column by column.
     """
     _check_strategy(strategy, create_graph, strict, vectorize)
     if strategy == "forward-mode":
@@ -287,10 +287,12 @@ def jacobian(
                 "supported together. "
                 "Please either set `strict=False` or `vectorize=False`."
             )
-        table = [
-            _finish(_blocks(i, out, ins, create_graph, strict), create_graph)
-            for i, out in enumerate(outs)
-        ]
+        blocks = (
+            _blocks_at_once(outs, ins, create_graph)
+            if vectorize
+            else [_blocks(i, out, ins, create_graph, strict) for i, out in enumerate(outs)]
+        )
+        table = [_finish(row, create_graph) for row in blocks]
     if out_tuple:
         return tuple(_shape_back(row, in_tuple) for row in table)
     return _shape_back(table[0], in_tuple)
@@ -380,6 +382,39 @@ def _blocks(
         stack(rows).reshape(shape) if rows else t.new_zeros(shape)
         for rows, shape, t in zip(columns, shapes, ins)
     )
+
+
+def _blocks_at_once(
+    outs: tuple[Any, ...], ins: tuple[Any, ...], create_graph: bool
+) -> list[tuple[Any, ...]]:
+    """Return the Jacobian of each output with respect to each input, by one pass for all rows of all of them."""
+    used = [o for o in outs if requires(o) and o.numel()]
+    count = sum(o.numel() for o in used)
+    weights, start = [], 0
+    for o in used:
+        w = o.new_zeros((count, o.numel()))
+        w[start : start + o.numel()].diagonal().fill_(1)
+        weights.append(w.reshape((count, *o.shape)))
+        start += o.numel()
+    rows: tuple[Any, ...] = (None,) * len(ins)
+    if used:
+        rows = grad(
+            used, ins, weights, True, create_graph, allow_unused=True, is_grads_batched=True
+        )
+    table, start = [], 0
+    for o in outs:
+        there = requires(o) and o.numel()
+        end = start + o.numel() if there else start
+        table.append(
+            tuple(
+                g[start:end].reshape((*o.shape, *t.shape))
+                if there and g is not None
+                else t.new_zeros((*o.shape, *t.shape))
+                for g, t in zip(rows, ins)
+            )
+        )
+        start = end
+    return table
 
 
 def _single(out: Any, fn: str) -> Any:
