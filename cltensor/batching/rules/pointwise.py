@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ... import dtypes
 from ...ops import core
 from ...ops.row import OPERANDS, Row
 from ...tensor import Tensor
@@ -60,7 +61,9 @@ def aligned(call: Call, values: Sequence[Any], unpromoted: Sequence[bool] = ()) 
         want = core.result_type(counted) if counted else None
         for i, v in enumerate(values):
             skip = i < len(unpromoted) and unpromoted[i]
-            if call.here(v) and not v.shape and v.dtype is not want and not skip:
+            if not call.here(v) or v.dtype is dtypes.bool:
+                continue  # conditions stay what they are, and other bool promotes to all there is
+            if not v.shape and v.dtype is not want and not skip:
                 made[i] = made[i].to(want)
     return made
 
