@@ -30,7 +30,6 @@ from .node import base_types
 from .proxy import ParameterProxy, Proxy, Scope, TracerBase
 
 _FUNCTIONS: dict[tuple[int, str], dict[str, Any]] = {}  # (globals' id, name) -> globals, of `wrap`
-_METHODS: dict[tuple[type, str], None] = {}
 _RUNNING = [0]
 _PACKAGE = __package__.partition(".")[0]
 _PYTHON_LIBRARY = (math,)
@@ -84,19 +83,6 @@ def _recorded(original: Callable[..., Any]) -> Callable[..., Any]:
         made = found.tracer.create_proxy("call_function", original, args, kwargs)
         made.node.meta["is_wrapped"] = True
         return made
-
-    return call
-
-
-def _recorded_method(cls: type, name: str) -> Callable[..., Any]:
-    original = getattr(cls, name)
-
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        found = _first_proxy((args, kwargs))
-        if found is None:
-            return original(*args, **kwargs)
-        return found.tracer.create_proxy("call_method", name, args, kwargs)
 
     return call
 
@@ -355,16 +341,11 @@ class Tracer(TracerBase):
                 original: Any = frame.get(name, getattr(builtins, name, None))
                 if original is not None:
                     self._replace(frame, name, _recorded(original), undo)
-            for cls, name in list(_METHODS):
-                undo.append((cls, name, vars(cls).get(name)))
-                setattr(cls, name, _recorded_method(cls, name))
             yield
         finally:
             layers.__call__, layers.__getattr__ = call, read
             for holder, name, value in reversed(undo):
-                if isinstance(holder, type):
-                    setattr(holder, name, value)
-                elif value is _MISSING:
+                if value is _MISSING:
                     holder.pop(name, None)
                 else:
                     holder[name] = value

@@ -52,22 +52,6 @@ def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
     _assign(from_obj, to_module, name)
 
 
-def _del_attr(mod: Module, target: str) -> None:
-    """Remove what a module has under a path."""
-    *way, name = target.split(".")
-    for item in way:
-        mod = getattr(mod, item)
-    delattr(mod, name)
-
-
-def _get_attr(mod: Module, target: str) -> Any:
-    """Return what a module has under a path."""
-    found: Any = mod
-    for item in target.split("."):
-        found = getattr(found, item)
-    return found
-
-
 def _imports(known: dict[str, Any]) -> list[str]:
     """Return the lines that give a text its globals. RuntimeError for a value that no import gives."""
     package = __package__.partition(".")[0]

@@ -72,9 +72,6 @@ class _Matcher:
             if pn in found:
                 return found[pn] is gn
             if pn.op == "placeholder":
-                if isinstance(gn, Node) or not pn.users:
-                    found[pn] = gn
-                    return True
                 found[pn] = gn
                 return True
             if not isinstance(gn, Node) or pn.op != gn.op or not self._same_target(pn, gn):

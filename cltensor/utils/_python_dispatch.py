@@ -6,10 +6,8 @@ from typing import Any
 
 from ..reexport import absent
 
-TorchDispatchMode, TransformGetItemToIndex = absent(
-    __name__,
-    "TorchDispatchMode TransformGetItemToIndex",
-    "there is no dispatcher beneath functions",
+(TorchDispatchMode,) = absent(
+    __name__, "TorchDispatchMode", "there is no dispatcher beneath functions"
 )
 
 
