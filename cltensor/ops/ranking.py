@@ -217,7 +217,7 @@ def multi_margin_loss(
     if target.dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
     check_weight(input, weight)
-    classes = input.shape[-1]
+    classes = input.shape[-1] if input.ndim else 1
     if weight is not None and weight.shape[0] != classes:
         raise RuntimeError(
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
@@ -225,7 +225,9 @@ def multi_margin_loss(
     if samples == 1:  # the target says whether the result is one of a batch
         input = input.reshape(*target.shape, -1)
     y = target.reshape(*input.shape[:-1], 1)
-    value = (margin - input.gather(-1, y) + input).clamp_min(0)
+    value = (
+        margin - input.gather(-1, y) + input
+    ).relu()  # no gradient where the margin is just kept
     if p == 2:
         value = value * value
     if weight is not None:
@@ -263,7 +265,7 @@ def multilabel_margin_loss(
     label = (
         x.new_zeros(x.shape, dtype=dtypes.int64).scatter_add(1, safe, listed.to(dtypes.int64)) > 0
     )
-    gap = (1 - x.gather(1, safe).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    gap = (1 - x.gather(1, safe).unsqueeze(2) + x.unsqueeze(1)).relu()
     counted = listed.unsqueeze(2) & ~label.unsqueeze(1)
     value = where(counted, gap, 0.0).sum((1, 2)) / x.shape[1]
     return _reduced(value if input.ndim == 2 else value.squeeze(0), reduction)

@@ -315,7 +315,7 @@ atanh = Row(
 )
 
 
-def _over_squares(x: Any, y: Any) -> Any:
+def _over_squares(x: Tensor, y: Tensor) -> Tensor:
     """1 / (x² + y²), and 0 at the origin."""
     squares = x * x + y * y
     return where(squares == 0, 0.0, squares.reciprocal())

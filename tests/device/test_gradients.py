@@ -10,6 +10,7 @@ import pytest
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
+from tests.support import close
 
 F = ct.nn.functional
 M, V, ROW = (3, 4), (4,), (1, 4)
@@ -216,3 +217,18 @@ def test_running_logarithms_keep_their_digits_far_from_zero():
     x = ct.tensor([8192.0, 0.0, 0.0], requires_grad=True)  # every result is 8192
     x.logcumsumexp(0).backward(ct.tensor([0.3, -0.7, 0.45]))
     assert x.grad.tolist() == pytest.approx([0.05, 0.0, 0.0], abs=1e-6)
+
+
+def test_gradients_where_nothing_turns_and_margins_are_just_kept() -> None:
+    """atan2 at the origin, and margins of exactly zero, as torch has them."""
+    x, y = (ct.tensor([0.0, 3.0], requires_grad=True) for _ in range(2))
+    ct.atan2(x, y).sum().backward()
+    close(x.grad, [0, 1 / 6])
+    close(y.grad, [0, -1 / 6])
+    z = ct.tensor([2.0, 1.0, 3.0], requires_grad=True)
+    F = ct.nn.functional
+    (F.multi_margin_loss(z, ct.tensor(0)) * 3).backward()
+    close(z.grad, [-1, 0, 1])
+    z.grad = None
+    (F.multilabel_margin_loss(z, ct.tensor([0, -1, 0])) * 3).backward()
+    close(z.grad, [-1, 0, 1])
