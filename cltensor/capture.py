@@ -22,7 +22,7 @@ from .codegen import checks
 from .lazy import UNKNOWN_READS, Expr
 from .memory_format import contiguous_format
 from .ops import core
-from .ops.generator import Generator
+from .ops.random.generator import Generator
 from .runtime import (
     Backend,
     Buffer,

@@ -11,7 +11,7 @@ from typing import Any
 from . import opencl
 from .errors import OutOfMemoryError  # noqa: F401 - torch.cuda has it, and its memory module
 from .ops.convert import canonical
-from .ops.generator import default_for
+from .ops.random.generator import default_for
 from .reexport import absent, expose
 from .runtime import default_device, get_backend
 from .runtime import device as _device

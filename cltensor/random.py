@@ -1,5 +1,5 @@
 """`torch.random`: seeding, and the state of the generators. The generators themselves are in
-`ops/generator.py`."""
+`ops/random/generator.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .ops import convert
-from .ops.generator import Generator, default_for, default_generator, seed_all
+from .ops.random.generator import Generator, default_for, default_generator, seed_all
 
 __all__ = [
     "Generator",
@@ -70,7 +70,7 @@ def fork_rng(
         yield
         return
     if devices is None:
-        from .ops.generator import _defaults
+        from .ops.random.generator import _defaults
 
         kept = [default_generator, *_defaults.others.values()]
     else:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .dtypes import dtype
-from .ops.generator import Generator
+from .ops.random.generator import Generator
 from .runtime import device
 from .size import Size
 from .tensor import Tensor

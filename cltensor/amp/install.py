@@ -72,7 +72,7 @@ def _holders() -> list[tuple[str, Any]]:
     """Where users find functions: modules, the Tensor class, and the tables of all ops."""
     root = sys.modules[__package__.partition(".")[0]]
     found: list[tuple[str, Any]] = [("", root), ("", Tensor), ("", FUNCTIONS), ("", METHODS)]
-    for path in ("nn.functional", "linalg", "fft", "special", "ops.recurrent"):
+    for path in ("nn.functional", "linalg", "fft", "special", "ops.nn.recurrent"):
         found.append((path, importlib.import_module(f"{root.__name__}.{path}")))
     return found + [("", module) for module in EXPOSED]
 

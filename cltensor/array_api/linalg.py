@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..layouts import broadcast_shapes
-from ..ops.linalg import LINALG
+from ..ops.linalg.table import LINALG
 from ..ops.row import FUNCTIONS as F
 from ..tensor import Tensor
 from .kinds import promoted

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtypes import promote_types
-from ..ops import activation, normalization, norms
-from ..ops import dropout as dropping
-from ..ops import embedding as table
-from ..ops.activation import gelu, glu, hardshrink, logsigmoid, prelu, softplus, softshrink
-from ..ops.attention import scaled_dot_product_attention
-from ..ops.average_pooling import (
+from ..ops import norms
+from ..ops.mask import one_hot
+from ..ops.matmul import bilinear, linear
+from ..ops.nn import activation, normalization
+from ..ops.nn import dropout as dropping
+from ..ops.nn import embedding as table
+from ..ops.nn.activation import gelu, glu, hardshrink, logsigmoid, prelu, softplus, softshrink
+from ..ops.nn.attention import scaled_dot_product_attention
+from ..ops.nn.average_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -23,7 +26,7 @@ from ..ops.average_pooling import (
     lp_pool2d,
     lp_pool3d,
 )
-from ..ops.convolution import (
+from ..ops.nn.convolution import (
     conv1d,
     conv2d,
     conv3d,
@@ -32,14 +35,13 @@ from ..ops.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from ..ops.ctc import ctc_loss
-from ..ops.embedding_bag import embedding_bag
-from ..ops.fold import fold, unfold
-from ..ops.grid import affine_grid, grid_sample
-from ..ops.gumbel import gumbel_softmax
-from ..ops.interpolate import interpolate, upsample, upsample_bilinear, upsample_nearest
-from ..ops.local_norm import local_response_norm
-from ..ops.losses import (
+from ..ops.nn.ctc import ctc_loss
+from ..ops.nn.embedding_bag import embedding_bag
+from ..ops.nn.fold import fold, unfold
+from ..ops.nn.grid import affine_grid, grid_sample
+from ..ops.nn.interpolate import interpolate, upsample, upsample_bilinear, upsample_nearest
+from ..ops.nn.local_norm import local_response_norm
+from ..ops.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
@@ -50,9 +52,7 @@ from ..ops.losses import (
     nll_loss,
     smooth_l1_loss,
 )
-from ..ops.mask import one_hot
-from ..ops.matmul import bilinear, linear
-from ..ops.max_pooling import (
+from ..ops.nn.max_pooling import (
     adaptive_max_pool1d,
     adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d,
@@ -73,10 +73,13 @@ from ..ops.max_pooling import (
     max_unpool2d,
     max_unpool3d,
 )
-from ..ops.multihead import multi_head_attention_forward
-from ..ops.normalization import rms_norm
-from ..ops.padding import pad
-from ..ops.pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from ..ops.nn.multihead import multi_head_attention_forward
+from ..ops.nn.normalization import rms_norm
+from ..ops.nn.padding import pad
+from ..ops.nn.pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from ..ops.nn.softmax import log_softmax as _log_softmax
+from ..ops.nn.softmax import softmax as _softmax
+from ..ops.random.gumbel import gumbel_softmax
 from ..ops.ranking import (
     cosine_embedding_loss,
     gaussian_nll_loss,
@@ -92,8 +95,6 @@ from ..ops.ranking import (
 )
 from ..ops.refusals import refusal
 from ..ops.row import FLOAT, FUNCTIONS
-from ..ops.softmax import log_softmax as _log_softmax
-from ..ops.softmax import softmax as _softmax
 from ..ops.values import number
 from ..tensor import Tensor
 from . import grad

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ops.convolution import gradient
-from ..ops.correlation import Spec
+from ..ops.nn.convolution import gradient
+from ..ops.nn.correlation import Spec
 from ..tensor import Tensor
 
 __all__ = [

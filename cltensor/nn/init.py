@@ -13,8 +13,8 @@ from typing import Any
 
 from .. import creation
 from ..autograd import no_grad
+from ..ops.linalg.spectral import linalg_qr
 from ..ops.row import FUNCTIONS
-from ..ops.spectral import linalg_qr
 from ..tensor import Tensor
 
 __all__ = [

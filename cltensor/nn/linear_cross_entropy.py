@@ -9,8 +9,8 @@ import warnings
 from typing import TYPE_CHECKING
 
 from .. import dtypes
-from ..ops.losses import cross_entropy
 from ..ops.matmul import linear
+from ..ops.nn.losses import cross_entropy
 from ..ops.row import FUNCTIONS
 from ..tensor import Tensor
 

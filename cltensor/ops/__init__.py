@@ -4,7 +4,6 @@ from typing import NoReturn
 
 # In an order in which each finds what it builds on.
 from . import (  # isort: skip
-    activation,
     arithmetic,
     compare,
     convert,
@@ -29,44 +28,53 @@ from . import (  # isort: skip
     moments,
     scan,
     sort,
+)
+from .nn import (  # isort: skip
+    activation,
     softmax,
     losses,
-    random,
-    random_draw,
-    random_fill,
-    random_gamma,
-    linalg,
-    special,
-    fft,
-    stft,
     normalization,
     dropout,
     embedding,
-    unique,
-    statistics,
-    ranking,
     padding,
-    copies,
     pixel,
     embedding_bag,
     grid,
     ctc,
     convolution,
+    loss_numbers,
+    max_pooling,
+    average_pooling,
+    recurrent,
+)
+from .random import (  # isort: skip
+    draws,
+    parametrised,
+    fill,
+    gamma,
+)
+from .linalg import (  # isort: skip
+    table,
+    lowrank,
+    lobpcg,
+    ldl,
+)
+from . import (  # isort: skip
+    special,
+    fft,
+    stft,
+    unique,
+    statistics,
+    ranking,
+    copies,
     polynomials,
     differences,
     segments,
     positions,
-    lowrank,
-    lobpcg,
     foreach,
     native,
     host_loops,
-    loss_numbers,
-    ldl,
     histogramdd,
-    max_pooling,
-    average_pooling,
-    recurrent,
     memory,
     removed,
     numpy_names,
@@ -81,5 +89,5 @@ def load_library(path: str) -> NoReturn:
     raise OSError(f"Could not load this library: {path}: it is made for torch's own binaries")
 
 
-numpy_names.install(linalg.LINALG, fft.FFT, special.SPECIAL)
+numpy_names.install(table.LINALG, fft.FFT, special.SPECIAL)
 old_forms.install()

@@ -25,7 +25,7 @@ from .convert import cast
 from .core import Tensor, is_tensor
 from .dims import whole
 from .join import cat
-from .padding import constant_pad
+from .nn.padding import constant_pad
 from .parts import slice_dim
 from .reducing import positions
 from .replay import Replayed

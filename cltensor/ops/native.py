@@ -14,11 +14,11 @@ from ..autograd.mode import unrecorded
 from ..dtypes import dtype
 from .core import Tensor
 from .dims import one_dim
-from .normalization import batch_parts, group_parts, layer_parts
-from .random import keep_mask
+from .nn.normalization import batch_parts, group_parts, layer_parts
+from .nn.softmax import _softmax_back, log_softmax, softmax
+from .random.draws import keep_mask
 from .reducing import needs
 from .row import FUNCTIONS, public
-from .softmax import _softmax_back, log_softmax, softmax
 
 
 @public(method=False)

@@ -141,7 +141,7 @@ def norm(
 ) -> Tensor:
     """The p-norm over `dim` (all by default); "fro" is 2; "nuc" the sum of singular values of a matrix."""
     if isinstance(p, str) and (p != "fro" or (isinstance(dim, (tuple, list)) and len(dim) > 2)):
-        from .matrix_norms import matrix_norm
+        from .linalg.matrix_norms import matrix_norm
 
         dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
         return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)

@@ -7,9 +7,9 @@ from typing import Any
 
 from .. import dtypes
 from . import norms
-from .activation import log_sigmoid
 from .core import Tensor, is_tensor
-from .losses import _reduced, check_weight, reduction_of
+from .nn.activation import log_sigmoid
+from .nn.losses import _reduced, check_weight, reduction_of
 from .row import FUNCTIONS
 from .selection import where
 

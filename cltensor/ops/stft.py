@@ -11,8 +11,8 @@ from typing import Any
 from ..errors import warn_once
 from . import fft
 from .core import Tensor, is_tensor
+from .nn.padding import pad
 from .overlap import overlap_add
-from .padding import pad
 from .row import FUNCTIONS, public
 
 

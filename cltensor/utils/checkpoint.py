@@ -16,7 +16,7 @@ from ..autograd import Function, backward, enable_grad, is_grad_enabled, no_grad
 from ..autograd.mode import GRAD
 from ..autograd.saved import saved_tensors_hooks
 from ..creation import empty
-from ..ops.generator import default_for
+from ..ops.random.generator import default_for
 from ..runtime import device
 from ..tensor import Tensor
 from ._pytree import tree_leaves

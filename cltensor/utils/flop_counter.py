@@ -13,16 +13,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..ops import (
-    added_products,
-    attention,
-    composite,
-    convolution,
-    correlation,
-    dense,
-    matmul,
-    products,
-)
+from ..ops import added_products, composite, dense, matmul, products
+from ..ops.nn import attention, convolution, correlation
 from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]

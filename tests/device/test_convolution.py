@@ -14,7 +14,7 @@ import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import conv as kernels
 from cltensor.codegen import conv_product
-from cltensor.ops.correlation import Spec, _apart, _phases, _window
+from cltensor.ops.nn.correlation import Spec, _apart, _phases, _window
 from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 

@@ -173,7 +173,7 @@ def test_at_least_and_splits() -> None:
 
 
 def test_padding() -> None:
-    from cltensor.ops.padding import constant_pad as pad
+    from cltensor.ops.nn.padding import constant_pad as pad
 
     a = data(3, 4)
     close(pad(ct.tensor(a), (1, 2), 5.0), np.pad(a, ((0, 0), (1, 2)), constant_values=5))

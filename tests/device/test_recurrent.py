@@ -12,7 +12,7 @@ from cltensor import nn
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import recurrent as kernels
 from cltensor.nn.utils import rnn as packing
-from cltensor.ops import recurrent
+from cltensor.ops.nn import recurrent
 from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 

@@ -12,7 +12,7 @@ import cltensor as ct
 import cltensor.nn.functional as F
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import bag, grid_sample, resample
-from cltensor.ops.grid_formula import composed
+from cltensor.ops.nn.grid_formula import composed
 from cltensor.size import Size
 from tests.backends import backend_for
 from tests.support import close, data

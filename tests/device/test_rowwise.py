@@ -16,7 +16,7 @@ from cltensor import config
 from cltensor.codegen import row_kinds, rowwise
 from cltensor.codegen.prologue import of_operands
 from cltensor.ops import core
-from cltensor.ops import rowwise as rows
+from cltensor.ops.nn import rowwise as rows
 from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 

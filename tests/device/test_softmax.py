@@ -11,7 +11,8 @@ import cltensor as ct
 from cltensor import dtypes
 from cltensor.codegen import row_kinds, rowwise
 from cltensor.codegen.prologue import of_operands
-from cltensor.ops import core, losses
+from cltensor.ops import core
+from cltensor.ops.nn import losses
 from cltensor.runtime import STATS, get_backend
 from tests.support import close, data
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cltensor as ct
 from cltensor.codegen import conv as kernels
 from cltensor.codegen import winograd
-from cltensor.ops.correlation import Spec, _apart, _filters, _window
+from cltensor.ops.nn.correlation import Spec, _apart, _filters, _window
 from cltensor.runtime import STATS, Backend, get_backend
 from tests.support import data
 

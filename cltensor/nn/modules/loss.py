@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...ops.losses import reduction_of
+from ...ops.nn.losses import reduction_of
 from ...tensor import Tensor
 from .. import functional as F
 from .distance import PairwiseDistance

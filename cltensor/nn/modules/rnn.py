@@ -1,4 +1,4 @@
-"""Recurrent layers and their cells: parameters, checks of shapes, packed and unbatched inputs. The steps are in ops/recurrent.py."""
+"""Recurrent layers and their cells: parameters, checks of shapes, packed and unbatched inputs. The steps are in ops/nn/recurrent.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import creation
 from ...amp.state import STATE
-from ...ops import recurrent
+from ...ops.nn import recurrent
 from ...tensor import Tensor
 from .. import init
 from ..parameter import Parameter

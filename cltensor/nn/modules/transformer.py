@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import creation
-from ...ops.multihead import canonical_mask
+from ...ops.nn.multihead import canonical_mask
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init

@@ -6,9 +6,9 @@ from typing import Any
 
 from ... import creation, dtypes
 from ...autograd import no_grad
-from ...ops.linalg import householder_product
+from ...ops.linalg.solve import solve
+from ...ops.linalg.table import householder_product
 from ...ops.row import FUNCTIONS
-from ...ops.solve import solve
 from ...tensor import Tensor
 from .. import functional as F
 from ..modules.module import Module

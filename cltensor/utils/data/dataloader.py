@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from ...ops.generator import Generator
+from ...ops.random.generator import Generator
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
 from .fetch import Exhausted, fetcher

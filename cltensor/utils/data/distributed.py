@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ...ops.generator import Generator
+from ...ops.random.generator import Generator
 from .sampler import Sampler, permutation
 
 

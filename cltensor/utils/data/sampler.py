@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from ... import dtypes
 from ...creation import as_tensor
-from ...ops.generator import Generator, default_generator
+from ...ops.random.generator import Generator, default_generator
 from ...ops.row import FUNCTIONS
 
 T_co = TypeVar("T_co", covariant=True)

@@ -1,0 +1,207 @@
+"""What follows from singular values: pseudo-inverse, rank, least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...autograd import record as graph
+from ...layouts import broadcast_shapes
+from .. import writes
+from ..core import Tensor, is_tensor
+from ..row import public
+from .lapack import adjoint, check_float, check_matrix, check_square, device, host, named
+from .solve import deliver_all
+
+
+def _refuse_complex(function: str, **tolerances: Any) -> None:
+    for name, value in tolerances.items():
+        if is_tensor(value) and value.dtype.is_complex:
+            raise RuntimeError(
+                f"torch.{function}: {name} tensor of complex type is not supported. Got {value.dtype.scalar_name}"
+            )
+
+
+def _tolerance(x: Tensor, s: Any, atol: Any, rtol: Any) -> Any:
+    """The bound under which singular values count as zero, as numpy arrays over the batch."""
+    eps = float(np.finfo(s.dtype).eps) * max(x.shape[-2:])
+    atol = atol._host() if is_tensor(atol) else atol
+    rtol = rtol._host() if is_tensor(rtol) else rtol
+    if rtol is None:
+        rtol = eps if atol is None else np.where(np.asarray(atol) > 0, 0.0, eps)
+    largest = s.max(-1, initial=0)
+    return np.maximum(0.0 if atol is None else atol, rtol * largest)
+
+
+def pinv(
+    A: Tensor,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) count as zero."""
+    if A.ndim < 2 or A.dtype.category < 2 or A.dtype.to_real().itemsize < 4:
+        raise RuntimeError(
+            f"linalg.pinv({A.dtype.scalar_name}{{{list(A.shape)}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types"
+        )
+    if hermitian:
+        check_square(A, "linalg.pinv")
+    _refuse_complex("linalg.pinv", rcond=rcond, atol=atol, rtol=rtol)
+    a = host(A)
+    if a.size:
+        if hermitian:  # of A = U S U^H only the lower triangle is read
+            s, u = np.linalg.eigh(a)
+            left = right = u
+        else:
+            right, s, vh = np.linalg.svd(a, full_matrices=False)
+            left = vh.swapaxes(-1, -2).conj()
+        size = np.abs(s)
+        bound = np.asarray(_tolerance(A, size, atol, rcond if rtol is None else rtol))[..., None]
+        inverse = np.where(size > bound, 1 / np.where(size > bound, s, 1), 0).astype(s.dtype)
+        x = (left * inverse[..., None, :]) @ right.swapaxes(-1, -2).conj()
+    else:
+        x = np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    value = device(x, A, columns=False)
+    if graph.needs_grad(A):
+        graph.record(
+            "LinalgPinvBackward0",
+            (A,),
+            value,
+            lambda ctx, g: pinv_gradient(g, ctx.result, ctx.self),
+            {"result": value, "self": A},
+        )
+    return writes.deliver(value, out, "linalg_pinv", (A,))
+
+
+def pinv_gradient(g: Tensor, p: Tensor, a: Tensor) -> Tensor:
+    """The gradient of the pseudo-inverse p of a matrix a of locally constant rank (Golub and Pereyra, 1973)."""
+    ph, gh = adjoint(p), adjoint(g)
+    if a.shape[-2] <= a.shape[-1]:
+        k = gh @ p
+        kph = k @ ph
+        return -adjoint(p @ k) + kph - (a @ p) @ kph + (ph @ p) @ (gh - k @ a)
+    k = p @ gh
+    phk = ph @ k
+    return -adjoint(k @ p) + (gh - a @ k) @ p @ ph + phk - (phk @ p) @ a
+
+
+@public()
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """Return the Moore-Penrose inverse."""
+    return pinv(input, rcond)
+
+
+def matrix_rank(
+    A: Tensor,
+    tol: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Count the singular values above max(atol, rtol * largest)."""
+    check_matrix(A, "torch.linalg.matrix_rank", "input")
+    if A.dtype.category < 2:
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    check_float(A, "linalg.matrix_rank")
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    _refuse_complex("linalg.matrix_rank", atol=atol, rtol=rtol)
+    a = host(A)
+    if hermitian:
+        check_square(A, "linalg.eigh")
+        s = np.abs(np.linalg.eigvalsh(a))
+    else:
+        s = np.linalg.svd(a, compute_uv=False)
+    bound = np.asarray(_tolerance(A, s, atol, rtol))
+    return writes.deliver(
+        device((s > bound[..., None]).sum(-1).astype(np.int64), A, columns=False),
+        out,
+        "linalg_matrix_rank",
+        (A,),
+    )
+
+
+Lstsq = named("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
+
+
+def lstsq(
+    A: Tensor,
+    B: Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
+    out: Any = None,
+) -> Any:
+    """Minimise |A X - B|: the solution, and residuals, ranks and singular values as far as the driver gives them."""
+    if A.ndim < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    if B.ndim < 1:
+        raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    if vector and A.shape[-2] != B.shape[-1]:
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-1)")
+    if not vector and A.shape[-2] != B.shape[-2]:
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(
+            "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}"
+        )
+    if A.dtype.category < 2:
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    check_float(A, "torch.linalg.lstsq")
+    broadcast_shapes(A.shape[:-2], B.shape[: -1 if vector else -2])
+    driver = driver or "gelsy"
+    a, b = host(A, B.unsqueeze(-1).detach() if vector else B)
+    m, n = a.shape[-2:]
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    bound = (np.finfo(s.dtype).eps * max(m, n) if rcond is None else rcond) * s.max(-1, initial=0)
+    keep = s > bound[..., None] if driver != "gels" else np.ones(s.shape, bool)
+    with np.errstate(all="ignore"):
+        inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
+    x = vh.swapaxes(-1, -2).conj() @ (inverse[..., None] * (u.swapaxes(-1, -2).conj() @ b))
+    rank = keep.sum(-1).astype(np.int64)
+    empty = np.zeros(0, s.dtype)
+    residuals = empty
+    if driver != "gelsy" and m > n and bool((rank == n).all()):
+        residuals = (np.abs(a @ x - b) ** 2).sum(-2)
+    values = (
+        device(x[..., 0] if vector else x, A),
+        device(residuals, A, columns=False),
+        device(rank if driver != "gels" else np.zeros(0, np.int64), A, columns=False),
+        device(s if driver in ("gelsd", "gelss") else empty, A, columns=False),
+    )
+    if graph.needs_grad(A, B):
+        saved = {"self": A, "b": B, "solution": values[0], "vector": vector}
+        graph.record(
+            "LinalgLstsqBackward0",
+            (A, B),
+            (values[0], values[1], values[2], None),
+            _lstsq_back,
+            saved,
+        )
+    return Lstsq(deliver_all(values, out, "linalg_lstsq", (A, B)))
+
+
+def _lstsq_back(ctx: Any, gx: Tensor, gr: Tensor, *_: Any) -> tuple:
+    a, b, x = ctx.self, ctx.b, ctx.solution
+    if ctx.vector:
+        b, x, gx = b.unsqueeze(-1), x.unsqueeze(-1), gx.unsqueeze(-1)
+    p = pinv(a)
+    ga = pinv_gradient(gx @ adjoint(b), p, a) if ctx.needs[0] else None
+    gb = adjoint(p) @ gx if ctx.needs[1] else None
+    if gr.numel():
+        # At the minimum the residual changes with A and B only directly.
+        off = (a @ x - b) * (gr.unsqueeze(-2) * 2)
+        ga = None if ga is None else ga + off @ adjoint(x)
+        gb = None if gb is None else gb - off
+    return ga, gb.squeeze(-1) if ctx.vector and gb is not None else gb

@@ -1,0 +1,506 @@
+"""Inverses, determinants, linear systems, and the factorizations they rest on (LU, Cholesky), with their gradients.
+
+The factorizations run on the host (see lapack.py); gradients are formulas over tensors, so they are differentiable again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...autograd import record as graph
+from ...autograd.mode import unrecorded
+from ...layouts import broadcast_shapes
+from .. import writes
+from ..core import Tensor
+from ..row import FUNCTIONS, public
+from .lapack import (  # fmt: skip
+    LinAlgError,
+    adjoint,
+    check_float,
+    check_matrix,
+    check_square,
+    device,
+    first_bad,
+    host,
+    named,
+    substitute,
+    tril,
+    triu,
+)
+from .lapack import cholesky as host_cholesky
+from .lapack import lu as host_lu
+
+SINGULAR = "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular."
+
+# ------------------------------------------------------------------------------------------- inverse
+
+InvEx = named("linalg_inv_ex", "inverse", "info")
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
+    """Invert (batches of) square matrices; `info` is the first zero pivot's number, 0 where there is none."""
+    made = _inverse(A, check_errors, "linalg.inv_ex")
+    return InvEx(deliver_all(made, out, "linalg_inv_ex", (A,)))
+
+
+def _inverse(A: Tensor, check_errors: bool, function: str) -> tuple[Tensor, Tensor]:
+    check_square(A, "linalg.inv")
+    check_float(A, "linalg.inv")
+    a = host(A)
+    info = np.zeros(a.shape[:-2], np.int32)
+    try:
+        inverse = np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        inverse, info = _invert_each(a)
+    bad = first_bad(info) if check_errors else None
+    if bad:
+        raise LinAlgError(f"{function}: {bad[0]}{SINGULAR.format(bad[1])}")
+    value, code = device(inverse, A), device(info, A)
+    if graph.needs_grad(A):
+        graph.record("LinalgInvExBackward0", (A,), (value, code), _inv_back, {"inverse": value})
+    return value, code
+
+
+def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    flat = a.reshape(-1, *a.shape[-2:])  # a singular one is there, so none of the sizes is 0
+    made, info = np.zeros_like(flat), np.zeros(len(flat), np.int32)
+    for i, one in enumerate(flat):
+        try:
+            made[i] = np.linalg.inv(one)
+        except np.linalg.LinAlgError:
+            packed, _, code = host_lu(one)
+            info[i] = int(code) or int(np.argmin(np.abs(np.diagonal(packed)))) + 1
+    return made.reshape(a.shape), info.reshape(a.shape[:-2])
+
+
+def _inv_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
+    x = adjoint(ctx.inverse)
+    return -(x @ g @ x)
+
+
+def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Invert (batches of) square matrices. LinAlgError for a singular one."""
+    return writes.deliver(_inverse(A, True, "linalg.inv")[0], out, "linalg_inv", (A,))
+
+
+@public()
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Invert (batches of) square matrices. LinAlgError for a singular one."""
+    return inv(input, out=out)
+
+
+# ------------------------------------------------------------------------------------------- determinants
+
+Slogdet = named("slogdet", "sign", "logabsdet")
+LinalgSlogdet = named("linalg_slogdet", "sign", "logabsdet")
+
+
+@public(aliases=("linalg_det",))
+def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return the determinant (…) of square matrices (…, n, n). RuntimeError for integers."""
+    check_square(input, "linalg.det")
+    check_float(input, "linalg.det")
+    value = device(np.linalg.det(host(input)), input)
+    if graph.needs_grad(input):
+        graph.record(
+            "LinalgDetBackward0", (input,), value, _det_back, {"A": input, "result": value}
+        )
+    return writes.deliver(value, out, "linalg_det", (input,))
+
+
+def _det_back(ctx: Any, g: Tensor) -> Tensor:
+    a, result = ctx.A, ctx.result
+    wide = (g * result.conj())[..., None, None] if not bool((result == 0).any()) else None
+    if wide is not None:
+        return wide * adjoint(inv_ex(a)[0])
+    # A singular matrix still has cofactors: det'(A) = det(U Vh) * U diag(products of the other singular values) Vh.
+    u, s, vh = np.linalg.svd(host(a))
+    n = s.shape[-1]
+    others = np.stack([np.delete(s, i, -1).prod(-1) for i in range(n)], -1)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return g[..., None, None] * device(
+        sign.conj()[..., None, None] * ((u * others[..., None, :]) @ vh), a
+    )
+
+
+def _slogdet(A: Tensor, function: str) -> tuple[Tensor, Tensor]:
+    check_square(A, function)
+    check_float(A, function)
+    sign, size = np.linalg.slogdet(host(A))
+    s, value = device(sign, A), device(size, A)
+    if graph.needs_grad(A):
+        graph.record("LinalgSlogdetBackward0", (A,), (s, value), _slogdet_back, {"A": A, "sign": s})
+    return s, value
+
+
+def _slogdet_back(ctx: Any, gs: Tensor, g: Tensor) -> Tensor:
+    if ctx.A.dtype.is_complex:
+        g = g - (gs.conj() * ctx.sign).imag * complex(0, 1)
+    return g[..., None, None] * adjoint(inv_ex(ctx.A)[0])
+
+
+@public()
+def slogdet(input: Tensor, *, out: Any = None) -> Any:
+    """Return the sign and the logarithm of the absolute value of the determinant."""
+    return Slogdet(deliver_all(_slogdet(input, "linalg.slogdet"), out, "slogdet", (input,)))
+
+
+def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
+    """Return the sign and the logarithm of the absolute value of the determinant."""
+    return LinalgSlogdet(deliver_all(_slogdet(A, "linalg.slogdet"), out, "linalg_slogdet", (A,)))
+
+
+@public()
+def logdet(input: Tensor) -> Tensor:
+    """Return the logarithm (…) of the determinant of (…, n, n): -inf for 0, nan where it is negative."""
+    sign, size = _slogdet(input, "logdet")
+    if input.dtype.is_complex:
+        return sign.log() + size
+    return FUNCTIONS["where"](sign == -1, float("nan"), size)
+
+
+def deliver_all(values: Any, out: Any, function: str, inputs: tuple) -> Any:
+    """Write several results into the tensors of `out=`, or return them."""
+    return (
+        values
+        if out is None
+        else tuple(writes.deliver(v, o, function, inputs) for v, o in zip(values, out, strict=True))
+    )
+
+
+# ------------------------------------------------------------------------------------------- linear systems
+
+SolveEx = named("linalg_solve_ex", "result", "info")
+
+
+def check_pair(A: Tensor, B: Tensor, function: str, name: str = "A") -> None:
+    """Raise torch's error for two dtypes."""
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            f"{function}: Expected {name} and B to have the same dtype, but found {name} of type {A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead"
+        )
+
+
+def check_sides(A: Tensor, b: tuple[int, ...], left: bool, function: str) -> None:
+    """Raise torch's error for sizes that do not fit."""
+    if A.shape[-2 if left else -1] != b[-2 if left else -1]:
+        eq = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"{function}: Incompatible shapes of A and B for the equation {eq} ({A.shape[-2]}x{A.shape[-1]} and {b[-2]}x{b[-1]})"
+        )
+
+
+def solve_ex(
+    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None
+) -> Any:
+    """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. `info` is not 0 where A is singular."""
+    check_square(A, "linalg.solve")
+    check_float(A, "linalg.solve")
+    check_pair(A, B, "linalg.solve")
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    if vector and not left:
+        raise RuntimeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
+    wide = B.unsqueeze(-1).detach() if vector else B
+    check_sides(A, wide.shape, left, "linalg.solve")
+    broadcast_shapes(wide.shape[:-2], A.shape[:-2])
+    a, b = host(A, wide)
+    info = np.zeros(a.shape[:-2], np.int32)
+    if not left:
+        a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
+    try:
+        x = np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        if check_errors:
+            where = first_bad(host_lu(a)[2])
+            raise LinAlgError(
+                f"torch.linalg.solve: {where[0] if where else ''}The solver failed because the input matrix is singular."
+            ) from None
+        _, info = _invert_each(a)
+        x = np.full(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + b.shape[-1:], np.nan, a.dtype)
+    if not left:
+        x = x.swapaxes(-1, -2)
+    value, code = device(x[..., 0] if vector else x, A), device(info, A)
+    if graph.needs_grad(A, B):
+        graph.record(
+            "LinalgSolveExBackward0",
+            (A, B),
+            (value, code),
+            _solve_back,
+            {"A": A, "result": value, "left": left, "vector": vector},
+        )
+    return SolveEx(deliver_all((value, code), out, "linalg_solve_ex", (A, B)))
+
+
+def _solve_back(ctx: Any, g: Tensor, _: Any = None) -> tuple:
+    left, vector = ctx.left, ctx.vector
+    gb = solve_ex(adjoint(ctx.A), g, left=left)[0]
+    if not ctx.needs[0]:
+        return None, gb
+    x = ctx.result
+    if vector:
+        return -(gb.unsqueeze(-1) @ adjoint(x.unsqueeze(-1))), gb
+    return (-(gb @ adjoint(x)) if left else -(adjoint(x) @ gb)), gb
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
+    """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. LinAlgError for singular A."""
+    return writes.deliver(
+        solve_ex(A, B, left=left, check_errors=True)[0], out, "linalg_solve", (A, B)
+    )
+
+
+# ------------------------------------------------------------------------------------------- triangular systems
+
+
+def solve_triangular(
+    A: Tensor,
+    B: Tensor,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Solve AX = B (or XA = B) by substitution; reads only one triangle of A."""
+    check_square(A, "linalg.solve_triangular")
+    check_matrix(B, "linalg.solve_triangular", "B")
+    check_pair(A, B, "linalg.solve_triangular")
+    check_float(A, "linalg.solve_triangular")
+    check_sides(A, B.shape, left, "linalg.solve_triangular")
+    a, b = host(A, B)
+    if left:
+        x = substitute(a, b, upper, unitriangular)
+    else:
+        x = substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unitriangular).swapaxes(
+            -1, -2
+        )
+    value = device(x, A)
+    if graph.needs_grad(A, B):
+        saved = {
+            "A": A,
+            "result": value,
+            "upper": upper,
+            "left": left,
+            "unitriangular": unitriangular,
+        }
+        graph.record("LinalgSolveTriangularBackward0", (A, B), value, _triangular_back, saved)
+    return writes.deliver(value, out, "linalg_solve_triangular", (A, B))
+
+
+def _triangle(g: Tensor, upper: bool, unit: bool) -> Tensor:
+    return triu(g, int(unit)) if upper else tril(g, -int(unit))
+
+
+def _triangular_back(ctx: Any, g: Tensor) -> tuple:
+    gb = solve_triangular(
+        adjoint(ctx.A), g, upper=not ctx.upper, left=ctx.left, unitriangular=ctx.unitriangular
+    )
+    if not ctx.needs[0]:
+        return None, gb
+    x = adjoint(ctx.result)
+    return _triangle(-(gb @ x) if ctx.left else -(x @ gb), ctx.upper, ctx.unitriangular), gb
+
+
+TriangularSolve = named("triangular_solve", "solution", "cloned_coefficient")
+
+
+@public()
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    out: Any = None,
+) -> Any:
+    """Solve AX = input by substitution (deprecated in favour of linalg.solve_triangular); also returns a copy of A."""
+    for name, x in (("b", input), ("A", A)):
+        if x.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
+            )
+    if A.shape[-1] == A.shape[-2] != input.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for triangular_solve: each A matrix is {A.shape[-2]} by {A.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
+        )
+    with unrecorded():
+        m = A.transpose(-2, -1) if transpose else A
+        value = solve_triangular(m, input, upper=upper != transpose, unitriangular=unitriangular)
+        copy = A.clone()
+    if graph.needs_grad(input, A):
+        saved = {
+            "A": A,
+            "result": value,
+            "upper": upper,
+            "transpose": transpose,
+            "unitriangular": unitriangular,
+        }
+        graph.record(
+            "TriangularSolveBackward0", (input, A), (value, copy), _triangular_solve_back, saved
+        )
+    return TriangularSolve(deliver_all((value, copy), out, "triangular_solve", (input, A)))
+
+
+def _triangular_solve_back(ctx: Any, g: Tensor, gm: Tensor) -> tuple:
+    a = ctx.A.conj() if ctx.transpose else adjoint(ctx.A)
+    gb = solve_triangular(
+        a, g, upper=ctx.upper if ctx.transpose else not ctx.upper, unitriangular=ctx.unitriangular
+    )
+    x = ctx.result
+    ga = -(x.conj() @ gb.transpose(-2, -1)) if ctx.transpose else -(gb @ adjoint(x))
+    return gb, _triangle(ga, ctx.upper, ctx.unitriangular) + gm
+
+
+# ------------------------------------------------------------------------------------------- Cholesky
+
+CholeskyEx = named("linalg_cholesky_ex", "L", "info")
+NOT_POSITIVE = "The factorization could not be completed because the input is not positive-definite (the leading minor of order {} is not positive-definite)."
+
+
+def _cholesky(
+    A: Tensor, upper: bool, check: str, node: str, function: str
+) -> tuple[Tensor, Tensor]:
+    check_square(A, function)
+    check_float(A, function)
+    a = host(A)
+    factor, info = host_cholesky(a.swapaxes(-1, -2).conj() if upper else a)
+    bad = first_bad(info) if check else None
+    if bad:
+        raise LinAlgError(f"{check}: {bad[0]}{NOT_POSITIVE.format(bad[1])}")
+    value, code = device(factor.swapaxes(-1, -2).conj() if upper else factor, A), device(info, A)
+    if graph.needs_grad(A):
+        graph.record(node, (A,), (value, code), _cholesky_back, {"L": value, "upper": upper})
+    return value, code
+
+
+def _cholesky_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
+    low, g = (adjoint(ctx.L), adjoint(g)) if ctx.upper else (ctx.L, g)
+    phi = adjoint(low) @ g
+    phi = (tril(phi) + adjoint(tril(phi, -1))) * 0.5
+    return solve_triangular(
+        adjoint(low), solve_triangular(low, phi, upper=False, left=False), upper=True
+    )
+
+
+def cholesky_ex(
+    A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None
+) -> Any:
+    """Factorize positive-definite matrices A = L L^H; `info` is the first leading minor that is not positive."""
+    made = _cholesky(
+        A,
+        upper,
+        "linalg.cholesky_ex" if check_errors else "",
+        "LinalgCholeskyExBackward0",
+        "linalg.cholesky",
+    )
+    return CholeskyEx(deliver_all(made, out, "linalg_cholesky_ex", (A,)))
+
+
+def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
+    """Factorize positive-definite matrices A = L L^H. LinAlgError for others."""
+    return writes.deliver(
+        _cholesky(A, upper, "linalg.cholesky", "LinalgCholeskyExBackward0", "linalg.cholesky")[0],
+        out,
+        "linalg_cholesky",
+        (A,),
+    )
+
+
+@public()
+def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Factorize positive-definite matrices (deprecated in favour of linalg.cholesky)."""
+    return writes.deliver(
+        _cholesky(input, upper, "cholesky", "CholeskyBackward0", "cholesky")[0],
+        out,
+        "cholesky",
+        (input,),
+    )
+
+
+@public()
+def cholesky_solve(
+    input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """Solve A X = input (…, n, k), given the Cholesky factor (…, n, n) of A, the lower one unless `upper`."""
+    for name, x in (("b", input), ("u", L)):
+        if x.ndim < 2:
+            raise RuntimeError(
+                f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead"
+            )
+    if L.shape[-1] != L.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {L.shape[-2]} by {L.shape[-1]} matrices"
+        )
+    if L.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {input.dtype.scalar_name} and A of type {L.dtype.scalar_name} instead."
+        )
+    if L.shape[-1] != input.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
+        )
+    f, b = host(L, input)
+    fh = f.swapaxes(-1, -2).conj()
+    x = (
+        substitute(f, substitute(fh, b, False, False), True, False)
+        if upper
+        else substitute(fh, substitute(f, b, False, False), True, False)
+    )
+    value = device(x, input)
+    if graph.needs_grad(input, L):
+        graph.record(
+            "CholeskySolveBackward0",
+            (input, L),
+            value,
+            _cholesky_solve_back,
+            {"input2": L, "result": value, "upper": upper},
+        )
+    return writes.deliver(value, out, "cholesky_solve", (input, L))
+
+
+def _cholesky_solve_back(ctx: Any, g: Tensor) -> tuple:
+    factor, upper = ctx.input2, ctx.upper
+    gb = cholesky_solve(g, factor, upper)
+    if not ctx.needs[1]:
+        return gb, None
+    both = gb @ adjoint(ctx.result)
+    both = both + adjoint(both)
+    return gb, -(factor @ both) if upper else -(both @ factor)
+
+
+@public()
+def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Invert a matrix given its Cholesky factor."""
+    check_square(input, "cholesky_inverse")
+    check_float(input, "cholesky_inverse")
+    f = host(input)
+    zeros = np.diagonal(f, axis1=-2, axis2=-1) == 0
+    if zeros.any():
+        zeros = zeros.reshape(-1, f.shape[-1])
+        found = np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).reshape(f.shape[:-2])
+        place, number = first_bad(found)  # type: ignore[misc]
+        raise LinAlgError(f"cholesky_inverse: {place}{SINGULAR.format(number)}")
+    half = substitute(
+        f.swapaxes(-1, -2).conj() if upper else f, np.eye(f.shape[-1], dtype=f.dtype), False, False
+    )
+    value = device(half.swapaxes(-1, -2).conj() @ half, input)
+    if graph.needs_grad(input):
+        graph.record(
+            "CholeskyInverseBackward0",
+            (input,),
+            value,
+            _cholesky_inverse_back,
+            {"self": input, "result": value, "upper": upper},
+        )
+    return writes.deliver(value, out, "cholesky_inverse", (input,))
+
+
+def _cholesky_inverse_back(ctx: Any, g: Tensor) -> Tensor:
+    x = ctx.result
+    common = x @ (g + adjoint(g)) @ x
+    return -(ctx.self @ common) if ctx.upper else -(common @ ctx.self)

@@ -1,0 +1,349 @@
+"""Singular values, eigenvalues, QR.
+
+The factorizations run on the host (see lapack.py); gradients are formulas over tensors, so they are differentiable again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...autograd import record as graph
+from .. import writes
+from ..core import Tensor
+from ..row import FUNCTIONS, public
+from .lapack import (
+    LinAlgError,
+    absent,
+    adjoint,
+    check_float,
+    check_matrix,
+    check_square,
+    device,
+    diag,
+    diagonal,
+    eye_like,
+    host,
+    named,
+    triu,
+)
+from .solve import deliver_all, solve_ex, solve_triangular
+
+# ------------------------------------------------------------------------------------------- singular values
+
+Svd = named("svd", "U", "S", "V")
+LinalgSvd = named("linalg_svd", "U", "S", "Vh")
+
+
+def _off_diagonal_quotient(x: Tensor, e: Tensor) -> Tensor:
+    """x / e off the diagonal, x on it, where e is 0."""
+    return x / (e + eye_like(e))
+
+
+def _refuse_phase(diagonals: Sequence[Tensor], text: str) -> None:
+    """RuntimeError where a gradient depends on the phases of complex vectors, which are arbitrary."""
+    if not diagonals:
+        return
+    total = diagonals[0] if len(diagonals) == 1 else diagonals[0] + diagonals[1]
+    phase = total.detach().imag
+    if not bool((phase.abs() <= 1e-2).all()):
+        raise RuntimeError(text)
+
+
+_PHASE = (
+    "{}: The eigenvectors in the complex case are specified up to multiplication by e^{{i phi}}. "
+    "The specified loss function depends on this quantity, so it is ill-defined."
+)
+
+
+def _svd(A: Tensor, full: bool, vectors: bool) -> tuple[Any, Tensor, Any]:
+    check_matrix(A, "linalg.svd")
+    check_float(A, "linalg.svd")
+    a = host(A)
+    if not np.isfinite(a).all():
+        raise LinAlgError(
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+    grad = graph.needs_grad(A)
+    try:
+        parts: Any = (
+            np.linalg.svd(a, full_matrices=full)
+            if vectors or grad
+            else np.linalg.svd(a, compute_uv=False)
+        )
+    except np.linalg.LinAlgError as error:
+        raise LinAlgError(
+            f"linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values ({error})."
+        ) from None
+    if not (vectors or grad):
+        return None, device(parts, A), None
+    u, s, vh = (device(p, A) for p in parts)
+    if grad:
+        graph.record("LinalgSvdBackward0", (A,), (u, s, vh), _svd_back, {"U": u, "S": s, "Vh": vh})
+    return u, s, vh
+
+
+def _svd_back(ctx: Any, gu: Tensor, gs: Tensor, gvh: Tensor) -> Tensor:
+    u, s, vh = ctx.U, ctx.S, ctx.Vh
+    m, n, k = u.shape[-2], vh.shape[-1], s.shape[-1]
+    # Only the leading vectors have a gradient; what a square completion adds is not unique.
+    u, gu, vh, gvh = (
+        u.narrow(-1, 0, k),
+        gu.narrow(-1, 0, k),
+        vh.narrow(-2, 0, k),
+        gvh.narrow(-2, 0, k),
+    )
+    no_u, no_v = absent(gu), absent(gvh)
+    if no_u and no_v:
+        return (u * gs.unsqueeze(-2)) @ vh
+    row, column = s.unsqueeze(-2), s.unsqueeze(-1)
+    e = (row - column) * (row + column)
+    uh, v = adjoint(u), adjoint(vh)
+    inner = diag(gs).to(u.dtype)
+    phases = []
+    if not no_u:
+        skew = uh @ gu
+        skew = skew - adjoint(skew)
+        phases.append(diagonal(skew))
+        inner = inner + _off_diagonal_quotient(skew, e) * row
+        if u.dtype.is_complex:
+            # The imaginary diagonal of U^H gU is divided by 2 S; the quotient above multiplied it by S.
+            d = diagonal(skew)
+            inner = inner + diag(d / (2 * s) - d * s)
+    if not no_v:
+        skew = vh @ adjoint(gvh)
+        skew = skew - adjoint(skew)
+        phases.append(diagonal(skew))
+        if u.dtype.is_complex:
+            skew = skew - diag(diagonal(skew))
+        inner = inner + column * _off_diagonal_quotient(skew, e)
+    if u.dtype.is_complex:
+        _refuse_phase(
+            phases,
+            "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. "
+            "The specified loss function depends on this phase term, making it ill-defined.",
+        )
+    out = u @ inner @ vh
+    if m > k and not no_u:
+        part = gu / row
+        out = out + (part - u @ (uh @ part)) @ vh
+    if n > k and not no_v:
+        part = gvh / column
+        out = out + u @ (part - (part @ v) @ vh)
+    return out
+
+
+def linalg_svd(
+    A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None
+) -> Any:
+    """Factorize A = U diag(S) Vh with orthonormal U and V and descending S."""
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
+    return LinalgSvd(deliver_all(_svd(A, full_matrices, True), out, "linalg_svd", (A,)))
+
+
+@public()
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
+    """Factorize input = U diag(S) V^H (deprecated in favour of linalg.svd, which returns V^H)."""
+    if not compute_uv:
+        s = svdvals(input)
+        m, n = input.shape[-2:]
+        batch = tuple(input.shape[:-2])
+        u, v = input.new_zeros((*batch, m, m)), input.new_zeros((*batch, n, n))
+        return Svd(deliver_all((u, s, v), out, "svd", (input,)))
+    u, s, vh = _svd(input, not some, True)
+    return Svd(deliver_all((u, s, adjoint(vh)), out, "svd", (input,)))
+
+
+def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
+    """Return the singular values, largest first."""
+    return writes.deliver(_svd(A, False, False)[1], out, "linalg_svdvals", (A,))
+
+
+# ------------------------------------------------------------------------------------------- eigenvalues
+
+Eigh = named("linalg_eigh", "eigenvalues", "eigenvectors")
+Eig = named("linalg_eig", "eigenvalues", "eigenvectors")
+
+
+def _eigh(A: Tensor, UPLO: Any, vectors: bool) -> tuple[Tensor, Tensor | None]:
+    check_square(A, "linalg.eigh")
+    if A.dtype.category < 2:
+        raise NotImplementedError(
+            f"\"linalg_eigh_cpu\" not implemented for '{A.dtype.scalar_name}'"
+        )
+    check_float(A, "linalg.eigh")
+    side: Any = UPLO.upper() if isinstance(UPLO, str) else UPLO
+    if side not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    a = host(A)
+    grad = graph.needs_grad(A)
+    try:
+        if not np.isfinite(np.tril(a) if side == "L" else np.triu(a)).all():
+            raise np.linalg.LinAlgError
+        if not (vectors or grad):
+            return device(np.linalg.eigvalsh(a, side), A), None
+        values, vecs = (device(v, A) for v in np.linalg.eigh(a, side))
+    except np.linalg.LinAlgError:
+        raise LinAlgError(
+            f"linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues (error code: {max(a.shape[-1] - 1, 1)})."
+        ) from None
+    if grad:
+        graph.record(
+            "LinalgEighBackward0",
+            (A,),
+            (values, vecs),
+            _eigh_back,
+            {"eigenvalues": values, "eigenvectors": vecs},
+        )
+    return values, vecs
+
+
+def _eigh_back(ctx: Any, gl: Tensor, gv: Tensor) -> Tensor:
+    values, v = ctx.eigenvalues, ctx.eigenvectors
+    vh = adjoint(v)
+    if absent(gv):
+        return (v * gl.unsqueeze(-2)) @ vh
+    e = values.unsqueeze(-2) - values.unsqueeze(-1)
+    vhg = vh @ gv
+    if v.dtype.is_complex:
+        _refuse_phase([diagonal(vhg)], _PHASE.format("linalg_eigh_backward"))
+    inner = _off_diagonal_quotient(vhg, e)
+    inner = inner - diag(diagonal(inner)) + diag(gl)
+    return v @ inner @ vh
+
+
+def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
+    """Return eigenvalues (ascending) and eigenvectors of symmetric or Hermitian matrices, of which one triangle is read."""
+    return Eigh(deliver_all(_eigh(A, UPLO, True), out, "linalg_eigh", (A,)))
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
+    """Return the eigenvalues of symmetric or Hermitian matrices, ascending."""
+    return writes.deliver(_eigh(A, UPLO, False)[0], out, "linalg_eigvalsh", (A,))
+
+
+def _eig(A: Tensor, vectors: bool, function: str) -> tuple[Tensor, Tensor | None]:
+    check_square(A, "linalg.eig")
+    if A.dtype.category < 2:
+        A.dtype.to_complex()
+    check_float(A, "linalg.eig")
+    a = host(A)
+    if not np.isfinite(a).all():
+        raise RuntimeError(
+            f"torch.linalg.{function}: input tensor should not contain infs or NaNs."
+        )
+    kind = A.dtype.to_complex().np
+    grad = graph.needs_grad(A)
+    if not (vectors or grad):
+        return device(np.linalg.eigvals(a).astype(kind), A), None
+    values, vecs = (device(v.astype(kind), A) for v in np.linalg.eig(a))
+    if grad:
+        graph.record(
+            "LinalgEigBackward0",
+            (A,),
+            (values, vecs),
+            _eig_back,
+            {"eigenvalues": values, "eigenvectors": vecs, "real": not A.dtype.is_complex},
+        )
+    return values, vecs
+
+
+def _eig_back(ctx: Any, gl: Tensor, gv: Tensor) -> Tensor:
+    values, v = ctx.eigenvalues, ctx.eigenvectors
+    vh = adjoint(v)
+    if absent(gv):
+        out = solve_ex(vh, gl.unsqueeze(-1) * vh)[0]
+    else:
+        vhg = vh @ gv
+        _refuse_phase([diagonal(vhg)], _PHASE.format("linalg_eig_backward"))
+        inner = vhg - vh @ (v * diagonal(vhg).real.unsqueeze(-2))
+        conj = values.conj()
+        inner = _off_diagonal_quotient(inner, conj.unsqueeze(-2) - conj.unsqueeze(-1))
+        inner = inner - diag(diagonal(inner)) + diag(gl)
+        out = solve_ex(vh, inner @ vh)[0]
+    return out.real if ctx.real else out
+
+
+def eig(A: Tensor, *, out: Any = None) -> Any:
+    """Return eigenvalues and eigenvectors of square matrices, complex, in no order."""
+    values, vectors = _eig(A, True, "eig")
+    if out is not None:
+        values = writes.deliver(values, out[0], "linalg_eig", (A,))
+        vectors = writes.deliver(vectors, out[1], "linalg_eig_vectors", (A,))
+    return Eig((values, vectors))
+
+
+def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return the eigenvalues of square matrices, complex, in no order."""
+    return writes.deliver(_eig(A, False, "eigvals")[0], out, "linalg_eigvals", (A,))
+
+
+# ------------------------------------------------------------------------------------------- QR
+
+Qr = named("qr", "Q", "R")
+LinalgQr = named("linalg_qr", "Q", "R")
+
+
+def _qr(A: Tensor, mode: Any) -> tuple[Tensor, Tensor]:
+    check_matrix(A, "linalg.qr")
+    check_float(A, "linalg.qr")
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    a = host(A)
+    if mode == "r":
+        q, r = A.new_empty(0), device(np.linalg.qr(a, "r"), A)
+    else:
+        q, r = (device(v, A) for v in np.linalg.qr(a, mode))
+    if graph.needs_grad(A):
+        graph.record("LinalgQrBackward0", (A,), (q, r), _qr_back, {"Q": q, "R": r, "mode": mode})
+    return q, r
+
+
+def _copy_up(x: Tensor) -> Tensor:
+    """X + X^H of an upper triangle, its diagonal real and not doubled."""
+    d = diagonal(x)
+    strict = triu(x, 1)
+    return strict + adjoint(strict) + diag(d.real if d.dtype.is_complex else d)
+
+
+def _qr_back(ctx: Any, gq: Tensor, gr: Tensor) -> Tensor:
+    q, r, mode = ctx.Q, ctx.R, ctx.mode
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
+        )
+    m, n = ctx.shapes[0][-2:]
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
+        )
+    if m >= n:
+        return _square_qr_back(q, r, gq, gr)
+    # Wide: A = [X | Y] with X = Q U the square case and Y = Q V.
+    u, v = r.narrow(-1, 0, m), r.narrow(-1, m, n - m)
+    gu, gv = gr.narrow(-1, 0, m), gr.narrow(-1, m, n - m)
+    gx = _square_qr_back(q, u, gq + (q @ v) @ adjoint(gv), gu)
+    return FUNCTIONS["cat"]((gx, q @ gv), -1)
+
+
+def _square_qr_back(q: Tensor, r: Tensor, gq: Tensor, gr: Tensor) -> Tensor:
+    inner = _copy_up(triu(gr @ adjoint(r) - adjoint(q) @ gq))
+    return solve_triangular(adjoint(r), gq + q @ inner, upper=False, left=False)
+
+
+def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
+    """Factorize A = Q R: mode "reduced", "complete" (square Q) or "r" (no Q)."""
+    return LinalgQr(deliver_all(_qr(A, mode), out, "linalg_qr", (A,)))
+
+
+@public()
+def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
+    """Factorize input = Q R (deprecated in favour of linalg.qr)."""
+    return Qr(deliver_all(_qr(input, "reduced" if some else "complete"), out, "qr", (input,)))

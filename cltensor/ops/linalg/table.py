@@ -1,0 +1,377 @@
+"""The rest of linear algebra: matrix exponentials and Householder products on the device, tensor equations, and the table of names.
+
+`LINALG` lists what the namespace `cltensor.linalg` exports; importing this module loads the whole family.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...autograd import dual
+from ...autograd import record as graph
+from ...autograd.engine import grad
+from ...autograd.mode import enable_grad, is_grad_enabled, unrecorded
+from ...layouts import numel, wrap_dim
+from .. import writes
+from ..added_products import baddbmm
+from ..contract import linalg_cross, multi_dot
+from ..core import Tensor
+from ..matmul import matmul, matrix_power
+from ..norms import vector_norm
+from ..parts import diagonal
+from ..row import FUNCTIONS, public
+from .lapack import (
+    LinAlgError,
+    adjoint,
+    check_float,
+    check_square,
+    device,
+    eye_like,
+    host,
+    named,
+    tril,
+)
+from .least_squares import lstsq, matrix_rank, pinv
+from .lu import linalg_lu_solve, lu, lu_factor, lu_factor_ex
+from .matrix_norms import cond, linalg_norm, matrix_norm
+from .solve import (
+    cholesky_ex,
+    deliver_all,
+    det,
+    inv,
+    inv_ex,
+    linalg_cholesky,
+    linalg_slogdet,
+    solve,
+    solve_ex,
+    solve_triangular,
+)
+from .spectral import eig, eigh, eigvals, eigvalsh, linalg_qr, linalg_svd, svdvals  # fmt: skip
+
+# ------------------------------------------------------------------------------------------- the exponential
+
+# Degree of the Taylor polynomial of a matrix scaled to norm 1, and the power it is cut at: terms beyond are below rounding.
+_DEGREE = {"float32": (12, 4), "float64": (18, 6), "complex64": (12, 4), "complex128": (18, 6)}
+
+
+@public(aliases=("linalg_matrix_exp",))
+def matrix_exp(A: Tensor) -> Tensor:
+    """Return the exponential of (batches of) square matrices, by scaling, a Taylor polynomial, and squaring."""
+    check_square(A, "linalg.matrix_exp")
+    if A.dtype.category < 2:
+        raise RuntimeError(
+            f"linalg.matrix_exp: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}"
+        )
+    with unrecorded():
+        low = A.dtype.name in ("float16", "bfloat16")
+        value = _exp(A.float()).to(A.dtype) if low else _exp(A.detach())
+    if graph.needs_grad(A):
+        graph.record("LinalgMatrixExpBackward0", (A,), value, _exp_back, {"self": A})
+    return value
+
+
+def _exp(a: Tensor) -> Tensor:
+    if not a.numel():
+        return a.clone()
+    norm = float(a.abs().sum(-1).amax())
+    if not math.isfinite(norm):
+        return a * math.nan
+    squarings = max(0, math.frexp(norm)[1]) if norm > 1 else 0
+    degree, cut = _DEGREE[a.dtype.name]
+    a = a * 2.0**-squarings
+    one = eye_like(a).expand(a.shape)
+    powers = [one, a]
+    for k in range(2, cut + 1):
+        powers.append(matmul(powers[k // 2], powers[k - k // 2]))
+    # Horner's rule in A^cut over blocks of `cut` terms (Paterson and Stockmeyer, 1973).
+    value = None
+    for start in range(degree - degree % cut, -1, -cut):
+        block = None
+        for k in range(min(cut, degree - start + 1)):
+            term = powers[k] * (1.0 / math.factorial(start + k))
+            block = term if block is None else block + term
+        value = (
+            block
+            if value is None
+            else baddbmm(_flat(block), _flat(value), _flat(powers[cut])).reshape(a.shape)
+        )
+    for _ in range(squarings):
+        value = matmul(value, value)
+    return value
+
+
+def _flat(x: Tensor) -> Tensor:
+    return x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
+
+
+def _exp_back(ctx: Any, g: Tensor) -> Tensor:
+    """Read the derivative out of the exponential of [[A^H, G], [0, A^H]]."""
+    a = adjoint(ctx.self)
+    n = a.shape[-1]
+    cat = FUNCTIONS["cat"]
+    top, bottom = cat((a, g), -1), cat((a.new_zeros(a.shape), a), -1)
+    return matrix_exp(cat((top, bottom), -2)).narrow(-2, 0, n).narrow(-1, n, n)
+
+
+# ------------------------------------------------------------------------------------------- Householder reflectors
+
+Geqrf = named("geqrf", "a", "tau")
+
+
+@public()
+def geqrf(input: Tensor, *, out: Any = None) -> Any:
+    """Factorize into R (upper triangle) and Householder vectors (below it), with their factors tau."""
+    if input.ndim < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    check_float(input, "geqrf")
+    packed, tau = np.linalg.qr(host(input), "raw")
+    values = device(packed.swapaxes(-1, -2), input), device(tau, input, columns=False)
+    if graph.needs_grad(input):
+        graph.record("GeqrfBackward0", (input,), values, _geqrf_back)
+    return Geqrf(deliver_all(values, out, "geqrf", (input,)))
+
+
+def _geqrf_back(ctx: Any, *_: Any) -> None:
+    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
+
+
+def _as_one(node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
+    """Compute a chain of ops as one node; its gradient runs the chain again, recorded this time."""
+    with unrecorded():
+        value = fn(*inputs)
+    if graph.needs_grad(*inputs):
+        saved = {f"input{i}": x for i, x in enumerate(inputs)}
+
+        def back(ctx: Any, g: Tensor) -> tuple:
+            again = is_grad_enabled()
+            xs = [dual.again(getattr(ctx, name)) for name in saved]
+            with enable_grad():
+                result = fn(*xs)
+            if not result.requires_grad:  # of no reflector at all
+                return (None,) * len(xs)
+            return grad(result, xs, g, create_graph=again, allow_unused=True)
+
+        graph.record(node, inputs, value, back, saved)
+    return value
+
+
+def _reflect(q: Tensor, v: Tensor, tau: Tensor) -> Tensor:
+    """(I - tau v v^H) Q."""
+    return q - tau * (v @ (adjoint(v) @ q))
+
+
+def _reflectors(A: Tensor, tau: Tensor) -> list[tuple[Tensor, Tensor]]:
+    m, k = A.shape[-2], tau.shape[-1]
+    vectors = tril(A.narrow(-1, 0, k), -1) + FUNCTIONS["eye"](m, k, dtype=A.dtype, device=A.device)
+    return [(vectors.narrow(-1, i, 1), tau.narrow(-1, i, 1).unsqueeze(-1)) for i in range(k)]
+
+
+def _householder(A: Tensor, tau: Tensor) -> Tensor:
+    q = FUNCTIONS["eye"](A.shape[-2], A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
+    for v, t in reversed(_reflectors(A, tau)):
+        q = _reflect(q, v, t)
+    return q
+
+
+def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return the first columns of the product of Householder reflectors, as `geqrf` leaves them."""
+    if A.ndim < 2:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input must have at least 2 dimensions."
+        )
+    if A.shape[-2] < A.shape[-1]:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if A.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    if A.dtype is not tau.dtype:
+        raise RuntimeError(
+            f"torch.linalg.householder_product: tau dtype {tau.dtype.scalar_name} does not match input dtype {A.dtype.scalar_name}"
+        )
+    return writes.deliver(
+        _as_one("LinalgHouseholderProductBackward0", _householder, (A, tau)),
+        out,
+        "linalg_householder_product",
+        (A, tau),
+    )
+
+
+@public("orgqr")
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return the first n columns (…, m, n) of a product of k Householder reflectors.
+
+    They are as `geqrf` gives them: vectors (…, m, n) and factors (…, k), m >= n >= k.
+    """
+    return householder_product(input, input2, out=out)
+
+
+def _check_reflectors(input: Tensor, tau: Tensor, other: Tensor, side: int) -> None:
+    """Raise torch's errors for operands of `ormqr` that do not fit, in its order."""
+    for name, x in (("input", input), ("other", other)):
+        if x.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    if other.shape[side] != input.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if not tau.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
+        )
+    if tau.ndim != input.ndim - 1:
+        raise RuntimeError(
+            f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            f"torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    batch = tuple(input.shape[:-2])
+    for name, own in (("tau", tuple(tau.shape[:-1])), ("other", tuple(other.shape[:-2]))):
+        if own != batch:
+            raise RuntimeError(
+                f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {list(own)}"
+            )
+    for name, x in (("tau", tau), ("other", other)):
+        if x.dtype is not input.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype{input.dtype.scalar_name} and {name} has dtype {x.dtype.scalar_name}"
+            )
+    if input.dtype.category < 2:
+        raise NotImplementedError(f"\"ormqr_cpu\" not implemented for '{input.dtype.scalar_name}'")
+
+
+@public()
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Multiply by the square matrix of Householder reflectors, or its adjoint, from the left or right."""
+    _check_reflectors(input, tau, other, -2 if left else -1)
+
+    def product(a: Tensor, tau: Tensor, c: Tensor) -> Tensor:
+        x = c if left else adjoint(c)
+        flip = transpose if left else not transpose
+        factors = _reflectors(a, tau)
+        for v, t in factors if flip else reversed(factors):
+            x = _reflect(x, v, t.conj() if flip else t)
+        return x if left else adjoint(x)
+
+    return writes.deliver(
+        _as_one("OrmqrBackward0", product, (input, tau, other)), out, "ormqr", (input, tau, other)
+    )
+
+
+# ------------------------------------------------------------------------------------------- tensor equations
+
+
+def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
+    """Invert for `tensordot`: dims before `ind` against the rest."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    rows, cols = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if numel(rows) != numel(cols):
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {numel(cols)} != {numel(rows)}"
+        )
+    return writes.deliver(
+        inv(A.reshape(numel(rows), numel(cols))).reshape((*cols, *rows)),
+        out,
+        "linalg_tensorinv",
+        (A,),
+    )
+
+
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """Find X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
+    if dims is not None:
+        moved = tuple(wrap_dim(d, A.ndim) for d in dims)
+        A = A.movedim(moved, tuple(range(A.ndim - len(moved), A.ndim)))
+    shape = tuple(A.shape[B.ndim :])
+    if numel(shape) != B.numel():
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+            f"but got {numel(shape)} != {B.numel()}"
+        )
+    return writes.deliver(
+        solve(A.reshape(B.numel(), numel(shape)), B.reshape(-1)).reshape(shape),
+        out,
+        "linalg_tensorsolve",
+        (A, B),
+    )
+
+
+def vander(x: Tensor, N: int | None = None) -> Tensor:
+    """Return the Vandermonde matrix: powers 0 to N - 1 of every element in a new last dim."""
+    n = (x.shape[-1] if x.ndim else 1) if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    if not x.ndim:
+        x = x.unsqueeze(0)
+    wide = x.unsqueeze(-1)
+    ones = FUNCTIONS["ones_like"](wide)
+    return FUNCTIONS["cat"]((ones, wide.expand(*x.shape, n - 1).cumprod(-1)), -1) if n > 1 else ones
+
+
+@public("vander", method=False)
+def numpy_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Make the matrix of powers of a vector's elements, the highest (or the 0th, if `increasing`) first."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.numel() if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    wide = x.to(dtypes.int64) if x.dtype.category < 2 else x
+    powers = [wide.new_ones((x.numel(), min(n, 1)))]
+    if n > 1:
+        powers.append(wide.unsqueeze(1).expand(-1, n - 1).cumprod(1))
+    result = FUNCTIONS["cat"](powers, 1)
+    return result if increasing else result.flip(1)
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """Sum x.conj() * y over a dim; other dims broadcast."""
+    if x.dtype.category < 2:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
+        )
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_name} and y of type {y.dtype.scalar_name} instead"
+        )
+    return writes.deliver((x.conj() * y).sum(dim), out, "linalg_vecdot", (x, y))
+
+
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """View the diagonals of matrices."""
+    return diagonal(A, offset, dim1, dim2)
+
+
+def linalg_matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Multiply as `@` does."""
+    return matmul(input, other, out=out)
+
+
+LINALG: dict[str, Callable[..., Any]] = {
+    "cholesky": linalg_cholesky, "cholesky_ex": cholesky_ex, "cond": cond, "cross": linalg_cross, "det": det, "diagonal": linalg_diagonal, "eig": eig, "eigh": eigh,
+    "eigvals": eigvals, "eigvalsh": eigvalsh, "householder_product": householder_product, "inv": inv, "inv_ex": inv_ex, "lstsq": lstsq, "lu": lu,
+    "lu_factor": lu_factor, "lu_factor_ex": lu_factor_ex, "lu_solve": linalg_lu_solve, "matmul": linalg_matmul, "matrix_exp": matrix_exp,
+    "matrix_norm": matrix_norm, "matrix_power": matrix_power, "matrix_rank": matrix_rank, "multi_dot": multi_dot, "norm": linalg_norm, "pinv": pinv,
+    "qr": linalg_qr, "slogdet": linalg_slogdet, "solve": solve, "solve_ex": solve_ex, "solve_triangular": solve_triangular, "svd": linalg_svd, "svdvals": svdvals,
+    "tensorinv": tensorinv, "tensorsolve": tensorsolve, "vander": vander, "vecdot": vecdot, "vector_norm": vector_norm,
+}  # fmt: skip
+
+__all__ = ["LINALG", "LinAlgError", "svdvals"]

@@ -1,0 +1,257 @@
+"""Losses of class indices: a kernel over the rows forward, which finds what every target needs, and a kernel backward.
+
+The graph of a cross entropy has torch's two nodes, log_softmax below nll_loss, but no log-probabilities are in memory. What passes between them
+is a gradient that nobody computes: the lower node recognises it and makes its own from the logits and their log-sum-exp. Whoever puts something
+else in its place (a hook, a second derivative) gets the plain formulas. Knows no checks of shapes; losses.py has them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ... import dtypes, layouts
+from ...autograd import record as graph
+from ...autograd.anomaly import STATE as ANOMALY
+from ...autograd.mode import GRAD
+from ...codegen import row_kinds as kinds
+from ...codegen import rowwise as family
+from ...codegen.checks import checking
+from ...runtime import get_backend
+from .. import core
+from ..core import Tensor
+from ..reduce import sum
+from ..selection import where
+from . import rowwise
+from .softmax import log_softmax
+
+ONCE = 1 << 15  # elements of a gradient, from which on a row's factor is computed before
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore: int,
+    reduction: str,
+    dim: int,
+    smoothing: float,
+) -> Tensor:
+    """Compute minus the log-probability of each target along `dim`, and its reduction. IndexError for a target that is no class.
+
+    `smoothing`: the share of a target's probability that is spread over all classes.
+    """
+    own = None if weight is None else _along_classes(weight.detach(), input.ndim, dim)
+    kind = kinds.nll(own is not None, smoothing > 0)
+    top, log_sum, loss, *more, hit = _rows(kind, input, own, target, ignore, dim, smoothing)
+    factor = more[0] if more else None
+    value, total = _reduced(loss, factor, hit, reduction, input, target)
+    if not graph.needs_grad(input):
+        return value
+    saved = {"hit": hit, "factor": factor, "total_weight": total, "dim": dim}
+    below = {"top": top, "log_sum": log_sum, "hit": hit, "dim": dim}
+    if smoothing:
+        saved |= below | {
+            "self": input,
+            "own": own,
+            "spread": more[-1] if more else None,
+            "smoothing": smoothing,
+        }
+        graph.record("AddBackward0", (input,), value, _smooth_back, saved)
+    else:
+        _record(input, value, below, saved)
+    return value
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore: int,
+    reduction: str,
+    dim: int,
+) -> Tensor:
+    """Compute minus the number at each target along `dim`, and its reduction. IndexError for a target that is no class."""
+    own = None if weight is None else _along_classes(weight.detach(), input.ndim, dim)
+    value, *more, hit = _rows(kinds.picked(own is not None), input, own, target, ignore, dim)
+    factor = more[0] if more else None
+    value, total = _reduced(value, factor, hit, reduction, input, target)
+    if graph.needs_grad(input):
+        saved = {"target": target, "weight": weight, "ignore_index": ignore, "reduction": reduction}
+        saved |= {"hit": hit, "factor": factor, "total_weight": total, "dim": dim, "dtype": input.dtype, "handed": None}  # fmt: skip
+        node = "NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0"
+        graph.record(node, (input,), value, _nll_back, saved)
+    return value
+
+
+def _reduced(
+    value: Tensor,
+    factor: Tensor | None,
+    hit: Tensor,
+    reduction: str,
+    input: Tensor,
+    target: Tensor,
+) -> tuple[Tensor, Tensor | None]:
+    """Reduce the rows' losses; also what a mean was divided by."""
+    total = None
+    if reduction == "mean":
+        kind, counted = ("hit_ratio", hit) if factor is None else ("ratio", factor)
+        value, total = rowwise.sums(kind, (value, counted), ("value", "second"), input.dtype)
+    elif reduction == "sum":
+        value = sum(value)
+    else:
+        value = value.reshape(target.shape if input.ndim > 1 else ())
+    return value if value.dtype is input.dtype else value.to(input.dtype), total
+
+
+def _along_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:
+    return weight.reshape([-1 if d == dim else 1 for d in range(ndim)])
+
+
+def _rows(
+    kind: kinds.Kind,
+    input: Tensor,
+    weight: Tensor | None,
+    target: Tensor,
+    ignore: int,
+    dim: int,
+    eps: float = 0.0,
+) -> list[Tensor]:
+    """Return what `kind` finds of each row and of its target, the last being the target as int32: -1 where it is ignored."""
+    if target.dtype is not dtypes.int64 or not target._contig:
+        target = target.detach().long().contiguous()
+    if target.device is not input.device:
+        input, target = core.on_one_device((input.detach(), target.detach()))
+    xs = (input,) if weight is None else (input, weight)
+    with checking(get_backend(input.device), _wrong) as slot:
+        at = target._storage.buffer()
+        targets = family.Targets(at, target._offset, ignore, slot.buffer, slot.offset)
+        return rowwise.run(kind, xs, (dim,), input.dtype, eps=eps, targets=targets)[1]
+
+
+def _wrong(value: int, ordinal: int) -> Exception:
+    return IndexError(f"Target {value} is out of bounds.")
+
+
+class _Handed:
+    """The gradient that the upper node gave to the lower one, and the factor of each row in it."""
+
+    def __init__(self) -> None:
+        self.storage: Any = None
+        self.value: Any = None
+        self.factor: Any = None
+
+    def give(self, g: Tensor, factor: Tensor, unseen: bool) -> None:
+        """Remember a gradient as it is now; what is `unseen` nobody can change."""
+        self.storage, self.factor = weakref.ref(g._storage), factor
+        self.value = None if unseen else g._storage.value
+
+    def take(self, g: Tensor) -> Tensor | None:
+        """Return the factor if `g` is still what was given; forgets it."""
+        same = self.storage is not None and self.storage() is g._storage
+        same = same and (self.value is None or g._storage.value is self.value)
+        factor = self.factor if same else None
+        self.storage = self.value = self.factor = None
+        return factor
+
+
+def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str, Any]) -> None:
+    logs, handed = input.detach(), _Handed()  # logs stands for log-probabilities that nobody reads
+    below = {**below, "self": input, "handed": handed}
+    graph.record("LogSoftmaxBackward0", (input,), logs, _log_softmax_back, below)
+    node = "NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0"
+    graph.record(node, (logs,), value, _nll_back, {**saved, "handed": handed})
+
+
+def _each(ctx: Any, g: Tensor) -> Tensor:
+    """The gradient of each row's loss, without the weight of its target; one number where it is the same for all."""
+    if g.shape:
+        g = g.reshape(ctx.hit.shape)
+    return g if ctx.total_weight is None else g / ctx.total_weight
+
+
+def _nll_back(ctx: Any, g: Tensor) -> tuple:
+    shape, dim, hit = ctx.shapes[0], ctx.dim, ctx.hit
+    g = _each(ctx, g)
+    if ctx.factor is not None:
+        g = g * ctx.factor
+    if ctx.handed is None and not graph.needs_grad(g):
+        whole = core.make(
+            hit._storage, shape, hit.dtype, hit.device, (0,) * len(shape), hit._offset
+        )
+        rows = [_along(v, dim) for v in (hit, _once(g, shape))]
+        return (rowwise.run(kinds.PICKED_BACK, (whole, *rows), (dim,), ctx.dtype)[0],)
+    each = g.unsqueeze(dim) if g.shape else g
+    unseen = ctx.handed is not None and _unseen(ctx)
+    if unseen:
+        strides = layouts.expand_strides(each.shape, each._strides, shape)
+        hot = core.make(each._storage, shape, g.dtype, g.device, strides, each._offset)
+    else:
+        hot = graph.tie(ctx, where(_hot(hit, shape, dim), -each, 0.0))
+    if ctx.handed is not None and not graph.needs_grad(hot):
+        ctx.handed.give(hot, g, unseen)
+    return (hot,)
+
+
+def _hot(hit: Tensor, shape: Any, dim: int) -> Tensor:
+    """Whether an element is its row's target."""
+    at, inner = core.pending(core.index_expression(shape), hit.device), prod(shape[dim + 1 :])
+    at = (at // inner if inner > 1 else at) % shape[dim]
+    return hit.unsqueeze(dim) == at
+
+
+def _smooth_back(ctx: Any, g: Tensor) -> Tensor:
+    x, own, hit, dim, share = ctx.self, ctx.own, ctx.hit, ctx.dim, ctx.smoothing
+    factor = _each(ctx, g)
+    weights = [] if own is None else [ctx.spread, ctx.factor]
+    if graph.needs_grad(x, factor):
+        each = factor.unsqueeze(dim) if factor.shape else factor
+        spread, picked = [v.unsqueeze(dim) for v in weights] or (1.0, 1.0)
+        even = share / x.shape[dim]
+        slope = log_softmax(x, dim).exp() * spread - (even if own is None else even * own)
+        slope = slope - _hot(hit, x.shape, dim).to(x.dtype) * ((1 - share) * picked)
+        return slope * where(hit.unsqueeze(dim) < 0, 0.0, each)
+    found = _by_logits(ctx, factor, kinds.nll_back(own is not None, True), weights)
+    return rowwise.run(*found, eps=share)[0]
+
+
+def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Tensor] = ()) -> tuple:
+    """What computes the gradient by the logits in one kernel, from the gradient of each row's loss."""
+    x, dim = ctx.self, ctx.dim
+    numbers = (ctx.top, ctx.log_sum, ctx.hit, _once(factor, x.shape), *weights)
+    rows = [_along(v, dim) for v in numbers]
+    return kind, (x, *rows, ctx.own) if weights else (x, *rows), (dim,), x.dtype
+
+
+def _once(factor: Tensor, shape: Sequence[int]) -> Tensor:
+    """Have a row's factor computed before what reads it for many elements."""
+    few = prod(factor.shape) == 1 or factor._storage.nbytes < 1 << 20
+    if few and prod(shape) >= ONCE:
+        factor._storage.buffer()
+    return factor
+
+
+def _along(v: Tensor, dim: int) -> Tensor:
+    """A number for each row with the rows' dim, without history; what is one number for all stays it."""
+    if not v.shape:
+        return v
+    shape, strides, offset = layouts.unsqueeze(v.shape, v._strides, v._offset, dim)
+    return core.make(v._storage, shape, v.dtype, v.device, strides, offset)
+
+
+def _unseen(ctx: Any) -> bool:
+    """Whether the lower node alone gets to see the gradient made for it, so that anything of its shape will do."""
+    lower, task = ctx._edges[0][0], GRAD.task
+    hooked = lower._extra is not None
+    watched = hooked or graph.differentiating() or ANOMALY.enabled
+    return not (watched or task is None or task.wanted)
+
+
+def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
+    x, dim = ctx.self, ctx.dim
+    factor = ctx.handed.take(g)
+    if factor is None or graph.needs_grad(x, g):
+        return g - log_softmax(x, dim).exp() * sum(g, dim, True)
+    return rowwise.run(*_by_logits(ctx, factor, kinds.nll_back(False, False)))[0]

@@ -1,0 +1,445 @@
+"""Losses: a pointwise expression reduced at once, recorded as the one node torch records."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ... import dtypes
+from ...autograd import record as graph
+from ..arithmetic import div_number
+from ..core import Tensor
+from ..reduce import mean, sum
+from ..row import FLOAT, Row
+from ..shape import broadcast_tensors
+from . import class_loss
+from .activation import log_sigmoid
+from .softmax import log_softmax
+
+
+def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """Join the old arguments `size_average` and `reduce` with `reduction`. ValueError for another name."""
+    if size_average is not None or reduce is not None:
+        average = True if size_average is None else size_average
+        reduction = "none" if reduce is False else "mean" if average else "sum"
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=3,
+        )
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def _reduced(value: Tensor, reduction: str) -> Tensor:
+    return value if reduction == "none" else mean(value) if reduction == "mean" else sum(value)
+
+
+def _scaled(g: Tensor, n: int, reduction: str) -> Tensor:
+    """The gradient of each element's loss."""
+    return g / n if reduction == "mean" else g
+
+
+def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
+    """Broadcast input and target, warning as torch does when they differ."""
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead to incorrect "
+            "results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=4,
+        )
+        input, target = broadcast_tensors(input, target)
+    return input, target
+
+
+# A loss of each element, and its derivative times a gradient: a row each, so that what runs is one node before its mean.
+_SQUARED = Row("squared_difference", {"f": "(x - y) * (x - y)"}, args=("input", "target"), promote=FLOAT, public=False)  # fmt: skip
+_SMOOTH = Row("smooth_l1", {"f": "where(abs(x - y) < z, 0.5 * abs(x - y) * abs(x - y) / z, abs(x - y) - 0.5 * z)"}, args=("input", "target", "beta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+_HUBER = Row("huber", {"f": "where(abs(x - y) <= z, 0.5 * abs(x - y) * abs(x - y), z * (abs(x - y) - 0.5 * z))"}, args=("input", "target", "delta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+_SQUARED_BACK = Row("squared_difference_back", {"f": "(x - y) * 2 * z"}, args=("input", "target", "grad"), promote=FLOAT, public=False)  # fmt: skip
+_SMOOTH_BACK = Row("smooth_l1_back", {"f": "where(x - y > z, 1, where(x - y < -z, -1, (x - y) / z)) * w"}, args=("input", "target", "beta", "grad"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+_HUBER_BACK = Row("huber_back", {"f": "where(x - y > z, z, where(x - y < -z, -z, x - y)) * w"}, args=("input", "target", "delta", "grad"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+
+
+def _loss(
+    node: str,
+    input: Tensor,
+    target: Tensor,
+    reduction: str,
+    value: Row,
+    back: Row,
+    slope: Callable[[Tensor, Tensor], Tensor],
+    *numbers: float,
+) -> Tensor:
+    """Record one loss: the row `value` elementwise and its derivative by x, minus that by y: `back`, or where it will be
+    differentiated itself `slope(x, y)` times the gradient.
+    """  # fmt: skip
+    recorded = graph.needs_grad(input, target)
+    x, y = (input.detach(), target.detach()) if recorded else (input, target)
+    out = _reduced(value(x, y, *numbers), reduction)
+
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        x, y = ctx.self, ctx.target
+        each = _scaled(g, x.numel(), reduction)
+        grad = slope(x, y) * each if graph.differentiating() else back(x, y, *numbers, each)
+        return grad if ctx.needs[0] else None, -grad if ctx.needs[1] else None
+
+    if recorded:
+        graph.record(node, (input, target), out, backward, {"self": input, "target": target})
+    return out
+
+
+def _weighted(value: Tensor, weight: Tensor, shape: Any, reduction: str) -> Tensor:
+    if weight.shape != shape:
+        raise ValueError("Inputs and weight must have the same size.")
+    value = value * weight
+    return (
+        value
+        if reduction == "none"
+        else sum(value)
+        if reduction == "sum"
+        else sum(value) / sum(weight)
+    )
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Squared differences: their mean, sum, or each."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    input, target = _paired("mse_loss", input, target)
+    if input.dtype.category < 2 and target.dtype.category < 2:
+        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
+    way = reduction if weight is None else "none"
+    rows = _SQUARED, _SQUARED_BACK
+    out = _loss("MseLossBackward0", input, target, way, *rows, lambda x, y: (x - y) * 2)
+    return out if weight is None else _weighted(out, weight, input.shape, reduction)
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Absolute differences: their mean, sum, or each."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    input, target = _paired("l1_loss", input, target)
+    value = (input - target).abs()
+    return (
+        _reduced(value, reduction)
+        if weight is None
+        else _weighted(value, weight, input.shape, reduction)
+    )
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Squared below `beta`, absolute above: 0.5 d² / beta, or |d| - 0.5 beta."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    input, target = _paired("smooth_l1_loss", input, target)
+
+    def slope(x: Tensor, y: Tensor) -> Tensor:
+        return ((x - y) / beta).clamp(-1.0, 1.0)
+
+    rows = _SMOOTH, _SMOOTH_BACK
+    return _loss("SmoothL1LossBackward0", input, target, reduction, *rows, slope, float(beta))
+
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Squared below `delta`, linear above: 0.5 d², or delta (|d| - 0.5 delta)."""
+    reduction = reduction_of(None, None, reduction)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    input, target = _paired("huber_loss", input, target)
+
+    way = reduction if weight is None else "none"
+
+    def slope(x: Tensor, y: Tensor) -> Tensor:
+        return (x - y).clamp(-delta, delta)
+
+    rows = _HUBER, _HUBER_BACK
+    out = _loss("HuberLossBackward0", input, target, way, *rows, slope, float(delta))
+    return out if weight is None else _weighted(out, weight, input.shape, reduction)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """target * (log target - input), where `input` holds log-probabilities."""
+    batch = reduction == "batchmean"
+    reduction = "sum" if batch else reduction_of(size_average, reduce, reduction)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch size, "
+            "and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    out = kl_divergence(input, target, reduction, log_target)
+    return out / input.shape[0] if batch and input.ndim else out
+
+
+def kl_divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
+    """`kl_div` without the forms of its reduction."""
+    if log_target:
+        value = target.exp() * (target - input)
+    else:
+        value = target.xlogy(target) - target * input
+    return _reduced(value, reduction)
+
+
+# ------------------------------------------------------------------------------------------- binary
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms are kept above -100."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if input.shape != target.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please ensure they have the same size."
+        )
+    x, y = input.detach(), target.detach()
+    if not (((x >= 0) & (x <= 1)).all()).item():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    value = -(y * x.log().clamp_min(-100.0) + (1 - y) * (-x).log1p().clamp_min(-100.0))
+    out = _reduced(value if weight is None else value * weight, reduction)
+
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        x, y = ctx.self, ctx.target
+        g = _scaled(g, x.numel(), reduction)
+        if ctx.weight is not None:
+            g = g * ctx.weight
+        by_x = g * (x - y) / ((1 - x) * x).clamp_min(1e-12) if ctx.needs[0] else None
+        by_y = (
+            g * ((-x).log1p().clamp_min(-100.0) - x.log().clamp_min(-100.0))
+            if ctx.needs[1]
+            else None
+        )
+        return by_x, by_y
+
+    if graph.needs_grad(input, target):
+        graph.record(
+            "BinaryCrossEntropyBackward0",
+            (input, target),
+            out,
+            backward,
+            {"self": input, "target": target, "weight": weight},
+        )
+    return out
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Binary cross entropy of sigmoid(input), without overflow; `pos_weight` multiplies the positive part."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if input.shape != target.shape:
+        raise ValueError(
+            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+        )
+    x, y = input.detach(), target.detach()
+    positive = 1.0 if pos_weight is None else (pos_weight.detach() - 1) * y + 1
+    value = (1 - y) * x - log_sigmoid(x) * positive
+    out = _reduced(value if weight is None else value * weight, reduction)
+
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        x, y = ctx.self, ctx.target
+        g = _scaled(g, out_elements, reduction)
+        if ctx.weight is not None:
+            g = g * ctx.weight
+        p = ctx.pos_weight
+        by_x = by_y = None
+        if ctx.needs[0]:
+            by_x = (
+                (x.sigmoid() - y) * g if p is None else ((p * y + 1 - y) * x.sigmoid() - p * y) * g
+            )
+        if ctx.needs[1]:
+            by_y = -x * g if p is None else (log_sigmoid(-x) - p * log_sigmoid(x)) * g
+        return by_x, by_y
+
+    out_elements = value.numel()
+    if graph.needs_grad(input, target):
+        saved = {"self": input, "target": target, "weight": weight, "pos_weight": pos_weight}
+        graph.record("BinaryCrossEntropyWithLogitsBackward0", (input, target), out, backward, saved)
+    return out
+
+
+# ------------------------------------------------------------------------------------------- classes
+
+
+def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:
+    """Return the dim of the classes. Errors in torch's words."""
+    shape, wanted = tuple(input.shape), tuple(target.shape)
+    if not shape:
+        raise ValueError(f"Expected 1 or more dimensions (got {len(shape)})")
+    if len(shape) == 1 and len(wanted) == 1 and wanted[0] != 1:
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}"
+        )
+    if len(shape) != 1 and (not wanted or shape[0] != wanted[0]):
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 0})."
+        )
+    _check_target_shape(shape, wanted)
+    if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}"
+        )
+    dim = 0 if len(shape) == 1 else 1
+    if weight is not None and tuple(weight.shape) != (shape[dim],):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {shape[dim]} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
+    check_weight(input, weight)
+    return dim
+
+
+def check_weight(input: Tensor, weight: Tensor | None) -> None:
+    """Raise torch's error for weights of classes that have another dtype than the input."""
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}"
+        )
+
+
+def _check_target_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
+    """Raise for targets that are not the input's shape without its class dim; torch words it by rank."""
+    if len(shape) <= 2 and len(target) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    wanted = (*shape[:1], *shape[2:])
+    if len(shape) == 1 or target == wanted:
+        return
+    if len(shape) != 4:
+        raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target)}")
+    if len(target) != 3:
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target)}"
+        )
+    raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log-likelihood: minus the input at each target's class.
+
+    input (C), (N, C) or (N, C, d1, …); target without the class dim. `mean` divides by the sum of the weights.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    dim = _check_classes(input, target, weight)
+    if input.dtype.category != 2:
+        raise NotImplementedError(
+            f"\"nll_loss{'' if input.ndim <= 2 else '2d_forward'}_out_frame\" not implemented for '{input.dtype.scalar_name}'"
+        )
+    return class_loss.nll_loss(input, target, weight, ignore_index, reduction, dim)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy of softmax(input) along the class dim with class indices, or with probabilities of input's shape."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    dim = 0 if len(input.shape) == 1 else 1
+    if input.shape == target.shape:
+        _check_soft(input, target, weight, ignore_index, dim)
+        return _soft_targets(input, target, weight, reduction, label_smoothing, dim)
+    _check_classes(input, target, weight)
+    if input.dtype.category != 2:
+        log_softmax(input, dim)  # raises torch's error
+    return class_loss.cross_entropy(
+        input, target, weight, ignore_index, reduction, dim, label_smoothing
+    )
+
+
+def _check_soft(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, dim: int
+) -> None:
+    """Raise for what cannot be a target of probabilities."""
+    if target.dtype.category != 2:
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_name}"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    classes = input.shape[dim]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
+            f"{list(weight.shape)}"
+        )
+
+
+def _along(weight: Tensor, dim: int, ndim: int) -> Tensor:
+    return weight.reshape([-1 if d == dim else 1 for d in range(ndim)])
+
+
+def _soft_targets(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int
+) -> Tensor:
+    classes = input.shape[dim]
+    logs = log_softmax(input, dim)
+    if smoothing > 0.0:
+        target = target * (1 - smoothing) + smoothing / max(classes, 1)
+    value = logs * target if weight is None else logs * target * _along(weight, dim, logs.ndim)
+    if reduction == "none":
+        return -sum(value, dim)
+    if reduction == "sum":
+        return -sum(value)
+    return div_number(-sum(value), input.numel() / classes if classes else 0)

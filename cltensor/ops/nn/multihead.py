@@ -1,0 +1,317 @@
+"""Multi-head attention as a function: projections, masks and heads around `scaled_dot_product_attention`.
+
+Sequences come as (L, N, E). Memory that holds the batch outside (the transpose of batch-first data) is computed on as it
+lies, so that nothing is copied. Knows nothing of modules.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ... import dtypes
+from ...dtypes import dtype
+from ..core import Tensor
+from ..matmul import linear
+from ..row import FUNCTIONS
+from . import dropout
+from .attention import scaled_dot_product_attention
+from .padding import pad
+from .softmax import softmax
+
+
+def _require(holds: bool, message: str) -> None:
+    """Raise the AssertionError that torch raises for arguments that do not fit."""
+    if not holds:
+        raise AssertionError(message)
+
+
+def canonical_mask(
+    mask: Tensor | None,
+    name: str,
+    other: Tensor | None,
+    other_name: str,
+    target: dtype,
+    *,
+    check_other: bool = True,
+) -> Tensor | None:
+    """Return a mask as a float one: -inf where a bool mask holds. Warns when its dtype differs from the other mask's."""
+    if mask is None:
+        return None
+    _require(
+        mask.dtype is dtypes.bool or mask.dtype.is_floating_point,
+        f"only bool and floating types of {name} are supported",
+    )
+    if check_other and other is not None and mask.dtype is not other.dtype:
+        warnings.warn(
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+            stacklevel=3,
+        )
+    if mask.dtype is not dtypes.bool:
+        return mask
+    return FUNCTIONS["zeros_like"](mask, dtype=target).masked_fill(mask, -math.inf)
+
+
+def _check_ranks(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    padding: Tensor | None,
+    mask: Tensor | None,
+    heads: int,
+) -> bool:
+    """Raise torch's errors for ranks that do not fit; tell whether there is a batch dim."""
+    _require(
+        query.ndim in (2, 3),
+        f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor",
+    )
+    batched = query.ndim == 3
+    rank = query.ndim
+    what = f"For {'batched' if batched else 'unbatched'} ({rank}-D) `query`, expected"
+    _require(
+        key.ndim == rank and value.ndim == rank,
+        f"{what} `key` and `value` to be {rank}-D but found {key.ndim}-D and {value.ndim}-D tensors respectively",
+    )
+    if padding is not None:
+        _require(
+            padding.ndim == rank - 1,
+            f"{what} `key_padding_mask` to be `None` or {rank - 1}-D but found {padding.ndim}-D tensor instead",
+        )
+    if mask is not None:
+        _require(
+            mask.ndim in (2, 3),
+            f"{what} `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor instead",
+        )
+        if not batched and mask.ndim == 3:
+            expected = (heads, query.shape[0], key.shape[0])
+            _require(
+                tuple(mask.shape) == expected,
+                f"Expected `attn_mask` shape to be {expected} but got {mask.shape}",
+            )
+    return batched
+
+
+def _batch_outside(x: Tensor) -> bool:
+    return x.ndim == 3 and x.stride(1) > x.stride(0)
+
+
+def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Apply a linear layer to (L, N, E), in the order its memory has."""
+    if _batch_outside(x):
+        return linear(x.transpose(0, 1), weight, bias).transpose(0, 1)
+    return linear(x, weight, bias)
+
+
+def _project_packed(
+    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
+) -> tuple[Tensor, ...]:
+    """Project by the three stacked weights, in one product where the inputs are one tensor."""
+    width = query.shape[-1]
+    if query is key is value:
+        return tuple(_project(query, weight, bias).split(width, -1))
+    w_q, w_k, w_v = weight.chunk(3)
+    b_q, b_k, b_v = (None,) * 3 if bias is None else bias.chunk(3)
+    if key is value:
+        w_kv, b_kv = weight[width:], None if bias is None else bias[width:]
+        k, v = _project(key, w_kv, b_kv).split(width, -1)
+        return _project(query, w_q, b_q), k, v
+    return _project(query, w_q, b_q), _project(key, w_k, b_k), _project(value, w_v, b_v)
+
+
+def _project_apart(
+    inputs: tuple[Tensor, ...], weights: tuple[Tensor | None, ...], bias: Tensor | None
+) -> tuple[Tensor, ...]:
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    width = inputs[0].shape[-1]
+    for x, w, name in zip(inputs, weights, "qkv", strict=True):
+        _require(w is not None, f"use_separate_proj_weight is True but {name}_proj_weight is None")
+        expected, full = (width, x.shape[-1]), {"q": "query", "k": "key", "v": "value"}[name]
+        _require(
+            tuple(w.shape) == expected,
+            f"expecting {full} weights shape of {expected}, but got {w.shape}",
+        )
+    return tuple(_project(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True))
+
+
+def _check_mask_shape(mask: Tensor, batch: int, heads: int, length: int, keys: int) -> Tensor:
+    expected = (length, keys) if mask.ndim == 2 else (batch * heads, length, keys)
+    if mask.ndim not in (2, 3):
+        raise RuntimeError(f"attn_mask's dimension {mask.ndim} is not supported")
+    if tuple(mask.shape) != expected:
+        raise RuntimeError(
+            f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {expected}."
+        )
+    return mask.unsqueeze(0) if mask.ndim == 2 else mask
+
+
+def _heads(x: Tensor, heads: int) -> Tensor:
+    """(L, N, E) -> (N, heads, L, E / heads), a view."""
+    return x.unflatten(-1, (heads, x.shape[-1] // heads)).permute(1, 2, 0, 3)
+
+
+def _static(x: Tensor, name: str, batch: int, heads: int, width: int) -> Tensor:
+    for dim, expected in ((0, batch * heads), (2, width)):
+        _require(
+            x.shape[dim] == expected,
+            f"expecting {name}.size({dim}) of {expected}, but got {x.shape[dim]}",
+        )
+    return x.reshape(batch, heads, *x.shape[1:])
+
+
+def _widen(mask: Tensor | None) -> Tensor | None:
+    """Let a mask see one more key."""
+    return None if mask is None else pad(mask, (0, 1))
+
+
+def _joint_mask(
+    mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int
+) -> Tensor | None:
+    """Return the mask over (N, heads, L, S), or what broadcasts to it."""
+    if mask is not None:
+        whole = mask.shape[0] == 1
+        mask = mask.unsqueeze(0) if whole else mask.reshape(batch, heads, *mask.shape[1:])
+    if padding is None:
+        return mask
+    for dim, expected in enumerate((batch, keys)):
+        _require(
+            padding.shape[dim] == expected,
+            f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got {padding.shape[dim]}",
+        )
+    padding = padding.reshape(batch, 1, 1, keys)
+    return padding if mask is None else mask + padding
+
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Project query (L, N, E), key and value (S, N, ...), attend with `num_heads` heads, project the result (L, N, E).
+
+    Unbatched inputs lack N. A bool mask says what is not to be seen, a float mask is added: `attn_mask` (L, S) or
+    (N * heads, L, S), `key_padding_mask` (N, S). Returns (result, weights): weights (N, L, S) are the mean over heads, or
+    (N, heads, L, S) without `average_attn_weights`, or None without `need_weights`. AssertionError and RuntimeError in
+    torch's words for shapes that do not fit.
+    """
+    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        one = query is key, key is value
+        query = query.unsqueeze(1)
+        key = query if one[0] else key.unsqueeze(1)
+        value = key if one[1] else value.unsqueeze(1)
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    (length, batch, width), keys, dt = query.shape, key.shape[0], query.dtype
+    padding = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", dt)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    if is_causal and padding is None and not need_weights:
+        mask = None
+    else:
+        mask = canonical_mask(attn_mask, "attn_mask", None, "", dt, check_other=False)
+        is_causal = is_causal and padding is None
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    if use_separate_proj_weight:
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = _project_apart((query, key, value), weights, in_proj_bias)
+    else:
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        q, k, v = _project_packed(query, key, value, in_proj_weight, in_proj_bias)
+    if mask is not None:
+        mask = _check_mask_shape(mask, batch, num_heads, length, keys)
+    if bias_k is not None and bias_v is not None:
+        _require(static_k is None, "bias cannot be added to static key.")
+        _require(static_v is None, "bias cannot be added to static value.")
+        k, v = (
+            FUNCTIONS["cat"]([x, b.expand(1, batch, width)]) for x, b in ((k, bias_k), (v, bias_v))
+        )
+        mask, padding = _widen(mask), _widen(padding)
+    else:
+        _require(bias_k is None, "bias_k is set but bias_v is None")
+        _require(bias_v is None, "bias_v is set but bias_k is None")
+    each = width // num_heads
+    q, k, v = (
+        _heads(x, num_heads) if fixed is None else _static(fixed, name, batch, num_heads, each)
+        for x, fixed, name in ((q, None, ""), (k, static_k, "static_k"), (v, static_v, "static_v"))
+    )
+    if add_zero_attn:
+        nothing = k.new_zeros(batch, num_heads, 1, each)
+        k, v = (FUNCTIONS["cat"]([x, nothing], -2) for x in (k, v))
+        mask, padding = _widen(mask), _widen(padding)
+    mask = _joint_mask(mask, padding, batch, num_heads, k.shape[-2])
+    p = dropout_p if training else 0.0
+    probabilities = None
+    if need_weights:
+        _require(
+            not is_causal or mask is not None, "FIXME: is_causal not implemented for need_weights"
+        )
+        found, probabilities = _visible(q, k, v, mask, p)
+        if average_attn_weights:
+            probabilities = probabilities.mean(1)
+        probabilities = probabilities if batched else probabilities.squeeze(0)
+    else:
+        found = scaled_dot_product_attention(q, k, v, mask, p, is_causal)
+    result = _merge(found, query, out_proj_weight, out_proj_bias)
+    return result if batched else result.squeeze(1), probabilities
+
+
+def _check_sizes(
+    query: Tensor, key: Tensor, value: Tensor, width: int, heads: int, apart: bool
+) -> None:
+    found = query.shape[-1]
+    _require(found == width, f"was expecting embedding dimension of {width}, but got {found}")
+    _require(found % heads == 0, f"embed_dim {found} not divisible by num_heads {heads}")
+    if apart:
+        _require(
+            key.shape[:2] == value.shape[:2],
+            f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
+        )
+    else:
+        _require(
+            key.shape == value.shape,
+            f"key shape {key.shape} does not match value shape {value.shape}",
+        )
+
+
+def _visible(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float
+) -> tuple[Tensor, Tensor]:
+    """Attend by plain ops, returning the probabilities too."""
+    scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
+    weights = softmax(scores if mask is None else scores + mask, -1)
+    if p:
+        weights = dropout.apply(weights, p, True, False)
+    return weights @ v, weights
+
+
+def _merge(found: Tensor, query: Tensor, weight: Tensor, bias: Any) -> Tensor:
+    """(N, heads, L, E / heads) -> (L, N, E), projected, in the memory order of the query."""
+    if _batch_outside(query):
+        return linear(found.transpose(1, 2).flatten(2), weight, bias).transpose(0, 1)
+    return linear(found.permute(2, 0, 1, 3).flatten(2), weight, bias)

@@ -1,0 +1,125 @@
+"""Pixels and channels rearranged: a reshape, a permutation and a reshape; each one's gradient is its inverse."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from ...autograd import record as graph
+from ...autograd.mode import unrecorded
+from .. import formats
+from ..core import Tensor
+from ..row import public
+
+
+def _rearranged(
+    node: str,
+    input: Tensor,
+    split: Sequence[int],
+    order: Sequence[int],
+    shape: Sequence[int],
+    inverse: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """Copy with the dims `split` in another order, recorded as one node."""
+    with unrecorded():
+        out = input.detach().reshape(*split).permute(*order).reshape(*shape)
+        if out._storage is input._storage:
+            out = out.clone()
+        out = formats.like_images(input, out)
+
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return inverse(g)
+
+    if graph.needs_grad(input):
+        graph.record(node, (input,), out, backward)
+    return out
+
+
+def _factor(name: str, argument: str, value: Any) -> int:
+    if not hasattr(value, "__index__"):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position 2) must be int, not {type(value).__name__}"
+        )
+    return operator.index(value)
+
+
+def _check_pixels(name: str, input: Tensor, factor: int, what: str) -> None:
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"{name} expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
+        )
+    if factor <= 0:
+        raise RuntimeError(f"{name} expects a positive {what}, but got {factor}")
+
+
+@public(method=False)
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """Turn channels into pixels: (…, C r², H, W) becomes (…, C, H r, W r) (Shi et al., arXiv 1609.05158)."""
+    r = _factor("pixel_shuffle", "upscale_factor", upscale_factor)
+    _check_pixels("pixel_shuffle", input, r, "upscale_factor")
+    *lead, c, h, w = input.shape
+    if c % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={c} is not divisible by {r * r}"
+        )
+    n = len(lead)
+    return _rearranged(
+        "PixelShuffleBackward0",
+        input,
+        (*lead, c // (r * r), r, r, h, w),
+        (*range(n), n, n + 3, n + 1, n + 4, n + 2),
+        (*lead, c // (r * r), h * r, w * r),
+        lambda g: pixel_unshuffle(g, r),
+    )
+
+
+@public(method=False)
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """Turn pixels into channels, the inverse of `pixel_shuffle`: (…, C, H r, W r) becomes (…, C r², H, W)."""
+    r = _factor("pixel_unshuffle", "downscale_factor", downscale_factor)
+    _check_pixels("pixel_unshuffle", input, r, "downscale_factor")
+    *lead, c, h, w = input.shape
+    for axis, size, at in (("height", h, -2), ("width", w, -1)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {axis} to be divisible by downscale_factor, but input.size({at})={size} is not divisible by {r}"
+            )
+    n = len(lead)
+    return _rearranged(
+        "PixelUnshuffleBackward0",
+        input,
+        (*lead, c, h // r, r, w // r, r),
+        (*range(n), n, n + 2, n + 4, n + 1, n + 3),
+        (*lead, c * r * r, h // r, w // r),
+        lambda g: pixel_shuffle(g, r),
+    )
+
+
+@public(aliases=("native_channel_shuffle",), method=False)
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Interleave `groups` groups of channels of (N, C, …) (Zhang et al., arXiv 1707.01083)."""
+    groups = _factor("channel_shuffle", "groups", groups)
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"
+        )
+    if groups <= 0:
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
+    n, c, *rest = input.shape
+    if c % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
+        )
+    return _rearranged(
+        "ChannelShuffleBackward0",
+        input,
+        (n, groups, c // groups, prod(rest)),
+        (0, 2, 1, 3),
+        input.shape,
+        lambda g: channel_shuffle(g, c // groups),
+    )

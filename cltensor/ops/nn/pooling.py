@@ -1,0 +1,369 @@
+"""What the pooling functions share: how arguments are read and checked, and the two nodes, largest and average.
+
+Owns gradients: what a window sends back is a kernel of its own, and the gradient of that is the forward direction again.
+Knows no public function; those are in `max_pooling.py` and `average_pooling.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import layouts
+from ...autograd import record as graph
+from ...autograd.mode import unrecorded
+from ...codegen import pool as family
+from ...codegen.pool import Triple, Window
+from ...dtypes import dtype
+from ...runtime import get_backend
+from .. import core, formats
+from ..core import Tensor, is_tensor
+from ..replay import Replayed
+from ..row import FUNCTIONS
+
+HOW_MANY = {2: "two ints", 3: "three ints"}
+_AXES = {2: ("H", "W"), 3: ("T", "H", "W")}
+# nodes whose results are row-major whatever the input is
+_ROW_MAJOR = ("AvgPool3D", "AdaptiveAvgPool3D", "AdaptiveMaxPool3D", "FractionalMaxPool2D", "FractionalMaxPool3D")  # fmt: skip
+
+# ------------------------------------------------------------------------------------------- arguments
+
+
+def need_tensor(function: str, x: Any, name: str = "input", position: int = 1) -> None:
+    """Raise torch's TypeError for what must be a tensor and is not."""
+    if not is_tensor(x):
+        raise TypeError(
+            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}"
+        )
+
+
+def counts(function: str, name: str, position: int, value: Any) -> tuple[int, ...]:
+    """Read an argument that is an int or a sequence of ints; TypeError in torch's words."""
+    values = value if isinstance(value, list | tuple) else (value,)
+    found = []
+    for v in values:
+        if is_tensor(v) and v.numel() == 1 and v.dtype.category < 2:
+            v = int(v)
+        if isinstance(v, bool) or not hasattr(v, "__index__"):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {type(value).__name__}"
+            )
+        found.append(v.__index__())
+    return tuple(found)
+
+
+def flag(function: str, name: str, value: Any, position: str = "") -> None:
+    """Raise torch's TypeError for what must be a bool and is not."""
+    if not isinstance(value, bool):
+        raise TypeError(
+            f"{function}(): argument '{name}'{position} must be bool, not {type(value).__name__}"
+        )
+
+
+def repeated(values: tuple[int, ...], rank: int, message: str) -> tuple[int, ...]:
+    """Give one value to every dim; RuntimeError for another number of values than 1 or `rank`."""
+    if len(values) not in (1, rank):
+        raise RuntimeError(message)
+    return values * rank if len(values) == 1 else values
+
+
+def each_or_all(values: tuple[int, ...], given: Any, rank: int, message: str) -> tuple[int, ...]:
+    """As `repeated`, where a lone value counts for every dim only if it was given as a number."""
+    if len(values) != rank and isinstance(given, list | tuple):
+        raise RuntimeError(message)
+    return repeated(values, rank, message)
+
+
+def need_dtype(x: Tensor, kernel: str, allowed: Callable[[dtype], bool]) -> None:
+    """Raise torch's error for a dtype it has no kernel for."""
+    if not allowed(x.dtype):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.scalar_name}'")
+
+
+def is_float(dt: dtype) -> bool:
+    """Floating point, not complex."""
+    return dt.category == 2
+
+
+def is_number(dt: dtype) -> bool:
+    """Floating point or an integer that torch computes with."""
+    return dt.category == 2 or (dt.category == 1 and (dt.is_signed or dt.itemsize == 1))
+
+
+def need_rank(function: str, x: Tensor) -> None:
+    """Raise torch's error where a 1-d pooling gets anything but (C, L) or (N, C, L)."""
+    if x.ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {x.ndim}-dimensional tensor for argument #1 'self' (while checking arguments for {function})"
+        )
+
+
+def by_rows(x: Tensor, pool: Callable[[Tensor], Any]) -> Any:
+    """Pool a 1-d input as rows of height 1, as torch does."""
+    out = pool(x.unsqueeze(-2))
+    return tuple(v.squeeze(-2) for v in out) if isinstance(out, tuple) else out.squeeze(-2)
+
+
+# ------------------------------------------------------------------------------------------- windows
+
+
+def _named(rank: int, prefix: str, values: Sequence[int]) -> str:
+    return " ".join(f"{prefix}{a}: {v}" for a, v in zip(_AXES[rank], values, strict=True))
+
+
+def _check_sizes(
+    rank: int,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> None:
+    for k, s, p, w in zip(kernel, stride, padding, dilation, strict=True):
+        if s == 0:
+            raise RuntimeError("stride should not be zero")
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if k > 0 and w > 0 and p > ((k - 1) * w + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={w}"
+            )
+    for what, letter, values in (
+        ("kernel size", "k", kernel),
+        ("stride", "d", stride),
+        ("dilation", "dilation", dilation),
+    ):
+        if min(values) <= 0:
+            raise RuntimeError(
+                f"{what} should be greater than zero, but got {_named(rank, letter, values)}"
+            )
+
+
+def output_length(n: int, k: int, s: int, p: int, w: int, ceil_mode: bool) -> int:
+    """Return how many windows lie along a dim of size n; one that would start in the padding after it is left out."""
+    out = (n + 2 * p - w * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
+    return out - 1 if ceil_mode and (out - 1) * s >= n + p else out
+
+
+def triple(values: Sequence[int], filler: int) -> Triple:
+    """Put a filler before the values of missing leading dims."""
+    a, b, c = (filler,) * (3 - len(values)) + tuple(values)
+    return a, b, c
+
+
+def regular(
+    x: Tensor,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    ceil_mode: bool,
+    check_input: Callable[[], None],
+) -> Window:
+    """Check sizes in torch's order and describe the windows; `check_input` judges the input's shape in between."""
+    rank = len(kernel)
+    _check_sizes(rank, kernel, stride, padding, dilation)
+    check_input()
+    if any(p > k // 2 for p, k in zip(padding, kernel, strict=True)):
+        got = (
+            f"padW = {padding[1]}, padH = {padding[0]}, kW = {kernel[1]}, kH = {kernel[0]}"
+            if rank == 2
+            else f"kT: {kernel[0]} kW: {kernel[2]} kH: {kernel[1]} padT: {padding[0]} padW: {padding[2]} padH: {padding[1]}"
+        )
+        raise RuntimeError(
+            f"pad should be smaller than or equal to half of kernel size, but got {got}"
+        )
+    size = tuple(x.shape[-rank:])
+    out = tuple(
+        output_length(*sizes, ceil_mode)
+        for sizes in zip(size, kernel, stride, padding, dilation, strict=True)
+    )
+    if min(out) < 1:
+        channels = x.shape[-rank - 1]
+        given, found = ("x".join(map(str, (channels, *v))) for v in (size, out))
+        raise RuntimeError(
+            f"Given input size: ({given}). Calculated output size: ({found}). Output size is too small"
+        )
+    return Window(
+        "regular",
+        rank,
+        triple(size, 1),
+        triple(out, 1),
+        triple(kernel, 1),
+        triple(stride, 1),
+        triple(padding, 0),
+        triple(dilation, 1),
+    )
+
+
+def adaptive(x: Tensor, out: tuple[int, ...]) -> Window:
+    """Describe windows that cut each dim into equal parts, overlapping where it cannot be divided."""
+    rank = len(out)
+    size = tuple(x.shape[-rank:])
+    sizes = triple(size, 1), triple(out, 1)
+    if all(o and n % o == 0 for n, o in zip(size, out, strict=True)):
+        step = triple([n // o for n, o in zip(size, out, strict=True)], 1)
+        return Window("regular", rank, *sizes, step, step)
+    return Window("adaptive", rank, *sizes)
+
+
+def _laid_out(node: str, x: Tensor, found: Tensor) -> Tensor:
+    """Bring what was computed from `x` into the order torch gives it."""
+    if node == "MaxPool3DWithIndices" and x.ndim == 4:  # one image without its batch
+        kept = not x.is_contiguous() and layouts.is_channels_last((1, *x.shape), (0, *x._strides))
+        to = layouts.channels_last_strides((1, *found.shape))[1:] if kept else None
+        return formats.settled(found, to)
+    return found if node in _ROW_MAJOR else formats.like_images(x, found)
+
+
+def _check_gradient(node: str, g: Tensor) -> None:
+    """Raise torch's error for the empty gradient of an adaptive pooling to size 0."""
+    if node.startswith("Adaptive") and 0 in g.shape[1:]:
+        function = f"adaptive_{node[8:11].lower()}_pool{node[-2]}d_backward"
+        raise RuntimeError(
+            f"{function}(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes {list(g.shape)} "
+            f"with dimension {g.shape.index(0, 1)} being empty"
+        )
+
+
+def _image_order(node: str, x: Tensor, window: Window) -> list[int] | None:
+    """The order in which the dims of dense channels-last images lie, where the result keeps it; None for all else."""
+    if node in _ROW_MAJOR or x.ndim != window.rank + 2 or 0 in x.shape:
+        return None
+    if formats.images(x, x.shape) is None:
+        return None
+    if not layouts.is_channels_last(tuple(x.shape), x._strides):
+        return None
+    return [0, *range(2, x.ndim), 1]  # strides do not tell one channel from the width
+
+
+# ------------------------------------------------------------------------------------------- largest
+
+
+def largest(
+    node: str, x: Tensor, window: Window, *, positions: bool, samples: Tensor | None = None
+) -> tuple[Tensor, Any]:
+    """Return the largest element of each window and, if asked for, its position in its plane; `node` without "Backward0"."""
+    wanted, order = graph.needs_grad(x), _image_order(node, x, window)
+    straight, last = (x, False) if order is None else (formats.turned(x, order), True)
+    operands = (straight,) if samples is None else (straight, samples)
+    values, places = _largest(operands, window, positions or wanted, last)
+    if order is not None:
+        values, places = (None if t is None else formats.turned_back(t, order) for t in (values, places))  # fmt: skip
+    values = _laid_out(node, x, values)
+    where = _laid_out(node, x, places) if positions else places
+    if wanted:
+        saved = {"self": x, "result1": places, "window": window, "node": node}
+        graph.record(f"{node}Backward0", (x,), (values, where), _largest_back, saved)
+    return values, where
+
+
+@Replayed.of_memory
+def _largest(xs: Sequence[Tensor], window: Window, positions: bool, last: bool) -> list[Any]:
+    source, *drawn = [core.kernel_operand(x) for x in xs]
+    backend, dev = get_backend(xs[0].device), xs[0].device
+    with backend.lock:
+        found = family.largest(
+            backend, source, window, positions=positions, samples=drawn[0] if drawn else None, last=last
+        )  # fmt: skip
+    return [None if op is None else core.result(op, dev) for op in found]
+
+
+@Replayed.of_memory
+def _given_back(xs: Sequence[Tensor], window: Window) -> list[Tensor]:
+    g, where = xs
+    backend = get_backend(g.device)
+    with backend.lock:
+        found = family.largest_back(
+            backend, core.kernel_operand(g), core.kernel_operand(where), window
+        )
+    return [core.result(found, g.device)]
+
+
+def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
+    where, window = ctx.result1, ctx.window
+    _check_gradient(ctx.node, g)
+    backend = get_backend(g.device)
+    with unrecorded():
+        if window.kind == "fractional" and backend.info.kind != "cpu":
+            # Steps are random, so a lane cannot tell which windows hold its element.
+            shape = (*g.shape[: -window.rank], layouts.numel(window.size))
+            flat = (v.reshape(*shape[:-1], -1) for v in (where, g))
+            value = g.new_zeros(shape).scatter_add(-1, *flat)
+            value = value.view(*shape[:-1], *window.size[-window.rank :])
+        else:
+            (value,) = _given_back((g, where), window)
+        value = _laid_out(ctx.node, ctx.self, value)
+    saved = {"indices": where, "rank": window.rank}
+    graph.record(f"{ctx.node}BackwardBackward0", (g, ctx.self), value, _pick_back, saved)
+    return value
+
+
+def _pick_back(ctx: Any, g: Tensor) -> tuple:
+    return pick(g, ctx.indices, ctx.rank), _none(ctx, g)
+
+
+def _none(ctx: Any, g: Tensor) -> Tensor | None:
+    """The pooled tensor counts as an input of its gradient, as in torch; nothing flows there."""
+    return g.new_zeros(ctx.shapes[1]) if ctx.needs[1] else None
+
+
+def pick(x: Tensor, where: Tensor, rank: int) -> Tensor:
+    """Read the elements of planes, given by their positions, with history."""
+    found = x.flatten(-rank).gather(-1, where.flatten(-rank))
+    return found.view(where.shape)
+
+
+# ------------------------------------------------------------------------------------------- average
+
+
+def average(node: str, x: Tensor, window: Window) -> Tensor:
+    """Return the mean of each window; `node` without "Backward0"."""
+    order = _image_order(node, x, window)
+    straight = x if order is None else formats.turned(x, order)
+    (value,) = _averaged((straight,), window, False, order is not None)
+    value = _laid_out(node, x, value if order is None else formats.turned_back(value, order))
+    saved = {"self": x, "window": window, "node": node}
+    graph.record(f"{node}Backward0", (x,), value, _average_back, saved)
+    return value
+
+
+@Replayed.of_memory
+def _averaged(xs: Sequence[Tensor], window: Window, back: bool, last: bool) -> list[Tensor]:
+    (x,) = xs
+    backend = get_backend(x.device)
+    with backend.lock:
+        source = core.kernel_operand(x)
+        if back:
+            found = family.average_back(backend, source, window)
+        else:
+            found = family.average(backend, source, window, last=last)
+    return [core.result(found, x.device)]
+
+
+def _average_back(ctx: Any, g: Tensor) -> Tensor:
+    window, node = ctx.window, ctx.node
+    _check_gradient(node, g)
+    (value,) = _averaged((g,), window, True, False)
+    value = _laid_out(node, ctx.self, value)
+    saved = {"window": window, "node": node}
+    graph.record(f"{node}BackwardBackward0", (g, ctx.self), value, _average_twice, saved)
+    return value
+
+
+def _average_twice(ctx: Any, g: Tensor) -> tuple:
+    return average(ctx.node, g, ctx.window), _none(ctx, g)
+
+
+def filled(x: Tensor, out_size: Any) -> Any:
+    """Replace None among output sizes by the input's size."""
+    if isinstance(out_size, int):
+        return out_size
+    if x.ndim <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    sizes = x.shape[x.ndim - len(out_size) :]
+    return [n if v is None else v for v, n in zip(out_size, sizes, strict=True)]
+
+
+def rand(x: Tensor, *shape: int) -> Tensor:
+    """Draw from [0, 1) in a tensor's dtype on its device."""
+    return FUNCTIONS["rand"](*shape, dtype=x.dtype, device=x.device)

@@ -1,0 +1,136 @@
+"""How kernels over rows (codegen/rowwise.py) reach tensors: operands with their pending expressions in, tensors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import layouts, lazy
+from ...codegen import reduce as reductions
+from ...codegen import rowwise as family
+from ...codegen.prologue import Source
+from ...codegen.row_kinds import Kind
+from ...dtypes import dtype
+from ...runtime import Backend, Buffer, get_backend
+from ...size import Size
+from ...storage import Storage
+from .. import core
+from ..core import Tensor
+from ..reducing import accumulator, source
+from ..replay import Replayed
+
+
+def run(
+    kind: Kind,
+    xs: Sequence[Tensor],
+    dims: Sequence[int],
+    out: dtype,
+    *,
+    strides: tuple[int, ...] | None = None,
+    eps: float = 0.0,
+    targets: family.Targets | None = None,
+) -> tuple[Any, list[Tensor]]:
+    """Compute `kind` of tensors, which broadcast to the first one's shape, along `dims`, without gradient: the result, and the numbers of the rows."""
+    given, numbers = list(xs), None
+    if targets is not None:
+        given += (targets.buffer, targets.status)
+        numbers = targets.offset, targets.ignore, targets.slot
+    whole, *rows = _run(given, kind, tuple(dims), out, strides, eps, numbers)
+    return whole, rows
+
+
+@Replayed.reading(source)
+def _run(
+    read: Source,
+    buffers: Sequence[Buffer],
+    dev: Any,
+    kind: Kind,
+    dims: tuple[int, ...],
+    out: dtype,
+    strides: tuple[int, ...] | None,
+    eps: float,
+    numbers: tuple[int, int, int] | None,
+) -> list[Any]:
+    targets = None
+    if numbers is not None:
+        offset, ignore, slot = numbers
+        targets = family.Targets(buffers[0], offset, ignore, buffers[1], slot)
+    backend = get_backend(dev)
+    with backend.lock:
+        if kind.store and strides is None:
+            read = _turned(backend, read)
+        found = family.run(
+            backend, kind, read, dims, accumulator(out), out, strides=strides, eps=eps, targets=targets
+        )  # fmt: skip
+    whole = None
+    if found.all is not None:
+        op = found.all
+        storage = Storage(backend, op.buffer, layouts.numel(op.shape) * out.itemsize)
+        whole = core.make(storage, Size(op.shape), out, dev, strides)
+    return [whole, *[core.result(op, dev) for op in found.numbers]]
+
+
+def _turned(backend: Backend, read: Source) -> Source:
+    """Lay operands out as the result is, row-major, where they are large and run across it."""
+    if layouts.numel(read.shape) < lazy.TURN:
+        return read
+    leaves = [lazy.Leaf(buffer, dt, steps, offset) for buffer, dt, steps, offset in read.leaves]
+    laid = [lazy.turned(backend, leaf, read.shape) for leaf in leaves]
+    if all(a is b for a, b in zip(leaves, laid, strict=True)):
+        return read
+    dense = layouts.contiguous_strides(read.shape)
+    return read._replace(
+        leaves=tuple([(x.buffer, x.dtype, x.strides or dense, x.offset) for x in laid])
+    )
+
+
+ROW = 1 << 18  # elements of a row that stay in a core's own cache between passes
+COLUMNS = 1 << 19  # elements in all that stay in a cache between passes over columns
+SMALL = 1 << 16  # elements in all from which on every unit of a device should have a row
+
+
+def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS) -> bool:
+    """Whether passing over the rows of `x` along `dims` several times in one kernel beats reducing first.
+
+    `most`: elements in all, where rows lie across the order of memory.
+    """
+    n, total = layouts.numel(tuple([x.shape[d] for d in dims])), x.numel()
+    if not total or n > ROW or (total > most and _across(x, dims)):
+        return False
+    return total <= SMALL or total // n >= get_backend(x.device).info.compute_units
+
+
+def _across(x: Tensor, dims: Sequence[int]) -> bool:
+    """Whether neighbours in memory belong to different rows."""
+    steps = [(s, d) for d, (n, s) in enumerate(zip(x.shape, x._strides, strict=True)) if n > 1]
+    return bool(steps) and min(steps)[1] not in dims
+
+
+def sums(
+    kind: str,
+    xs: Sequence[Tensor],
+    names: Sequence[str],
+    out: dtype,
+    dims: Sequence[int] | None = None,
+) -> list[Tensor]:
+    """Take two sums over tensors of one shape in one pass, without gradient: a kind of codegen/states.py with its results' names."""
+    return _sums(xs, kind, tuple(names), out, None if dims is None else tuple(dims))
+
+
+@Replayed.reading(source)
+def _sums(
+    read: Source,
+    _: Any,
+    dev: Any,
+    kind: str,
+    names: tuple[str, ...],
+    out: dtype,
+    dims: tuple[int, ...] | None,
+) -> list[Tensor]:
+    backend = get_backend(dev)
+    over = range(len(read.shape)) if dims is None else dims
+    with backend.lock:
+        found = reductions.reduce(
+            backend, kind, read, tuple(over), accumulator(out), [(name, out) for name in names]
+        )  # fmt: skip
+    return [core.result(op, dev) for op in found]

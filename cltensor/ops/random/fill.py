@@ -1,0 +1,272 @@
+"""Methods that fill an existing tensor with random numbers: `uniform_`, `normal_`, `random_` and
+their kin.
+
+Distributions are in `random.py`. In the graph a filled tensor no longer depends on what it was: its
+gradient is zero.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ... import dtypes
+from ...autograd import record as graph
+from ...autograd import views
+from ...dtypes import dtype as DType
+from ...layouts import numel
+from ...lazy import Expr
+from ...size import Size
+from .. import core, writes
+from ..core import Tensor
+from ..row import public
+from . import draws, parametrised
+from .generator import Generator, choose
+
+_MANTISSA = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
+
+
+def _fill(
+    t: Tensor,
+    node: str,
+    generator: Generator | None,
+    expr: Callable[[Size, DType, Generator], Expr],
+) -> Tensor:
+    """Write an expression over the tensor, made by `expr` for its shape and dtype."""
+    views.check_inplace(t)
+    writes.check_overlap(t, ())
+    source = choose(generator, t.device)
+    target = t
+    made = expr(Size(t.shape), t.dtype, source)
+    if made.dtype is not t.dtype and t.dtype.is_complex:
+        strides = (*(2 * s for s in t._strides), 1)
+        target = core.make(
+            t._storage, Size((*t.shape, 2)), made.dtype, t.device, strides, 2 * t._offset
+        )
+    recorded = graph.needs_grad(t)
+    writes.write(target, made)
+    t._vc.value += 1
+    if recorded:
+        views.rebase(t, node, (t,), parametrised.no_gradient)
+    return t
+
+
+def _number(function: str, name: str, value: Any) -> float:
+    if core.is_tensor(value) and value.numel() == 1 and not value.requires_grad and not value.ndim:
+        return float(value)
+    if core.is_tensor(value) or not (isinstance(value, int | float) or hasattr(value, "__float__")):
+        raise TypeError(
+            f"{function}(): argument '{name}' must be float, not {type(value).__name__}"
+        )
+    return float(value)
+
+
+@public(function=False)
+def uniform_(
+    self: Tensor,
+    from_: float = 0.0,
+    to: float = 1.0,
+    *,
+    generator: Generator | None = None,
+    **named: Any,
+) -> Tensor:
+    """Fill with numbers uniform in [from, to)."""
+    low, high = _number("uniform_", "from", named.pop("from", from_)), _number("uniform_", "to", to)
+    limit = dtypes.finfo(self.dtype).max if self.dtype.category == 2 else math.inf
+    for name, value in (("from", low), ("to", high)):
+        if abs(value) > limit:
+            raise RuntimeError(f"{name} is out of bounds for {dtypes.C_NAMES[self.dtype.name]}")
+    if low > high and self.dtype.category >= 2:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    if high - low > limit:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{self.dtype.scalar_name}>::max(), but found to={high:g} and "
+            f"from={low:g} which result in to-from to exceed the limit"
+        )
+    return _fill(
+        self,
+        "UniformBackward0",
+        generator,
+        lambda s, d, g: draws.floating("uniform", "check_uniform_bounds", s, d, g, low, high),
+    )
+
+
+@public(function=False)
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with normal numbers. RuntimeError for a negative `std`, NotImplementedError for integers."""
+    mean, std = _number("normal_", "mean", mean), _number("normal_", "std", std)
+    parametrised.check_std(std)
+    return _fill(
+        self,
+        "NormalBackward0",
+        generator,
+        lambda s, d, g: draws.floating("normal", "normal_kernel_cpu", s, d, g, mean, std),
+    )
+
+
+def _exact(dt: DType, name: str, value: int) -> int:
+    limit = 2 ** _MANTISSA[dt]
+    if not -limit <= value <= limit:
+        warnings.warn(
+            f"{name} is out of bounds [-(2^{_MANTISSA[dt]}), 2^{_MANTISSA[dt]}]: {dt!r} does not "
+            "hold every integer of the range",
+            UserWarning,
+            stacklevel=4,
+        )
+    return value
+
+
+@public(function=False)
+def random_(
+    self: Tensor, *bounds: Any, generator: Generator | None = None, to: Any = None, **named: Any
+) -> Tensor:
+    """Fill with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()`
+    of all that the dtype holds from 0 on.
+
+    A `to` of None, given beside `from`, means all from there on.
+    """
+    low: Any = named.pop("from", None)
+    if named or len(bounds) > 2:
+        raise TypeError(f"random_() got an unexpected argument {next(iter(named), bounds[-1:])!r}")
+    open_end = low is not None or len(bounds) == 2
+    if len(bounds) == 2:
+        low, to = bounds
+    elif bounds:
+        low, to = (low, bounds[0]) if to is None else (bounds[0], to)
+    dt = self.dtype
+    if dt.is_complex:
+        raise NotImplementedError(f"\"random_\" not implemented for '{dt.scalar_name}'")
+    if low is None and to is None:
+        top = (
+            2
+            if dt is dtypes.bool
+            else 2 ** _MANTISSA[dt] + 1
+            if dt.category == 2
+            else dtypes.iinfo(dt).max + 1
+        )
+        low, high, node = 0, top, "RandomBackward2"
+    else:
+        node = "RandomBackward1" if low is None else "RandomBackward0"
+        low, high = 0 if low is None else low, to
+        if high is None and open_end:
+            high = (
+                2
+                if dt is dtypes.bool
+                else 2 ** _MANTISSA[dt] + 1
+                if dt.category == 2
+                else dtypes.iinfo(dt).max + 1
+            )
+        low, high = int(low), int(high)
+        draws.check_range(dt, low, high)
+        if dt.category == 2:
+            _exact(dt, "from", low), _exact(dt, "to - 1", high - 1)
+    return _fill(
+        self, node, generator, lambda s, d, g: draws.integers(s, d, g.take(numel(s)), low, high)
+    )
+
+
+@public(function=False)
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with 1 at probability `p`, else 0; `p` is a number or a tensor that can be expanded to
+    self's shape."""
+    if not core.is_tensor(p):
+        p = _number("bernoulli_", "p", p)
+        parametrised.check_p(p)
+        return _fill(
+            self,
+            "BernoulliBackward2",
+            generator,
+            lambda s, d, g: draws.coins(s, d, g.take(numel(s)), p),
+        )
+    if p.dtype.category != 2:
+        raise RuntimeError(
+            f"expected probabilities tensor to have floating type, got {p.dtype.scalar_name}"
+        )
+    parametrised.check_probability(p.detach())
+    wide = p.expand(self.shape)
+    return _fill(
+        self,
+        "BernoulliBackward1",
+        generator,
+        lambda s, d, g: draws.coins_by(wide, s, d, g.take(numel(s))),
+    )
+
+
+def _real(function: str, dt: DType) -> None:
+    if dt.category != 2:
+        raise NotImplementedError(f"\"{function}\" not implemented for '{dt.scalar_name}'")
+
+
+@public(function=False)
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with exponential numbers of rate `lambd`."""
+    lambd = _number("exponential_", "lambd", lambd)
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {self.dtype.scalar_name}"
+        )
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    return _fill(
+        self,
+        "ExponentialBackward0",
+        generator,
+        lambda s, d, g: draws.exponential(s, d, g.take(numel(s)), lambd),
+    )
+
+
+@public(function=False)
+def cauchy_(
+    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with Cauchy numbers."""
+    median, sigma = _number("cauchy_", "median", median), _number("cauchy_", "sigma", sigma)
+    _real("cauchy_", self.dtype)
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    return _fill(
+        self,
+        "CauchyBackward0",
+        generator,
+        lambda s, d, g: draws.cauchy(s, d, g.take(numel(s)), median, sigma),
+    )
+
+
+@public(function=False)
+def log_normal_(
+    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with exponentials of normal numbers."""
+    mean, std = _number("log_normal_", "mean", mean), _number("log_normal_", "std", std)
+    _real("log_normal_", self.dtype)
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    return _fill(
+        self,
+        "LogNormalBackward0",
+        generator,
+        lambda s, d, g: draws.log_normal(s, d, g.take(numel(s)), mean, std),
+    )
+
+
+@public(function=False)
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the number of trials up to the first success of probability `p` in (0, 1)."""
+    p = _number("geometric_", "p", p)
+    if self.dtype.is_complex or self.dtype is dtypes.bool:
+        raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.scalar_name}'")
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    return _fill(
+        self,
+        "GeometricBackward0",
+        generator,
+        lambda s, d, g: draws.geometric(s, d, g.take(numel(s)), p),
+    )

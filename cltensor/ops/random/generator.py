@@ -1,0 +1,183 @@
+"""Where random numbers come from: a `Generator` is a seed and a counter, and each draw takes a range of counters when it is called.
+
+Owns the generators, one per device unless the caller brings their own, and the key and counter each draw is made of. What is
+done with the bits is in `random.py`.
+
+Note [Reproducible]. Element i of a draw is a function of seed, first counter and i (see cl_kernels/philox.cl), so numbers are the
+same on every device, for every launch shape, and whenever the draw runs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...runtime import device, get_backend
+from ...size import Size
+from ...storage import Storage
+from .. import convert, core
+
+DEFAULT_SEED = 67280421310721
+_STATE_BYTES = 16
+_lock = threading.Lock()
+
+
+class Generator:
+    """A source of random numbers: a 64-bit seed and the number of counters taken so far.
+
+    >>> g = torch.Generator().manual_seed(7)
+    >>> torch.equal(torch.rand(3, generator=g), torch.rand(3, generator=g.manual_seed(7)))
+    True
+    """
+
+    __slots__ = ("_offset", "_seed", "device")
+
+    _watch: Any = None  # the recording in progress, if any (for all generators)
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = _as_device(device)
+        self._seed, self._offset = DEFAULT_SEED, 0
+
+    def manual_seed(self, seed: Any) -> Generator:
+        """Start over from a seed in [-2**63, 2**64), negative ones counting from 2**64; returns
+        self."""
+        seed = int(seed)
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        with _lock:
+            self._seed, self._offset = seed % 2**64, 0
+        return self
+
+    def seed(self) -> int:
+        """Start over from a seed of the operating system; returns it."""
+        value = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(value)
+        return value
+
+    def initial_seed(self) -> int:
+        """Return the seed this generator was last started from."""
+        return self._seed
+
+    def take(self, count: int) -> tuple[int, int]:
+        """Reserve counters: (seed, first counter)."""
+        with _lock:
+            first = self._offset
+            self._offset = (first + count) % 2**64
+        if self._watch is not None:
+            return self._watch.counters(self, count)
+        return self._seed, first
+
+    def get_offset(self) -> int:
+        """Return how many counters were taken."""
+        return self._offset
+
+    def set_offset(self, offset: int) -> None:
+        """Go to a counter."""
+        self._offset = offset % 2**64
+
+    def get_state(self) -> core.Tensor:
+        """Return seed and counter as a uint8 tensor of 16 bytes on cpu."""
+        place = convert.canonical(device("cpu"))
+        storage = Storage.from_host(
+            get_backend(place), np.array([self._seed, self._offset], np.uint64).view(np.uint8)
+        )
+        return core.make(storage, Size((_STATE_BYTES,)), dtypes.uint8, place)
+
+    def set_state(self, new_state: core.Tensor) -> Generator:
+        """Go back to what `get_state` returned. TypeError for another dtype, RuntimeError for
+        another size."""
+        if (
+            not core.is_tensor(new_state)
+            or new_state.dtype is not dtypes.uint8
+            or new_state.device.type != "cpu"
+        ):
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if new_state.numel() != _STATE_BYTES:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input "
+                f"RNG state size to be {new_state.numel()}"
+            )
+        seed, offset = np.array(new_state.reshape(-1).tolist(), np.uint8).view(np.uint64).tolist()
+        with _lock:
+            self._seed, self._offset = seed, offset
+        return self
+
+    def clone_state(self) -> Generator:
+        """Return a new generator in the same state."""
+        other = Generator(self.device)
+        other._seed, other._offset = self._seed, self._offset
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.device, self._seed, self._offset)
+
+
+def _restore(dev: device, seed: int, offset: int) -> Generator:
+    made = Generator(dev)
+    made._seed, made._offset = seed, offset
+    return made
+
+
+def _as_device(dev: Any) -> device:
+    return (
+        dev
+        if dev.__class__ is device
+        else device("cuda", dev)
+        if dev.__class__ is int
+        else device(dev)
+    )
+
+
+class _Defaults:
+    """The generators used where none is given; those of devices seen later start from the last seed
+    too."""
+
+    def __init__(self) -> None:
+        self.cpu = Generator()
+        self.cpu.seed()
+        self.common = self.cpu.initial_seed()
+        self.others: dict[device, Generator] = {}
+
+
+_defaults = _Defaults()
+default_generator = _defaults.cpu
+
+
+def default_for(dev: device) -> Generator:
+    """Return a device's own generator."""
+    if dev.type == "cpu":
+        return _defaults.cpu
+    made = _defaults.others.get(dev)
+    if made is None:
+        made = _defaults.others.setdefault(dev, Generator(dev).manual_seed(_defaults.common))
+    return made
+
+
+def seed_all(seed: int) -> Generator:
+    """Start every device's generator from a seed, those of devices not used yet too; returns that
+    of cpu."""
+    default_generator.manual_seed(seed)
+    _defaults.common = default_generator.initial_seed()
+    for other in list(_defaults.others.values()):
+        other.manual_seed(seed)
+    return default_generator
+
+
+def choose(generator: Generator | None, dev: device) -> Generator:
+    """Return the generator of a draw on a device. RuntimeError for one of another kind of
+    device."""
+    if generator is None:
+        return default_for(dev)
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
+        )
+    if generator.device.type != dev.type:
+        raise RuntimeError(
+            f"Expected a '{dev.type}' device type for generator but found '{generator.device.type}'"
+        )
+    return generator
