@@ -177,9 +177,9 @@ class SavedTensor:
 
     def _overwritten(self, t: Any, owner: Any) -> str:
         node, nr = self.node if self.output is False else owner, self.nr
-        if self.output is False and t._view is not None:
+        if self.output is False:
             with suppress(RuntimeError):  # a view that may not be derived again keeps its name
-                node, nr = t.grad_fn, t._nr  # the write made the view's node another one
+                node, nr = t.grad_fn, t._nr  # the write made the node another one
         which = ""
         if node is not None and not hasattr(node, "variable"):
             which = f", which is output {nr} of {short_name(node.name())},"
