@@ -57,8 +57,8 @@ _INFERENCE_TEXT = (
 
 
 def short_name(name: str) -> str:
-    """Return a node's name as error texts spell it: "Exp" for "ExpBackward0"."""
-    return re.sub(r"Backward\d*$", "", name)
+    """Return a node's name as error texts spell it: "Exp" for "ExpBackward0", "Prod1" for "ProdBackward1"."""
+    return re.sub(r"Backward0?(\d*)$", r"\1", name)
 
 
 class _Packed:

@@ -227,6 +227,7 @@ def hash_tensor(
 
 def _prod_back(ctx: Any, g: Tensor) -> Tensor:
     x, dims, keepdim = ctx.self, ctx.dim, ctx.keepdim
+    ctx.result  # noqa: B018  # torch's formula divides it: one that was written to is refused
     shape = x.shape
     if not len(shape):
         return g
@@ -273,9 +274,8 @@ def prod(
     (value,) = run("prod", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if needs(input):
         name = "ProdBackward0" if dim is None else "ProdBackward1"
-        graph.record(
-            name, (input,), value, _prod_back, {"self": input, "dim": dims, "keepdim": keepdim}
-        )
+        saved = {"self": input, "result": value, "dim": dims, "keepdim": keepdim}
+        graph.record(name, (input,), value, _prod_back, saved)
     return writes.deliver(value, out, "prod", (input,))
 
 

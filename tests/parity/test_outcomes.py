@@ -80,6 +80,7 @@ torch.Tensor._make_subclass(nn.Parameter, torch.ones(2)).requires_grad
 torch.Tensor._make_subclass(nn.Parameter, torch.ones(2) * 2, True)
 torch.Tensor._make_subclass(int, torch.ones(2))
 torch.Tensor._make_subclass(nn.Parameter, torch.ones(2, dtype=torch.int64), True)
+(lambda z: (z.add_(1), z.sum().backward()))((torch.ones(3, 3, requires_grad=True) * 2).prod(0))
 (lambda y: (lambda z: (y.add_(2), z.sum().backward()))(y.sin()))(torch.ones(3, requires_grad=True) * 2)
 (lambda y: (lambda z: (y[:2].zero_(), z.sum().backward()))(y * y))(torch.ones(3, requires_grad=True) * 2)
 (lambda x: torch.autograd.grad([F.relu(x).sum(), F.hardshrink(x).sum()], x)[0])(torch.tensor([float("nan")] * 3, requires_grad=True))
