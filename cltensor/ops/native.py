@@ -14,11 +14,12 @@ from ..autograd.mode import unrecorded
 from ..dtypes import dtype
 from .core import Tensor
 from .dims import one_dim
-from .nn.normalization import batch_parts, group_parts, layer_parts
+from .nn.normalization import batch_parts, group_parts, layer_parts, statistics, wide
 from .nn.softmax import _softmax_back, log_softmax, softmax
 from .random.draws import keep_mask
 from .reducing import needs
 from .row import FUNCTIONS, public
+from .values import into
 
 
 @public(method=False)
@@ -38,6 +39,9 @@ def native_group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return `group_norm` of N samples of C channels of HxW numbers, the mean and the reciprocal deviation of each group."""
     out, mean, _, rstd = group_parts(input.reshape(N, C, HxW), group, weight, bias, eps)
+    if graph.needs_grad(input):  # unlike the other norms' these have gradients, too
+        numbers = wide(input).reshape(N, group, C // group * HxW)
+        mean, _, rstd = statistics(numbers, (2,), eps)
     kind = input.dtype if weight is None else weight.dtype
     stats = [v.to(kind).reshape(N, group) for v in (mean, rstd)]
     return out.reshape(input.shape), stats[0], stats[1]
@@ -46,14 +50,20 @@ def native_group_norm(
 @public(method=False)
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
-    training: bool, momentum: float, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    training: bool, momentum: float, eps: float, *, out: Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Return `batch_norm`, and in training the mean and the reciprocal deviation of each channel; else empty tensors."""
     parts = batch_parts(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if len(parts) == 1:
-        return parts[0], input.new_empty(0), input.new_empty(0)
-    out, mean, _, rstd = parts
-    return out, mean.reshape(-1), rstd.reshape(-1)
+        found = (parts[0], input.new_empty(0), input.new_empty(0))
+    else:
+        value, mean, _, rstd = parts
+        found = (value, mean.reshape(-1), rstd.reshape(-1))
+    if out is None:
+        return found
+    return tuple(
+        [into(v, o, "native_batch_norm", (input,)) for v, o in zip(found, out, strict=True)]
+    )
 
 
 def _dropout_back(ctx: Any, g: Tensor) -> Tensor:

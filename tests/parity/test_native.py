@@ -24,6 +24,7 @@ LINES = [
     "torch.autograd.grad(torch.native_layer_norm(x.requires_grad_(), [4], w, b, 1e-5)[0].pow(3).sum(), x)",
     "torch.autograd.grad(torch.native_batch_norm(x.requires_grad_(), s, s, r, q, True, 0.1, 1e-5)[0].pow(3).sum(), x)",
     "torch.autograd.grad(torch.native_group_norm(x.requires_grad_(), s, s, 2, 3, 4, 1, 1e-5)[0].pow(3).sum(), x)",
+    "torch.autograd.grad([v.pow(3).sum() for v in torch.native_group_norm(x.requires_grad_(), s, s, 2, 3, 4, 1, 1e-5)], x)",
     "type(torch._safe_softmax(x.requires_grad_(), 0).grad_fn).__name__, type(torch.native_dropout(x, 0.5, True)[0].grad_fn).__name__",
     "torch._foreach_powsum([x, x[0]], 2), torch._foreach_powsum([x], 3), torch._foreach_powsum([x], 1, dtype=torch.float64)",
     "torch._foreach_powsum([x], 0), torch._foreach_powsum([x], 0.5), torch._foreach_powsum([x], float('inf'))",

@@ -24,11 +24,11 @@ from ..row import FUNCTIONS, Row, public
 from . import rowwise
 
 
-def _wide(x: Tensor) -> Tensor:
+def wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype.itemsize == 2 else x
 
 
-def _statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """Mean, variance and reciprocal deviation over `dims`, which stay as 1."""
     if x.numel():
         var, mean = FUNCTIONS["var_mean"](x, dims, correction=0, keepdim=True)
@@ -98,8 +98,8 @@ def _normalized(
         mean, var, rstd = [_fresh(v, kept) for v in numbers]
     else:
         x, *factors = [v.detach() for v in operands]
-        x = _wide(x)
-        mean, var, rstd = _statistics(x, dims, eps)
+        x = wide(x)
+        mean, var, rstd = statistics(x, dims, eps)
         out = (x - mean) * rstd
         if weight is not None:
             out = out * factors[0]
@@ -136,7 +136,7 @@ def _fixed(
     recorded = graph.needs_grad(input, weight, bias)
     given, there = present((*stats, weight, bias))
     scale, shift, *kept = _scales(given, there, scaled, eps, recorded)
-    out = _MAPPED(_wide(input.detach()), scale, shift)
+    out = _MAPPED(wide(input.detach()), scale, shift)
     out = formats.settled(out.to(input.dtype), to)
     if recorded:
         shape, dims = tuple(input.shape), (0, *range(2, input.ndim))
@@ -152,7 +152,7 @@ def _scales(
 ) -> list[Tensor]:  # fmt: skip
     """By what channels are multiplied and what is added to them, and for the gradient their mean and reciprocal deviation."""
     with unrecorded():
-        mean, var, factor, offset = [None if v is None else _wide(v) for v in placed(given, there)]
+        mean, var, factor, offset = [None if v is None else wide(v) for v in placed(given, there)]
         scale = _RSTD(var, eps) if factor is None else _SCALE(var, eps, factor)
         shift = _SHIFT(mean, scale) if offset is None else _BIASED(mean, scale, offset)
         found = [scale, shift, mean.clone(), _RSTD(var, eps)] if recorded else [scale, shift]
@@ -169,10 +169,10 @@ def _back(ctx: Any, g: Tensor) -> tuple:
         return _back_by_rows(ctx, plain, _seen(g, ctx.grouped))
     if ctx.fixed and not graph.needs_grad(x, g):
         return _back_fixed(ctx, plain, g)
-    x, g = _shaped(_wide(x), ctx.grouped), _wide(_shaped(g, ctx.grouped))
+    x, g = _shaped(wide(x), ctx.grouped), wide(_shaped(g, ctx.grouped))
     # A gradient that will be differentiated itself needs the statistics as functions of the input.
     again = graph.needs_grad(ctx.input, g) and not ctx.fixed
-    mean, _, rstd = _statistics(x, dims, ctx.eps) if again else (ctx.result1, None, ctx.result2)
+    mean, _, rstd = statistics(x, dims, ctx.eps) if again else (ctx.result1, None, ctx.result2)
     hat = (x - mean) * rstd
     by_x = None
     if ctx.needs[0]:
@@ -193,7 +193,7 @@ def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:
     by_x = by_weight = by_bias = None
     if ctx.needs[0]:
         scale = rstd if weight is None else rstd * _seen(weight, ctx.scaled)
-        by_x = formats.like_images(ctx.input, (_wide(g) * scale).to(x.dtype))
+        by_x = formats.like_images(ctx.input, (wide(g) * scale).to(x.dtype))
     if ctx.needs[1] or ctx.needs[2]:
         four = (x, g, mean, rstd)
         by_weight, by_bias = rowwise.sums(
@@ -316,7 +316,7 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions (Zhang and Sennrich, arXiv 1910.07467)."""
     shape = _normal_shape(input, normalized_shape, weight, rms=True)
-    x = _wide(input)
+    x = wide(input)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     small = dtypes.finfo(x.dtype).eps if eps is None else eps
     same = weight is None or weight.dtype is input.dtype
@@ -343,10 +343,10 @@ def _rms_back(ctx: Any, g: Tensor) -> tuple:
     again = graph.needs_grad(x, weight, g)
     rstd = ctx.rstd.reshape([1 if d in dims else n for d, n in enumerate(x.shape)])
     if again:
-        rstd = ((_wide(x) * _wide(x)).mean(dims, True) + ctx.eps).rsqrt()
+        rstd = ((wide(x) * wide(x)).mean(dims, True) + ctx.eps).rsqrt()
     by_x = by_weight = None
     if ctx.needs[0] and again:
-        inner, hat = _wide(g if weight is None else g * weight), _wide(x) * rstd
+        inner, hat = wide(g if weight is None else g * weight), wide(x) * rstd
         by_x = rstd * (inner - hat * (inner * hat).mean(dims, True))
     elif ctx.needs[0]:
         given = [x.detach(), g, rstd]
@@ -355,7 +355,7 @@ def _rms_back(ctx: Any, g: Tensor) -> tuple:
         kind = rows.rms_back(weight is not None)
         by_x, _ = rowwise.run(kind, given, dims, x.dtype, strides=formats.images(x, x.shape))
     if ctx.needs[1]:
-        by_weight = _summed(_wide(g) * _wide(x) * rstd, weight.shape, ctx.shapes[1])
+        by_weight = _summed(wide(g) * wide(x) * rstd, weight.shape, ctx.shapes[1])
     return by_x, by_weight
 
 
