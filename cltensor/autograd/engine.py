@@ -223,9 +223,8 @@ def _target(t: Any) -> tuple[Any, int]:
     return gradient_edge(t)
 
 
-VMAP: list[
-    Callable[[], Callable]
-] = []  # gives `vmap`, which stands on a higher floor: the package says where
+# Gives `vmap`, which stands on a higher floor: the package says where.
+VMAP: list[Callable[[], Callable]] = []
 
 
 def grad(

@@ -304,14 +304,16 @@ def _bound(types: tuple[str | None, ...]) -> Callable[..., Callable[..., None]]:
 def bind(name, launch, team):
     memory, words, address, call, context = launch.memory, launch.view, launch.address, team.call, team.context
     sizes, groups = None, 0
-    def run(args, global_size, local_size):
+    def run(args, global_size, local_size, repaired=False):
         nonlocal sizes, groups
         try:
             {"".join(f"a{i}, " for i in range(len(types))) + "= args" if types else "pass"}
             {places or "pass"}
             {f"pack_into(memory, {8 * (Launch.ARGS + len(types))}{values})" if numbers else "pass"}
         except Exception as error:
-            return run(plain_numbers(name, types, args, error), global_size, local_size)
+            if repaired:
+                raise
+            return run(plain_numbers(name, types, args, error), global_size, local_size, True)
         if sizes != (global_size, local_size):
             groups = launch.set_sizes(name, global_size, local_size)
             sizes = global_size, local_size

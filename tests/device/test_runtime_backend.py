@@ -85,6 +85,8 @@ def test_launch_errors(backend: Backend) -> None:
         backend.launch(kernel, (0,), (1,), [a, a, 4, 1.0])
     with pytest.raises(RuntimeError, match="scale, launched with"):
         backend.launch(kernel, (3,), (2,), [a, a, 4, 1.0])
+    with pytest.raises(AttributeError):  # not over and over, though nan is no number that was given
+        backend.launch(kernel, (1,), (1,), [a, None, 4, float("nan")])
     with pytest.raises(TypeError, match="has 4 arguments, 1 types"):
         backend.kernel("scale", SCALE, (None,))
 
