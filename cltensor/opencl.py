@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from . import lazy
 from .codegen import checks
 from .runtime import Backend, DeviceInfo, default_device, device, device_list, get_backend
-from .runtime.backend import _backends
+from .runtime.backend import in_use
 
 
 def _backend(dev: Any) -> Backend:
     if dev is None:
         return get_backend(default_device())
     return get_backend(device("opencl", dev) if isinstance(dev, int) else device(dev))
-
-
-def _used() -> Iterable[Backend]:
-    return set(_backends.values())
 
 
 def is_available() -> bool:
@@ -53,7 +48,7 @@ def current_device() -> int:
 
 def synchronize(device: Any = None) -> None:
     """Run everything pending and wait for it; on every device in use when none is named."""
-    for backend in _used() if device is None else (_backend(device),):
+    for backend in in_use() if device is None else (_backend(device),):
         lazy.flush(backend)
         backend.finish()
         checks.flush_checks(backend)
@@ -61,7 +56,7 @@ def synchronize(device: Any = None) -> None:
 
 def flush(device: Any = None) -> None:
     """Start everything pending without waiting for it; on every device in use when none is named."""
-    for backend in _used() if device is None else (_backend(device),):
+    for backend in in_use() if device is None else (_backend(device),):
         lazy.flush(backend)
 
 
@@ -103,5 +98,5 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 def empty_cache(device: Any = None) -> None:
     """Give unused memory of the pools back."""
-    for backend in _used() if device is None else (_backend(device),):
+    for backend in in_use() if device is None else (_backend(device),):
         backend.empty_cache()

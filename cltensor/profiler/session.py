@@ -159,7 +159,7 @@ def run_pending() -> None:
     """Run every pending expression on every device in use, and wait."""
     from cltensor import lazy
 
-    for backend in set(backends._backends.values()):
+    for backend in backends.in_use():
         lazy.flush(backend)
         backend.finish()
 
@@ -171,7 +171,7 @@ def _shape(value: Any) -> Any:
 
 def _memory() -> tuple[int, int]:
     own = others = 0
-    for backend in set(backends._backends.values()):
+    for backend in backends.in_use():
         if backend.device.type == "cpu":
             own += backend.pool.active
         else:

@@ -488,6 +488,11 @@ def _no_cpu() -> NoReturn:
     )
 
 
+def in_use() -> set[Backend]:
+    """Return the backends made so far; a device may have several names."""
+    return set(_backends.values())
+
+
 def device_list() -> list[device]:
     """Return the devices there are: "cpu" first, then every OpenCL device as "opencl:N"."""
     found = platforms()
@@ -506,14 +511,14 @@ def device_info(dev: device) -> DeviceInfo:
 
 def synchronize() -> None:
     """Wait for every device in use."""
-    for backend in set(_backends.values()):
+    for backend in in_use():
         backend.finish()
 
 
 def _at_exit() -> None:
     if loader.forked():
         return
-    for backend in set(_backends.values()):
+    for backend in in_use():
         try:
             backend.finish()
             backend.programs.save()
@@ -522,7 +527,7 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
-    for backend in set(_backends.values()):
+    for backend in in_use():
         _keep_forever(backend)  # releasing what it owns would ask the driver too
         backend.__class__ = _ForkedBackend
     _backends.clear()
