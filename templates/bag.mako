@@ -4,8 +4,8 @@ The row `padding` counts for nothing; `scaled` weights each row. sizes[b] is how
 A work-item takes whole bags (CPU: four vectors of columns at a time, asking for rows ahead) or a column of one (GPU), so nothing collides.
 A bad index or offset is noted in status with what it is: its position, or -1 .. -3 for offsets.
 </%doc>\
-<%namespace name="lane_memory" file="lanes.mako"/>\
-<%namespace name="w" file="walk.mako"/>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
+<%namespace name="w" file="/walk.mako"/>\
 <%
 R = dt.reg
 V = R if gpu else memory.reg

@@ -11,7 +11,7 @@ The inverse transform is conj(forward(conj x)): the imaginary parts are multipli
 herm: the source holds indices 0 .. full / 2, the others are conjugates. turned: element k of column c is multiplied by the
 root of unity exp(-2 pi i c k / full) from a table in two parts (`turns`), by vectors of its powers (`steps`) where columns are neighbours.
 </%doc>\
-<%namespace name="w" file="walk.mako"/>\
+<%namespace name="w" file="/walk.mako"/>\
 <%
 import math
 V = lanes

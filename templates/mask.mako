@@ -10,7 +10,7 @@ count ends the walk, so nothing is written behind its last place. AVX-512 select
 # By the type of an element: of x86's instruction the name, its type of a number, lanes, and its type of a mask.
 PACKS = {'uint': ('si', 'int', 16, 'ushort'), 'ulong': ('di', 'long', 8, 'uchar')}
 %>\
-<%namespace name="w" file="walk.mako"/>\
+<%namespace name="w" file="/walk.mako"/>\
 <%
 names = ['m'] + (['s'] if action in ('select', 'scatter') else [])
 one = '(clt_ld_m(mask + om + p_m).x != 0 || clt_ld_m(mask + om + p_m).y != 0)' if mask.is_complex else '(clt_ld_m(mask + om + p_m) != 0)'

@@ -5,7 +5,7 @@ CPU: a work-item runs over one chunk of the count, ${lanes} lanes at a time. GPU
 On a CPU each operand is asked for ${ahead} bytes ahead: a processor follows fewer streams by itself, and not past a page.
 A chunk meets few slots, so each walks over all of them; the pointers of a slot are picked by a switch.
 </%doc>\
-<%namespace name="lane_memory" file="lanes.mako"/>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
 L = lanes
 def const(k): return '' if k < written else 'const '

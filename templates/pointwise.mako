@@ -5,7 +5,7 @@ of a chunk or row has a statement of its own: the loop is then free of calls and
 GPU: a work-item is a lane; consecutive work-items touch consecutive elements.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
 </%doc>\
-<%namespace name="lane_memory" file="lanes.mako"/>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
 strided = program.rank > 0
 L = lanes

@@ -12,7 +12,7 @@ CPU        forward: a work-item per run of output rows. Columns [lo, hi) have wh
            past the cache if they are `streamed`.
 GPU        a lane per element; backward, it walks the windows that can hold it. No atomics: results never vary.
 </%doc>\
-<%namespace name="lane_memory" file="lanes.mako"/>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
 V = f"{T}{L}" if L > 1 else T
 IV = f"int{L}"

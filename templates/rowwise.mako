@@ -8,7 +8,7 @@ row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a wo
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
 Sums are taken in blocks, which keeps long ones accurate.
 </%doc>\
-<%namespace name="lane_memory" file="lanes.mako"/>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
 L, U = lanes, unroll
 T, S = dt.reg, f"{dt.reg}{L}" if L > 1 else dt.reg

@@ -5,7 +5,7 @@ CPU rows: a work-item walks whole pieces. CPU columns (the dim is not the last):
 at once, so memory is read in order; float32 without gaps by vectors (`wide`). GPU: a work-group scans a piece in tiles of ${lanes}, a lane an element.
 float32 sums carry a second float with what rounding lost; on a CPU 64 elements are summed between two of its steps.
 </%doc>\
-<%namespace name="w" file="walk.mako"/>\
+<%namespace name="w" file="/walk.mako"/>\
 <%
 R = dt.reg
 ranked = kind in ('cummax', 'cummin')
@@ -140,6 +140,37 @@ static inline void clt_widen(__global long *p, const int16 v) {
     *(__global i16 *)p = a;
     *(__global i16 *)(p + 8) = b;
 }
+static inline S16 clt_spread16(const float v, const int at) { return clt_lift16((float16)(v), (int16)(at)); }
+% if totals:
+/* The state after all elements, of those after every 16th. */
+static inline S clt_last16(const S16 s) {
+    float v[16];
+    int at[16];
+    vstore16(s.v, 0, v);
+    vstore16(s.at, 0, at);
+    S r = clt_lift(v[0], (I)at[0]);
+    for (int k = 1; k < 16; ++k) {
+        const S b = clt_lift(v[k], (I)at[k]);
+        r = b.at < r.at ? clt_join(b, r) : clt_join(r, b);
+    }
+    return r;
+}
+% else:
+/* The states of 16 elements, each after those before it: an extreme of 1, 2, 4, 8 and 16 of them. */
+static inline S16 clt_prefix16(const float16 v, const int16 at) {
+<% lane, least = '0123456789abcdef', '-INFINITY' if kind == 'cummax' else 'INFINITY' %>\
+    S16 s = clt_lift16(v, at);
+% for gap in (1, 2, 4, 8):
+    {
+        S16 before;
+        before.v = (float16)(${", ".join([least] * gap + [f"s.v.s{lane[k]}" for k in range(16 - gap)])});
+        before.at = (int16)(${", ".join(["0"] * gap + [f"s.at.s{lane[k]}" for k in range(16 - gap)])});
+        s = clt_join16(before, s);
+    }
+% endfor
+    return s;
+}
+% endif
 % endif
 % if pair and not gpu and not dt.is_complex:
 /* inclusive prefix of 16 lanes; its last is clt_sum16, to the bit */
@@ -376,22 +407,29 @@ done, results = turn([f"e{k:x}" for k in range(16)])
         }
 % endif
 % if ranked and wide:
-        // Most elements are no extreme of those so far: that is found out, and written, of 16 at a time.
-        for (; i + 16 <= end; i += 16) {
-            const int16 take = clt_take16((float16)(carry.v), *(__global const u16 *)(from + i));
-            if (CLT_ANY_int16(take)) {
-                for (I j = i; j < i + 16; ++j) {
-                    carry = clt_join(carry, clt_lift(clt_read(from + j), j));
-% if not totals:
-                    ${put('carry', 'to + j', 'xo + j')}
-% endif
+        if (i + 16 <= end) {
+            S16 wide = clt_spread16(carry.v, (int)carry.at);
+            int16 at = (int16)((int)i) + (int16)(${", ".join(map(str, range(16)))});
+            for (; i + 16 <= end; i += 16, at += 16) {
+                const float16 v = *(__global const u16 *)(from + i);
+% if totals:
+                wide = clt_join16(wide, clt_lift16(v, at)); // each lane for itself
+% else:
+                // Most elements are no extreme of those so far: then what is written is the same 16 times.
+                const int16 take = clt_take16(wide.v, v);
+                S16 all = wide;
+                if (CLT_ANY_int16(take)) {
+                    all = clt_join16(wide, clt_prefix16(v, at));
+                    wide = clt_spread16(all.v.sf, all.at.sf);
                 }
+                *(__global u16 *)(dst + to + i) = all.v;
+                clt_widen(indices + xo + i, all.at);
+% endif
             }
-% if not totals:
-            else {
-                *(__global u16 *)(dst + to + i) = (float16)(carry.v);
-                clt_widen(indices + xo + i, (int16)((int)carry.at));
-            }
+% if totals:
+            carry = clt_last16(wide);
+% else:
+            carry = clt_lift(wide.v.s0, (I)wide.at.s0);
 % endif
         }
 % endif

@@ -266,7 +266,7 @@ def _forward_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer)
     def make() -> tuple[str, str, list[Any]]:
         name = asked.kernel_name("forward")
         text = render(
-            "attention_forward",
+            "attention/forward",
             fn=name,
             parameters=texts,
             products=("set", "scale"),
@@ -313,7 +313,7 @@ def _backward_cpu(
     def make() -> tuple[str, str, list[Any]]:
         name = asked.kernel_name("backward")
         text = render(
-            "attention_backward",
+            "attention/backward",
             fn=name,
             parameters=texts,
             products=("set", "add"),
@@ -375,7 +375,7 @@ def _run_gpu(
     results: list[Operand],
     extra: list[Buffer],
 ) -> None:
-    """Launch one kernel of attention_gpu: a work-group per block of rows, of keys for "by_keys"."""
+    """Launch one kernel of attention/gpu.mako: a work-group per block of rows, of keys for "by_keys"."""
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
     room = _gpu_room(max(width, depth))
@@ -385,7 +385,7 @@ def _run_gpu(
         name = f"{asked.kernel_name(kind)}_gpu{room}"
         variables = _variables(asked, 8)
         text = render(
-            "attention_gpu", fn=name, kind=kind, parameters=texts, B=GPU_BLOCK, W=room, **variables
+            "attention/gpu", fn=name, kind=kind, parameters=texts, B=GPU_BLOCK, W=room, **variables
         )
         buffers = len(results) + len(extra)
         return name, text, [

@@ -176,7 +176,7 @@ def _gpu_kernel(backend: Backend, dt: dtype, out: dtype) -> tuple[Kernel, int]:
     def make() -> tuple[str, str, list[Any]]:
         name = f"conv_gpu_{dt.code}_{out.code}"
         step, variables = lane_step(backend, accumulator(dt)), access_variables(dt, out, 8)
-        source = render("conv_gpu", fn=name, G=group, W=4, BK=step, longs=longs, **variables)
+        source = render("conv/gpu", fn=name, G=group, W=4, BK=step, longs=longs, **variables)
         return name, source, [None, None, None, None, np.int32, *[LONG] * len(longs)]
 
     return built(backend, ("conv gpu", dt, out), make), group

@@ -1,7 +1,7 @@
 """The CPU schedules of the convolution: how its boxes are cut, and its launches.
 
 A work-item copies a box of the input to local memory and computes everything that it needs of it (see
-templates/conv_patch.mako). Both entries say when a convolution fits no box; conv.py then takes the
+templates/conv/patch.mako). Both entries say when a convolution fits no box; conv.py then takes the
 other schedule. Plans are a function of sizes only.
 """
 
@@ -236,7 +236,7 @@ def _correlate_kernel(backend: Backend, dt: dtype, mr: int, nv: int) -> Kernel:
         acc = accumulator(dt)
         name = f"conv_{dt.code}_{mr}x{nv}"
         source = render(
-            "conv_cpu",
+            "conv/cpu",
             fn=name,
             MR=mr,
             NV=nv,
@@ -258,7 +258,7 @@ def _filters(
 
     def make() -> tuple[str, str, list[Any]]:
         name = f"conv_filters_{dt.code}_{mr}"
-        source = render("conv_filters", fn=name, MR=mr, longs=_LONGS, **access_variables(dt, dt, 8))
+        source = render("conv/filters", fn=name, MR=mr, longs=_LONGS, **access_variables(dt, dt, 8))
         return name, source, [None] * 3 + [LONG] * len(_LONGS)
 
     taps = numel(s.taps)
@@ -348,7 +348,7 @@ def _weigh_kernel(backend: Backend, dt: dtype, ro: int, rc: int) -> Kernel:
         acc = accumulator(dt)
         name = f"conv_weight_{dt.code}_{ro}x{rc}"
         source = render(
-            "conv_weight_cpu",
+            "conv/weight",
             fn=name,
             RO=ro,
             RC=rc,

@@ -1,7 +1,7 @@
 """Depthwise convolution on a CPU: a filter for each plane, forward and both gradients.
 
 Owns which convolutions are made so, how planes are divided among work-items, and the launches of
-templates/conv_depthwise.mako and conv_depthwise_weight.mako; conv.py asks here first. Planes are summed with all taps in
+templates/conv/depthwise.mako and conv/depthwise_weight.mako; conv.py asks here first. Planes are summed with all taps in
 registers, several rows at a time; a transposed convolution of stride 2 needs no pass per remainder.
 """
 
@@ -183,7 +183,7 @@ def _kernel(
     def make() -> tuple[str, str, list[Any]]:
         name = f"conv_depthwise_{'spread' if spread else 'plain'}{taps}x{taps}s{stride}"
         source = render(
-            "conv_depthwise",
+            "conv/depthwise",
             fn=name,
             K=taps,
             S=stride,
@@ -208,7 +208,7 @@ def _weight_kernel(backend: Backend, taps: int, stride: int, lanes: int) -> Kern
         # As many sums as there are registers for.
         block = taps if taps**2 < 2 * tile(backend, "float")[1] else 1
         source = render(
-            "conv_depthwise_weight",
+            "conv/depthwise_weight",
             fn=name,
             K=taps,
             S=stride,

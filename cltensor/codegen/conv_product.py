@@ -2,7 +2,7 @@
 
 Owns which correlations are made so, what is copied for it, and the products; conv.py asks here first. What the outputs of a
 place are summed from is a row of numbers: where it does not lie ready in memory (1 x 1 at stride 1) it is copied once, and
-where patches overlap, once per tap (templates/conv_unfold.mako): for small images and many channels that is soon made up for,
+where patches overlap, once per tap (templates/conv/unfold.mako): for small images and many channels that is soon made up for,
 because a product has none of the junk that lies between the rows of a box.
 """
 
@@ -117,7 +117,7 @@ def weigh(
 def spread(
     backend: Backend, y: Operand, f: Operand, x: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.spread: the product of all taps with what each place gives, added up (templates/conv_fold.mako); False where that costs more."""
+    """As conv.spread: the product of all taps with what each place gives, added up (templates/conv/fold.mako); False where that costs more."""
     weights, pitch = _joined(f, 2), _fold_pitch(x, y, f.shape, window)
     if weights is None or _places(y) is None or not _foldable(x, y, f.shape, window, pitch):
         return False
@@ -178,7 +178,7 @@ def _fold(
         name = f"conv_fold_{x.dtype.code}"
         index = "int" if x.dtype.itemsize == 4 else "long"
         variables = access_variables(x.dtype, x.dtype, 32 // x.dtype.itemsize)
-        source = render("conv_fold", fn=name, longs=longs, room=FOLD_ROOM, index=index, **variables)
+        source = render("conv/fold", fn=name, longs=longs, room=FOLD_ROOM, index=index, **variables)
         return name, source, [None] * 3 + [np.int32] + [LONG] * len(longs)
 
     groups, images, channels = x.shape[:3]
@@ -367,7 +367,7 @@ def _unfold(
         variables = access_variables(x.dtype, x.dtype, 32 // x.dtype.itemsize)
         if x.dtype.itemsize == 2:
             variables |= _bits(variables["V"])
-        source = render("conv_unfold", fn=name, longs=longs, **variables)
+        source = render("conv/unfold", fn=name, longs=longs, **variables)
         return name, source, [None] * 2 + [LONG] * len(longs)
 
     span = _span(backend, groups * images, x.shape[2])

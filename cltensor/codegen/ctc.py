@@ -63,22 +63,22 @@ def _run(
     width, dt = 2 * x.longest + 1, x.lp.dtype
     scalars = [batch, times, classes, width, x.blank, x.targets.offset, x.targets.strides[-1]]
     scalars.append(int(forgive))
-    template = "ctc"
+    schedule = "gpu"
     work: int | tuple[int, int]
     way: dict[str, Any]
     if is_gpu(backend):
         work = batch * times if kind == "grad" else (batch * _LANES, _LANES)
         way = {"lanes": _LANES, "gpu": True}
     else:
-        work, template = batch, "ctc_cpu"
+        work, schedule = batch, "cpu"
         if kind == "grad":
             work = min(workers(backend, batch * times * (width + classes) * 2), batch * times)
         scalars.append(_room(backend, x))
         way = {"memory": _memory(dt, _lanes(dt)), "headers": _headers(dt)}
     run(
         backend,
-        template,
-        f"{template}_{kind}_{dt.code}_{x.targets.dtype.code}",
+        f"ctc/{schedule}",
+        f"ctc_{schedule}_{kind}_{dt.code}_{x.targets.dtype.code}",
         [
             *(o.buffer for o in (x.lp, x.targets, x.plan, *buffers)),
             *([status.buffer] if status else []),

@@ -120,7 +120,7 @@ def finish(program: Program, lanes: int) -> Finish:
     parameters = tuple([text for text, _ in declared])
     used = [dt for dt, _ in program.leaves] + [o[1] for o in program.outputs]
     text = render(
-        "epilogue",
+        "gemm/epilogue",
         program=program,
         lanes=lanes,
         body=body.lines,

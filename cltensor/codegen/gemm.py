@@ -4,7 +4,7 @@ Owns the public entries and the choice of schedule. A kernel's key is dtypes, ho
 read (in place or packed) and the chain it ends with, never a shape or a stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims arrive already equal
 (stride 0 where broadcast).
 
-Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm_gpu.mako, here: a
+Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm/gpu.mako, here: a
 work-item is a lane). Products with one row or column, on a CPU a few, go to gemv.py when the matrix has
 an adjacent dim.
 """
@@ -279,7 +279,7 @@ def _gpu_kernel(
         name = f"gemm_gpu_{dt.code}_{out.code}{epilogues.suffix(program)}"
         variables = access_variables(dt, out, 8)
         step = lane_step(backend, acc)
-        source = render("gemm_gpu", fn=name, G=group, W=4, BK=step, finish=finish, **variables)
+        source = render("gemm/gpu", fn=name, G=group, W=4, BK=step, finish=finish, **variables)
         types = [*SIDES, *ending_types(acc), *[LONG] * 14]
         return (
             name,

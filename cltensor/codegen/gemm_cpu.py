@@ -1,4 +1,4 @@
-"""Matrix products where a work-item is a thread's loop over wide vectors (templates/gemm_cpu.mako).
+"""Matrix products where a work-item is a thread's loop over wide vectors (templates/gemm/cpu.mako).
 
 Owns what is packed, how the work is cut into blocks, and the launches. Knows nothing of tensors.
 """
@@ -117,7 +117,7 @@ def _kernel(
         finish = epilogues.finish(program, span) if program else None
         name += epilogues.suffix(program)
         source = render(
-            "gemm_cpu",
+            "gemm/cpu",
             fn=name,
             pack_a=pack_a,
             pack_b=pack_b,

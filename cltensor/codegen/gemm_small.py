@@ -1,4 +1,4 @@
-"""Products of many small matrices on a CPU (templates/gemm_small.mako), whose results' rows are a vector or less.
+"""Products of many small matrices on a CPU (templates/gemm/small.mako), whose results' rows are a vector or less.
 
 Owns which they are and how matrices are shared among work-items. Knows nothing of tensors.
 """
@@ -58,7 +58,7 @@ def run(backend: Backend, dt: dtype, p: Product) -> None:
         if dt.reg == "double":
             head = "#define CLT_DOUBLE 1\n" + head
         text = render(
-            "gemm_small", fn=name, headers=head, memory=memory, V=lanes, R=rows, whole=whole, apart=apart
+            "gemm/small", fn=name, headers=head, memory=memory, V=lanes, R=rows, whole=whole, apart=apart
         )  # fmt: skip
         return name, text, [None, *[LONG] * 3] * 2 + [None, *[LONG] * 14]
 

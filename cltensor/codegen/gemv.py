@@ -1,6 +1,6 @@
 """Matrix times one vector or a few, and dot products, bound by the memory the matrix is read from.
 
-Owns the schedules of templates/gemv.mako, for products with one column whose matrix has an adjacent dim, and on a CPU
+Owns the schedules of templates/gemm/gemv.mako, for products with one column whose matrix has an adjacent dim, and on a CPU
 with a few columns; the others are left to gemm.py. Knows nothing of tensors.
 """
 
@@ -59,7 +59,7 @@ def _kernel(
         lanes = tile(backend, acc)[1] if body != "group" else 8
         name = f"gemv_{body}{rows}x{span}_{dt.code}_{out.code}{'_staged' if stage else ''}"
         source = render(
-            "gemv",
+            "gemm/gemv",
             fn=name,
             body=body,
             R=rows,

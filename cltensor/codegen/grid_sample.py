@@ -44,7 +44,7 @@ def _run(
     corners = "corners" if way.aligned else "edges"
     run(
         backend,
-        "grid_sample",
+        "resample/grid",
         f"grid_sample_{kind}_{dims}d_{way.mode}_{way.padding}_{corners}_{dt.code}",
         [x.buffer for x in buffers],
         [batch, channels, points, src.offset, src.strides[0], src.strides[1], *sizes],

@@ -359,7 +359,7 @@ def _divide(backend: Backend, dst: Operand, counts: Operand) -> None:
     kind = index_type(backend, dst, counts)
     run(
         backend,
-        "index_divide",
+        "index/divide",
         f"index_divide_{dst.dtype.code}_r{dims.rank}",
         [dst.buffer, counts.buffer],
         [dims.n, dst.offset, counts.offset, *dims.args()],

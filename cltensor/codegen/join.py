@@ -41,7 +41,7 @@ def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: O
     rows = math.prod(sources[0].shape) // length
     total, size = rows * length * len(sources), out.dtype.itemsize
     run(
-        backend, "interleave", f"interleave_b{size}_{len(sources)}x{length}", [out.buffer, *[x.buffer for x in sources]],
+        backend, "move/interleave", f"interleave_b{size}_{len(sources)}x{length}", [out.buffer, *[x.buffer for x in sources]],
         [rows, out.offset, *[x.offset for x in sources]], rows if is_gpu(backend) else workers(backend, total), 2 * total * size,
         I=index_type(backend, out, *sources), T=storage(out.dtype), gpu=is_gpu(backend), parts=len(sources), run=length,
     )  # fmt: skip
@@ -52,7 +52,7 @@ def spread(backend: Backend, ends: Operand, total: int, dt: dtype) -> Operand:
     out, n, gpu = empty(backend, dt, (total,)), ends.shape[0], is_gpu(backend)
     if total:
         run(
-            backend, "spread", f"spread_{dt.code}", [out.buffer, ends.buffer], [n], n if gpu else workers(backend, n + total),
+            backend, "move/spread", f"spread_{dt.code}", [out.buffer, ends.buffer], [n], n if gpu else workers(backend, n + total),
             n * 8 + total * dt.itemsize, I=index_type(backend, ends, out), T=dt.cl, gpu=gpu,
         )  # fmt: skip
     return out

@@ -175,7 +175,7 @@ def first_of_runs(backend: Backend, src: Operand, first: bool = True) -> Operand
     flags = empty(backend, dtypes.bool, (n,))
     run(
         backend,
-        "runs",
+        "sort/runs",
         f"runs_{src.dtype.code}",
         [src.buffer, flags.buffer],
         [n, src.offset, src.strides[0]],
@@ -204,7 +204,7 @@ def run_lengths(backend: Backend, starts: Operand, total: int) -> Operand:
     gpu = is_gpu(backend)
     run(
         backend,
-        "runs",
+        "sort/runs",
         "runs_lengths",
         [starts.buffer, result.buffer],
         [n, total],

@@ -81,7 +81,7 @@ def move(
     wrap: bool = False,
     describe: Describe | None = None,
 ) -> None:
-    """Launch index_move over `space`; `src` is an operand or the two words of a scalar's bits."""
+    """Launch index/move.mako over `space`; `src` is an operand or the two words of a scalar's bits."""
     if not math.prod(space):
         return
     source = [src] if isinstance(src, Operand) else []
@@ -136,7 +136,7 @@ def move(
     if not through:
         run(
             backend,
-            "index_move",
+            "index/move",
             name,
             buffers,
             [dims.n, *offsets, *dims.args()],
@@ -151,7 +151,7 @@ def move(
         scalars = [status.offset, dims.n, *offsets, *_targets(through), *dims.args()]
         run(
             backend,
-            "index_move",
+            "index/move",
             name,
             [*buffers, status.buffer],
             scalars,
@@ -182,7 +182,7 @@ def combine(
     describe: Describe,
     factor: Operand | None = None,
 ) -> None:
-    """Launch index_write; `colliding` names the dims of `space` along which positions may meet."""
+    """Launch index/write.mako; `colliding` names the dims of `space` along which positions may meet."""
     if not math.prod(space):
         return
     gpu = is_gpu(backend)
@@ -254,7 +254,7 @@ def combine(
             *c.args(),
             *s.args(),
         ]
-        run(backend, "index_write", name, [*buffers, status.buffer], scalars, work, nbytes, **key)
+        run(backend, "index/write", name, [*buffers, status.buffer], scalars, work, nbytes, **key)
 
 
 def _step(dims: Dims) -> int:
@@ -292,7 +292,7 @@ def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool, kind: str) 
         buffers = [keys.buffer, *(t.operand.buffer for t in through), status.buffer]
         scalars = [status.offset, rows * c.n, c.n, *_targets(through), *c.args(), *s.args()]
         name = f"index_keys_r{c.rank}{s.rank}_k{len(through)}"
-        run(backend, "index_keys", name, buffers, scalars, rows * c.n, rows * c.n * 16, **common)
+        run(backend, "index/keys", name, buffers, scalars, rows * c.n, rows * c.n * 16, **common)
     ordered, order = sort_flat(backend, keys)
     buffers = [dst.buffer, src.buffer, *([factor.buffer] if factor else [])]
     buffers += [ordered.buffer, order.buffer, *(t.operand.buffer for t in through)]
@@ -308,7 +308,7 @@ def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool, kind: str) 
     ]
     key: dict[str, Any] = {**common, "dt": dst.dtype, "action": action, "scale": factor is not None}
     name = f"index_runs_{action}_{dst.dtype.code}_r{c.rank}{s.rank}_k{len(through)}"
-    run(backend, "index_runs", name, buffers, scalars, c.n * s.n, c.n * s.n * 16, **key)
+    run(backend, "index/runs", name, buffers, scalars, c.n * s.n, c.n * s.n * 16, **key)
 
 
 def scalar_words(dt: dtypes.dtype, value: Scalar) -> tuple[int, int]:
@@ -419,7 +419,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand) -> bool:
     phased = phased and streamed
     run(
         backend,
-        "copy_tile",
+        "move/tile",
         f"copy_tile_b{size}_r{outer.rank}_v{vector}{'_streamed' * streamed}{'_phased' * phased}",
         [dst.buffer, src.buffer],
         scalars,

@@ -36,7 +36,7 @@ def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar =
     lanes = min(lanes, 16)
     run(
         backend,
-        "pad",
+        "move/pad",
         f"pad_{mode}_b{size}_r{rank}_v{lanes}",
         [out.buffer, src.buffer],
         [total if gpu else rows, src.offset, *scalars],

@@ -349,7 +349,7 @@ def in_pieces(
     def make() -> tuple[str, str, list[Any]]:
         name = f"gemm_combine_{out_dt.code}"
         types = [None, LONG, *SIDE, *SIDE, *ending_types(acc), *[LONG] * 8]
-        return name, render("gemm_combine", fn=name, **access_variables(dt, out_dt, 8)), types
+        return name, render("gemm/combine", fn=name, **access_variables(dt, out_dt, 8)), types
 
     c, d = p.out, p.bias or p.out
     span, group = (256, 1) if backend.info.lanes > 1 else (1, 64)

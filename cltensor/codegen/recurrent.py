@@ -206,7 +206,7 @@ class _Job:
         name = self._name("pack", self.kind, GATES[self.mode], *["bias"] * (bias is not None))
 
         def make() -> tuple[str, str, list[Any]]:
-            text = render("recurrent_pack", fn=name, transposed=forward, bias=bias is not None, **self._variables())  # fmt: skip
+            text = render("recurrent/pack", fn=name, transposed=forward, bias=bias is not None, **self._variables())  # fmt: skip
             return name, text, [None, LONG] * (1 + (bias is not None)) + [None, LONG]
 
         args = [weights.buffer, weights.offset]
@@ -230,7 +230,7 @@ class _Job:
         name = self._name(self.kind, self.R, self.mode, *marks)
 
         def make() -> tuple[str, str, list[Any]]:
-            text = render(f"recurrent_{self.kind}", fn=name, plan=planned, trace=trace, **self._variables())  # fmt: skip
+            text = render(f"recurrent/{self.kind}", fn=name, plan=planned, trace=trace, **self._variables())  # fmt: skip
             types: list[Any] = []
             for _, placed in operands:
                 types += [None, LONG] if placed else [None]

@@ -296,7 +296,7 @@ def _kernel(
     name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
     first = schedule == "row" and state.needs_index
     text = render(
-        "reduce_first" if first else "reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
+        "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
         compute=(state.dt,) * len(reader.values), headers=_doubles(state.dt) + _headers(reader, state), short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
         partial=partial, converted=converted,
@@ -358,7 +358,7 @@ def _merge(
         head += include("complex") if any(d.is_complex for d in used) else ""
         head += "".join(include(name) for name in state.headers)
         text = render(
-            "reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
+            "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
             reader=None, compute=(compute,), headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
             partial=False, converted=converted,
         )  # fmt: skip

@@ -62,7 +62,7 @@ class Axis(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """An axis as resample.mako takes it: kind there, sizes read and made, and the buffers in its order."""
+    """An axis as resample/resample.mako takes it: kind there, sizes read and made, and the buffers in its order."""
 
     kind: str
     ni: int
@@ -105,7 +105,7 @@ def _axis_tables(
     weight = empty(backend, dt, (axis.taps * axis.no,)).buffer if weighted else None
     run(
         backend,
-        "resample_axis",
+        "resample/axis",
         f"resample_{axis.kind}_{dt.code}",
         [b for b in (start, size, weight) if b is not None],
         [axis.ni, axis.no, int(axis.aligned), axis.taps],
@@ -146,7 +146,7 @@ def _turned(backend: Backend, axis: Axis, dt: dtype) -> _Table:
         turned = None if weight is None else empty(backend, dt, (taps * axis.ni,)).buffer
         run(
             backend,
-            "resample_turn",
+            "resample/turn",
             f"resample_turn{'' if weight is None else f'_{dt.code}'}",
             [b for b in (first, count, start, size, weight, turned) if b is not None],
             [axis.ni, axis.no, taps],
@@ -179,7 +179,7 @@ def _bytes(backend: Backend, axis: Axis) -> _Table:
         lanes = _LANES if is_gpu(backend) else 1
         run(
             backend,
-            "resample_bytes",
+            "resample/bytes",
             f"resample_bytes_{dt.code}",
             [weight, size, fixed, bits],
             [axis.no, axis.taps],
@@ -232,7 +232,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
     run(
         backend,
-        "resample",
+        "resample/resample",
         f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' if strides[-1] == 1 else ''}{f'_{last.taps}' * wide}",
         buffers,
         [planes, shape[1], src.offset, strides[0], strides[1], *sizes],

@@ -59,7 +59,7 @@ def take(
     with checking(backend, describe) as status:
         run(
             backend,
-            "index_take",
+            "index/take",
             name,
             [dst.buffer, src.buffer, index.buffer, status.buffer],
             [
@@ -111,7 +111,7 @@ def combine(backend: Backend, meeting: Meeting) -> bool:
     with checking(backend, describe) as status:
         run(
             backend,
-            "index_rows",
+            "index/rows",
             f"index_{action}_{dt.code}_{index.dtype.code}_rows{'' if s.strides[1][0] else '_flat'}",
             [x.buffer for x in (dst, src, *([factor] if factor else []), index)] + [status.buffer],
             [status.offset, c.n, width, *scalars],
@@ -154,7 +154,7 @@ def _along(
     with checking(backend, describe) as status:
         run(
             backend,
-            "index_along",
+            "index/along",
             f"index_{action}_{f'b{size}' if action == 'get' else dt.code}_{index.dtype.code}_along",
             [x.buffer for x in (dst, src, *([factor] if factor else []), index)] + [status.buffer],
             [status.offset, *numbers, dst_row, src_row, index_row, dst_step, src_step, index_step],

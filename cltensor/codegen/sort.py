@@ -126,14 +126,14 @@ def _sort(
     keys = backend.alloc(2 * half * dt.itemsize)
     places = backend.alloc(2 * half * 4) if order else None
     if not gpu and chunks == 1:
-        launch("sort_rows", "sort_rows", [1, half], work, final=True)
+        launch("sort/rows", "sort_rows", [1, half], work, final=True)
         return
     if gpu:
         tiles = -(-r.length // _TILE)
         groups = min(r.rows * tiles, 1 << 16)
         span = _TILE
         launch(
-            "sort_tile",
+            "sort/tile",
             "sort_tile",
             [tiles, 0],
             (groups * _TILE_LANES, _TILE_LANES),
@@ -142,13 +142,13 @@ def _sort(
             lanes=_TILE_LANES,
         )
     else:
-        launch("sort_rows", "sort_part", [chunks, half], work, final=False)
+        launch("sort/rows", "sort_part", [chunks, half], work, final=False)
         span = -(-r.length // chunks)
     a, b = 0, half
     while span < r.length:
         final = not gpu and 2 * span >= r.length
         launch(
-            "sort_merge",
+            "sort/merge",
             "sort_last" if final else "sort_merge",
             [span, a, b],
             total if gpu else work,
@@ -157,7 +157,7 @@ def _sort(
         a, b = b, a
         span *= 2
     if gpu:
-        launch("sort_tile", "sort_out", [0, a], total, out=True, tile=_TILE, lanes=_TILE_LANES)
+        launch("sort/tile", "sort_out", [0, a], total, out=True, tile=_TILE, lanes=_TILE_LANES)
 
 
 def sort(
@@ -223,7 +223,7 @@ def topk(
         scratch = [backend.alloc(work * 4 * k * size) for size in (dt.itemsize, 4)]
     run(
         backend,
-        "sort_first" if scratch else "sort_topk",
+        "sort/first" if scratch else "sort/topk",
         f"{'first' if scratch else 'topk'}_{dt.code}_{order}_r{r.dims.rank}{'_unit' * unit}",
         [src.buffer, values.buffer, indices.buffer, *scratch],
         [r.length, r.rows, *held, *r.offsets, *r.steps, *r.dims.args()],
@@ -260,7 +260,7 @@ def _select(
         dims = Dims(shape, [values.strides, indices.strides])
         run(
             backend,
-            "sort_pick",
+            "sort/pick",
             f"pick_{mode}_{dt.code}_r{dims.rank}",
             [ordered.buffer, order.buffer, values.buffer, indices.buffer],
             [rows.shape[-1], dims.n, k, 0, 0, *dims.args()],
@@ -276,7 +276,7 @@ def _select(
     r = _Rows(rows, *places)
     run(
         backend,
-        "sort_select",
+        "sort/select",
         f"select_{mode}_{dt.code}_r{r.dims.rank}",
         [src.buffer, values.buffer, indices.buffer],
         [r.length, r.rows, k, *r.offsets, r.steps[0], *r.dims.args()],
@@ -355,7 +355,7 @@ def searchsorted(
     many = 16 if dims.sizes[-1] >= 8 and not dims.strides[0][-1] else 1  # searches of one row
     run(
         backend,
-        "sort_search",
+        "sort/search",
         f"search_{side}_{values.dtype.code}_r{dims.rank}_n{many}",
         [x.buffer for x in (sorted, values, result, *extra)],
         [n, length, sorted.strides[-1], sorted.offset, values.offset, 0]

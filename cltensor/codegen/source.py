@@ -40,9 +40,9 @@ def _modules() -> Path | None:
     import mako
 
     facts = [mako.__version__, sys.version, str(TEMPLATES)]
-    for path in sorted(TEMPLATES.glob("*.mako")):
+    for path in sorted(TEMPLATES.rglob("*.mako")):
         stat = path.stat()
-        facts.append(f"{path.name} {stat.st_size} {stat.st_mtime_ns}")
+        facts.append(f"{path.relative_to(TEMPLATES)} {stat.st_size} {stat.st_mtime_ns}")
     parent = cache_dir() / "templates"
     folder = parent / hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
     if not folder.is_dir():
@@ -61,7 +61,7 @@ def include(name: str) -> str:
 
 
 def render(template: str, /, **variables: Any) -> str:
-    """Render `templates/<template>.mako`; an undefined variable is an error. What masks need (cl_kernels/truth.cl) comes with it."""
+    """Render `templates/<template>.mako`, "sort/rows" say; an undefined variable is an error. What masks need (cl_kernels/truth.cl) comes with it."""
     file = f"{template}.mako"
     try:
         text = _lookup(True).get_template(file).render(**variables)

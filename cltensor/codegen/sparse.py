@@ -40,7 +40,7 @@ def lines_by_matrix(
     weights = [] if values is None else [values]
     run(
         backend,
-        "sparse_mm",
+        "sparse/mm",
         f"sparse_mm_{dense.dtype.code}{'_vector' * (width == 1)}{'_rows' * (values is None)}",
         [x.buffer for x in (starts, other, *weights, dense, out)],
         [
@@ -78,7 +78,7 @@ def rows_by_rows(
     gpu = is_gpu(backend)
     run(
         backend,
-        "sparse_dot",
+        "sparse/dot",
         f"sparse_dot_{left.dtype.code}",
         [x.buffer for x in (first, second, left, right, out)],
         [

@@ -149,7 +149,7 @@ def _kernel(backend: Backend, sizes: Sizes) -> Kernel:
 
     def make() -> tuple[str, str, list[Any]]:
         source = render(
-            "conv_winograd",
+            "conv/winograd",
             fn="conv_winograd",
             MR=mr,
             NV=VECTORS,
@@ -168,12 +168,12 @@ def _kernel(backend: Backend, sizes: Sizes) -> Kernel:
 def _filters(
     backend: Backend, sizes: Sizes, f: Operand, part: int, values: tuple[int, ...]
 ) -> Buffer:
-    """Transform the filters, laid out as the kernel reads them: see templates/conv_winograd_filters.mako."""
+    """Transform the filters, laid out as the kernel reads them: see templates/conv/winograd_filters.mako."""
     mr = sizes.rows
 
     def make() -> tuple[str, str, list[Any]]:
         longs = (*LONGS, "part")
-        source = render("conv_winograd_filters", fn="conv_winograd_filters", MR=mr, longs=longs, limits=include("limits"), ahead=include("ahead"))  # fmt: skip
+        source = render("conv/winograd_filters", fn="conv_winograd_filters", MR=mr, longs=longs, limits=include("limits"), ahead=include("ahead"))  # fmt: skip
         return "conv_winograd_filters", source, [None] * 2 + [LONG] * len(longs)
 
     groups, rows, channels = f.shape[:3]
@@ -259,7 +259,7 @@ def _weight_kernel(backend: Backend, sizes: Sizes, abreast: int) -> Kernel:
     def make() -> tuple[str, str, list[Any]]:
         name = f"conv_winograd_weight_{mr}x{abreast}"
         source = render(
-            "conv_winograd_weight",
+            "conv/winograd_weight",
             fn=name,
             MR=mr,
             NV=abreast,
@@ -281,7 +281,7 @@ def _taps_kernel(backend: Backend, sizes: Sizes, abreast: int) -> Kernel:
     def make() -> tuple[str, str, list[Any]]:
         name, longs = f"conv_winograd_taps_{mr}x{abreast}", ("channels", "pieces", "each")
         source = render(
-            "conv_winograd_taps",
+            "conv/winograd_taps",
             fn=name,
             MR=mr,
             NV=abreast,

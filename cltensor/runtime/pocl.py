@@ -222,7 +222,7 @@ def _sources() -> Iterator[Path]:
         (shipped("templates"), "*.mako"),
         (codegen, "*.py"),
     ):
-        yield from sorted(folder.glob(pattern))
+        yield from sorted(folder.rglob(pattern))
 
 
 _DECLARATION = re.compile(r"^[a-z][^#;{}]*?__ovld[^#;{}]*?(\w+)\s*\([^;]*\)\s*;\n", re.MULTILINE)

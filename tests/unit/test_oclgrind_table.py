@@ -20,5 +20,7 @@ def test_every_template_has_a_family() -> None:
             assert isinstance(made.value, ast.Dict)
             families = {ast.literal_eval(key) for key in made.value.keys if key is not None}
     reached = {name for names in table.values() for name in names.split()}
-    assert reached == {p.stem for p in (ROOT / "templates").glob("*.mako")}
+    folder = ROOT / "templates"
+    templates = {p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.mako")}
+    assert reached == templates
     assert set(table) <= families

@@ -1,0 +1,190 @@
+<%doc>
+Correlation for devices where a work-item is a thread's loop over wide vectors (work-groups of one).
+
+Work-item (x, y, z) makes `span` panels of MR output channels from panel y * span on, of group z, for box x of output positions.
+It goes through the input channels `part` at a time: copies the box (conv/patch.mako), then for `block` panels at a time (their
+weights stay in cache), for every NR positions and every panel runs a register tile of MR x NR over channels and taps.
+NR = NV * V. Sums between parts lie in the output.
+Variables: fn ta to acc load loadv store storev MR NV V room longs headers.
+</%doc>
+<%namespace name="patch" file="patch.mako"/>\
+<%
+NR = NV * V
+av = f"{acc}{V}"
+# Vectors that outputs are stored by: lanes, type, and how.
+rows = [(V, f"{av}_u", lambda p: loadv(p, "to"), storev)]
+if to == acc:
+    rows += [
+        (n, f"{acc}{n}_u", lambda p, n=n: f"*(__global const {acc}{n}_u *)({p})", lambda v, p, n=n: f"*(__global {acc}{n}_u *)({p}) = {v}")
+        for n in (V // 2, V // 4) if n > 1
+    ]
+%>\
+<%def name="step(at, by)" filter="trim">
+for (${at}2 += ${by}; ${at}2 >= e2; ${at}2 -= e2)
+                if (++${at}1 == e1) {
+                    ${at}1 = 0;
+                    if (++${at}0 == e0) { ${at}0 = 0; ++${at}b; }
+                }
+</%def>\
+% for h in headers:
+${h}
+% endfor
+${patch.types()}
+${patch.copies()}
+// n sums into a row of outputs, which lie `step` apart; `more` adds to what lies there.
+CLT_WIDE static void put(__global ${to} *y, long step, __local const ${acc} *s, const ${acc} shift, long n, long more)
+{
+    long i = 0;
+    if (step == 1) {
+% for lanes, kind, read, save in rows:
+        for (; i + ${lanes} <= n; i += ${lanes}) {
+            ${acc}${lanes} value = *(__local const ${kind} *)(s + i) + shift;
+            if (more) value += ${read("y + i")};
+            ${save("value", "y + i")};
+        }
+% endfor
+    }
+    PLAIN
+    for (; i < n; i++) {
+        ${acc} value = s[i] + shift;
+        if (more) value += ${load("y[i * step]", "to")};
+        ${store("value", "y", "i * step")};
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void ${fn}(__global const ${ta} *X, __global const ${acc} *filters, __global const int *shift, __global ${to} *Y, __global const ${ta} *D,
+    int has_bias, ${', '.join(f'const long {name}' for name in longs)})
+{
+    __local ${acc} xp[${room + NR}] __attribute__((aligned(64)));
+    __local ${acc} tile[${MR * NR}] __attribute__((aligned(64)));
+${patch.geometry()}
+    const long group = get_global_id(2), panels = (rows + ${MR - 1}) / ${MR};
+    const long pb = get_global_id(1) * span, pe = MIN(pb + span, panels);
+    const long m0 = (p0 + b0 - 1) / b0, m1 = (p1 + b1 - 1) / b1, m2 = (p2 + b2 - 1) / b2, box = get_global_id(0);
+    const long i2 = box % m2 * b2, i1 = box / m2 % m1 * b1, i0 = box / (m2 * m1) % m0 * b0, ib = box / (m2 * m1 * m0) * n;
+    const long nb = MIN(n, batch - ib), n0 = MIN(b0, p0 - i0), n1 = MIN(b1, p1 - i1), n2 = MIN(b2, p2 - i2);
+    const long Q = (((nb - 1) * e0 + n0 - 1) * e1 + n1 - 1) * e2 + n2;
+    __global ${to} *Yg = Y + y_off + group * y_g + ib * y_b + i0 * y_0 + i1 * y_1 + i2 * y_2;
+    for (long cb = 0; cb == 0 || cb < channels; cb += part) {
+        const long cn = MIN(part, channels - cb);
+        ${patch.copy_box("cb", "cn")}
+% if MR == 1:
+        // One output channel: vectors of an output row each, the last overlapping the one before; NV of them at a time.
+        const ${acc} shift0 = has_bias && cb == 0 ? ${load("D[d_off + group * d_g]")} : 0;
+        const bool whole = cb == 0 && y_2 == 1 && n2 >= ${V};
+        const long slots = nb * n0 * n1 * ((n2 + ${V - 1}) / ${V});
+        __local const ${acc} *xr = xp;
+        __global ${to} *yr = Yg;
+        for (long slot = 0, j2 = 0, j1 = 0, j0 = 0, jb = 0; slot < slots; slot += ${NV}) {
+            __global const ${acc} *a = filters + (group * channels + cb) * taps;
+% for v in range(NV):
+            const long at${v} = MAX(MIN(j2, n2 - ${V}), 0L), skip${v} = j2 - at${v};
+            __local const ${acc} *x${v} = xr + at${v};
+            __global ${to} *y${v} = yr + at${v} * y_2;
+            if ((j2 += ${V}) >= n2) {
+                j2 = 0;
+                xr += e2;
+                yr += y_1;
+                if (++j1 == n1) {
+                    j1 = 0;
+                    if (++j0 == n0) { j0 = 0; ++jb; }
+                    if (jb == nb) jb = 0; // past the last: anything that can be read
+                    xr = xp + (jb * e0 + j0) * e1 * e2;
+                    yr = Yg + jb * y_b + j0 * y_0;
+                }
+            }
+            ${av} t${v} = shift0;
+% endfor
+            for (long c = 0; c < cn; c++)
+                for (long t = 0; t < taps; t++, a++) {
+                    const ${av} w = *a;
+                    const long to_tap = c * plane + shift[t];
+% for v in range(NV):
+                    t${v} = w * *(__local const ${av}_u *)(x${v} + to_tap) + t${v};
+% endfor
+                }
+            const long left = slots - slot;
+            if (whole) {
+% for v in range(NV):
+                if (${v} < left) { ${storev(f"t{v}", f"y{v}")}; }
+% endfor
+                continue;
+            }
+% for v in range(NV):
+            *(__local ${av}_u *)(tile + ${v * V}) = t${v};
+% endfor
+            __global ${to} *const to[] = {${', '.join(f'y{v}' for v in range(NV))}};
+            const long skips[] = {${', '.join(f'skip{v}' for v in range(NV))}};
+            PLAIN
+            for (long v = 0; v < MIN(left, ${NV}L); v++)
+                put(to[v] + skips[v] * y_2, y_2, tile + v * ${V} + skips[v], 0, MIN(n2, ${V}L) - skips[v], cb);
+        }
+% else:
+        for (long pi = pb; pi < pe; pi += block)
+        for (long q = 0, q2 = 0, q1 = 0, q0 = 0, qb = 0; q < Q; q += ${NR}) {
+            // Past the outputs of a row, a plane, an image: on to the next.
+            if (q2 >= n2) { q += e2 - q2; q2 = 0; ++q1; }
+            if (q1 >= n1) { q += (e1 - q1) * e2 - q2; q2 = q1 = 0; ++q0; }
+            if (q0 >= n0) { q += ((e0 - q0) * e1 - q1) * e2 - q2; q2 = q1 = q0 = 0; ++qb; }
+            if (q >= Q) break;
+            for (long panel = pi; panel < MIN(pi + block, pe); panel++) {
+                __global const ${acc} *a = filters + ((group * panels + panel) * channels + cb) * taps * ${MR};
+% for r in range(MR):
+                ${av} ${', '.join(f"t{r}_{v} = 0" for v in range(NV))};
+% endfor
+                __local const ${acc} *x = xp + q;
+                for (long c = 0; c < cn; c++, x += plane)
+                    for (long t = 0; t < taps; t++, a += ${MR}) {
+                        __local const ${acc} *b = x + shift[t];
+% for v in range(NV):
+                        const ${av} b${v}_ = *(__local const ${av}_u *)(b + ${v * V});
+% endfor
+% for r in range(MR):
+                        {
+                            const ${av} w = a[${r}];
+% for v in range(NV):
+                            t${r}_${v} = w * b${v}_ + t${r}_${v};
+% endfor
+                        }
+% endfor
+                    }
+                const long o0 = panel * ${MR}, live = MIN(rows - o0, (long)${MR});
+                if (cb == 0 && y_2 == 1 && live == ${MR} && q2 + ${NR} <= n2 && q1 < n1 && q0 < n0) {
+                    __global ${to} *y = Yg + o0 * y_o + qb * y_b + q0 * y_0 + q1 * y_1 + q2;
+% for r in range(MR):
+                    {
+                        const ${acc} shifted = has_bias ? ${load(f"D[d_off + group * d_g + (o0 + {r}) * d_o]")} : 0;
+% for v in range(NV):
+                        ${storev(f"(t{r}_{v} + shifted)", f"y + {r} * y_o + {v * V}")};
+% endfor
+                    }
+% endfor
+                    continue;
+                }
+% for r in range(MR):
+% for v in range(NV):
+                *(__local ${av}_u *)(tile + ${(r * NV + v) * V}) = t${r}_${v};
+% endfor
+% endfor
+                // The positions of the tile, one piece of an output row at a time.
+                long j2 = q2, j1 = q1, j0 = q0, jb = qb;
+                for (long j = 0; j < ${NR} && jb < nb;) {
+                    const long rest = MIN(e2 - j2, ${NR} - j), run = MIN(n2 - j2, rest);
+                    if (run > 0 && j1 < n1 && j0 < n0) {
+                        __global ${to} *y = Yg + o0 * y_o + jb * y_b + j0 * y_0 + j1 * y_1 + j2 * y_2;
+                        PLAIN
+                        for (long r = 0; r < live; r++, y += y_o) {
+                            const ${acc} shifted = has_bias && cb == 0 ? ${load("D[d_off + group * d_g + (o0 + r) * d_o]")} : 0;
+                            put(y, y_2, tile + r * ${NR} + j, shifted, run, cb);
+                        }
+                    }
+                    j += rest;
+                    ${step("j", "rest")}
+                }
+            }
+            ${step("q", NR)}
+        }
+% endif
+    }
+}

@@ -1,0 +1,97 @@
+<%doc>
+What a transposed correlation adds up, one sum for each number of its result: u[g, c, tap, b, p] is what place p of image b gives
+through a tap of channel c to the number that it reads there. Places are adjacent; u_g, u_k (of channel and tap) and u_b are
+strides. X is the result, of which p0, p1, p2 places are read. A row is summed in parts, numbers of equal remainder by the stride
+side by side. Work-item (x, y, z): `span` channels from x * span on, of image y, group z.
+Variables: fn ta acc store load V room longs headers unaligned.
+</%doc>
+<%namespace name="patch" file="patch.mako"/>\
+<% halves = [n for n in (V, V // 2) if n > 1] %>\
+% for h in headers:
+${h}
+% endfor
+${patch.types()}
+CLT_WIDE static void add_row(__local ${acc} *q, __global const ${acc} *p, long n)
+{
+    long j = 0;
+% for h in halves:
+    if (n >= ${h}) {
+        for (; j + ${h} <= n; j += ${h})
+            *(__local ${acc}${h}_u *)(q + j) += *(__global const ${acc}${h}_u *)(p + j);
+        // The last vector overlaps the one before: what that has is not added again.
+        const ${index}${h} lane = (${index}${h})(${', '.join(map(str, range(h)))});
+        const ${acc}${h} last = *(__global const ${acc}${h}_u *)(p + n - ${h});
+        *(__local ${acc}${h}_u *)(q + n - ${h}) += lane >= (${index}${h})(${h} - n + j) ? last : 0;
+        return;
+    }
+% endfor
+    PLAIN
+    for (; j < n; j++)
+        q[j] += p[j];
+}
+
+CLT_WIDE static void put_row(__global ${ta} *q, long step, __local const ${acc} *p, long n)
+{
+    long j = 0;
+% for h in halves:
+    if (step == 1 && n >= ${h}) {
+        for (; j + ${h} <= n; j += ${h})
+            *(__global ${acc}${h}_u *)(q + j) = *(__local const ${acc}${h}_u *)(p + j);
+        *(__global ${acc}${h}_u *)(q + n - ${h}) = *(__local const ${acc}${h}_u *)(p + n - ${h});
+        return;
+    }
+% endfor
+    PLAIN
+    for (; j < n; j++)
+        q[j * step] = p[j];
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void ${fn}(__global const ${acc} *U, __global ${ta} *X, __global const ${ta} *D, int has_bias,
+    ${', '.join(f'const long {name}' for name in longs)})
+{
+    __local ${acc} parts[${room}] __attribute__((aligned(64))), row[${room}] __attribute__((aligned(64)));
+    const long b = get_global_id(1), g = get_global_id(2), cb = get_global_id(0) * span, ce = MIN(cb + span, channels);
+    const long margin = (pad2 + stride2 - 1) / stride2, each = (s2 + stride2 - 1) / stride2;
+    for (long c = cb; c < ce; c++) {
+        const ${acc} shift = has_bias ? D[d_off + g * d_g + c * d_o] : 0;
+        __global const ${acc} *u = U + g * u_g + b * u_b + c * k0 * k1 * k2 * u_k;
+        for (long a0 = 0; a0 < s0; a0++)
+            for (long a1 = 0; a1 < s1; a1++) {
+                for (long j = 0; j < stride2 * pitch; j += ${V})
+                    *(__local ${acc}${V}_u *)(parts + j) = shift;
+                for (long t0 = 0; t0 < k0; t0++) {
+                    const long from0 = a0 + pad0 - t0 * step0;
+                    if (from0 < 0 || from0 % stride0 || from0 / stride0 >= p0) continue;
+                    for (long t1 = 0; t1 < k1; t1++) {
+                        const long from1 = a1 + pad1 - t1 * step1;
+                        if (from1 < 0 || from1 % stride1 || from1 / stride1 >= p1) continue;
+                        __global const ${acc} *from = u + (t0 * k1 + t1) * k2 * u_k + (from0 / stride0 * p1 + from1 / stride1) * p2;
+                        for (long t2 = 0; t2 < k2; t2++, from += u_k) {
+                            const long to = t2 * step2 - pad2 + margin * stride2;
+                            add_row(parts + to % stride2 * pitch + to / stride2, from, p2);
+                        }
+                    }
+                }
+                __global ${ta} *x = X + x_off + g * x_g + b * x_b + c * x_c + a0 * x_0 + a1 * x_1;
+                if (stride2 == 1) {
+                    put_row(x, x_2, parts + margin, s2);
+                    continue;
+                }
+                if (stride2 == 2)
+                    for (long j = 0; j < each; j += ${V}) {
+                        const ${acc}${V} even = *(__local const ${acc}${V}_u *)(parts + margin + j), odd = *(__local const ${acc}${V}_u *)(parts + pitch + margin + j);
+                        ${acc}${V} lo, hi;
+                        lo.even = even.lo, lo.odd = odd.lo, hi.even = even.hi, hi.odd = odd.hi;
+                        *(__local ${acc}${V}_u *)(row + 2 * j) = lo;
+                        *(__local ${acc}${V}_u *)(row + 2 * j + ${V}) = hi;
+                    }
+                else
+                    for (long h = 0; h < stride2; h++)
+                        PLAIN
+                        for (long j = h, part = h * pitch + margin; j < s2; j += stride2)
+                            row[j] = parts[part++];
+                put_row(x, x_2, row, s2);
+            }
+    }
+}

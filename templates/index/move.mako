@@ -1,0 +1,144 @@
+<%doc>
+Moves elements between a strided region and one whose offset index operands add to.
+get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided copy or fill.
+CPU: a work-item walks one chunk of the space in row-major order. GPU: a work-item is an element, grid-stride.
+`hoist`: no index varies along the innermost dim, so it is read once per run and the inner loop only moves.
+`step`: 1 or -1 where a run is a copy of vectors as they lie, or turned round; cache lines are written whole, past the cache if `headers` say so.
+</%doc>\
+<%namespace name="w" file="/walk.mako"/>\
+<%
+k = len(index)
+names = ['d'] + ([] if scalar else ['s']) + [f'i{j}' for j in range(k)]
+swing = 's' if side == 'get' else 'd'
+%>\
+${headers}
+${w.prelude()}
+typedef ${I} I;
+typedef ${T} T;
+% if step:
+<%
+lanes = min(16, 32 // size)
+def put(value, place): return f"CLT_STREAM({value}, (__global V *)({place}));" if headers else f"*(__global U *)({place}) = {value};"
+%>\
+typedef ${T}${lanes} V;
+typedef ${T}${lanes} __attribute__((aligned(${size}))) U;
+
+static inline void copy_run(__global T *restrict to, __global const T *restrict from, const I n) {
+    I i = 0;
+% if headers:
+    for (; i < n && (size_t)(to + i) % 64; ++i) to[i] = from[${'-' * (step < 0)}i];
+% endif
+    for (; i + ${64 // size} <= n; i += ${64 // size}) {
+% for at in range(0, 64 // size, lanes):
+% if step > 0:
+        const V v${at} = *(__global const U *)(from + i + ${at});
+% else:
+        const V v${at} = (*(__global const U *)(from - i - ${at + lanes - 1})).s${''.join(f'{lanes - 1 - j:x}' for j in range(lanes))};
+% endif
+% endfor
+% for at in range(0, 64 // size, lanes):
+        ${put(f'v{at}', f'to + i + {at}')}
+% endfor
+    }
+    for (; i < n; ++i) to[i] = from[${'-' * (step < 0)}i];
+}
+% endif
+% if not gpu:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% endif
+__kernel void ${fn}(__global T *restrict dst\
+% if not scalar:
+, __global const T *restrict src\
+% endif
+% for j, t in enumerate(index):
+, __global const ${t} *restrict i${j}\
+% endfor
+% if k:
+, __global long *restrict status, const I slot\
+% endif
+, const I n, const I od\
+% if not scalar:
+, const I os\
+% endif
+% for j in range(k):
+, const I oi${j}, const I t${j}_size, const I t${j}_step\
+% endfor
+${w.params('p', rank, names)}\
+% if scalar:
+, const ulong lo, const ulong hi\
+% endif
+) {
+% if scalar:
+    union { ulong word[2]; T value; } pun;
+    pun.word[0] = lo; pun.word[1] = hi;
+    const T fill = pun.value;
+% endif
+% if k:
+    status += slot${"" if gpu else " + 4 * (I)get_global_id(0)"};
+% endif
+<% value = 'fill' if scalar else 'src[xs]' %>
+% if gpu:
+<%w:lane p="p" rank="${rank}" names="${names}" last="n">
+        I xd = od + p_d${"" if scalar else ", xs = os + p_s"};
+        ${w.lookup(k, 'p', 'x' + swing, wrap, gpu, 'continue;', 'p_i')}
+        dst[xd] = ${value};
+</%w:lane>
+% else:
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), first = n / parts * part + min(part, (I)(n % parts));
+    const I count = n / parts + (part < n % parts);
+% if step:
+<% run = 'copy_run(dst + od + p_d_at, src + os + p_s_at, p_run);' %>
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${run}" limit="0">
+</%w:each>
+% elif hoist:
+<% run = 'I lift = 0, lim = p_run;' + capture(w.lookup, k, 'p', 'lift', wrap, gpu, 'lim = 0;', 'p_pos', '_at') %>
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${run}" limit="lim">
+            dst[od + p_d${" + lift" if side == "set" else ""}] = ${"fill" if scalar else "src[os + p_s" + (" + lift]" if side == "get" else "]")};
+</%w:each>
+% elif side == 'get':
+<% z = rank - 1 %>\
+% for j, t in enumerate(index):
+% if flat[j]:
+    typedef ${t}8 __attribute__((aligned(${widths[j]}))) clt_index${j};
+% endif
+% endfor
+    int bad = ${" | ".join(f"(t{j}_size == 0)" for j in range(k))};
+    if (!bad) {
+        long8 bads = 0;
+<%def name="eights()">
+        I p_b = 0;
+        for (; p_b + 8 <= p_run; p_b += 8) {
+            ${w.lookup_eight(index, flat, 'p', z, 'p_b', 'from', wrap, 'bads')}
+            __global T *to = dst + od + p_d_at + p_b${"" if units[0] else f" * p_d{z}"};
+            __global const T *of = src + os + p_s_at + p_b${"" if units[1] else f" * p_s{z}"};
+% for j in range(8):
+            const T v${j} = of[${f"{j} + " if units[1] else f"{j} * p_s{z} + "}from.s${j}];
+% endfor
+% for j in range(8):
+            to[${j if units[0] else f"{j} * p_d{z}"}] = v${j};
+% endfor
+        }
+</%def>\
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${capture(eights)}" start="p_b">
+            I xs = os + p_s;
+            ${w.lookup_all(k, 'p', 'xs', wrap, 'bad')}
+            dst[od + p_d] = src[xs];
+</%w:each>
+        const long4 rest = bads.lo | bads.hi;
+        bad |= (rest.x | rest.y | rest.z | rest.w) != 0;
+    }
+    if (bad) {
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
+            I ignored = 0;
+            ${w.lookup(k, 'p', 'ignored', wrap, gpu, 'continue;', 'p_i')}
+</%w:each>
+    }
+% else:
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
+            I xd = od + p_d${"" if scalar else ", xs = os + p_s"};
+            ${w.lookup(k, 'p', 'x' + swing, wrap, gpu, 'continue;', 'p_i')}
+            dst[xd] = ${value};
+</%w:each>
+% endif
+% endif
+}

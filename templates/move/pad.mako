@@ -1,0 +1,96 @@
+<%doc>
+Padding in one pass: every element of dst is one of src or, with mode constant, the fill. Of each dim: its size in src, its size in dst,
+how many come before, its stride in src, and for circular which part of it is repeated, [low, high): what is cut off at one end does not come back at the other.
+CPU: a work-item makes whole rows of dst, their middle by vectors of ${lanes}. GPU: a lane an element.
+</%doc>\
+<%namespace name="w" file="/walk.mako"/>\
+<% z = rank - 1 %>\
+${w.prelude()}
+typedef ${I} I;
+typedef ${T} T;
+% if lanes > 1:
+typedef ${T}${lanes} V __attribute__((aligned(${size})));
+% endif
+/* Where place i of a dim of n is read; of a constant's padding, nowhere: -1. */
+static inline I clt_place(const I i, const I n, const I low, const I high) {
+% if mode == 'constant':
+    return i < 0 || i >= n ? -1 : i;
+% elif mode == 'replicate':
+    return min(max(i, (I)0), (I)(n - 1));
+% elif mode == 'circular':
+    const I around = high - low;
+    if (around <= 0) return 0;
+    return i < low ? high - 1 - (low - 1 - i) % around : i >= high ? low + (i - high) % around : i;
+% else:
+    const I up = max(i, (I)0) - min(i, (I)0);
+    return up >= n ? 2 * (n - 1) - up : up;
+% endif
+}
+<%def name="value(at)"><% found = f"{at} < 0 ? fill : " if mode == 'constant' else '' %>${found}from[${at} * s${z}]</%def>\
+% if not gpu:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% endif
+__kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, const I n, const I os\
+% for d in range(rank):
+, const I n${d}, const I m${d}, const I b${d}, const I s${d}, const I low${d}, const I high${d}\
+% endfor
+, const ulong lo, const ulong hi) {
+    union { ulong word[2]; T value; } pun;
+    pun.word[0] = lo; pun.word[1] = hi;
+    const T fill = pun.value;
+% if gpu:
+    for (I i = (I)get_global_id(0); i < n; i += (I)get_global_size(0)) {
+        I q = i, at, inside = 1;
+        __global const T *from = src + os;
+% for d in reversed(range(rank)):
+        at = clt_place(q ${f'% m{d}' if d else ''} - b${d}, n${d}, low${d}, high${d}); q ${f'/= m{d}' if d else '= 0'};
+        inside &= at >= 0;
+        from += at * s${d};
+% endfor
+        dst[i] = inside ? *from : fill;
+    }
+% else:
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), first = n / parts * part + min(part, (I)(n % parts));
+    const I last = first + n / parts + (part < n % parts), begin = min(max(b${z}, (I)0), m${z}), end = max(begin, min(m${z}, (I)(b${z} + n${z})));
+    I q = first;
+% for d in reversed(range(z)):
+    I at${d} = q ${f'% m{d}' if d else ''}; q ${f'/= m{d}' if d else '= 0'};
+% endfor
+    for (I row = first; row < last; ++row) {
+        __global T *to = dst + row * m${z};
+        __global const T *from = src + os;
+        I inside = 1;
+% for d in range(z):
+        {
+            const I at = clt_place(at${d} - b${d}, n${d}, low${d}, high${d});
+            inside &= at >= 0;
+            from += at * s${d};
+        }
+% endfor
+        const I left = inside ? begin : m${z}, right = inside ? end : m${z};
+        for (I j = 0; j < left; ++j) {
+            const I at = inside ? clt_place(j - b${z}, n${z}, low${z}, high${z}) : -1;
+            to[j] = ${value('at')};
+        }
+        I j = left;
+        __global const T *middle = from - b${z}${f' * s{z}' if lanes == 1 else ''};
+% if lanes > 1:
+        for (; j + ${lanes} <= right; j += ${lanes}) *(__global V *)(to + j) = *(__global const V *)(middle + j);
+        if (j < right && right - left >= ${lanes}) {
+            *(__global V *)(to + right - ${lanes}) = *(__global const V *)(middle + right - ${lanes});
+            j = right;
+        }
+% endif
+        for (; j < right; ++j) to[j] = middle[j${f' * s{z}' if lanes == 1 else ''}];
+        for (; j < m${z}; ++j) {
+            const I at = clt_place(j - b${z}, n${z}, low${z}, high${z});
+            to[j] = ${value('at')};
+        }
+% for d in reversed(range(z)):
+        if (++at${d} == m${d}) {
+            at${d} = 0;
+% endfor
+        ${'}' * z}
+    }
+% endif
+}

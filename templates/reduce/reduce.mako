@@ -1,0 +1,382 @@
+<%doc>
+One reduction of a fused expression: nout outputs, nred elements each.
+row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time.
+col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
+         With one lane it is also the GPU's: a lane per output.
+group    a work-group per output, a tree in local memory (GPU).
+merge    parts of outputs become outputs, sequentially; merge_group: by a work-group with the tree.
+Where outputs are few, each is cut into `parts` whose states are stored, part-major, and merged by a second launch.
+Positions of extremes along the reduced dims on a CPU are reduce/first.mako's.
+</%doc>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
+<%namespace name="r" file="parts.mako"/>\
+<%
+L, U = lanes, unroll
+def reg(t): return t if L == 1 else f"{t}{L}"
+def lane_ids(t): return f"({reg(t)})({', '.join(map(str, range(L)))})"
+%>\
+#pragma OPENCL FP_CONTRACT OFF
+${headers}
+${lane_memory.helpers(memories, L)}\
+## One vector of elements at `at` goes into accumulator `acc`; `m` lanes of it count.
+<%def name="element(acc, at, m, vector='0', position='')">\
+<%
+statements, values = reader.element(at, m, compute, vector)
+masked = reader.row and m != str(L) and L > 1
+%>\
+      {
+${r.lines(statements, 8)}\
+% if masked:
+        const ${reg(state.mask)} ok = ${lane_ids(state.mask)} < (${reg(state.mask)})(${m});
+% endif
+% if state.needs_index:
+        const ${reg(state.index)} at = (${reg(state.index)})((${state.index})(${position}));
+% endif
+${r.lines(state.update(acc, values, L, 'ok' if masked else '', 'at'), 8)}\
+      }
+</%def>\
+<%def name="prime(accs, at, m, vectors)">\
+% if state.prime:
+% for acc, vector in zip(accs, vectors):
+      {
+${r.lines(reader.element(at, m, compute, vector)[0], 8)}\
+${r.lines(state.first(acc, ['v0']), 8)}\
+      }
+% endfor
+% endif
+</%def>\
+<%def name="flush(accs, indent)">\
+% if state.block:
+${' ' * indent}if (steps >= ${block}) {
+% for acc in accs:
+${r.lines(state.flush(acc, L), indent + 2)}\
+% endfor
+${' ' * indent}  steps = 0;
+${' ' * indent}}
+% endif
+</%def>\
+<%def name="final_flush(accs)">\
+% if state.block:
+% for acc in accs:
+${r.lines(state.flush(acc, L), 4)}\
+% endfor
+% endif
+</%def>\
+% if not gpu or schedule == 'merge':
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% elif schedule in ('group', 'merge_group'):
+__attribute__((reqd_work_group_size(${group}, 1, 1)))
+% endif
+__kernel void ${fn}(${', '.join(parameters)}) {
+% for line in reader.scalars() if reader else ():
+  ${line}
+% endfor
+% if schedule == 'row':
+<%
+accs = [f"s{u}_" for u in range(U)]
+step = U * L
+%>\
+  const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
+  const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred), inner = m${reader.reduced_rank - 1};
+  for (long o = olo; o < ohi; o++) {
+${r.lines(reader.kept_bases('o'), 4)}\
+% for acc in accs:
+${r.lines(state.declare(acc, L), 4)}\
+% endfor
+    long start = rlo, row = rlo / inner, col = rlo - row * inner;
+    int steps = 0;
+% if state.prime:
+    if (start < rhi) {
+${r.lines(reader.reduced_bases('row'), 6)}\
+      const int m = (int)min((long)${L}, min(inner - col, rhi - start));
+${prime(accs[:1], 'col', 'm', ['0'])}\
+% for acc in accs[1:]:
+      ${acc}k = ${accs[0]}k;
+% endfor
+    }
+% endif
+    while (start < rhi) {
+      const long run = min(inner - col, rhi - start), end = col + run;
+${r.lines(reader.reduced_bases('row'), 6)}\
+      long j = col;
+% if U * L > 1:
+      while (j + ${step} <= end) {
+        const long from = j, stop = min(end, j + (${block} - steps) * ${step});
+        for (; j + ${step} <= stop; j += ${step}) {
+% for u, acc in enumerate(accs):
+${element(acc, f'j + {u * L}', str(L))}\
+% endfor
+        }
+        steps += (int)((j - from) / ${step});
+${flush(accs, 8)}\
+% if not state.block:
+        steps = 0;
+% endif
+      }
+% endif
+      for (; j < end; j += ${L}) {
+% if L > 1:
+        const int m = (int)min((long)${L}, end - j);
+% endif
+${element(accs[0], 'j', 'm' if L > 1 else '1')}\
+        steps++;
+      }
+${flush(accs, 6)}\
+% if not state.block:
+      steps = 0;
+% endif
+      start += run; row++; col = 0;
+    }
+${final_flush(accs)}\
+<% alive = list(accs) %>\
+% while len(alive) > 1:
+% for a, b in zip(alive[::2], alive[1::2]):
+${r.lines(state.merge(a, a, b, L), 4)}\
+% endfor
+<% alive = alive[::2] %>\
+% endwhile
+<%
+width, p = L, accs[0]
+%>\
+% while width > 1:
+<%
+half = width // 2
+lo, hi, p2 = f"lo{half}_", f"hi{half}_", f"h{half}_"
+%>\
+% for field, kind, _ in state.fields:
+    const ${kind}${half if half > 1 else ''} ${lo}${field} = ${p}${field}.lo, ${hi}${field} = ${p}${field}.hi;
+    ${kind}${half if half > 1 else ''} ${p2}${field};
+% endfor
+${r.lines(state.merge(p2, lo, hi, half), 4)}\
+<% width, p = half, p2 %>\
+% endwhile
+${r.store(p, 1, 'o', '1', 'rlo')}\
+  }
+% elif schedule == 'col':
+<%def name="run(accs, m, vectors)">\
+% for acc in accs:
+${r.lines(state.declare(acc, L), 4)}\
+% endfor
+    long start = rlo, row = rlo / inner, col = rlo - row * inner;
+    int steps = 0;
+    while (start < rhi) {
+      const long run = min(inner - col, rhi - start), end = col + run, skew = start - col - rlo;
+${r.lines(reader.reduced_bases('row'), 6)}\
+% if state.prime:
+      if (start == rlo) {
+${prime(accs, 'col', m, vectors)}\
+      }
+% endif
+      long j = col;
+      while (j < end) {
+        const long from = j, stop = min(end, j + (${block} - steps));
+        for (; j < stop; j++) {
+% for acc, vector in zip(accs, vectors):
+${element(acc, 'j', m, vector, 'skew + j')}\
+% endfor
+        }
+        steps += (int)(j - from);
+${flush(accs, 8)}\
+% if not state.block:
+        steps = 0;
+% endif
+      }
+      start += run; row++; col = 0;
+    }
+${final_flush(accs)}\
+</%def>\
+  const long kinner = n${reader.kept_rank - 1}, inner = m${reader.reduced_rank - 1};
+% if gpu:
+  for (long t = get_global_id(0); t < nout * parts; t += get_global_size(0)) {
+    const long part = t / nout, o = t - part * nout, krow = o / kinner, kcol = o - krow * kinner;
+    const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
+${r.lines(reader.kept_bases('krow', inner='kcol'), 4)}\
+${run(['s0_'], '1', ['0'])}\
+${r.store('s0_', 1, 'o', '1', 'rlo')}\
+  }
+% else:
+## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time;
+## short rows one by one, for else the processor does not see them follow each other.
+<%
+every = (*state.fields, *state.block)
+def reg(t): return t if L == 1 else f"{t}{L}"
+def fetch(): return [f"{reg(t)} s_{n} = A_{n}[w];" for n, t, _ in every]
+def keep(): return [f"A_{n}[w] = s_{n};" for n, t, _ in every]
+m = 'm' if L > 1 else '1'
+%>\
+  const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
+  const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
+% for n, t, _ in every:
+  ${reg(t)} A_${n}[${vectors}];
+% endfor
+  for (long o = olo; o < ohi;) {
+    const long krow = o / kinner, kcol = o - krow * kinner, width = min(min(kinner - kcol, ohi - o), (long)${vectors * L});
+    const int vectors = (int)((width + ${L - 1}) / ${L}), full = (int)(width / ${L});
+${r.lines(reader.kept_bases('krow', inner='kcol'), 4)}\
+    for (int w = 0; w < vectors; w++) {
+% for n, t, first in every:
+      A_${n}[w] = (${reg(t)})(${first});
+% endfor
+    }
+    long start = rlo, row = rlo / inner, col = rlo - row * inner;
+    int steps = 0;
+    while (start < rhi) {
+      const long run = min(inner - col, rhi - start), end = col + run, skew = start - col - rlo;
+${r.lines(reader.reduced_bases('row'), 6)}\
+% if state.prime:
+      if (start == rlo) {
+        for (int w = 0; w < vectors; w++) {
+          const int m = (int)min((long)${L}, width - w * ${L});
+${r.lines(fetch(), 10)}\
+${prime(['s_'], 'col', m, [f'w * {L}'])}\
+${r.lines(keep(), 10)}\
+        }
+      }
+% endif
+      long j = col;
+      while (j < end) {
+        const long from = j, stop = min(end, j + (${block} - steps));
+        for (; j < stop; j += ${U}) {
+          int w = 0;
+          const int rows = (int)min((long)${U}, stop - j);
+% if U > 1:
+          if (vectors >= ${short[0]} && vectors <= ${short[1]}) {
+            for (long e = j; e < j + rows; e++)
+              for (w = 0; w < full; w++) {
+${r.lines(fetch(), 16)}\
+${element('s_', 'e', str(L), f'w * {L}', 'skew + e')}\
+${r.lines(keep(), 16)}\
+              }
+          } else
+% endif
+          if (rows == ${U}) {
+            for (; w < full; w++) {
+${r.lines(fetch(), 14)}\
+% for u in range(U):
+${element('s_', f'j + {u}', str(L), f'w * {L}', f'skew + j + {u}')}\
+% endfor
+${r.lines(keep(), 14)}\
+            }
+          }
+          for (; w < vectors; w++) {
+            const int m = (int)min((long)${L}, width - w * ${L});
+${r.lines(fetch(), 12)}\
+            for (long e = j; e < j + rows; e++)
+${element('s_', 'e', m, f'w * {L}', 'skew + e')}\
+${r.lines(keep(), 12)}\
+          }
+        }
+        j = stop;
+        steps += (int)(j - from);
+% if state.block:
+        if (steps >= ${block}) {
+          for (int w = 0; w < vectors; w++) {
+${r.lines(fetch(), 12)}\
+${r.lines(state.flush('s_', L), 12)}\
+${r.lines(keep(), 12)}\
+          }
+          steps = 0;
+        }
+% else:
+        steps = 0;
+% endif
+      }
+      start += run; row++; col = 0;
+    }
+    for (int w = 0; w < vectors; w++) {
+      const int m = (int)min((long)${L}, width - w * ${L});
+${r.lines(fetch(), 6)}\
+% if state.block:
+${r.lines(state.flush('s_', L), 6)}\
+% endif
+${r.store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
+    }
+    o += width;
+  }
+% endif
+% else:
+% if schedule == 'merge':
+<%def name="read(p, part)">\
+% for k, (field, kind, _) in enumerate(state.fields):
+    ${kind} ${p}${field} = p${k}[(${part}) * nout + o];
+% endfor
+</%def>\
+  const long olo = get_global_id(0) * ochunk, ohi = min(olo + ochunk, nout);
+  for (long o = olo; o < ohi; o++) {
+${read('s0_', '0')}\
+    for (long part = 1; part < parts; part++) {
+${read('s1_', 'part')}\
+${r.lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
+    }
+${r.store('s0_', 1, 'o', '1', '0')}\
+  }
+% else:
+% for field, kind, _ in state.fields:
+  __local ${kind} l_${field}[${group}];
+% endfor
+  const int lid = get_local_id(0);
+% if schedule == 'group':
+  const long groups = get_num_groups(0) / parts, part = get_group_id(0) % parts;
+  const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred), inner = m${reader.reduced_rank - 1};
+  for (long o = get_group_id(0) / parts; o < nout; o += groups) {
+${r.lines(reader.kept_bases('o'), 4)}\
+${r.lines(state.declare('s0_', 1), 4)}\
+    int steps = 0;
+% if state.prime:
+    if (rlo < rhi) {
+      const long row = rlo / inner, col = rlo - row * inner;
+${r.lines(reader.reduced_bases('row'), 6)}\
+${prime(['s0_'], 'col', '1', ['0'])}\
+    }
+% endif
+    for (long r = rlo + lid; r < rhi; r += ${group}) {
+% if reader.reduced_rank > 1:
+      const long row = r / inner, col = r - row * inner;
+% else:
+      const long col = r;
+% endif
+${r.lines(reader.reduced_bases('row'), 6)}\
+${element('s0_', 'col', '1', '0', 'r - rlo')}\
+      steps++;
+${flush(['s0_'], 6)}\
+    }
+${final_flush(['s0_'])}\
+% else:
+  for (long o = get_group_id(0); o < nout; o += get_num_groups(0)) {
+% for k, (field, kind, first) in enumerate(state.fields):
+    ${kind} s0_${field} = (${kind})(${first});
+% endfor
+    for (long part = lid; part < parts; part += ${group}) {
+% for k, (field, kind, first) in enumerate(state.fields):
+      const ${kind} s1_${field} = p${k}[part * nout + o];
+% endfor
+${r.lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
+    }
+% endif
+% for field, kind, _ in state.fields:
+    l_${field}[lid] = s0_${field};
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int span = ${group // 2}; span > 0; span >>= 1) {
+      if (lid < span) {
+% for field, kind, _ in state.fields:
+        ${kind} a_${field} = l_${field}[lid]; const ${kind} b_${field} = l_${field}[lid + span];
+% endfor
+${r.lines(state.merge('a_', 'a_', 'b_', 1), 8)}\
+% for field, kind, _ in state.fields:
+        l_${field}[lid] = a_${field};
+% endfor
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (lid == 0) {
+% for field, kind, _ in state.fields:
+      const ${kind} f_${field} = l_${field}[0];
+% endfor
+${r.store('f_', 1, 'o', '1', 'rlo' if schedule == 'group' else '0')}\
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+% endif
+% endif
+}

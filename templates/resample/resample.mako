@@ -1,0 +1,229 @@
+<%doc>
+Weighted sums over three axes (depth, height, width) of each of `planes` planes: out[d, h, w] = sum over what the axes read.
+An axis is 'same' (no table), or reads from start[o]: 'one' position, 'many' (size[o], weighted) or the 'sum' of many.
+rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at a time: it adds up the input rows that a row depends on, 16
+elements at a time, into a row of its own in `scratch`, then walks along those rows: what was just stored would not be there to be read
+yet. With few taps (`wide`) the elements of the output are made 16 at a time, too; what lies beyond a row's end is then read, which
+is why there is room for it, and not added. else: each output element by itself, a lane each on a GPU.
+bytes: 8-bit images with fixed-point weights, rounded after each axis.
+</%doc>\
+<%namespace name="w" file="/walk.mako"/>\
+<%
+R = 'int' if bytes else dt.reg
+axes = ['d', 'h', 'w']
+kinds = dict(zip(axes, axis_kinds))
+weighted = {a: kinds[a] == 'many' for a in axes}
+single = {a: kinds[a] in ('same', 'one') for a in axes}
+plain = rows and single['d'] and single['h'] and dt.code not in ('f16', 'bf16')
+L = 16 if dt.itemsize <= 4 else 8
+heavy = weighted['d'] or weighted['h']
+pairs = wide and not single['w'] and taps % 2 == 0 and dt.code == 'f32'
+
+def read(p):
+    return f'(int)*({p})' if bytes else f'clt_ld_e({p})'
+
+def at(a, k):
+    """The input position of a tap."""
+    return f'{a}_first' if single[a] else f'({a}_first + {k})'
+
+def weight(a, o, k):
+    return f'{a}_weight[{k} * m{a} + {o}]'
+
+def upper_weight():
+    return ' * '.join(weight(a, 'o' + a, 'k' + a) for a in ('d', 'h') if weighted[a])
+%>\
+% if dt.code == 'f64':
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+% endif
+${w.prelude()}
+typedef ${I} I;
+typedef ${R} R;
+% if not bytes:
+${w.element(dt, 'e')}
+% endif
+% if rows and dt.code not in ('f16', 'bf16'):
+typedef ${dt.reg}${L} V;
+typedef V u_V __attribute__((aligned(${dt.itemsize})));
+typedef int${L} N;
+typedef N u_N __attribute__((aligned(4)));
+typedef ulong u_pair __attribute__((aligned(4))); /* two neighbours by one load */
+% endif
+<%def name="setup(a, o)">\
+% if kinds[a] == 'same':
+        const I ${a}_first = ${o};
+% else:
+        const I ${a}_first = (I)${a}_start[${o}];
+% endif
+% if not single[a]:
+        const int ${a}_n = ${a}_size[${o}];
+% endif
+</%def>\
+<%def name="over(a)">\
+% if single[a]:
+            { const int k${a} = 0;
+% else:
+            for (int k${a} = 0; k${a} < ${a}_n; ++k${a}) {
+% endif
+</%def>\
+<%def name="upper_sum(j, vector)">\
+            ${'V' if vector else 'R'} sum = 0;
+            ${over('d')}
+            ${over('h')}
+                __global const ${dt.cl} *p = plane + ${at('d', 'kd')} * sd + ${at('h', 'kh')} * sh + ${j}${'' if unit else ' * sw'};
+                const ${'V' if vector else 'R'} v = ${("*(__global const u_V *)p" if unit else f"(V)({', '.join(f'p[{k} * sw]' for k in range(L))})") if vector else read('p')};
+                sum += ${f"({upper_weight()}) * v" if heavy else "v"};
+            }}
+</%def>\
+% if rows:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+% endif
+__kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *restrict out\
+% if rows and not plain:
+, __global R *restrict scratch\
+% endif
+% for a in axes:
+% if kinds[a] != 'same':
+, __global const int *restrict ${a}_start\
+% endif
+% if not single[a]:
+, __global const int *restrict ${a}_size\
+% endif
+% if weighted[a]:
+, __global const R *restrict ${a}_weight\
+% endif
+% if bytes and weighted[a]:
+, __global const int *restrict ${a}_bits\
+% endif
+% endfor
+, const I planes, const I channels, const I os, const I sn, const I sc\
+% for a in axes:
+, const I n${a}, const I m${a}, const I s${a}\
+% endfor
+) {
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
+% if rows:
+    const I total = planes * md * mh;
+    const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
+% if not plain:
+    __global R *restrict own = scratch + part * ${batch} * (nw + ${spare});
+    for (I start = begin; start < end; start += ${batch}) {
+    const I stop = min(start + ${batch}, end);
+    for (I q = start; q < stop; ++q) {
+        __global R *restrict row = own + (q - start) * (nw + ${spare});
+% else:
+    for (I q = begin; q < end; ++q) {
+% endif
+        const I oh = q % mh, od = q / mh % md, number = q / mh / md;
+        __global const ${dt.cl} *plane = src + os + number / channels * sn + number % channels * sc;
+        ${setup('d', 'od')}
+        ${setup('h', 'oh')}
+% if plain:
+        __global const ${dt.cl} *restrict row = plane + d_first * sd + h_first * sh;
+% else:
+        I j = 0;
+% if dt.code not in ('f16', 'bf16'):
+        if (nw >= ${L}) for (; j < nw; j += ${L}) {
+            j = min(j, nw - ${L});
+            ${upper_sum('j', True)}
+            *(__global u_V *)(row + j) = sum;
+        }
+% endif
+        for (; j < nw; ++j) {
+            ${upper_sum('j', False)}
+            row[j] = sum;
+        }
+    }
+    for (I q = start; q < stop; ++q) {
+        __global const R *restrict row = own + (q - start) * (nw + ${spare});
+% endif
+        __global ${dt.cl} *restrict to = out + q * mw;
+<% step = '' if unit or not plain else ' * sw' %>\
+        I ow = 0;
+% if wide:
+        if (mw >= ${L}) for (; ow < mw; ow += ${L}) {
+            ow = min(ow, mw - ${L});
+            __global const int *at = w_start + ow;
+% if kinds['w'] == 'one':
+            const V value = (V)(${', '.join(f'row[at[{k}]{step}]' for k in range(L))});
+% else:
+            const N count = *(__global const u_N *)(w_size + ow);
+            V value = (V)(0);
+% if pairs:
+% for tap in range(0, taps, 2):
+            const V low${tap} = as_float16((ulong8)(${', '.join(f'*(__global const u_pair *)(row + at[{k}] + {tap})' for k in range(8))}));
+            const V high${tap} = as_float16((ulong8)(${', '.join(f'*(__global const u_pair *)(row + at[{k}] + {tap})' for k in range(8, 16))}));
+            const V tap${tap} = (V)(low${tap}.even, high${tap}.even), tap${tap + 1} = (V)(low${tap}.odd, high${tap}.odd);
+% endfor
+% endif
+% for tap in range(taps):
+            {
+                const V v = ${f"*(__global const u_V *)(w_weight + {tap} * mw + ow) * " if weighted['w'] else ''}${f'tap{tap}' if pairs else f"(V)({', '.join(f'row[at[{k}] + {tap}]' for k in range(L))})"};
+                value += ${'convert_long8' if dt.code == 'f64' else ''}(count > (N)(${tap})) ? v : (V)(0);
+            }
+% endfor
+% endif
+            *(__global u_V *)(to + ow) = value;
+        }
+% endif
+        for (; ow < mw; ++ow) {
+            ${setup('w', 'ow')}
+% if single['w']:
+            const R value = row[w_first${step}];
+% else:
+            R value = 0;
+            ${over('w')}
+                value += ${f"{weight('w', 'ow', 'kw')} * " if weighted['w'] else ''}row[${at('w', 'kw')}${step}];
+            }
+% endif
+% if plain:
+            to[ow] = value;
+% else:
+            clt_st_e(to + ow, value);
+% endif
+        }
+    }
+% if not plain:
+    }
+% endif
+% else:
+    const I total = planes * md * mh * mw;
+% if gpu:
+    for (I q = part; q < total; q += parts) {
+% else:
+    const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
+    for (I q = begin; q < end; ++q) {
+% endif
+        const I ow = q % mw, oh = q / mw % mh, od = q / mw / mh % md, number = q / mw / mh / md;
+        __global const ${dt.cl} *plane = src + os + number / channels * sn + number % channels * sc;
+        ${setup('d', 'od')}
+        ${setup('h', 'oh')}
+        ${setup('w', 'ow')}
+% if bytes:
+        int outer = ${'1 << (h_bits[0] - 1)' if weighted['h'] else '0'};
+        { const int kd = 0;
+        ${over('h')}
+            int inner = ${'1 << (w_bits[0] - 1)' if weighted['w'] else '0'};
+            ${over('w')}
+                const int v = *(plane + ${at('d', 'kd')} * sd + ${at('h', 'kh')} * sh + ${at('w', 'kw')} * sw);
+                inner += ${f"{weight('w', 'ow', 'kw')} * v" if weighted['w'] else 'v'};
+            }
+            inner = ${'clamp(inner >> w_bits[0], 0, 255)' if weighted['w'] else 'inner'};
+            outer += ${f"{weight('h', 'oh', 'kh')} * inner" if weighted['h'] else 'inner'};
+        }}
+        out[q] = (uchar)${'clamp(outer >> h_bits[0], 0, 255)' if weighted['h'] else 'outer'};
+% else:
+        R value = 0;
+        ${over('d')}
+        ${over('h')}
+            R along = 0;
+            ${over('w')}
+                const R v = ${read(f"plane + {at('d', 'kd')} * sd + {at('h', 'kh')} * sh + {at('w', 'kw')} * sw")};
+                along += ${f"{weight('w', 'ow', 'kw')} * v" if weighted['w'] else 'v'};
+            }
+            value += ${f"({upper_weight()}) * along" if heavy else 'along'};
+        }}
+        clt_st_e(out + q, value);
+% endif
+    }
+% endif
+}

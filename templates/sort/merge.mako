@@ -1,0 +1,79 @@
+<%doc>
+One merge of neighbouring sorted runs of `run` keys within each row, stable; scratch half `a` to half `b`.
+CPU: a work-item makes one contiguous part of the output, entering each pair of runs by the merge path, and with `final`
+writes the results; without `order`, no positions. GPU: a lane takes a key to its place, which is its own rank plus its rank in the other run.
+</%doc>\
+<%namespace name="w" file="/walk.mako"/>\
+<%namespace name="s" file="keys.mako"/>\
+<%
+names = ['s', 'v', 'x'] if order else ['s', 'v']
+def also(text): return text if order else ''
+%>\
+${w.prelude()}
+typedef ${I} I;
+${s.keys(dt, descending, order)}
+__kernel void ${fn}(__global const K *src, __global K *values${also(', __global long *indices')}, __global K *keys${also(', __global uint *places')}
+, const I length, const I rows, const I run, const I a, const I b, const I os, const I ov${also(', const I ox')}
+, const I sl, const I vl${also(', const I xl')}${w.params('p', rank, names)}\
+) {
+    __global const K *ka = keys + a;
+    __global K *kb = keys + b;
+    ${also('__global const uint *xa = places + a;')}
+    ${also('__global uint *xb = places + b;')}
+% if gpu:
+    for (I i = (I)get_global_id(0); i < rows * length; i += (I)get_global_size(0)) {
+        const I row = i / length, at = i % length, mine = at / run, other = mine ^ 1;
+        const K k = ka[i];
+        const I begin = min(length, (I)(other * run)), end = min(length, (I)(begin + run));
+        I lo = row * length + begin, hi = row * length + end;
+        const I from = lo;
+        while (lo < hi) {
+            const I mid = lo + (hi - lo) / 2;
+            if (mine & 1 ? ka[mid] <= k : ka[mid] < k) lo = mid + 1; else hi = mid;
+        }
+        const I to = row * length + (mine & ~(I)1) * run + (at - mine * run) + (lo - from);
+        kb[to] = k; xb[to] = xa[i];
+    }
+% else:
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * length;
+    I at = n / parts * part + min(part, (I)(n % parts));
+    const I last = at + n / parts + (part < n % parts);
+    while (at < last) {
+        const I row = at / length, pair = (at - row * length) / (2 * run), begin = row * length + pair * 2 * run;
+        const I rest = length - pair * 2 * run, na = min(run, rest), nb = min(run, (I)(rest - na));
+        __global const K *A = ka + begin, *B = ka + begin + na;
+        ${also('__global const uint *XA = xa + begin, *XB = xa + begin + na;')}
+        const I d = at - begin, count = min((I)(last - at), (I)(na + nb - d));
+        I lo = max((I)0, (I)(d - nb)), hi = min(d, na);
+        while (lo < hi) {
+            const I mid = lo + (hi - lo) / 2;
+            if (A[mid] <= B[d - 1 - mid]) lo = mid + 1; else hi = mid;
+        }
+        I i = lo, j = d - lo, o = 0;
+% if final:
+        ${w.decode('p', rank, names, 'row')}
+        __global const K *from = src + os + p_s_at;
+        __global K *to = values + ov + p_v_at + (at - row * length) * vl;
+        ${also('__global long *tx = indices + ox + p_x_at + (at - row * length) * xl;')}
+<% put = 'to[o * vl] = clt_bits(k, from + (I)x * sl); tx[o * xl] = (long)x;' if order else 'to[o * vl] = clt_bits(k);' %>
+% else:
+        __global K *to = kb + at;
+        ${also('__global uint *tx = xb + at;')}
+<% put = 'to[o] = k;' + also(' tx[o] = x;') %>
+% endif
+        while (o < count && i < na && j < nb) {
+            const K p = A[i], q = B[j];
+            ${also('const uint xp = XA[i], xq = XB[j];')}
+            const int second = q < p;
+            const K k = second ? q : p;
+            ${also('const uint x = second ? xq : xp;')}
+            i += 1 - second; j += second;
+            ${put}
+            ++o;
+        }
+        for (; o < count && i < na; ++i, ++o) { const K k = A[i]; ${also('const uint x = XA[i];')} ${put} }
+        for (; o < count; ++j, ++o) { const K k = B[j]; ${also('const uint x = XB[j];')} ${put} }
+        at += count;
+    }
+% endif
+}
