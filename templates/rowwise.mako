@@ -189,7 +189,7 @@ ${element(stage, 'j', m)}\
     }
 % if stage and stage.after:
     for (int w = 0; w < vectors; w++) {
-% for name in stage.names() + held(stage):
+% for name in dict.fromkeys(stage.names() + held(stage)):
       ${S} ${name} = A_${name}[w];
 % endfor
 % for name, value in stage.after:

@@ -143,13 +143,23 @@ PICKED_BACK = Kind(
 
 @functools.cache
 def norm(weight: bool, bias: bool) -> Kind:
-    """(x - mean) * rstd [* weight] [+ bias]; values x, weight, bias; rows: mean, variance, reciprocal deviation."""
-    deviation = (("var", "var / count"), ("rstd", "({S})(1) / sqrt(var + ({S})(eps))"))
+    """(x - mean) * rstd [* weight] [+ bias]; values x, weight, bias; rows: mean, variance, reciprocal deviation.
+
+    The pass for the variance also sums what the mean is wrong by: of numbers that are large beside their deviation a plain
+    sum's rounding would show, and equal ones would not give 0.
+    """
+    deviation = (
+        ("off", "off / count"),
+        ("mean", "mean + off"),
+        ("var", "var / count - off * off"),
+        ("var", "(var < ({S})(0) ? ({S})(0) : var)"),
+        ("rstd", "({S})(1) / sqrt(var + ({S})(eps))"),
+    )
     return Kind(
         "norm" + "_w" * weight + "_b" * bias,
         (
             Stage((("mean", "v0"),), (("mean", "mean / count"),)),
-            Stage((("var", "(v0 - mean) * (v0 - mean)"),), deviation),
+            Stage((("off", "v0 - mean"), ("var", "(v0 - mean) * (v0 - mean)")), deviation),
         ),
         "(v0 - mean) * rstd" + " * v1" * weight + f" + v{1 + weight}" * bias,
         rows=("mean", "var", "rstd"),

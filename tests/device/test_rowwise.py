@@ -69,6 +69,15 @@ def test_norm_in_every_schedule(schedule: str, dims: tuple[int, ...]) -> None:
     close(sums[1], g.sum(dims), 2e-4)
 
 
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
+def test_equal_numbers_are_normalised_to_zero(schedule: str) -> None:
+    """However large they are beside their deviation, which is none; the mean is then one of them."""
+    a = np.full((9, 1500), 100.3, np.float32)
+    out, (mean, var, _) = _run(row_kinds.norm(False, False), [_on(a)], (1,), schedule, eps=1e-5)
+    assert not out.cpu().numpy().any() and not var.cpu().numpy().any()
+    assert (mean.cpu().numpy() == a[:, 0]).all()
+
+
 def _targets(x: Any, t: np.ndarray) -> rowwise.Targets:
     backend = get_backend(x.device)
     status = backend.alloc(4 * 8 * 4 * backend.info.compute_units)
