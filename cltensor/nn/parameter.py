@@ -5,6 +5,7 @@ Knows nothing of modules: they ask `isinstance`.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .. import creation, printing
@@ -93,6 +94,12 @@ _NO_SHAPE = (
     "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to load an "
     "uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their attributes."
 )
+_NO_VALUE = (
+    "Attempted to use an uninitialized parameter in a function. This error happens when you are using a `LazyModule` or explicitly manipulating "
+    "`torch.nn.parameter.{}` objects. When using LazyModules Call `forward` with a dummy batch to initialize the parameters before calling "
+    "torch functions"
+)
+_FUNCTIONS = tuple(f"{__package__.partition('.')[0]}.{home}" for home in ("ops.", "tensor", "creation."))  # fmt: skip
 
 
 class UninitializedTensorMixin:
@@ -127,7 +134,9 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self) -> Any:
-        """Raise RuntimeError: there is none yet."""
+        """Raise RuntimeError, or ValueError where a function asks: there is none yet."""
+        if sys._getframe(1).f_globals.get("__name__", "").startswith(_FUNCTIONS):
+            raise ValueError(_NO_VALUE.format(type(self).__name__))
         raise RuntimeError(_NO_SHAPE)
 
     @shape.setter

@@ -330,6 +330,8 @@ def logsumexp(
 ) -> Tensor:
     """Logarithm of the sum of exponentials over `dim`, without overflow."""
     refuse(input, "logsumexp")
+    if dim is None:
+        raise TypeError("logsumexp(): argument 'dim' must be tuple of ints, not NoneType")
     dims = dims_of("logsumexp", dim, input.ndim)
     if input.dtype.is_complex:
         value = _complex_logsumexp(input.detach(), dims, keepdim)

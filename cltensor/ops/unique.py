@@ -88,7 +88,7 @@ def unique(
     first = keys.new_full(counts.shape, n).scatter_reduce(
         0, inverse, FUNCTIONS["arange"](n, device=keys.device), "amin"
     )
-    values = input.detach().index_select(dim, first)
+    values = _taken(input, dim, first)
     return _chosen(
         "UniqueDimBackward0",
         "unique_dim",
@@ -116,6 +116,11 @@ def _slices(x: Tensor, dim: int) -> Tensor:
     """The slices along `dim`, a row each."""
     n = x.shape[dim]
     return _sortable(x).movedim(dim, 0).reshape(n, x.numel() // max(n, 1))
+
+
+def _taken(x: Tensor, dim: int, which: Tensor) -> Tensor:
+    """Some slices along `dim`, laid out with that dimension outermost, as torch's."""
+    return x.detach().movedim(dim, 0).index_select(0, which).movedim(0, dim)
 
 
 def _slice_ranks(rows: Tensor) -> Tensor:
@@ -155,7 +160,7 @@ def unique_consecutive(
         )
         first, inverse, counts = _run(family.unique_consecutive, starts.cumsum(0) - 1)
         first = starts.nonzero().reshape(-1)
-        values = input.detach().index_select(dim, first)
+        values = _taken(input, dim, first)
     return _chosen(
         "UniqueConsecutiveBackward0",
         "unique_consecutive",

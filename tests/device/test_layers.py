@@ -188,6 +188,9 @@ def test_lazy_layers_take_their_sizes_from_the_first_input() -> None:
     lazy = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2))
     with pytest.raises(RuntimeError, match="Can't access the shape of an uninitialized"):
         _ = lazy[0].weight.shape
+    for misuse in (lambda w: w + 1, lambda w: ct.mm(w, w), lambda w: w.view(1), len):
+        with pytest.raises(ValueError, match=r"uninitialized parameter in .*LazyModule"):
+            misuse(lazy[3].weight)
     assert lazy(x).shape == (2, 2)
     assert [type(m) for m in lazy] == [nn.Conv2d, nn.BatchNorm2d, nn.Flatten, nn.Linear]
     assert all(p.requires_grad for p in lazy.parameters())
