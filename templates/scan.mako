@@ -413,13 +413,14 @@ done, results = turn([f"e{k:x}" for k in range(16)])
             for (; i + 16 <= end; i += 16, at += 16) {
                 const float16 v = *(__global const u16 *)(from + i);
 % if totals:
-                wide = clt_join16(wide, clt_lift16(v, at)); // each lane for itself
+                if (CLT_ANY_int16(clt_take16(wide.v, v))) wide = clt_join16(wide, clt_lift16(v, at)); // each lane for itself
 % else:
-                // Most elements are no extreme of those so far: then what is written is the same 16 times.
-                const int16 take = clt_take16(wide.v, v);
+                // Most elements are no extreme of those so far, or all of them are: only else is more to be found out.
                 S16 all = wide;
-                if (CLT_ANY_int16(take)) {
-                    all = clt_join16(wide, clt_prefix16(v, at));
+                if (CLT_ANY_int16(clt_take16(wide.v, v))) {
+                    const float16 before = (float16)(wide.v.s0, ${", ".join(f"v.s{k:x}" for k in range(15))});
+                    all = clt_lift16(v, at);
+                    if (CLT_ANY_int16(clt_take16(before, v) == 0)) all = clt_join16(wide, clt_prefix16(v, at));
                     wide = clt_spread16(all.v.sf, all.at.sf);
                 }
                 *(__global u16 *)(dst + to + i) = all.v;

@@ -81,6 +81,21 @@ def test_vectors_scan_as_single_elements_do(be: Any, kind: str, dim: int) -> Non
         kt.same(kt.get(be, f), kt.get(be, e))
 
 
+@pytest.mark.parametrize("kind", ["cummax", "cummin"])
+def test_extremes_of_long_rows_of_ties_and_slopes_are_the_last_ones(be: Any, kind: str) -> None:
+    n = 70_001  # in parts, whose extremes are found by lanes
+    x = torch.stack(
+        [torch.zeros(n), torch.arange(n) / 1.0, torch.arange(n) / -3.0, torch.arange(n) % 5 / 1.0]
+    )
+    x[0, 3::7] = -0.0
+    x[3, 60_000], x[3, 60_007], x[2, 20_001] = float("nan"), float("nan"), float("inf")
+    for row in x:
+        expected = getattr(torch, kind)(row, 0)
+        found = sc.scan(be, kt.put(be, row), 0, kind)
+        for f, e in zip(found, expected, strict=True):
+            kt.same(kt.get(be, f), e)
+
+
 def test_float32_sums_stay_accurate(be: Any) -> None:
     x = kt.sample(300_000, torch.float32).abs()
     exact = x.double().cumsum(0)
