@@ -207,7 +207,7 @@ def _variables(asked: _Attention, lanes: int) -> dict[str, Any]:
         heads = list(found["headers"])
         if not any("CLT_LANES" in h for h in heads):
             heads.insert(0, f"#define CLT_LANES {lanes}")
-        found["headers"] = [*heads, include("exp"), include("all_lanes"), include("log")]
+        found["headers"] = [*heads, include("elementary/exp", "elementary/log")]
     found["mask"] = _mask_kind(mask)
     found["mask_type"] = "" if mask is None else mask.dtype.cl
     if mask is not None:

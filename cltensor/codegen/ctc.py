@@ -102,8 +102,8 @@ def _lanes(dt: dtypes.dtype) -> int:
 def _headers(dt: dtypes.dtype) -> str:
     """The device functions of a CPU's kernels."""
     double = "#define CLT_DOUBLE 1\n" * (dt.itemsize > 4)
-    names = ("exp",) if double else ("exp", "all_lanes", "log")
-    return double + f"#define CLT_LANES {_lanes(dt)}\n" + "".join(map(include, names))
+    names = ("elementary/exp",) if double else ("elementary/exp", "elementary/log")
+    return double + f"#define CLT_LANES {_lanes(dt)}\n" + include(*names)
 
 
 def _room(backend: Backend, x: Samples) -> int:

@@ -39,7 +39,7 @@ _MASK_BUILTINS = {"isnan", "isinf", "isfinite", "signbit"}
 
 
 class Library(NamedTuple):
-    """A device function of ours: its headers in cl_kernels/, whether it takes vectors, what stands for it in double.
+    """A device function of ours: its header in cl_kernels/, whether it takes vectors, what stands for it in double.
 
     That is nothing where the function exists for double, too, its own name for OpenCL's builtin, or a formula.
     """
@@ -65,9 +65,8 @@ def library(
 ) -> None:
     """Declare the device functions of `cl_kernels/<header>.cl` to the language.
 
-    What the header uses is named before it; kernels paste headers in the order of the alphabet. Functions that are `single`
-    are of float vectors only, and the builtin, or the formula `double`, takes their place for double. `cost`: about how many
-    additions take as long on a CPU.
+    Functions that are `single` are of float vectors only, and the builtin, or the formula `double`, takes their place for
+    double. `cost`: about how many additions take as long on a CPU.
     """
     cost = cost or (6 if single else 120 if vector else 500)
     for name in names.split():
@@ -78,56 +77,58 @@ library(
     "complex",
     "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
 )
-library("exp", "exp", vector=True, cost=6)
-library("all_lanes exp2", "exp2", single=True)
-library("all_lanes expm1", "expm1", single=True)
-library("all_lanes exp exp_sinh", "sinh cosh", single=True)
-library("all_lanes exp exp_tanh", "tanh", single=True)
-library("all_lanes exp exp_sigmoid", "sigmoid", single=True, double="1 / (1 + exp(-x))")
-library("all_lanes exp exp_erfc", "erf erfc", single=True)
+library("elementary/exp", "exp", vector=True, cost=6)
+library("elementary/exp2", "exp2", single=True)
+library("elementary/expm1", "expm1", single=True)
+library("elementary/sinh", "sinh cosh", single=True)
+library("elementary/tanh", "tanh", single=True)
+library("elementary/sigmoid", "sigmoid", single=True, double="1 / (1 + exp(-x))")
+library("elementary/erf", "erf erfc", single=True)
 library(
-    "all_lanes exp exp_mish",
+    "elementary/mish",
     "mish",
     single=True,
     double="x * tanh(where(x > 20, x, log1p(exp(x))))",
 )
-library("all_lanes gelu", "gelu", single=True, double="x * 0.5 * (1 + erf(x * 0.7071067811865476))")
 library(
-    "all_lanes exp gelu gelu_slope",
+    "elementary/gelu", "gelu", single=True, double="x * 0.5 * (1 + erf(x * 0.7071067811865476))"
+)
+library(
+    "elementary/gelu_slope",
     "gelu_slope",
     single=True,
     double="0.5 * (1 + erf(x * 0.7071067811865476)) + x * exp(x * x * -0.5) * 0.3989422804014327",
 )
-library("all_lanes log", "log log2 log10", single=True)
-library("all_lanes rounding", "rint floor ceil trunc", single=True, cost=1)
-library("all_lanes log log1p", "log1p", single=True)
-library("all_lanes log log1p log_hyperbolic", "asinh acosh atanh", single=True)
-library("all_lanes pow", "pow", vector=True, cost=45)
-library("all_lanes hypot", "hypot", single=True)
-library("all_lanes sine", "sin cos tan", single=True)
-library("all_lanes asin", "asin acos", single=True)
-library("all_lanes atan", "atan atan2", single=True)
-library("all_lanes log sine sine_lgamma", "lgamma", single=True, cost=30)
-library("all_lanes log sine sine_digamma", "digamma", vector=True, cost=30)
-library("gamma", "trigamma polygamma zeta")
-library("igamma", "igamma igammac")
-library("gcd", "gcd")
-library("ipow", "ipow", cost=200)
-library("all_lanes division", "fmod floor_rest floor_quotient", vector=True, cost=20)
-library("frexp", "mantissa exponent exp2_whole")
-library("all_lanes chebyshev log normal", "erfinv ndtri log_ndtr erfcx", vector=True, cost=30)
-library("chebyshev chebyshev_bessel_i", "i0 i0e i1 i1e")
-library("chebyshev chebyshev_bessel_j", "j0 j1 y0 y1")
-library("chebyshev chebyshev_bessel_k", "k0 k0e k1 k1e")
-library("chebyshev chebyshev_airy", "airy sj0")
+library("elementary/log", "log log2 log10", single=True)
+library("elementary/rounding", "rint floor ceil trunc", single=True, cost=1)
+library("elementary/log1p", "log1p", single=True)
+library("elementary/asinh", "asinh acosh atanh", single=True)
+library("elementary/pow", "pow", vector=True, cost=45)
+library("elementary/hypot", "hypot", single=True)
+library("elementary/sine", "sin cos tan", single=True)
+library("elementary/asin", "asin acos", single=True)
+library("elementary/atan", "atan atan2", single=True)
+library("special/lgamma", "lgamma", single=True, cost=30)
+library("special/digamma", "digamma", vector=True, cost=30)
+library("special/gamma", "trigamma polygamma zeta")
+library("special/igamma", "igamma igammac")
+library("elementary/gcd", "gcd")
+library("elementary/ipow", "ipow", cost=200)
+library("elementary/division", "fmod floor_rest floor_quotient", vector=True, cost=20)
+library("elementary/frexp", "mantissa exponent exp2_whole")
+library("special/normal", "erfinv ndtri log_ndtr erfcx", vector=True, cost=30)
+library("special/bessel_i", "i0 i0e i1 i1e")
+library("special/bessel_j", "j0 j1 y0 y1")
+library("special/bessel_k", "k0 k0e k1 k1e")
+library("special/airy", "airy sj0")
 library(
-    "polynomials",
+    "special/polynomials",
     "chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_t shifted_u shifted_v shifted_w hermite_h hermite_he laguerre_l legendre_p",
 )
-library("philox", "philox_bits philox_more philox_below unit_log", vector=True)
-library("draw poisson", "poisson poisson_double")
+library("random/philox", "philox_bits philox_more philox_below unit_log", vector=True)
+library("random/poisson", "poisson poisson_double")
 library(
-    "draw gamma_draw", "gamma_draw gamma_draw_double binomial_draw binomial_draw_double gamma_slope"
+    "random/gamma", "gamma_draw gamma_draw_double binomial_draw binomial_draw_double gamma_slope"
 )
 
 
@@ -160,7 +161,7 @@ def parse(text: str) -> Formula:
                 raise ValueError(f"formula {text!r}: only plain function names can be called")
             name = node.func.id
             if name in LIBRARY:
-                headers.update(LIBRARY[name].header.split())
+                headers.add(LIBRARY[name].header)
                 scalar_only |= not LIBRARY[name].vector
                 heavy |= name not in _LIGHT_BUILTINS
                 cost += LIBRARY[name].cost

@@ -256,4 +256,4 @@ def _headers(chain: Chain, types: Sequence[dtype], lanes: int) -> str:
     if any(dt.code in ("f16", "bf16") for dt in types):
         found.insert(0, "half")
     double = "#define CLT_DOUBLE 1\n" if dtypes.float64 in types else ""
-    return double + f"#define CLT_LANES {lanes}\n" + "".join(include(name) for name in found)
+    return double + f"#define CLT_LANES {lanes}\n" + include(*found)

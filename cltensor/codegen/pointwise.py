@@ -83,7 +83,7 @@ def choose_lanes(program: Program, preferred: int) -> int:
     for node in program.nodes:
         if node.op.formula.scalar_only or node.compute.is_complex or node.result.is_complex:
             return 1
-        drawn |= "philox" in node.op.formula.headers
+        drawn |= "random/philox" in node.op.formula.headers
         wide |= node.compute.itemsize > 4 or node.result.itemsize > 4
     for dt, _ in program.leaves:
         if dt.is_complex:
@@ -197,7 +197,7 @@ def headers(program: Program, lanes: int) -> str:
     if program.streamed:
         names.insert(0, "stream")
     text = "#define CLT_DOUBLE 1\n" if double else ""
-    return text + f"#define CLT_LANES {lanes}\n" + "".join(include(name) for name in names)
+    return text + f"#define CLT_LANES {lanes}\n" + include(*names)
 
 
 def kernel_name(program: Program) -> str:

@@ -188,7 +188,7 @@ class _Job:
             "R": self.R,
             "gpu": self.gpu,
             "lanes": LANES,
-            "exp": include("exp"),
+            "exp": include("elementary/exp"),
         }
 
     def _name(self, kind: str, *marks: Any) -> str:

@@ -318,7 +318,7 @@ def _doubles(dt: dtype) -> str:
 
 
 def _headers(reader: Reader, state: State) -> str:
-    text = reader.headers() + "".join(include(name) for name in state.headers)
+    text = reader.headers() + include(*state.headers)
     return (
         text.replace("#define CLT_DOUBLE 1\n", "")
         if state.dt.reg in ("double", "double2")
@@ -356,7 +356,7 @@ def _merge(
         head = _doubles(compute) + "#define CLT_LANES 1\n"
         head += include("half") if any(d.code in ("f16", "bf16") for d in used) else ""
         head += include("complex") if any(d.is_complex for d in used) else ""
-        head += "".join(include(name) for name in state.headers)
+        head += include(*state.headers)
         text = render(
             "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
             reader=None, compute=(compute,), headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,

@@ -57,7 +57,7 @@ class Kind(NamedTuple):
         logs = compute.reg == "float" and any(
             "{log}" in text for stage in self.stages for _, text in stage.after
         )
-        return ["exp", "all_lanes", "log"] if logs else ["exp"]
+        return ["elementary/exp", *["elementary/log"] * logs]
 
     def recomputed(self) -> Kind:
         """The same without keeping anything between passes."""

@@ -241,7 +241,7 @@ def _kernel(
         include("stream") * streams
         + include("ahead") * bool(ahead)
         + reader.headers()
-        + "".join(map(include, kind.headers(compute)))
+        + include(*kind.headers(compute))
     )
     if compute.reg == "double" and "#define CLT_DOUBLE" not in head:
         head = "#define CLT_DOUBLE 1\n" + head

@@ -69,12 +69,10 @@ def scan(
 def _headers(kind: str, dt: dtypes.dtype, wide: bool) -> str:
     """Return the device functions a kernel needs."""
     if kind == "logcumsumexp":
-        names = ["all_lanes", "exp", "log", "log1p"] if dt.reg == "float" else []
+        names = ["elementary/exp", "elementary/log1p"] if dt.reg == "float" else []
     else:
         names = ["all_lanes"] * (wide and kind in ("cummax", "cummin"))
-    return (
-        "".join([f"#define CLT_LANES {16 if wide else 1}\n", *map(include, names)]) if names else ""
-    )
+    return f"#define CLT_LANES {16 if wide else 1}\n{include(*names)}" if names else ""
 
 
 class _Schedule(NamedTuple):

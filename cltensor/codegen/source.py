@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import shutil
 import sys
 import time
@@ -21,6 +22,7 @@ from ..runtime.folders import cache_dir, shipped, writable
 
 KERNELS = shipped("cl_kernels")
 TEMPLATES = shipped("templates")
+_INCLUDE = re.compile(r'^#include "([\w/]+)\.cl"\n', re.MULTILINE)
 _KEPT = 30 * 86400  # seconds that translations of other templates stay
 
 
@@ -55,9 +57,20 @@ def _modules() -> Path | None:
 
 
 @functools.cache
-def include(name: str) -> str:
-    """Return the text of `cl_kernels/<name>.cl`."""
-    return (KERNELS / f"{name}.cl").read_text()
+def include(*names: str) -> str:
+    """Return the texts of `cl_kernels/<name>.cl`, "elementary/exp" say: each once, after those that it includes."""
+    texts: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name not in texts:
+            text = (KERNELS / f"{name}.cl").read_text()
+            for needed in _INCLUDE.findall(text):
+                add(needed)
+            texts[name] = _INCLUDE.sub("", text)
+
+    for name in names:
+        add(name)
+    return "".join(texts.values())
 
 
 def render(template: str, /, **variables: Any) -> str:

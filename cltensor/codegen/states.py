@@ -465,7 +465,7 @@ class LogSumExp(State):
     """Largest value and the sum of exp(value - largest), with one exponential per element."""
 
     name, light = "logsumexp", False
-    headers = ("exp",)
+    headers = ("elementary/exp",)
 
     def _exp(self, lanes: int) -> str:
         return f"clt_exp_neg_{lanes_of(self.base, lanes)}" if self.base == "float" else "exp"

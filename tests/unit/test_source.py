@@ -60,6 +60,22 @@ def test_a_disk_that_refuses_is_survived(
     assert source.render("one", n=1) == "value 1"
 
 
+def test_device_functions_come_once_and_behind_what_they_include() -> None:
+    text = source.include("elementary/tanh", "elementary/asinh", "elementary/exp")
+    marks = [
+        "CLT_ALL_LANES(M)",
+        "CLT_EXP(F",
+        "CLT_TANH(F",
+        "CLT_LOG(F",
+        "CLT_LOG1P(F",
+        "CLT_LOG_HYPERBOLIC(F",
+    ]
+    places = [text.index(f"#define {mark}") for mark in marks]
+    assert places == sorted(places)
+    assert text.count("#define CLT_EXP(F") == 1
+    assert "#include" not in text
+
+
 def test_bytes_of_masks_come_with_a_one_that_the_compiler_does_not_know() -> None:
     """A constant loaded under an empty mask takes AMD's processors as long as 80 vectors."""
     op = PointOp("eq", "x == y")

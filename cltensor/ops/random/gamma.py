@@ -1,7 +1,7 @@
 """Random tensors drawn by rejection from two-parameter families: gamma, Dirichlet and binomial numbers.
 
 A gamma number can be differentiated by its shape at a fixed quantile (implicit reparameterization); a binomial one cannot.
-The device functions are in cl_kernels/gamma_draw.cl.
+The device functions are in cl_kernels/random/gamma.cl.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Owns the generators, one per device unless the caller brings their own, and the key and counter each draw is made of. What is
 done with the bits is in `random.py`.
 
-Note [Reproducible]. Element i of a draw is a function of seed, first counter and i (see cl_kernels/philox.cl), so numbers are the
+Note [Reproducible]. Element i of a draw is a function of seed, first counter and i (see cl_kernels/random/philox.cl), so numbers are the
 same on every device, for every launch shape, and whenever the draw runs.
 """
 

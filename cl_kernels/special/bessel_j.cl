@@ -1,6 +1,7 @@
 /* Bessel functions j0 j1 y0 y1. Up to 8: Chebyshev series in x^2, for j0 and j1 with their two zeros there divided out, so that
    the relative error stays small beside them; for y0 and y1 with the logarithm (and pole) split off. Beyond: modulus and phase
    (DLMF 10.17), sqrt(2 / (pi x)) (P cos - Q sin), P and Q as Chebyshev series in (8 / x)^2. Fitted at 40 digits. */
+#include "special/chebyshev.cl"
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 __constant float clt_j0_float[] = {0.0019903555f, -0.002620939138f, 8.687721472e-4f, -1.704058495e-4f,

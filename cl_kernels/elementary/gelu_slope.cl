@@ -1,4 +1,6 @@
 /* The derivative of gelu for float lanes: (1 + erf(x / sqrt 2)) / 2 + x exp(-x^2 / 2) / sqrt(2 pi). Wrong by less than 3e-7. */
+#include "elementary/exp.cl"
+#include "elementary/gelu.cl"
 #define CLT_GELU_SLOPE(F, I)                                                   \
   static inline F gelu_slope_##F(F x) {                                        \
     _Pragma("OPENCL FP_CONTRACT ON")                                           \

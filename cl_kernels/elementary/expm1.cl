@@ -1,5 +1,6 @@
 /* exp(x) - 1 of float lanes. x = n ln 2 + r; exp(r) - 1 = r + r^2 p(r), p of degree 5 being the best in relative error; all at
    half the size, so that nothing overflows early. Wrong by less than 1.43 ulp. */
+#include "all_lanes.cl"
 #define CLT_EXPM1(F, I)                                                            \
   static inline F expm1_##F(F x) {                                                 \
     _Pragma("OPENCL FP_CONTRACT ON")                                               \

@@ -1,5 +1,6 @@
 /* Modified Bessel functions of the first kind: i0 i1, and i0e i1e scaled by exp(-|x|). Chebyshev series, fitted at 40 digits: in
    x on [0, 8], in 8 / x beyond. At infinity i0 and i1 are 0 * infinity, NaN as torch has them. */
+#include "special/chebyshev.cl"
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 __constant float clt_i0_float[] = {0.3383976372f, -0.3046826723f, 0.1716209015f, -0.09490109705f, 0.04930528424f,

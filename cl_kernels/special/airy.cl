@@ -1,6 +1,7 @@
 /* The Airy function Ai, and the spherical Bessel function sj0 = sin(x) / x. Ai is a Chebyshev series on [-4, 3]; outside, DLMF
    9.7 with zeta = 2/3 |x|^(3/2): exp(-zeta) times a series in 1 / zeta, or sine and cosine of zeta + pi/4 with series in
    1 / zeta^2. Fitted at 40 digits. */
+#include "special/chebyshev.cl"
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 __constant float clt_airy_float[] = {0.04263815224f, 0.1293742221f, -0.2566372634f, 5.83704727e-5f, 0.1945400056f,

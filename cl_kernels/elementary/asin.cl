@@ -1,5 +1,6 @@
 /* asin and acos of float lanes: a polynomial up to 1/2, the best in relative error; beyond, twice the arc of sqrt((1 - |x|) / 2).
    Wrong by less than 1.04 ulp. */
+#include "all_lanes.cl"
 #define CLT_ASIN(F, I)                                                                                             \
   static inline F clt_asin_rest_##F(F s, F x) {                                                                    \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                               \

@@ -2,6 +2,7 @@
    |x| = 2^e m with m in [0.71, 1.41);
    log2(m) = 2 / ln 2 (s + s^3 / 3 + ...) with s = (m - 1) / (m + 1). Numbers of 12 bits have exact products.
    Wrong by less than 2 ulp, where |y| is hundreds and x near 1 / sqrt 2 or sqrt 2; by 1 where |y| is small. */
+#include "all_lanes.cl"
 #define CLT_POW(F, I)                                                                                                         \
   static inline F clt_short_##F(F x) { return as_##F(as_##I(x) & (I)(0xfffff000)); }                                          \
   static inline F pow_##F(F x, F y) {                                                                                         \

@@ -1,5 +1,7 @@
 /* sinh and cosh of float lanes, from half of exp(|x|); sinh up to 1 by a polynomial, the best in relative error.
    Wrong by less than 1.61 and 1.27 ulp. */
+#include "all_lanes.cl"
+#include "elementary/exp.cl"
 #define CLT_SINH(F, I)                                                                                               \
   static inline F clt_exp_half_##F(F t) {                                                                            \
     F z;                                                                                                             \

@@ -1,5 +1,7 @@
 /* digamma for any number of lanes: the asymptotic series (DLMF 5.11.2), to which arguments below 6, or 10 for double, are
    raised by a sum of reciprocals as one fraction; reflection below zero, where a lane needs it. The poles as torch has them. */
+#include "elementary/log.cl"
+#include "elementary/sine.cl"
 #define CLT_DIGAMMA_float(V, x, NAME) NAME##_##V(x)
 #define CLT_DIGAMMA_double(V, x, NAME) NAME(x)
 #define CLT_DIGAMMA_TAIL_float(s) ((8.33333333333333333e-2f - s * (8.33333333333333333e-3f - s * (3.96825396825396825e-3f - \

@@ -1,5 +1,6 @@
 /* log, log2 and log10 of float lanes. x = 2^e (1 + f) with 1 + f in [2/3, 4/3); log(1 + f) = f + f^2 p(f), p of degree 8 being
    the best in relative error. The results are wrong by less than 0.86, 1.27 and 1.01 ulp. */
+#include "all_lanes.cl"
 #ifndef CLT_LOG
 #define CLT_LOG(F, I)                                                                                                     \
   /* log(1 + f) - f, given f. */                                                                                          \

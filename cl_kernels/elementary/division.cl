@@ -1,6 +1,7 @@
 /* fmod, and Python's remainder and floor division, which are made of it, of floating-point lanes. A quotient of floats below
    2^22 is rounded to a whole number and its product with y taken off. That is exact where both are one instruction, which a
    compiler for x86 says, as what is left has no more digits than y; other quotients are for the builtin, which goes bit by bit. */
+#include "all_lanes.cl"
 #ifdef __FMA__
 #define CLT_FMOD(F, I)                                                                                          \
   static inline F fmod_##F(F x, F y) {                                                                          \

@@ -2,6 +2,8 @@
    w = -log(1 - x^2) or its root, the variable of Giles, "Approximating the erfinv function" (2010); (1 + 2 x) erfcx(x) one in
    (x - 4) / (x + 4), after Shepherd and Laframboise (1981). Fitted at 40 digits. Of Chebyshev polynomials for double; for float
    they are multiplied out, which takes one operation for three, and parts that no lane needs are left out. */
+#include "elementary/log.cl"
+#include "special/chebyshev.cl"
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 #define CLT_SERIES(V, T, name, t) CLT_SERIES_##T(V)(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))

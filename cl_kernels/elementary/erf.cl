@@ -2,6 +2,8 @@
    -log(erfc(t)) / t is almost a straight line there. erfc(x) up to 1/2 is 1 - erf(x); beyond, exp(-t^2) g(t), g being a polynomial
    of degree 10 in (t - 3) / (t + 3) and the square exact, in two parts. All are the best in the relative error of the result,
    which is below 1.06 ulp for erf and 4.3 for erfc. */
+#include "all_lanes.cl"
+#include "elementary/exp.cl"
 #define CLT_ERF_PAIR(F, I)                                                                                    \
   /* erf(x) - x for |x| up to 7/8. */                                                                         \
   static inline F clt_erf_rest_##F(F x) {                                                                     \

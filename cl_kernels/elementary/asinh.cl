@@ -1,4 +1,5 @@
 /* asinh, acosh and atanh of float lanes, by log1p: wrong by less than 1.6, 2.1 and 2 ulp. */
+#include "elementary/log1p.cl"
 #define CLT_LOG_HYPERBOLIC(F, I)                                                                                             \
   static inline F asinh_##F(F x) {                                                                                           \
     const F t = CLT_ABS(F, I, x), s = t * t, more = t + s / ((F)(1.0f) + sqrt(s + (F)(1.0f)));                               \

@@ -1,5 +1,6 @@
 /* log(1 + x) of float lanes: the logarithm of the rounded sum u, what the rounding lost being added to its f. Wrong by less
    than 1.03 ulp. */
+#include "elementary/log.cl"
 #define CLT_LOG1P(F, I)                                                                              \
   static inline F log1p_##F(F x) {                                                                   \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                 \

@@ -1,6 +1,7 @@
 /* Poisson numbers by rejection; an attempt is a block of the element's own Philox counter, so the result depends on index,
    seed and offset alone. `rate` is the bit pattern of a float (or double). Products of uniforms below a rate of 10; above it
    PTRS (Hoermann, "The transformed rejection method for generating Poisson random variables", 1993). */
+#include "random/draw.cl"
 #define CLT_POISSON_MIX(block) clt_draw_mix(index, seed, offset, 0x706f6973u, block, &v)
 #define CLT_POISSON(NAME, T, RATE, UNIT, K)                                                                                    \
   static inline long NAME(long index, long seed, long offset, long bits) {                                                     \

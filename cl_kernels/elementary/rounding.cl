@@ -1,4 +1,5 @@
 /* rint, floor, ceil and trunc of float vectors, which are calls on some drivers: adding 2^23 to |x| rounds it to a whole number. */
+#include "all_lanes.cl"
 #if CLT_LANES > 1
 #define CLT_ROUNDING(F, I)                                                                       \
   static inline F clt_signed_##F(F x, F y) { return as_##F(as_##I(y) | CLT_SIGN(I, x)); }        \

@@ -1,5 +1,6 @@
 /* atan and atan2 of float lanes: a polynomial up to 1, the best in relative error, in the quotient of the smaller by the larger.
    Wrong by less than 1.28 and 1.51 ulp. */
+#include "all_lanes.cl"
 #define CLT_ATAN(F, I)                                                                               \
   static inline F clt_atan_near_##F(F x) {                                                           \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                 \

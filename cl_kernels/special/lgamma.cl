@@ -1,6 +1,8 @@
 /* The logarithm of |Gamma| of float lanes. Up to 4.5 by a polynomial for log Gamma(2 + z) and the logarithm of what lies between,
    near 1 by that of log(x) - z, beyond by Stirling's series (DLMF 5.11.1). Below zero by reflection, where a lane needs it. Wrong
    by less than 3.1 ulp above zero; below, where two logarithms may cancel, by less than 6 epsilons of 1 or of the value. */
+#include "elementary/log.cl"
+#include "elementary/sine.cl"
 #define CLT_LGAMMA(F, I)                                                                                                                             \
   static inline F clt_lgamma_positive_##F(F x) {                                                                                                     \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                                                                 \

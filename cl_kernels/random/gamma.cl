@@ -1,6 +1,7 @@
 /* Gamma and binomial numbers by rejection, and the derivative of a gamma number by its shape. An attempt is a block of the
    element's own Philox counter, so the result depends on index, seed and offset alone. Parameters arrive, and gamma numbers
    leave, as bit patterns of a float (or double), because a node's operands all have one type. */
+#include "random/draw.cl"
 #define CLT_GAMMA_MIX(block) clt_draw_mix(index, seed, offset, 0x67616d6du, block, &v)
 
 /* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */

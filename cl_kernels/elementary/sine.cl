@@ -2,6 +2,7 @@
    parts, of which the first two times n are exact; polynomials in r^2 that are the best in relative error: wrong by less
    than 1.15, 1.15 and 1.71 ulp. Beyond that, one lane at a time by the builtin, as some drivers' vector functions let a huge lane
    spoil the others. */
+#include "all_lanes.cl"
 #define CLT_TRIG_FAR 0x47490fdb /* 32768 pi/2 */
 #define CLT_TRIG_IS_FAR(I, x) ((CLT_TRIG_FAR - (as_##I(x) & 0x7fffffff)) & ((as_##I(x) & 0x7fffffff) - 0x7f800000))
 #define CLT_TRIG_LANES(F, I, NAME)                                                \
