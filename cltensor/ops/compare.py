@@ -201,12 +201,8 @@ def _shift_inplace(rows: dict[int, Row], name: str) -> Any:
     return titled(method_, name, f"In-place form of `{name[:-1]}`.")
 
 
-METHODS["bitwise_left_shift_"] = METHODS["__ilshift__"] = _shift_inplace(
-    _left, "bitwise_left_shift_"
-)
-METHODS["bitwise_right_shift_"] = METHODS["__irshift__"] = _shift_inplace(
-    _right, "bitwise_right_shift_"
-)
+METHODS["bitwise_left_shift_"] = _shift_inplace(_left, "bitwise_left_shift_")
+METHODS["bitwise_right_shift_"] = _shift_inplace(_right, "bitwise_right_shift_")
 
 
 @public()

@@ -28,7 +28,7 @@ def copy(call: Call, self: Any, src: Any, non_blocking: bool = False) -> Any:
 
 
 @rule("clamp_ clip_ lerp_ addcmul_ addcdiv_ nan_to_num_ add_ sub_ subtract_ div_ divide_ true_divide_ floor_divide_ remainder_ fmod_ pow_ "
-      "clamp_min_ clamp_max_ square_ abs_ absolute_ round_ logit_ float_power_ bitwise_left_shift_ bitwise_right_shift_ __ilshift__ __irshift__")  # fmt: skip
+      "clamp_min_ clamp_max_ square_ abs_ absolute_ round_ logit_ float_power_ bitwise_left_shift_ bitwise_right_shift_")  # fmt: skip
 def elements(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
     """Write a function of elements."""
     refuse_unbatched(call, self)
