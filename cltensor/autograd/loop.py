@@ -277,6 +277,35 @@ def _first_gradients(roots: Sequence[tuple[Any, int]], grads: Sequence[Any]) -> 
     return buffers
 
 
+class _Targets:
+    """What a pass is asked for: the nodes to run, those to feed, and the gradients to take out on the way.
+
+    Only at the `ends` of the pass, its roots and its targets, can there be something to take or nothing to run.
+    """
+
+    __slots__ = ("_places", "captured", "ends", "run", "wanted")
+
+    def __init__(
+        self,
+        targets: Sequence[tuple[Any, int]],
+        roots: Sequence[tuple[Any, int]],
+        deps: dict[Any, int],
+        capture: bool,
+    ) -> None:
+        self.ends = {node for node, _ in (*targets, *roots)}
+        self.run, self.wanted = _on_the_way(targets, deps, capture)
+        self.captured: list[Any] = [None] * len(targets)
+        self._places: dict[Any, list[tuple[int, int]]] = {}
+        if capture:
+            for i, (node, nr) in enumerate(targets):
+                self._places.setdefault(node, []).append((i, nr))
+
+    def take(self, node: Node, box: list[Any]) -> None:
+        """Keep the gradients of this node's outputs that are asked for."""
+        for i, nr in self._places.get(node, ()):
+            self.captured[i] = box[nr]
+
+
 def execute(
     roots: Sequence[tuple[Any, int]],
     grads: list[Any],
@@ -295,98 +324,63 @@ def execute(
     deps = _edges_into(roots)
     task = Task(seed if seed is None or seed._strided else seed._values())
     task.reached = deps
-    captured: list[Any] = []
-    run: Any = None  # nodes to run, None for all
-    wanted: Any = None  # nodes to feed, None for all
-    catch: dict[Any, list[tuple[int, int]]] = {}
-    if targets is not None:
-        captured = [None] * len(targets)
-        if capture:
-            for i, (node, nr) in enumerate(targets):
-                catch.setdefault(node, []).append((i, nr))
-        run, wanted = _on_the_way(targets, deps, capture)
-        task.wanted = wanted
-
+    asked = None if targets is None else _Targets(targets, roots, deps, capture)
+    task.wanted = None if asked is None else asked.wanted
     buffers = _first_gradients(roots, grads)
-    ready = [(node._key, node) for node in buffers if not deps[node]]
-    heapify(ready)
     grads.clear()  # a pending gradient that somebody holds has to be computed for him
 
     outer_task, outer_mode = GRAD.task, GRAD.enabled
     GRAD.task = task
     GRAD.enabled = create_graph
-    watch = ANOMALY.enabled
-    direct = not watch and _run_node is _RUN_NODE
+    try:
+        _walk(task, asked, deps, buffers, keep_graph, create_graph)
+        for callback in task.callbacks or ():
+            callback()
+    finally:
+        GRAD.task = outer_task
+        GRAD.enabled = outer_mode
+    return [] if asked is None else asked.captured
+
+
+def _walk(
+    task: Task,
+    asked: _Targets | None,
+    deps: dict[Any, int],
+    buffers: dict[Any, Any],
+    keep_graph: bool,
+    create_graph: bool,
+) -> None:
+    """Run the nodes in order, each when the gradients of its outputs (in `buffers`) are complete.
+
+    Most nodes have one output and nothing attached, and nobody watches: those run right here.
+    """
+    ready = [(node._key, node) for node in buffers if not deps[node]]
+    heapify(ready)
+    wanted, ends = task.wanted, () if asked is None else asked.ends
+    plain = not ANOMALY.enabled and _run_node is _RUN_NODE
     node = None
     try:
         while ready:
             node = heappop(ready)[1]
             box = buffers.pop(node)
-            extra = node._extra
             if type(node) is AccumulateGrad:
-                leaf = node.variable
-                if leaf._hooks:
-                    box[0] = run_tensor_hooks(leaf._hooks, box[0])
-                if catch and node in catch:
-                    for i, _ in catch[node]:
-                        captured[i] = box[0]
-                if run is not None and node not in run:
+                _end_at_leaf(node, box, asked, create_graph)
+                continue
+            extra = node._extra
+            if extra is not None or node in ends:
+                box = _arrived(node, box, asked)
+                if box is None:
                     continue
-                if extra is not None and extra.pre:
-                    box = run_pre_hooks(extra.pre, box)
-                if box[0] is not None:
-                    accumulate(leaf, box, create_graph)
-                    if extra is not None and extra.post:
-                        run_post_hooks(extra.post, (), tuple(box))
-                continue
-            if run is None or node in run:
-                # A gradient asked for is taken before the hooks where backward goes on below.
-                if catch and node in catch:
-                    for i, nr in catch[node]:
-                        captured[i] = box[nr]
-                if extra is not None:
-                    box = _run_extras(extra, box)
-            else:
-                if extra is not None:
-                    box = _run_extras(extra, box)
-                for i, nr in catch.get(node, ()):
-                    captured[i] = box[nr]
-                continue
-            if direct and extra is None and len(box) == 1 and node._fn is not None:
+            if plain and extra is None and len(box) == 1 and node._fn is not None:
                 outs = None if box[0] is None else node._fn(node, box[0])
-                given = None
+                if not keep_graph:
+                    node._release()
+                if type(outs) is not tuple or len(outs) != len(node._edges):
+                    outs = _one_for_each_edge(node, outs)
             else:
-                if watch:
-                    task.node = node
-                given = None
-                if extra is not None:
-                    if extra.pre:
-                        box = run_pre_hooks(extra.pre, box)
-                    given = tuple(box) if extra.post else None
-                outs = _run_node(task, node, box)
+                outs = _run_attended(task, node, box, keep_graph)
             box = None
-            if not keep_graph:
-                node._release()
-            edges = node._edges
-            if outs is None:
-                outs = (None,) * len(edges)
-            elif type(outs) is not tuple:
-                outs = (outs,) if type(outs) is not list else tuple(outs)
-            if len(outs) != len(edges):
-                raise RuntimeError(
-                    f"Function {node.name()} returned an invalid number of gradients "
-                    f"(got {len(outs)}, but expected {len(edges)})"
-                )
-            if given is not None:
-                outs = tuple(
-                    fit(o, e[0]._meta[e[1]], node, i) if o is not None and e[0] is not None else o
-                    for i, (o, e) in enumerate(zip(outs, edges))
-                )
-                outs = run_post_hooks(extra.post, outs, given)
-                given = None
-            if watch and ANOMALY.check_nan:
-                _check_nan(node, outs)
-            for i, (nxt, nr) in enumerate(edges):
+            for i, (nxt, nr) in enumerate(node._edges):
                 if nxt is not None and (wanted is None or nxt in wanted):
                     g = outs[i]
                     box = buffers.get(nxt)
@@ -398,30 +392,95 @@ def execute(
                             g = fit(g, meta, node, i)
                         if box[nr] is None:
                             box[nr] = g
-                        elif not (box[nr]._strided and g._strided):
-                            box[nr] = add(box[nr], g)
-                        elif not (create_graph or box[nr]._storage.waits) and _owned(box, nr):
-                            box[nr].add_(g)  # there is memory, and no need of more
                         else:
-                            box[nr] = box[nr] + g
-                    n = deps[nxt] - 1
-                    if n:
-                        deps[nxt] = n
-                    else:
-                        deps[nxt] = 0
+                            _add_into(box, nr, g, create_graph)
+                    n = deps[nxt] = deps[nxt] - 1
+                    if not n:
                         heappush(ready, (nxt._key, nxt))
             outs = g = box = None
-        if task.callbacks:
-            for callback in task.callbacks:
-                callback()
     except BaseException:
-        if watch and node is not None:
+        if ANOMALY.enabled and node is not None:
             anomaly.report(node)
         raise
-    finally:
-        GRAD.task = outer_task
-        GRAD.enabled = outer_mode
-    return captured
+
+
+def _end_at_leaf(
+    node: AccumulateGrad, box: list[Any], asked: _Targets | None, create_graph: bool
+) -> None:
+    """Add what has arrived at a leaf to its `.grad`, or take it where it is asked for."""
+    leaf, extra = node.variable, node._extra
+    if leaf._hooks:
+        box[0] = run_tensor_hooks(leaf._hooks, box[0])
+    if asked is not None:
+        asked.take(node, box)
+        if node not in asked.run:
+            return
+    if extra is not None and extra.pre:
+        box = run_pre_hooks(extra.pre, box)
+    if box[0] is not None:
+        accumulate(leaf, box, create_graph)
+        if extra is not None and extra.post:
+            run_post_hooks(extra.post, (), tuple(box))
+
+
+def _arrived(node: Node, box: list[Any], asked: _Targets | None) -> list[Any] | None:
+    """Take gradients that are asked for, and run what is attached to outputs; None where the pass ends at this node."""
+    goes_on = asked is None or node in asked.run
+    if asked is not None and goes_on:  # taken before the hooks where backward goes on below
+        asked.take(node, box)
+    if node._extra is not None:
+        box = _run_extras(node._extra, box)
+    if asked is not None and not goes_on:
+        asked.take(node, box)
+    return box if goes_on else None
+
+
+def _run_attended(task: Task, node: Node, box: list[Any], keep_graph: bool) -> tuple[Any, ...]:
+    """Run a node with several outputs, without a formula, with hooks of its own, or under somebody's eyes."""
+    extra, watch = node._extra, ANOMALY.enabled
+    pre, post = (None, None) if extra is None else (extra.pre, extra.post)
+    if watch:
+        task.node = node
+    if pre:
+        box = run_pre_hooks(pre, box)
+    given = tuple(box) if post else ()
+    outs = _run_node(task, node, box)
+    if not keep_graph:
+        node._release()
+    outs = _one_for_each_edge(node, outs)
+    if post:
+        outs = tuple(
+            fit(o, e[0]._meta[e[1]], node, i) if o is not None and e[0] is not None else o
+            for i, (o, e) in enumerate(zip(outs, node._edges))
+        )
+        outs = run_post_hooks(post, outs, given)
+    if watch and ANOMALY.check_nan:
+        _check_nan(node, outs)
+    return outs
+
+
+def _one_for_each_edge(node: Node, outs: Any) -> tuple[Any, ...]:
+    """Return a formula's result as a tuple; RuntimeError if it is not one gradient for each input."""
+    if outs is None:
+        return (None,) * len(node._edges)
+    if type(outs) is not tuple:
+        outs = tuple(outs) if type(outs) is list else (outs,)
+    if len(outs) != len(node._edges):
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid number of gradients "
+            f"(got {len(outs)}, but expected {len(node._edges)})"
+        )
+    return outs
+
+
+def _add_into(box: list[Any], nr: int, g: Any, create_graph: bool) -> None:
+    """Add a gradient to the one that is there."""
+    if not (box[nr]._strided and g._strided):
+        box[nr] = add(box[nr], g)
+    elif not (create_graph or box[nr]._storage.waits) and _owned(box, nr):
+        box[nr].add_(g)  # there is memory, and no need of more
+    else:
+        box[nr] = box[nr] + g
 
 
 def _sequence(node: Node) -> int:
