@@ -6,7 +6,7 @@ or, where that has another type or goes past the cache (`streams`), in a row of 
 what lies so many steps further, where a step is at least so many elements.
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
-Sums are taken in blocks, which keeps long ones accurate.
+Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
@@ -24,11 +24,14 @@ log = f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank
 inner = f'm{rank - 1}'
 names = kind.names()
+at_run = f' + run * {inner}' if rank > 1 else ''
+first_run = len(kind.rows + kind.each + kind.pick) + bool(kind.pick)
+first_column = first_run + len(kind.runs)
 vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v']
 def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
 # min() is a call on some drivers
 def less(a, b): return f'({a} < {b} ? {a} : {b})'
-def own(stage): return [name for name, _ in stage.sums]
+def own(stage): return [name for name, _ in stage.runs or stage.sums]
 def least(name): return '-INFINITY' if name == 'top' else '0'
 def join(name, a, b): return f'({a} > {b} ? {a} : {b})' if name == 'top' else f'{a} + {b}'
 def result_row(at, base, rank):
@@ -40,7 +43,7 @@ def held(stage): return [n for s in kind.stages[:kind.stages.index(stage)] for n
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, L)}\
-% if scratch:
+% if scratch or kind.columns:
 typedef ${S} u_kept __attribute__((aligned(${dt.itemsize})));
 % endif
 % if kind.pick:
@@ -99,13 +102,16 @@ ${lines(statements, 8)}\
 % endfor
 % endif
 % if stage is None:
+% for k, text in enumerate(kind.columns):
+        *(__global u_kept *)(cb${k} + at) += ${only('', spell(text))};
+% endfor
         ${put(spell(kind.store) if dt.reg == out.reg and L > 1 else convert(spell(kind.store), dt, out, L))};
 % else:
 % if kind.keep and stage is kind.stages[-1]:
         const ${S} kept = ${spell(kind.keep)};
         ${waiting + ' = kept' if scratch else put('kept')};
 % endif
-% for name, value in stage.sums:
+% for name, value in stage.runs or stage.sums:
         part_${name}${u} = ${join(name, only(name, spell(value)), f'part_{name}{u}')};
 % endfor
 % endif
@@ -119,8 +125,11 @@ ${lines(statements, 8)}\
 % endif
 ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % if scratch:
-    __global ${T} *kb = spare + get_global_id(0) * (nred + ${L})${f' + run * {inner}' if rank > 1 else ''};
+    __global ${T} *kb = spare + get_global_id(0) * (nred + ${L})${at_run};
 % endif
+% for k in range(len(kind.columns)):
+    __global ${T} *cb${k} = row${first_column + k} + o / height * pitch${at_run};
+% endfor
 % if kind.store:
     const long zb = zh${''.join(f' + y{d} * zr_{d}' for d in range(rank - 1))};
 % endif
@@ -138,6 +147,9 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 <%def name="walk(stage)">\
 <% us = range(U if stage else 1) %>\
 % if stage and not wide:
+% for name, _ in stage.sums if stage.runs else ():
+    ${name} = (${S})(0);
+% endfor
 % for name in own(stage):
     ${name} = (${S})(${least(name)});
     ${S} ${', '.join(f'part_{name}{u} = {name}' for u in us)};
@@ -200,6 +212,9 @@ ${element(stage, 'j', m)}\
 % endif
 % else:
 ${outer_begin()}\
+% if stage and stage.runs:
+    ${' '.join(f'{name} = ' + ''.join(f'part_{name}{u} = ' for u in us) + f'({S})(0);' for name in own(stage))}
+% endif
 % if group_row:
     for (j = lid; j < ${inner};) {
       const long stop = ${less(inner, f'j + {block * group}')};
@@ -235,19 +250,41 @@ ${flush(stage, us)}\
 % endif
     }
 % endif
+% if stage and stage.runs:
+${folded(stage, us)}\
+${run_end(stage)}\
+% endif
     }
 % if stage:
+% if not stage.runs:
+${folded(stage, us)}\
+% endif
+% for name, value in stage.after:
+    ${name} = ${spell(value)};
+% endfor
+% endif
+% endif
+</%def>\
+<%def name="folded(stage, us)">\
 % for name in own(stage):
 % for u in us:
     ${name} = ${join(name, f'part_{name}{u}', name)};
 % endfor
 ${fold(name)}\
 % endfor
-% for name, value in stage.after:
-    ${name} = ${spell(value)};
+</%def>\
+## What a run came to is stored and goes into the sums of its row.
+<%def name="run_end(stage)">\
+    {
+      const int m = (int)${less(inner, f'{L}')};
+${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
+% for name, value in stage.sums:
+      ${name} += ${spell(value)};
 % endfor
-% endif
-% endif
+% for name, _ in stage.runs:
+      ${'if (lid == 0) ' if group_row else ''}row${first_run + kind.runs.index(name)}[${f'o * (nred / {inner}) + run' if rank > 1 else 'o'}] = ${name + ('.s0' if L > 1 else '')};
+% endfor
+    }
 </%def>\
 ## Fold lanes (row) or the work-group (GPU) into one value that every lane then holds.
 <%def name="fold(name)">\
@@ -393,6 +430,13 @@ ${lines(result_row('krow', 'kcol * z_k', reader.kept_rank - 1), 4)}\
 % endif
 % if not wide and names:
     ${S} ${', '.join(names)};
+% endif
+% if kind.columns:
+    if (o % height == 0) {
+% for k in range(len(kind.columns)):
+      for (long j = 0; j < pitch; j++) row${first_column + k}[o / height * pitch + j] = 0;
+% endfor
+    }
 % endif
 % for stage in kind.stages:
 ${walk(stage)}\

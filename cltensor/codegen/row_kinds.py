@@ -12,14 +12,19 @@ from ..dtypes import dtype
 
 
 class Stage(NamedTuple):
-    """One pass: (name, text added per element), where "top" is a maximum; then (name, text) assigned once per row."""
+    """One pass: (name, text added per element), where "top" is a maximum; then (name, text) assigned once per row.
+
+    With `runs`, these are what is added per element, for each run along the innermost dim by itself, and `sums` are added
+    once a run, of what it came to and of values that are one number for it.
+    """
 
     sums: tuple[tuple[str, str], ...]
     after: tuple[tuple[str, str], ...] = ()
+    runs: tuple[tuple[str, str], ...] = ()
 
     def names(self) -> list[str]:
         """What the stage leaves for later ones."""
-        return list(dict.fromkeys([name for name, _ in (*self.sums, *self.after)]))
+        return list(dict.fromkeys([name for name, _ in (*self.runs, *self.sums, *self.after)]))
 
 
 class Kind(NamedTuple):
@@ -29,6 +34,9 @@ class Kind(NamedTuple):
     row. keep: the last stage stores this text, and the last pass reads it back as `kept`. positions: `position` is the
     place along the row. integers: the values that are positions themselves. epsilon: takes the number `eps`. {raised} is an
     exponential times a power of 2, which `{lower}` undoes: it need not be undone element by element.
+
+    What is made where rows meet others: `columns` are texts added up over rows, for each place along them, while results are
+    stored (a CPU's schedule along rows only). What a stage sums by runs is stored for each.
 
     Of classes that are targets: `each` is stored for every row, and `pick` for those whose target counts, else 0, and the
     target itself; texts of both speak of values at the target, and of the row's names and the count in braces.
@@ -45,6 +53,12 @@ class Kind(NamedTuple):
     epsilon: bool = False
     each: tuple[str, ...] = ()
     pick: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> list[str]:
+        """What is stored for every run."""
+        return [name for stage in self.stages for name, _ in stage.runs]
 
     @property
     def heavy(self) -> bool:
@@ -168,15 +182,31 @@ def norm(weight: bool, bias: bool) -> Kind:
 
 
 @functools.cache
-def norm_back(weight: bool) -> Kind:
-    """The gradient by x, from x, the gradient, mean, rstd [, weight]."""
+def norm_back(weight: bool, columns: bool = False) -> Kind:
+    """The gradient by x, from x, the gradient, mean, rstd [, weight]; columns: those of weight and bias of each element, in parts."""
     after = (("by_mean", "by_mean / count"), ("by_rstd", "by_rstd / count"))
     return Kind(
-        "norm_back" + "_w" * weight,
+        "norm_back" + "_w" * weight + "_columns" * columns,
         (Stage((("by_mean", "inner"), ("by_rstd", "inner * hat")), after),),
         "v3 * (inner - by_mean - hat * by_rstd)",
         define=(("hat", "(v0 - v2) * v3"), ("inner", "v1 * v4" if weight else "v1")),
+        columns=("v1 * hat", "v1") if columns else (),
     )
+
+
+# As `norm_back` where a weight is one number for a run: of each run the gradients by its weight and bias.
+GROUP_BACK = Kind(
+    "group_back",
+    (
+        Stage(
+            (("by_mean", "by_bias * v4"), ("by_rstd", "by_weight * v4")),
+            (("by_mean", "by_mean / count"), ("by_rstd", "by_rstd / count")),
+            (("by_weight", "v1 * hat"), ("by_bias", "v1")),
+        ),
+    ),
+    "v3 * (v1 * v4 - by_mean - hat * by_rstd)",
+    define=(("hat", "(v0 - v2) * v3"),),
+)
 
 
 @functools.cache
@@ -205,11 +235,12 @@ def rms(weight: bool) -> Kind:
 
 
 @functools.cache
-def rms_back(weight: bool) -> Kind:
-    """The gradient by x, from x, the gradient, rstd [, weight]."""
+def rms_back(weight: bool, columns: bool = False) -> Kind:
+    """The gradient by x, from x, the gradient, rstd [, weight]; columns: that of the weight of each element, in parts."""
     return Kind(
-        "rms_back" + "_w" * weight,
+        "rms_back" + "_w" * weight + "_columns" * columns,
         (Stage((("by_rstd", "inner * hat"),), (("by_rstd", "by_rstd / count"),)),),
         "v2 * (inner - hat * by_rstd)",
         define=(("hat", "v0 * v2"), ("inner", "v1 * v3" if weight else "v1")),
+        columns=("v1 * hat",) if columns else (),
     )

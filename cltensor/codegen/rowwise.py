@@ -51,7 +51,10 @@ class Targets(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A result over all elements (None where the kind stores none) and the numbers of the rows, dense over them."""
+    """A result over all elements (None where the kind stores none) and the numbers, dense over the rows.
+
+    Then those of the runs, dense over rows and outer dims of a row, and the parts of sums over rows: a line each, whole vectors long.
+    """
 
     all: Operand | None
     numbers: list[Operand]
@@ -80,9 +83,9 @@ def run(
         backend, backend.info.wake_us, kind, source.pattern(), tuple(dims), compute, out, strides, schedule, _streams(backend, place)
     )  # fmt: skip
     result = None if place is None else Operand(place, out, shape, plan.strides, 0)
-    kept = plan.kept
     numbers = [
-        Operand(alloc(plan.nout * dt.itemsize), dt, kept, plan.kept_strides, 0) for dt in plan.types
+        Operand(alloc(math.prod(each) * dt.itemsize), dt, each, dense(each), 0)
+        for dt, each in zip(plan.types, plan.shapes, strict=True)
     ]
     if plan.kernel is None:
         return Rows(result, numbers)
@@ -94,6 +97,8 @@ def run(
         args.append(float(eps))
     if targets is not None:
         args += [*targets]
+    if kind.columns:
+        args += [plan.height, plan.shapes[-1][1]]
     if plan.scratch:
         args.append(alloc(plan.scratch))
     n = plan.n
@@ -108,10 +113,9 @@ class _Plan(NamedTuple):
 
     n: int
     strides: tuple[int, ...]
-    kept: tuple[int, ...]
-    kept_strides: tuple[int, ...]
     nout: int
     types: tuple[dtype, ...]  # of the numbers of the rows
+    shapes: tuple[tuple[int, ...], ...]  # of these
     kernel: Any
     cut: Any
     reader: Any
@@ -120,6 +124,7 @@ class _Plan(NamedTuple):
     items: int
     group: int
     chunk: int
+    height: int = 0  # rows that are added up to a part of `columns`
 
 
 @functools.lru_cache(maxsize=4096)
@@ -139,9 +144,11 @@ def _plan(
     n, steps = math.prod(shape), dense(shape) if strides is None else strides
     kept = tuple([size for d, size in enumerate(shape) if d not in dims])
     types = _numbers(kind, compute)
-    fresh = (n, steps, kept, dense(kept), math.prod(kept), types)
+    outer = (*kept, *[shape[d] for d in dims[:-1]])
+    shapes = (kept,) * (len(types) - len(kind.runs) - len(kind.columns)) + (outer,) * len(kind.runs)
+    fresh = (n, steps, math.prod(kept), types)
     if not n:
-        return _Plan(*fresh, None, None, None, (), 0, 0, 0, 0)
+        return _Plan(*fresh, shapes, None, None, None, (), 0, 0, 0, 0)
     _require(backend, source, compute, out)
     layouts = tuple([leaf[2] for leaf in source.leaves])
     cut = split(shape, layouts, dims if shape else (), (steps,), ordered=True)
@@ -166,18 +173,25 @@ def _plan(
     along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
     if gpu:
         groups = min(cut.nout if row else -(-cut.nout // GROUP), backend.info.compute_units * 64)
-        return _Plan(*fresh, kernel, cut, reader, along, 0, groups * GROUP, GROUP, 0)
+        return _Plan(*fresh, shapes, kernel, cut, reader, along, 0, groups * GROUP, GROUP, 0)
     worked = n if kind.stages or kind.store else cut.nout
     chunk = _chunk(backend, wake_us, cut.nout, worked, 1 if row else reader.lanes)
+    height = 0
+    if kind.columns:
+        height = min(chunk, BLOCK)
+        chunk = -(-chunk // height) * height
+        pitch = -(-cut.nred // reader.lanes) * reader.lanes
+        shapes += ((-(-cut.nout // height), pitch),) * len(kind.columns)
     items = -(-cut.nout // chunk)
     spare = items * (cut.nred + reader.lanes) * compute.itemsize if scratch else 0
-    return _Plan(*fresh, kernel, cut, reader, along, spare, items, 1, chunk)
+    return _Plan(*fresh, shapes, kernel, cut, reader, along, spare, items, 1, chunk, height)
 
 
 def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
-    """The dtypes of what a row leaves."""
+    """The dtypes of what is left of rows, runs and columns."""
     target = (dtypes.int32,) * bool(kind.pick)
-    return (compute,) * len(kind.rows + kind.each + kind.pick) + target
+    rows = (compute,) * len(kind.rows + kind.each + kind.pick) + target
+    return rows + (compute,) * (len(kind.runs) + len(kind.columns))
 
 
 def _streams(backend: Backend, place: Buffer | None) -> bool:
@@ -281,6 +295,9 @@ def _signature(
         parameters += ["__global const long *targets", "const long origin", "const long ignore"]
         parameters += ["__global long *status", "const long slot"]
         types += [None, i64, i64, None, i64]
+    if kind.columns:
+        parameters += ["const long height", "const long pitch"]
+        types += [i64, i64]
     if scratch:
         parameters.append(f"__global {compute.cl} *spare")
         types.append(None)

@@ -519,6 +519,7 @@ KINDS: dict[str, type[State]] = {
         ArgMax,
         ArgMin,
         Var,
+        Sums,
         NormSums,
         Ratio,
         HitRatio,

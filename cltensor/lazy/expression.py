@@ -23,7 +23,8 @@ MAX_RECOMPUTE = 4  # a broadcast expression of so many light nodes is recomputed
 
 UNKNOWN_READS = 1 << 40  # `reads` of a storage whose pending readers nobody counted
 
-NON_DENSE, INDEXED, RESHAPED, HEAVY, PRODUCTS = 1, 2, 4, 8, 16
+# STRIDED: of NON_DENSE ones those that have no other shape, because an operand is neither dense nor one number.
+NON_DENSE, INDEXED, RESHAPED, HEAVY, PRODUCTS, STRIDED = 1, 2, 4, 8, 16, 32
 
 
 class Leaf:
@@ -88,10 +89,13 @@ class Expr:
                 leaves += 1
                 held += a.buffer.nbytes
                 if a.strides is not None:
-                    flags |= NON_DENSE
+                    flags |= NON_DENSE | STRIDED if any(a.strides) else NON_DENSE
             elif kind is not Scalar:
                 if kind is View:
-                    flags |= RESHAPED if a.dims is None else NON_DENSE
+                    if a.dims is None:
+                        flags |= RESHAPED
+                    else:
+                        flags |= NON_DENSE | STRIDED if max(a.dims, default=-1) >= 0 else NON_DENSE
                     a = a.expr
                 a.users += 1
                 size += a.size

@@ -119,6 +119,9 @@ class Fusion:
         """Add an operand in memory, re-laid through `dims`; equal operands are one argument."""
         if dims is not None:
             leaf = Leaf(leaf.buffer, leaf.dtype, seen(leaf.strides, shape, dims), leaf.offset)
+        if leaf.strides is not None and len(leaf.strides) != len(self.shape):
+            # One number, in an expression that is reshaped.
+            leaf = Leaf(leaf.buffer, leaf.dtype, (0,) * len(self.shape), leaf.offset)
         key = (id(leaf.buffer), leaf.strides, leaf.offset, leaf.dtype)
         ref = self.refs.get(key)
         if ref is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..codegen.pointwise import Program
 from ..codegen.region import STREAM
 from ..dtypes import dtype
-from .expression import HEAVY, INDEXED, NON_DENSE, Expr, Leaf, Scalar, View
+from .expression import HEAVY, INDEXED, NON_DENSE, STRIDED, Expr, Leaf, Scalar, View
 from .fusion import Fusion, classify, seen
 from .launch import TURN, entry_of, scalar_args, start
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST = 12  # nodes
 KEPT = 4096  # kinds of trees: with strides, each shape is another
-DECIDED = HEAVY | INDEXED | NON_DENSE  # flags of expressions that need no other decisions
+DECIDED = HEAVY | INDEXED | NON_DENSE | STRIDED  # flags of expressions that need no other decisions
 _HELD = object()  # in a key: somebody holds the node's result
 
 _Operand = tuple[

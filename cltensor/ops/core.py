@@ -17,7 +17,7 @@ from ..autograd.mode import FORWARD
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype
-from ..lazy import HEAVY, MAX_RECOMPUTE, NON_DENSE, Expr, Leaf, Scalar, View
+from ..lazy import HEAVY, MAX_RECOMPUTE, STRIDED, Expr, Leaf, Scalar, View
 from ..runtime import Backend, Buffer, device, get_backend
 from ..size import Size
 from ..storage import Storage
@@ -79,7 +79,7 @@ def _pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | V
             if x.shape == shape:
                 return value
         elif x.shape == shape and layouts.numel(shape) == layouts.numel(value.shape):
-            return None if value.flags & NON_DENSE else View(value, None)
+            return None if value.flags & STRIDED else View(value, None)
     if value.size > MAX_RECOMPUTE or value.flags & HEAVY:
         return None
     if x.shape == value.shape and x.is_contiguous():

@@ -69,6 +69,39 @@ def test_norm_in_every_schedule(schedule: str, dims: tuple[int, ...]) -> None:
     close(sums[1], g.sum(dims), 2e-4)
 
 
+def _statistics(x: Any, dims: tuple[int, ...]) -> list:
+    _, (mean, _, rstd) = _run(row_kinds.norm(False, False), [x], dims, "row", eps=1e-5)
+    kept = [1 if d in dims else n for d, n in enumerate(x.shape)]
+    return [v.reshape(kept).expand(x.shape) for v in (mean, rstd)]
+
+
+@pytest.mark.parametrize("shape", [(300, 37), (7, 64), (130, 3, 21)], ids=str)
+def test_sums_over_rows_are_left_in_parts(shape: tuple[int, ...]) -> None:
+    """Of up to 128 rows each, in lines of whole vectors."""
+    a, g, w = data(*shape), data(*shape, seed=1), data(*shape[1:], seed=2)
+    dims = tuple(range(1, len(shape)))
+    x = _on(a)
+    given = [x, _on(g), *_statistics(x, dims), _on(w).expand(shape)]
+    slope, parts = _run(row_kinds.norm_back(True, True), given, dims, "row")
+    close(slope, _norm_slope(a, g * w, dims), 5e-5)
+    by_weight, by_bias = rows.columns(parts, shape[1:])
+    close(by_weight, (g * _normed(a, dims)).sum(0).reshape(-1), 2e-4)
+    close(by_bias, g.sum(0).reshape(-1), 2e-4)
+
+
+@pytest.mark.parametrize("schedule", ["row", "gpu-row"])
+@pytest.mark.parametrize("shape", [(3, 2, 4, 150), (3, 5, 1, 37), (2, 2, 3, 9)], ids=str)
+def test_runs_of_a_row_are_summed_by_themselves(shape: tuple[int, ...], schedule: str) -> None:
+    a, g, w = data(*shape), data(*shape, seed=1), data(*shape[1:3], 1, seed=2)
+    dims = (2, 3)
+    x = _on(a)
+    given = [x, _on(g), *_statistics(x, dims), _on(w).expand(shape)]
+    slope, (by_weight, by_bias) = _run(row_kinds.GROUP_BACK, given, dims, schedule)
+    close(slope, _norm_slope(a, g * w, dims), 5e-5)
+    close(by_weight, (g * _normed(a, dims)).sum(3), 2e-4)
+    close(by_bias, g.sum(3), 2e-4)
+
+
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 def test_equal_numbers_are_normalised_to_zero(schedule: str) -> None:
     """However large they are beside their deviation, which is none; the mean is then one of them."""
@@ -256,6 +289,8 @@ def test_launch_counts() -> None:
     one.data_ptr()
     assert _launches(lambda: grads(F.batch_norm(c, None, None, v, v, True), one, c, v)) == 3
     assert _launches(lambda: grads(F.rms_norm(x, (50,)), g, x)) == 2
+    # The gradient that relu leaves pending, of one number, is read in the shape that has groups.
+    assert _launches(lambda: grads(F.group_norm(c, 2, v, v).relu().sum(), None, c, v, v)) == 4
 
 
 @pytest.mark.usefixtures("one_by_one")

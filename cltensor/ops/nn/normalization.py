@@ -6,7 +6,8 @@ by the reductions, and what is left is a fused pointwise chain, written with Ten
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -206,25 +207,23 @@ def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:
 
 
 def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
-    """The gradients of one kernel where a row has one weight, else of one for x and one for weight and bias."""
-    dims, scaled, shape = ctx.dim, ctx.scaled, ctx.grouped
+    """The gradients of one kernel, which leaves those of weight and bias or parts of them, else of one for x and one for these."""
+    dims, scaled = ctx.dim, ctx.scaled
     mean, rstd, weight = ctx.result1, ctx.result2, ctx.weight
-    repeated = _repeated(scaled, len(shape))
-    single = set(repeated) == set(dims)
+    kind, join = _way_back(ctx, x)
     by_x = by_weight = by_bias = None
-    if ctx.needs[0] or single:
+    if ctx.needs[0] or join is not None:
         given = [x, g, mean, rstd]
         if weight is not None:
             given.append(_seen(weight, scaled))
-        kind = (rows.channel_back if single else rows.norm_back)(weight is not None)
         by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=ctx.steps)
         by_x = _seen(by_x, tuple(ctx.shapes[0]))
-        if single:
-            by_weight, by_bias = numbers
-    if not single and (ctx.needs[1] or ctx.needs[2]):
+        if join is not None:
+            by_weight, by_bias = join(numbers)
+    if join is None and (ctx.needs[1] or ctx.needs[2]):
         four = (x, g, mean, rstd)
         by_weight, by_bias = rowwise.sums(
-            "norm_sums", four, ("first", "second"), rstd.dtype, repeated
+            "norm_sums", four, ("first", "second"), rstd.dtype, _repeated(scaled, x.ndim)
         )
     found = (by_x, by_weight, by_bias)
     return tuple(
@@ -233,6 +232,24 @@ def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
             for v, shape, need in zip(found, ctx.shapes, ctx.needs, strict=True)
         ]
     )
+
+
+def _way_back(ctx: Any, x: Tensor) -> tuple[rows.Kind, Callable[[list[Tensor]], Any] | None]:
+    """The kind of kernel for the gradients, and what makes of the numbers it leaves those of weight and bias, if it leaves any."""
+    dims, scaled, weight = ctx.dim, ctx.scaled, ctx.weight
+    if set(_repeated(scaled, x.ndim)) == set(dims):  # one for a row
+        return rows.channel_back(weight is not None), tuple
+    if ctx.needs[0] and (ctx.needs[1] or ctx.needs[2]):
+        if scaled == tuple([x.shape[d] for d in dims]) and rowwise.by_columns(x, dims):
+            kind = rows.norm_back(weight is not None, True)
+            return kind, functools.partial(rowwise.columns, shape=scaled)
+        if weight is not None and scaled[-1] == 1 and rowwise.by_runs(x):  # one for a run
+            return rows.GROUP_BACK, _over_batch
+    return rows.norm_back(weight is not None), None
+
+
+def _over_batch(numbers: list[Tensor]) -> list[Tensor]:
+    return rowwise.sums("sums", numbers, ("first", "second"), numbers[0].dtype, (0,))
 
 
 def _repeated(scaled: tuple[int, ...], ndim: int) -> tuple[int, ...]:
@@ -352,9 +369,14 @@ def _rms_back(ctx: Any, g: Tensor) -> tuple:
         given = [x.detach(), g, rstd]
         if weight is not None:
             given.append(weight.detach())
-        kind = rows.rms_back(weight is not None)
-        by_x, _ = rowwise.run(kind, given, dims, x.dtype, strides=formats.images(x, x.shape))
-    if ctx.needs[1]:
+        shared = ctx.needs[1] and rowwise.by_columns(x, dims)
+        kind = rows.rms_back(weight is not None, shared)
+        steps = formats.images(x, x.shape)
+        by_x, parts = rowwise.run(kind, given, dims, x.dtype, strides=steps)
+        if shared:
+            (by_weight,) = rowwise.columns(parts, tuple(weight.shape))
+            by_weight = _seen(by_weight, ctx.shapes[1])
+    if ctx.needs[1] and by_weight is None:
         by_weight = _summed(wide(g) * wide(x) * rstd, weight.shape, ctx.shapes[1])
     return by_x, by_weight
 

@@ -17,6 +17,7 @@ from ...storage import Storage
 from .. import core
 from ..core import Tensor
 from ..reducing import accumulator, source
+from ..reducing import run as reduce_run
 from ..replay import Replayed
 
 
@@ -98,6 +99,32 @@ def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS) -> bool:
     if not total or n > ROW or (total > most and _across(x, dims)):
         return False
     return total <= SMALL or total // n >= get_backend(x.device).info.compute_units
+
+
+def by_columns(x: Tensor, dims: Sequence[int]) -> bool:
+    """Whether what a pass over rows sees is best added up over the rows, too: by a CPU, along rows whose sums stay in a cache of its own."""
+    first = x.ndim - len(dims)
+    if not x._contig or tuple(dims) != tuple(range(first, x.ndim)):
+        return False
+    width = layouts.numel(tuple(x.shape[first:]))
+    return family.LEAST <= width <= family.KEPT and get_backend(x.device).info.kind == "cpu"
+
+
+def columns(parts: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tensor]:
+    """Add up the parts of sums over rows that a kernel left, one or two of them."""
+    n = layouts.numel(shape)
+    seen = [
+        core.make(x._storage, Size((x.shape[0], n)), x.dtype, x.device, (x.shape[1], 1), 0)
+        for x in parts
+    ]
+    if len(seen) > 1:
+        return sums("sums", seen, ("first", "second"), seen[0].dtype, (0,))
+    return reduce_run("sum", seen[0], (0,), seen[0].dtype, [("value", seen[0].dtype)])
+
+
+def by_runs(x: Tensor) -> bool:
+    """Whether vectors run along the last dim of `x`, and what is found of it by itself is worth keeping."""
+    return x._contig and x.shape[-1] >= family.LEAST
 
 
 def _across(x: Tensor, dims: Sequence[int]) -> bool:
