@@ -290,7 +290,7 @@ def test_launch_counts() -> None:
     assert _launches(lambda: grads(F.batch_norm(c, None, None, v, v, True), one, c, v)) == 3
     assert _launches(lambda: grads(F.rms_norm(x, (50,)), g, x)) == 2
     # The gradient that relu leaves pending, of one number, is read in the shape that has groups.
-    assert _launches(lambda: grads(F.group_norm(c, 2, v, v).relu().sum(), None, c, v, v)) == 4
+    assert _launches(lambda: grads(F.group_norm(c, 2, v).relu().sum(), None, c, v)) == 4
 
 
 @pytest.mark.usefixtures("one_by_one")
