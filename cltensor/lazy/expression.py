@@ -60,6 +60,7 @@ class Expr:
     """A pending pointwise result."""
 
     __slots__ = (
+        "again",
         "args",
         "cell",
         "compute",
@@ -82,6 +83,7 @@ class Expr:
         self.value: Buffer | None = None
         self.cell: weakref.ref[Storage] | None = None
         self.users = 0
+        self.again = 0  # kernels that computed it without keeping it (recompute.py)
         size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
         for a in args:
             kind = a.__class__

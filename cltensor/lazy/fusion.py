@@ -23,12 +23,16 @@ _NODE_REFS = [("t", i) for i in range(_MOST)]
 _new: Any = tuple.__new__  # makes a named tuple in half the time
 
 
+Output = tuple[tuple[str, int], Expr, "Storage"]
+"""What a kernel keeps: its reference, the expression, and who holds it."""
+
+
 class Fusion:
     """Collects expressions over one iteration shape into a program and its arguments."""
 
     __slots__ = (
-        "exprs", "keep_live", "leaves", "nodes", "outputs", "product", "product_leaf", "refs",
-        "scalar_types", "scalars", "shape", "strided",
+        "exprs", "keep_live", "leaves", "nodes", "outputs", "partly_kept", "product", "product_leaf",
+        "refs", "scalar_types", "scalars", "shape", "strided",
     )  # fmt: skip
 
     def __init__(
@@ -44,7 +48,8 @@ class Fusion:
         self.scalars: list[Any] = []
         self.scalar_types: list[dtype] = []
         self.nodes: list[Node] = []
-        self.outputs: list[tuple[tuple[str, int], Expr, Storage]] = []
+        self.outputs: list[Output] = []
+        self.partly_kept = False  # whether somebody holds nodes that stay pending after it has run
         self.exprs: list[Expr] = []
 
     def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:

@@ -23,6 +23,7 @@ from .expression import (
 from .fusion import Fusion, argument_bytes
 from .launch import launch
 from .product import PRODUCT, first_product, forget, run
+from .recompute import is_large, spared
 from .tree import run_tree
 
 if TYPE_CHECKING:
@@ -64,7 +65,20 @@ def realise(storage: Storage) -> None:
         if len(fusion.refs) * MOST_BYTES > limit and argument_bytes(fusion) > limit:
             _realise_in_parts(storage, expr)
             return
+        if is_large(expr):
+            _leave_pending(fusion, expr)
         _run_outputs(backend, fusion)
+
+
+def _leave_pending(fusion: Fusion, target: Expr) -> list[Expr]:
+    """Take the outputs that are computed again when needed out of a fusion."""
+    left = spared(fusion, target)
+    if left:
+        fusion.outputs = [out for out in fusion.outputs if out not in left]
+        fusion.partly_kept = True
+    for _, expr, _ in left:
+        expr.again += 1
+    return [expr for _, expr, _ in left]
 
 
 def _collect(backend: Backend, expr: Expr) -> Fusion:
@@ -124,6 +138,10 @@ def run_held(expr: Expr) -> None:
     Not what is as soon computed again as read: keeping it would cost a pass over memory that perhaps nobody needs.
     """
     todo, seen = [expr], {id(expr)}
+    if expr.size > 1 and is_large(expr):
+        fusion = Fusion(expr.shape)
+        fusion.visit(expr)
+        seen.update([id(e) for e in _leave_pending(fusion, expr)])
     while todo:
         for a in todo.pop().args:
             inner = a.expr if a.__class__ is View else a
@@ -139,10 +157,14 @@ def run_held(expr: Expr) -> None:
 
 
 def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
-    """Take in other pending results of the same shape that need nodes this kernel computes anyway."""
+    """Take in other pending results of the same shape that need nodes this kernel computes anyway, or mostly operands it reads.
+
+    The latter if they are large: what is saved is a pass over memory.
+    """
     pending = backend.pending[-SIBLINGS:]
     many = len(pending) > 4 * len(fusion.exprs)  # then they are the dearer ones to ask
-    if many and not fusion.read_outside():
+    large = is_large(target)
+    if many and not large and not fusion.read_outside():
         return
     others = []
     for cell in pending:
@@ -151,7 +173,7 @@ def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
             other = storage.value
             if other.__class__ is Expr and other is not target and other.shape == target.shape:
                 others.append(other)
-    if not others or not (many or fusion.read_outside()):
+    if not others or not (many or large or fusion.read_outside()):
         return
     inside = {id(e) for e in fusion.exprs}
     for other in others:
@@ -161,9 +183,16 @@ def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
             or len(fusion.leaves) + other.leaves > MAX_LEAVES
         ):
             continue
-        if _touches(other, inside):
+        if _touches(other, inside) or (large and not other.again and _reads_alike(other, fusion)):
             fusion.visit(other)
             inside = {id(e) for e in fusion.exprs}
+
+
+def _reads_alike(expr: Expr, fusion: Fusion) -> bool:
+    if expr.flags & PRODUCTS:
+        return False
+    read, wanted = {id(leaf.buffer) for leaf in fusion.leaves}, {id(b) for b in buffers(expr)}
+    return 2 * len(wanted & read) > len(wanted)
 
 
 def _touches(expr: Expr, inside: set[int]) -> bool:
@@ -208,7 +237,7 @@ def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
         if users:
             if inside is None:
                 inside = fusion.internal_users()
-            users -= inside.get(id(expr), 0)
+            users -= 0 if fusion.partly_kept else inside.get(id(expr), 0)
         storage.reads = UNKNOWN_READS if users else 0
     for _, expr, _ in fusion.outputs:
         expr.args = ()

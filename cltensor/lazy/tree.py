@@ -14,6 +14,7 @@ from ..dtypes import dtype
 from .expression import HEAVY, INDEXED, NON_DENSE, STRIDED, Expr, Leaf, Scalar, View
 from .fusion import Fusion, classify, seen
 from .launch import TURN, entry_of, scalar_args, start
+from .recompute import is_large
 
 if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
@@ -55,7 +56,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     missing: dict[Expr, int] = {}
     if not n or not _walk(expr, None, key, leaves, numbers, held, names, missing):
         return False
-    if missing and any(missing.values()):
+    if (missing and any(missing.values())) or (held and is_large(expr)):
         return False
     if expr.flags & NON_DENSE:
         if n >= TURN:
