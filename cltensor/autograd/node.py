@@ -217,8 +217,8 @@ _CLASSES: dict[str, type[OpNode]] = {
 }
 
 
-class _ScaledNode(OpNode):
-    """A product or quotient: a number in it counts as a saved tensor, so that a second backward is refused, as torch does."""
+class WrappingNode(OpNode):
+    """A node that saves a number as the tensor torch wraps it in, so that a second backward is refused."""
 
     __slots__ = ()
 
@@ -231,11 +231,10 @@ class _ScaledNode(OpNode):
                     saved[key] = FREED
 
 
-def op_class(name: str) -> type[OpNode]:
-    """Return the node class called `name`, making it the first time."""
+def op_class(name: str, base: type[OpNode] = OpNode) -> type[OpNode]:
+    """Return the node class called `name`, making it the first time, of the kind `base`."""
     cls = _CLASSES.get(name)
     if cls is None:
-        base = _ScaledNode if name in ("MulBackward0", "DivBackward0") else OpNode
         cls = _CLASSES[name] = type(name, (base,), {"__slots__": (), "__module__": "builtins"})
     return cls
 

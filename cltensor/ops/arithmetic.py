@@ -144,11 +144,11 @@ METHODS["sub_"] = METHODS["subtract_"] = sub_
 # ------------------------------------------------------------------------------------------- products and quotients
 
 mul = Row(
-    "mul", {"b": "x and y", "ifc": "x * y"}, exact=True, args=BINARY, aliases=("multiply",), numbers="xy", reference=np.multiply,
+    "mul", {"b": "x and y", "ifc": "x * y"}, exact=True, args=BINARY, aliases=("multiply",), numbers="xy", wraps=True, reference=np.multiply,
     grad={"x": lambda g, y: g * conj(y), "y": lambda g, x: g * conj(x)},
 )  # fmt: skip
 true_divide = Row(
-    "div", {"fc": "x / y"}, promote=FLOAT, exact=True, args=BINARY, public=False, reference=np.true_divide, node="DivBackward0",
+    "div", {"fc": "x / y"}, promote=FLOAT, exact=True, args=BINARY, public=False, reference=np.true_divide, node="DivBackward0", wraps=True,
     grad={"x": lambda g, y: g / conj(y), "y": lambda g, x, y: -g * conj((x / y) / y)},
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ import numpy as np
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
-from ..autograd.node import read_saved
+from ..autograd.node import WrappingNode, op_class, read_saved
 from ..codegen.pointwise import PointOp
 from . import core, writes
 from .core import NUMBERS, Tensor
@@ -52,6 +52,7 @@ class Row:
     graph_from, graph_inputs: the first and the end of the operands that are edges of the graph.
     weak: operands, numbers, whose type does not take part in promotion.
     step: the gradient is a step function of the operands, whose derivative torch takes to be zero.
+    wraps: a number is saved as the tensor that torch wraps it in, and let go as one.
     final: from the numbers of an in-place call, why torch cannot differentiate it; "" where it can.
     exact: numbers beside 16-bit tensors are used as they are; other rows round them to the tensors' dtype, as torch does.
     underivable: the name under which backward refuses to differentiate, where torch has no derivative but records a node.
@@ -81,6 +82,7 @@ class Row:
         underivable: str = "",
         step: bool = False,
         exact: bool = False,
+        wraps: bool = False,
         final: Callable[..., str] | None = None,
         doc: str = "",
     ) -> None:
@@ -92,6 +94,8 @@ class Row:
             domain,
         )
         self.node = node or name.title().replace("_", "") + "Backward0"
+        if wraps:
+            op_class(self.node, WrappingNode)
         self.step, self.final = step, final
         self.graph_from, self.graph_inputs = (
             graph_from,
