@@ -310,6 +310,9 @@ F.mse_loss(x, c, reduction='none')
 F.l1_loss(x, c)
 F.smooth_l1_loss(x, c)
 F.huber_loss(x, c)
+torch.autograd.grad(F.mse_loss(x, y), x, create_graph=True)[0] * 1
+torch.autograd.grad(F.smooth_l1_loss(x, y), y, create_graph=True)[0] * 1
+torch.autograd.grad(F.huber_loss(x, y, reduction='sum'), x, create_graph=True)[0] * 1
 F.cross_entropy(x, i)
 F.cross_entropy(x, c.softmax(1))
 F.nll_loss(x, i)

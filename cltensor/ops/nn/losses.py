@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
@@ -12,6 +11,7 @@ from ..arithmetic import div_number
 from ..core import Tensor
 from ..reduce import mean, sum
 from ..row import FLOAT, Row
+from ..selection import where
 from ..shape import broadcast_tensors
 from . import class_loss
 from .activation import log_sigmoid
@@ -53,28 +53,44 @@ def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     return input, target
 
 
-# A loss of each element, and its derivative times a gradient: a row each, so that what runs is one node before its mean.
+# A loss of each element, and its derivative by the input times a gradient, which has derivatives of its own. Taken of the two
+# operands the other way round it is the derivative by the target. A row each, so that what runs is one node before its mean.
 _SQUARED = Row("squared_difference", {"f": "(x - y) * (x - y)"}, args=("input", "target"), promote=FLOAT, public=False)  # fmt: skip
 _SMOOTH = Row("smooth_l1", {"f": "where(abs(x - y) < z, 0.5 * abs(x - y) * abs(x - y) / z, abs(x - y) - 0.5 * z)"}, args=("input", "target", "beta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
 _HUBER = Row("huber", {"f": "where(abs(x - y) <= z, 0.5 * abs(x - y) * abs(x - y), z * (abs(x - y) - 0.5 * z))"}, args=("input", "target", "delta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
-_SQUARED_BACK = Row("squared_difference_back", {"f": "(x - y) * 2 * z"}, args=("input", "target", "grad"), promote=FLOAT, public=False)  # fmt: skip
-_SMOOTH_BACK = Row("smooth_l1_back", {"f": "where(x - y > z, 1, where(x - y < -z, -1, (x - y) / z)) * w"}, args=("input", "target", "beta", "grad"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
-_HUBER_BACK = Row("huber_back", {"f": "where(x - y > z, z, where(x - y < -z, -z, x - y)) * w"}, args=("input", "target", "delta", "grad"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
+
+
+def _near(value: Any, y: Tensor, z: Tensor, w: float) -> Tensor:
+    """`value` where the difference is in the squared part, else 0."""
+    return where((y - z).abs() < w, value, 0.0)
+
+
+_SQUARED_BACK = Row(
+    "squared_difference_back", {"f": "(y - z) * 2 * x"}, args=("grad", "input", "target"), promote=FLOAT, public=False, node="MseLossBackwardBackward0",
+    grad={"x": lambda g, y, z: _SQUARED_BACK(g, y, z), "y": lambda g, x: g * 2 * x, "z": lambda g, x: g * -2 * x},
+)  # fmt: skip
+_SMOOTH_BACK = Row(
+    "smooth_l1_back", {"f": "where(y - z > w, 1, where(y - z < -w, -1, (y - z) / w)) * x"}, args=("grad", "input", "target", "beta"), numbers="w", promote=FLOAT,
+    public=False, node="SmoothL1LossBackwardBackward0", graph_inputs=3,
+    grad={
+        "x": lambda g, y, z, w: _SMOOTH_BACK(g, y, z, w), "y": lambda g, x, y, z, w: _near(g * x / w, y, z, w),
+        "z": lambda g, x, y, z, w: _near(-g * x / w, y, z, w),
+    },
+)  # fmt: skip
+_HUBER_BACK = Row(
+    "huber_back", {"f": "where(y - z > w, w, where(y - z < -w, -w, y - z)) * x"}, args=("grad", "input", "target", "delta"), numbers="w", promote=FLOAT,
+    public=False, node="HuberLossBackwardBackward0", graph_inputs=3,
+    grad={
+        "x": lambda g, y, z, w: _HUBER_BACK(g, y, z, w), "y": lambda g, x, y, z, w: _near(g * x, y, z, w),
+        "z": lambda g, x, y, z, w: _near(-g * x, y, z, w),
+    },
+)  # fmt: skip
 
 
 def _loss(
-    node: str,
-    input: Tensor,
-    target: Tensor,
-    reduction: str,
-    value: Row,
-    back: Row,
-    slope: Callable[[Tensor, Tensor], Tensor],
-    *numbers: float,
+    node: str, input: Tensor, target: Tensor, reduction: str, value: Row, back: Row, *numbers: float
 ) -> Tensor:
-    """Record one loss: the row `value` elementwise and its derivative by x, minus that by y: `back`, or where it will be
-    differentiated itself `slope(x, y)` times the gradient.
-    """  # fmt: skip
+    """Record one loss: the row `value` elementwise, and its derivative `back`."""
     recorded = graph.needs_grad(input, target)
     x, y = (input.detach(), target.detach()) if recorded else (input, target)
     out = _reduced(value(x, y, *numbers), reduction)
@@ -82,8 +98,8 @@ def _loss(
     def backward(ctx: Any, g: Tensor) -> tuple:
         x, y = ctx.self, ctx.target
         each = _scaled(g, x.numel(), reduction)
-        grad = slope(x, y) * each if graph.differentiating() else back(x, y, *numbers, each)
-        return grad if ctx.needs[0] else None, -grad if ctx.needs[1] else None
+        by_x = back(each, x, y, *numbers) if ctx.needs[0] else None
+        return by_x, back(each, y, x, *numbers) if ctx.needs[1] else None
 
     if recorded:
         graph.record(node, (input, target), out, backward, {"self": input, "target": target})
@@ -117,8 +133,7 @@ def mse_loss(
     if input.dtype.category < 2 and target.dtype.category < 2:
         raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
     way = reduction if weight is None else "none"
-    rows = _SQUARED, _SQUARED_BACK
-    out = _loss("MseLossBackward0", input, target, way, *rows, lambda x, y: (x - y) * 2)
+    out = _loss("MseLossBackward0", input, target, way, _SQUARED, _SQUARED_BACK)
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
 
 
@@ -156,12 +171,8 @@ def smooth_l1_loss(
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     input, target = _paired("smooth_l1_loss", input, target)
-
-    def slope(x: Tensor, y: Tensor) -> Tensor:
-        return ((x - y) / beta).clamp(-1.0, 1.0)
-
     rows = _SMOOTH, _SMOOTH_BACK
-    return _loss("SmoothL1LossBackward0", input, target, reduction, *rows, slope, float(beta))
+    return _loss("SmoothL1LossBackward0", input, target, reduction, *rows, float(beta))
 
 
 def huber_loss(
@@ -176,14 +187,8 @@ def huber_loss(
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     input, target = _paired("huber_loss", input, target)
-
     way = reduction if weight is None else "none"
-
-    def slope(x: Tensor, y: Tensor) -> Tensor:
-        return (x - y).clamp(-delta, delta)
-
-    rows = _HUBER, _HUBER_BACK
-    out = _loss("HuberLossBackward0", input, target, way, *rows, slope, float(delta))
+    out = _loss("HuberLossBackward0", input, target, way, _HUBER, _HUBER_BACK, float(delta))
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
 
 
