@@ -365,6 +365,7 @@ _expose(
 # Loaded when first used: importing the package stays quick.
 _LATE = (
     "_C",
+    "_VF",
     "__config__",
     "__future__",
     "_custom_ops",
@@ -374,6 +375,7 @@ _LATE = (
     "_subclasses",
     "_tensor_str",
     "_utils",
+    "_vmap_internals",
     "accelerator",
     "ao",
     "array_api",

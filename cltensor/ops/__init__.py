@@ -73,6 +73,7 @@ from . import (  # isort: skip
     positions,
     foreach,
     native,
+    inner,
     host_loops,
     histogramdd,
     memory,

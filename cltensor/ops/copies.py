@@ -93,6 +93,7 @@ _copying("transpose_copy", shape.transpose)
 _copying("unbind_copy", parts.unbind)
 _copying("unfold_copy", parts.unfold)
 _copying("unsqueeze_copy", shape.unsqueeze)
+_copying("view_as_complex_copy", complex_numbers.view_as_complex)
 _copying("view_as_real_copy", complex_numbers.view_as_real)
 _copying("view_copy", shape.view)
 for _name, _view in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from parity.oracle import assert_same_error, assert_same_value, evaluate, th
 from support import ct, data
@@ -28,8 +29,27 @@ LINES = [
     "type(torch._safe_softmax(x.requires_grad_(), 0).grad_fn).__name__, type(torch.native_dropout(x, 0.5, True)[0].grad_fn).__name__",
     "torch._foreach_powsum([x, x[0]], 2), torch._foreach_powsum([x], 3), torch._foreach_powsum([x], 1, dtype=torch.float64)",
     "torch._foreach_powsum([x], 0), torch._foreach_powsum([x], 0.5), torch._foreach_powsum([x], float('inf'))",
+    "torch._weight_norm(x[0], x[0, :, :1]), torch._weight_norm_interface(x[0], x[0, :1], 1), torch.norm_except_dim(x, 2, -1), torch.norm_except_dim(x)",
+    "torch._embedding_bag(w4, i, o, mode=1), torch._embedding_bag(w4, i, o, mode=2, padding_idx=2)[0], torch._embedding_bag(w4, i, o)[0]",
+    "torch.embedding_renorm_(w4.clone(), i, 1.0, 2.0), torch.alpha_dropout_(x.clone(), 0.5, False), torch.feature_dropout_(x.clone(), 1.0, True)",
+    "torch._addmm_activation(e[:3], x[0], e), torch._addmm_activation(e[0], x[0], e, use_gelu=True, beta=0.5), e[:3]._addmm_activation(x[0], e, alpha=2)",
+    "[torch._fused_sdp_choice(*v) for v in ((x[None],) * 3, (x,) * 3, (x[None], x[None], x[None], None, 0.1))]",
+    "torch._scaled_dot_product_attention_math(x, x, x, is_causal=True, scale=0.3), torch._scaled_dot_product_attention_math(x, x, x, e[:3, :3] > 0)",
+    "tuple(torch._scaled_dot_product_flash_attention_for_cpu(x[None], x[None], x[None])), torch._scaled_dot_product_flash_attention_for_cpu(x[None], x[None], x[None], 0.0, True)[1]",
+    "torch._convolution(x, x[:, :, :3], None, [1], [1], [1], False, [0], 1, False, False, True)",
+    "torch._softmax_backward_data(x, x.softmax(-1), -1, torch.float32), torch._log_softmax_backward_data(x, x.log_softmax(0), 0, torch.float32)",
+    "torch._masked_softmax(e, e > 0, 1), torch._prelu_kernel(x, s[:, None]), torch._adaptive_avg_pool2d(x, (2, 2))",
+    "torch._unique(i), torch._unique2(i, True, True), torch._unique2(i, return_counts=True), torch._aminmax(x), torch._aminmax(x, 1, True)",
+    "torch._shape_as_tensor(x), torch._dim_arange(x, 1), torch._euclidean_dist(x[0], x[1]), torch._cast_Float(i), torch._cast_Byte(i)",
+    "torch._is_all_true(x > 0), (x > 0)._is_any_true(), torch._trilinear(x[0], x[0], e[:3], [2], [2], [1], [0]), torch._stack([x, x], 1)",
+    "torch._unsafe_index(x, [i % 2]), torch._unsafe_index_put(x, [i % 2], x[0], True), torch._logcumsumexp(x, 1)",
+    "torch._index_put_impl_(x.clone(), [i % 2], x[0]), torch._conj_physical(x * 1j), torch._int_mm((x[0] * 9).to(torch.int8), (e * 9).to(torch.int8))",
+    "torch._VF.norm(x), torch._vmap_internals.vmap(lambda v: v * 2)(x), torch._vmap_internals._vmap(torch.sum, 1)(x)",
+    "torch.view_as_complex_copy(x[..., :2])",
 ]  # fmt: skip
 ERRORS = [
+    "torch._int_mm(x[0], x[1])",
+    "torch._scaled_dot_product_flash_attention_for_cpu(x[None], x[None], x[None], 0.1)",
     "torch._foreach_powsum([])",
     "torch._foreach_powsum([torch.arange(3)], 2)",
     "torch._softmax(x, -1, True)",
@@ -40,7 +60,7 @@ def _arrays() -> dict[str, Any]:
     masked = data(2, 3, 4)
     masked[0, 0] = -float("inf")
     masked[1, 2, 1] = -float("inf")
-    return {"x": data(2, 3, 4), "w": data(4, seed=1), "b": data(4, seed=2), "s": data(3, seed=3), "r": data(3, seed=4), "q": data(3, seed=5) ** 2, "m": masked}  # fmt: skip
+    return {"x": data(2, 3, 4), "w": data(4, seed=1), "b": data(4, seed=2), "s": data(3, seed=3), "r": data(3, seed=4), "q": data(3, seed=5) ** 2, "m": masked, "e": data(4, 5, seed=6), "i": np.array([0, 2, 1, 5, 2]), "o": np.array([0, 2]), "w4": data(6, 4, seed=7)}  # fmt: skip
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import creation, dtypes
 from ...autograd import no_grad
+from ...ops.inner import _weight_norm, norm_except_dim
 from ...ops.linalg.solve import solve
 from ...ops.linalg.table import householder_product
 from ...ops.row import FUNCTIONS
@@ -14,7 +15,6 @@ from .. import functional as F
 from ..modules.module import Module
 from . import parametrize
 from .spectral_norm import default_dim, rows
-from .weight_norm import norm_except_dim, weighted
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -148,7 +148,7 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weighted(weight_v, weight_g, self.dim)
+        return _weight_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Return magnitude and direction."""

@@ -1,31 +1,15 @@
-"""Weight normalisation, w = g * v / |v|, by a hook that computes the weight before each call (the older form).
-
-Owns the formula too, which parametrizations.py shares.
-"""
+"""Weight normalisation, w = g * v / |v|, by a hook that computes the weight before each call (the older form)."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-from ...ops.row import FUNCTIONS
+from ...ops.inner import _weight_norm, norm_except_dim
 from ...tensor import Tensor
 from ..parameter import Parameter, is_lazy
 
-__all__ = ["WeightNorm", "norm_except_dim", "remove_weight_norm", "weight_norm", "weighted"]
-
-
-def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """Return the norms over all dimensions but one, which are kept; over all for dim -1."""
-    if dim == -1:
-        return FUNCTIONS["norm"](v, pow)
-    others = [d for d in range(v.ndim) if d != dim]
-    return FUNCTIONS["norm"](v, pow, others, True) if others else v.abs()
-
-
-def weighted(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    """Return g * v / |v|."""
-    return v * (g / norm_except_dim(v, 2, dim))
+__all__ = ["WeightNorm", "norm_except_dim", "remove_weight_norm", "weight_norm"]
 
 
 class WeightNorm:
@@ -37,7 +21,7 @@ class WeightNorm:
     def compute_weight(self, module: Any) -> Tensor:
         """Return the weight of now."""
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
-        return weighted(v, g, self.dim)
+        return _weight_norm(v, g, self.dim)
 
     @staticmethod
     def apply(module: Any, name: str, dim: int | None) -> WeightNorm:

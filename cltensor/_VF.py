@@ -1,0 +1,14 @@
+"""`torch._VF`: the functions that torch's layers call, beside those of the same names in Python. Here they are the package's own."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(sys.modules[__package__], name)
