@@ -51,6 +51,10 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     "max_pool2d": (lambda x: F.max_pool2d(x, 2), lambda: (whole(2, 3, 8, 8),)),
     "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), lambda: (whole(2, 3, 8, 8),)),
     "interpolate": (lambda x: F.interpolate(x, scale_factor=2.0), lambda: (whole(2, 3, 4, 4),)),
+    "grid_sample": (
+        lambda x, p: F.grid_sample(x, p / 4, align_corners=False),
+        lambda: (whole(2, 3, 4, 4), whole(2, 5, 5, 2)),
+    ),
     "pad": (lambda x: F.pad(x, (1, 2)), lambda: (whole(2, 5, 7),)),
     "flip": (lambda x: x.flip(0), lambda: (whole(5, 7),)),
     "roll": (lambda x: x.roll(2, 0), lambda: (whole(5, 7),)),

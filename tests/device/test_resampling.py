@@ -209,6 +209,14 @@ _WAYS = [
         ("nearest", "border", False),
     )
 ]
+_MORE = [
+    grid_sample.Way(m, p, a)
+    for m, p, a in (
+        ("bilinear", "reflection", True),
+        ("nearest", "reflection", False),
+        ("bicubic", "border", False),
+    )
+]
 
 
 def _points(*shape: int) -> np.ndarray:
@@ -259,11 +267,21 @@ def test_volumes_are_sampled() -> None:
         close(F.grid_sample(x, grid, align_corners=aligned), x.tolist(), 1e-5)
 
 
-def test_grid_sample_schedules_agree() -> None:
+@pytest.mark.parametrize("way", _WAYS[:1] + _MORE, ids=str)
+@pytest.mark.parametrize("dims", [2, 3])
+def test_grid_sample_schedules_agree(way: grid_sample.Way, dims: int) -> None:
     from tests.kernel_tools import get, put, torch
 
-    way = _WAYS[0]
-    arrays = [data(2, 3, 4, 6), _points(2, 5, 8, 2).astype(np.float32), data(2, 3, 5, 8)]
+    if dims == 3 and way.mode == "bicubic":
+        pytest.skip("of images alone")
+    size, points = (
+        (7, 4, 6)[:dims],
+        (3, 5, 7)[:dims],
+    )  # 35 and 105 points, the last of them beside vectors
+    arrays = [
+        data(2, 3, *size), _points(2, *points, dims).astype(np.float32), data(2, 3, *points)
+    ]  # fmt: skip
+    arrays[1][1, ..., 0] *= 50
     found = []
     for b in map(backend_for, ("cpu", "gpu")):
         x, p, g = (put(b, torch.tensor(a)) for a in arrays)
@@ -274,13 +292,24 @@ def test_grid_sample_schedules_agree() -> None:
         )
         found.append([get(b, r) for r in results])
     for cpu, gpu in zip(*found, strict=True):
-        np.testing.assert_allclose(cpu, gpu, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(cpu, gpu, rtol=1e-4, atol=1e-4)
 
 
 def test_a_point_that_is_no_number_reads_nothing() -> None:
     grid = ct.tensor([[[[float("nan"), 0.0], [float("inf"), 0.0], [1e20, -3.0]]]])
     out = F.grid_sample(ct.ones(1, 1, 3, 4), grid, mode="nearest", align_corners=False)
     assert out.flatten().tolist() == [0.0, 0.0, 0.0]
+    grid = ct.tensor([[[[[float("nan"), 0.0, 0.0], [0.0, 0.0, 0.0]]]]])
+    out = F.grid_sample(ct.ones(1, 1, 3, 3, 3), grid, align_corners=False)
+    assert out.flatten().tolist() == [0.0, 1.0]
+
+
+def test_the_nearest_element_does_not_move_with_the_point() -> None:
+    grid = ct.zeros(1, 2, 3, 2, requires_grad=True)
+    F.grid_sample(
+        ct.full((1, 1, 3, 3), float("inf")), grid, "nearest", align_corners=False
+    ).sum().backward()
+    assert not grid.grad.any()
 
 
 def test_grid_errors() -> None:

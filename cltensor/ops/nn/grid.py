@@ -13,6 +13,7 @@ from ...codegen import grid_sample as family
 from ...runtime import get_backend
 from .. import core
 from ..core import Tensor
+from ..replay import Replayed
 from ..row import FUNCTIONS, public
 from .grid_formula import composed
 
@@ -63,18 +64,36 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     input, grid, way = ctx.input, ctx.grid, ctx.way
     if graph.needs_grad(g, input, grid):
         return _back_again(ctx, g)
-    backend = get_backend(g.device)
+    at, slope = grid.detach().contiguous(), g.detach().contiguous()
     by_input = by_grid = None
-    with backend.lock:
-        at = core.kernel_operand(grid.detach().contiguous())
-        slope = core.kernel_operand(g.detach().contiguous())
-        if ctx.needs[0]:
-            found = family.by_input(backend, tuple(ctx.shapes[0]), at, slope, way)
-            by_input = core.result(found, g.device).to(g.dtype)
-        if ctx.needs[1]:
-            src = core.kernel_operand(input.detach())
-            by_grid = core.result(family.by_grid(backend, src, at, slope, way), g.device)
+    if ctx.needs[0]:
+        by_input = _by_input((at, slope), tuple(ctx.shapes[0]), way)[0].to(g.dtype)
+    if ctx.needs[1] and way.mode == "nearest":
+        by_grid = at.new_zeros(at.shape)
+    elif ctx.needs[1]:
+        (by_grid,) = _by_grid((input.detach(), at, slope), way)
     return by_input, by_grid
+
+
+@Replayed.of_memory
+def _sampled(xs: Sequence[Tensor], way: family.Way) -> list[Tensor]:
+    backend, (src, at) = get_backend(xs[0].device), map(core.kernel_operand, xs)
+    with backend.lock:
+        return [core.result(family.sample(backend, src, at, way), xs[0].device)]
+
+
+@Replayed.of_memory
+def _by_input(xs: Sequence[Tensor], shape: tuple[int, ...], way: family.Way) -> list[Tensor]:
+    backend, (at, slope) = get_backend(xs[0].device), map(core.kernel_operand, xs)
+    with backend.lock:
+        return [core.result(family.by_input(backend, shape, at, slope, way), xs[0].device)]
+
+
+@Replayed.of_memory
+def _by_grid(xs: Sequence[Tensor], way: family.Way) -> list[Tensor]:
+    backend, (src, at, slope) = get_backend(xs[0].device), map(core.kernel_operand, xs)
+    with backend.lock:
+        return [core.result(family.by_grid(backend, src, at, slope, way), xs[0].device)]
 
 
 def _back_again(ctx: Any, g: Tensor) -> tuple:
@@ -106,11 +125,8 @@ def grid_sampler(
     way = family.Way(
         family.MODES[interpolation_mode], family.PADDINGS[padding_mode], bool(align_corners)
     )
-    backend = get_backend(input.device)
-    with unrecorded(), backend.lock:
-        at = core.kernel_operand(grid.detach().contiguous())
-        found = family.sample(backend, core.kernel_operand(input.detach()), at, way)
-        out = core.result(found, input.device)
+    with unrecorded():
+        (out,) = _sampled((input.detach(), grid.detach().contiguous()), way)
     if graph.needs_grad(input, grid):
         node = f"GridSampler{input.ndim - 2}DBackward0"
         graph.record(node, (input, grid), out, _back, {"input": input, "grid": grid, "way": way})
