@@ -145,7 +145,10 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % endfor
 </%def>\
 <%def name="walk(stage)">\
-<% us = range(U if stage else 1) %>\
+<%
+us = range(U if stage else 1)
+if stage and own(stage) == ['top'] and row and L > 1: us = range(4)  # nothing but the last extreme would be waited for
+%>\
 % if stage and not wide:
 % for name, _ in stage.sums if stage.runs else ():
     ${name} = (${S})(0);
