@@ -382,6 +382,7 @@ def cumulative_trapezoid(
         raise RuntimeError(
             "cumulative_trapezoid: received a bool input for `y`, but bool is not supported"
         )
+    dim = layouts.wrap_dim(dim, y.ndim)
     pairs, step = _pairs(y, dim), _spacing("cumulative_trapezoid", y, x, dx, dim)
     both = pairs * div_number(step, 2.0) if is_tensor(step) else mul_number(pairs, step / 2)
     return both.cumsum(dim)

@@ -269,6 +269,7 @@ torch.addmv(torch.ones(2), torch.full((2, 2), torch.nan), torch.ones(2), alpha=0
 torch.addbmm(torch.ones(2, 2), torch.full((3, 2, 2), torch.inf), torch.ones(3, 2, 2), alpha=0)
 torch.addmm(torch.ones(2, 2) * 1j, torch.full((2, 2), torch.inf) * 1j, torch.ones(2, 2) * 1j, alpha=0, beta=1j)
 torch.logsumexp(torch.ones(3), dim=None)
+torch.cumulative_trapezoid(torch.ones(2, 3), dim=2)
 torch.ones(2, dtype=torch.int64).__ilshift__("a") is NotImplemented
 torch.unique(torch.arange(24).reshape(2, 3, 4) % 5, dim=2).stride()
 torch.unique_consecutive(torch.arange(24).reshape(2, 3, 4) // 7, dim=1, return_counts=True)[0].stride()
