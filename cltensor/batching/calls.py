@@ -50,10 +50,30 @@ LOOPED: dict[str, int] = {}  # what was called for each slice, and how often
 
 def rule(names: str, *, always: bool = False) -> Callable:
     """Make a function the rule of some names: it is called with a `Call`, and the arguments."""
+    return _entering(names, always, lambda fn: fn)
+
+
+def named_rule(
+    names: str, serves: Callable[[Call, dict[str, Any]], bool] | None = None
+) -> Callable:
+    """As `rule`, with the arguments by name, defaults filled in. What it does not serve goes on as without a rule."""
+
+    def by_name(fn: Callable) -> Callable:
+        def bind(call: Call, *args: Any, **kwargs: Any) -> Any:
+            given = bound(call.entry, args, kwargs)
+            return fn(call, given) if serves is None or serves(call, given) else call.fallback()
+
+        return bind
+
+    return _entering(names, False, by_name)
+
+
+def _entering(names: str, always: bool, form: Callable) -> Callable:
 
     def register(fn: Callable) -> Callable:
+        made = form(fn)
         for name in names.split():
-            RULES[name] = fn
+            RULES[name] = made
             if always:
                 ALWAYS.add(name)
         return fn
@@ -91,27 +111,27 @@ class Entry:
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What a call of the function does while a `vmap` runs."""
         if self.always and STACK.levels:
-            return self.rule(Call(self, len(STACK.levels)), *args, **kwargs)
+            return self.rule(Call(self, len(STACK.levels), args, kwargs), *args, **kwargs)
         level = top(args)
         if kwargs and (named := top(list(kwargs.values()))) > level:
             level = named
         if not level:
             return self.original(*args, **kwargs)
         if self.rule is not None:
-            return self.rule(Call(self, level), *args, **kwargs)
+            return self.rule(Call(self, level, args, kwargs), *args, **kwargs)
         return attempt(self, level, args, kwargs)
 
 
 class Call:
     """One call of a function with arguments batched at a level, for its rule."""
 
-    __slots__ = ("entry", "level", "randomness", "size")
+    __slots__ = ("args", "entry", "kwargs", "level", "randomness", "size")
 
-    def __init__(self, entry: Entry, level: int) -> None:
+    def __init__(self, entry: Entry, level: int, args: tuple, kwargs: dict[str, Any]) -> None:
         found = level_of(level)
         if found is None:
             raise RuntimeError(_ESCAPED)
-        self.entry, self.level = entry, level
+        self.entry, self.level, self.args, self.kwargs = entry, level, args, kwargs
         self.size, self.randomness = found.size, found.randomness
 
     @property
@@ -143,22 +163,18 @@ class Call:
             return hide(out, dim, self.level)
         return tree_map(lambda t: hide(t, dim, self.level) if isinstance(t, Tensor) else t, out)
 
-    def bind(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by the names of the function's parameters, defaults filled in; numpy's names are torch's."""
-        return bound(self.entry, args, kwargs)
-
     def again(self, given: dict[str, Any]) -> Any:
         """Call the function with arguments by name."""
         args, kwargs = spread(self.entry, given)
         return self.f(*args, **kwargs)
 
-    def fallback(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def fallback(self) -> Any:
         """Do as without a rule."""
-        return attempt(self.entry, self.level, args, kwargs)
+        return attempt(self.entry, self.level, self.args, self.kwargs)
 
-    def loop(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def loop(self) -> Any:
         """Call the function for each slice."""
-        return sliced(self.name, self.f, self.level, args, kwargs)
+        return sliced(self.name, self.f, self.level, self.args, self.kwargs)
 
 
 # ------------------------------------------------------------------------------------------- without a rule

@@ -69,7 +69,7 @@ def apply(call: Call, cls: Any, *args: Any, **kwargs: Any) -> Any:
 @rule("Operator.__call__")
 def operator(call: Call, op: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a program's own operator for each slice: what it does may be none of the library's."""
-    return call.loop((op, *args), kwargs)
+    return call.loop()
 
 
 class _Context:

@@ -10,7 +10,7 @@ from typing import Any
 from ...layouts import wrap_dim
 from ...tensor import Tensor
 from ...utils._pytree import tree_map
-from ..calls import Call, rule
+from ..calls import Call, named_rule, rule
 from .pointwise import aligned
 
 
@@ -41,22 +41,17 @@ def head_of(given: dict[str, Any]) -> str:
     return next(iter(given))
 
 
-def _bound(call: Call, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """Arguments by name, None where the rules here cannot serve the call."""
-    given = call.bind(args, kwargs)
-    if given.get("out") is not None or not call.here(given[head_of(given)]):
-        return None
-    return given
+def _of_first(call: Call, given: dict[str, Any]) -> bool:
+    """Whether it is the first argument that is batched, and no tensor is written to."""
+    return given.get("out") is None and call.here(given[head_of(given)])
 
 
-@rule(
-    "sum mean nansum nanmean amax amin logsumexp any all count_nonzero linalg_vector_norm special_logsumexp"
+@named_rule(
+    "sum mean nansum nanmean amax amin logsumexp any all count_nonzero linalg_vector_norm special_logsumexp",
+    _of_first,
 )
-def reduced(call: Call, *args: Any, **kwargs: Any) -> Any:
+def reduced(call: Call, given: dict[str, Any]) -> Any:
     """Reduce over dims, all that are seen where none is named."""
-    given = _bound(call, args, kwargs)
-    if given is None:
-        return call.fallback(args, kwargs)
     head = head_of(given)
     x, dim = given[head], given["dim"]
     if dim is None or dim == () or dim == []:
@@ -77,16 +72,13 @@ def reduced(call: Call, *args: Any, **kwargs: Any) -> Any:
     return along(call, given, head)
 
 
-@rule("prod argmax argmin median nanmedian aminmax quantile nanquantile")
-def flat(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("prod argmax argmin median nanmedian aminmax quantile nanquantile", _of_first)
+def flat(call: Call, given: dict[str, Any]) -> Any:
     """Reduce over one dim, over all elements where none is named."""
-    given = _bound(call, args, kwargs)
-    if given is None:
-        return call.fallback(args, kwargs)
     head = head_of(given)
     x, ndim = given[head], len(given[head].shape)
     if call.here(given.get("q")):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     lead = int("q" in given and isinstance(given["q"], Tensor) and given["q"].ndim)
     if given["dim"] is None:
         keep = given.get("keepdim", False)
@@ -147,19 +139,22 @@ def spread(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     return call.hide(out if ndim else _scalars(out))
 
 
-@rule(
+@rule("unsafe_chunk unsafe_split unsafe_split_with_sizes")
+def apart(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Split a copy."""
+    return getattr(input.clone(), call.name.removeprefix("unsafe_"))(*args, **kwargs)
+
+
+@named_rule(
     "sort argsort topk kthvalue mode cummax cummin cumsum cumprod logcumsumexp softmax log_softmax softmin glu unbind split split_with_sizes "
-    "chunk tensor_split narrow unflatten renorm special_softmax special_log_softmax unsafe_chunk unsafe_split unsafe_split_with_sizes "
-    "linalg_vander_ fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2 "
+    "chunk tensor_split narrow unflatten renorm special_softmax special_log_softmax "
+    "linalg_vander_ fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2 ",
+    _of_first,
 )
-def one(call: Call, *args: Any, **kwargs: Any) -> Any:
+def one(call: Call, given: dict[str, Any]) -> Any:
     """Call along one dim."""
-    if call.name.endswith(("_copy", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes")):
-        plain = call.name.removesuffix("_copy").removeprefix("unsafe_")
-        return getattr(args[0].clone(), plain)(*args[1:], **kwargs)
-    given = _bound(call, args, kwargs)
-    if given is None or (given.get("dim", 0) is None):
-        return call.fallback(args, kwargs)
+    if given.get("dim", 0) is None:
+        return call.fallback()
     head = head_of(given)
     if not len(given[head].shape) and call.name in (
         "unbind",
@@ -169,20 +164,20 @@ def one(call: Call, *args: Any, **kwargs: Any) -> Any:
         "narrow",
         "split_with_sizes",
     ):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     if call.name == "renorm":
-        return call.fallback(args, kwargs)
+        return call.fallback()
     if call.name == "unflatten":
         given["sizes"] = tuple(given["sizes"])
     return along(call, given, head)
 
 
-@rule("fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn fft_fftshift fft_ifftshift")
-def transformed(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule(
+    "fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn fft_fftshift fft_ifftshift",
+    _of_first,
+)
+def transformed(call: Call, given: dict[str, Any]) -> Any:
     """Transform over dims, all that are seen where none is named."""
-    given = _bound(call, args, kwargs)
-    if given is None:
-        return call.fallback(args, kwargs)
     head = head_of(given)
     if given["dim"] is None:
         ndim = len(given[head].shape)
@@ -193,10 +188,9 @@ def transformed(call: Call, *args: Any, **kwargs: Any) -> Any:
     return along(call, given, head)
 
 
-@rule("diff")
-def diff(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("diff")
+def diff(call: Call, given: dict[str, Any]) -> Any:
     """Differences along a dim, with what is put before and after."""
-    given = call.bind(args, kwargs)
     ndim = len(given["input"].shape)
     given["dim"] = shifted(given["dim"], ndim)
     for name in ("input", "prepend", "append"):
@@ -224,10 +218,9 @@ def flip(call: Call, input: Any, *dims: Any, **kwargs: Any) -> Any:
     return call.hide(value.flip(shifted(dims, ndim)))
 
 
-@rule("roll")
-def roll(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("roll")
+def roll(call: Call, given: dict[str, Any]) -> Any:
     """Roll along dims, or the elements where none is named."""
-    given = call.bind(args, kwargs)
     x = given["input"]
     value, ndim = call.front(x), len(x.shape)
     if given["dims"] in ((), None, []):
@@ -237,15 +230,14 @@ def roll(call: Call, *args: Any, **kwargs: Any) -> Any:
     return call.hide(value.roll(given["shifts"], shifted(given["dims"], ndim)))
 
 
-@rule("trapezoid trapz cumulative_trapezoid")
-def area(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("trapezoid trapz cumulative_trapezoid")
+def area(call: Call, given: dict[str, Any]) -> Any:
     """Integrate along a dim."""
-    given = call.bind(args, kwargs)
     y = given["y"]
     if (given["x"] is not None and (call.here(given["x"]) or given["x"].ndim > 1)) or not call.here(
         y
     ):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     return along(call, given, "y")
 
 
@@ -258,7 +250,7 @@ def cross(call: Call, input: Any, other: Any, dim: Any = None, **kwargs: Any) ->
             shape = [max(a, b) for a, b in zip(input.shape, other.shape, strict=True)]
             dim = next((d for d, n in enumerate(shape) if n == 3), None)
             if dim is None:
-                return call.fallback((input, other), kwargs)
+                return call.fallback()
         else:
             dim = -1
     ndim = max(len(input.shape), len(other.shape))
@@ -272,13 +264,12 @@ def cross(call: Call, input: Any, other: Any, dim: Any = None, **kwargs: Any) ->
     )
 
 
-@rule("repeat_interleave")
-def repeat_interleave(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("repeat_interleave")
+def repeat_interleave(call: Call, given: dict[str, Any]) -> Any:
     """Repeat elements along a dim, or all of them."""
-    given = call.bind(args, kwargs)
     x, repeats, dim = given["input"], given["repeats"], given["dim"]
     if not call.here(x) or repeats is None or call.here(repeats):
-        return call.loop(args, kwargs)
+        return call.loop()
     value = call.front(x)
     if dim is None or not len(x.shape):
         value, dim = value.reshape(call.size, -1), 0

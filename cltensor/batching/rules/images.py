@@ -8,7 +8,7 @@ from ...ops.row import FUNCTIONS
 from ...tensor import Tensor
 from ...utils._pytree import tree_map
 from ..batched import hide
-from ..calls import Call, rule
+from ..calls import Call, named_rule, rule
 
 
 def fold(call: Call, x: Any, ndim: int) -> tuple[Any, tuple[int, ...]]:
@@ -41,7 +41,7 @@ def pooled(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     """Pool windows of each channel."""
     spatial = next(n for key, n in _SPATIAL.items() if key in call.name)
     if len(input.shape) not in (spatial + 1, spatial + 2) or kwargs.get("out") is not None:
-        return call.fallback((input, *args), kwargs)
+        return call.fallback()
     x, lead = fold(call, input, spatial + 1)
     return unfold(call, call.f(x, *args, **kwargs), lead)
 
@@ -51,7 +51,7 @@ def unpooled(call: Call, input: Any, indices: Any, *args: Any, **kwargs: Any) ->
     """Put maxima back to their places."""
     spatial = next(n for key, n in _SPATIAL.items() if key in call.name)
     if len(input.shape) not in (spatial + 1, spatial + 2):
-        return call.fallback((input, indices, *args), kwargs)
+        return call.fallback()
     x, lead = fold(call, input, spatial + 1)
     i, _ = fold(call, indices, spatial + 1)
     return unfold(call, call.f(x, i, *args, **kwargs), lead)
@@ -61,7 +61,7 @@ def unpooled(call: Call, input: Any, indices: Any, *args: Any, **kwargs: Any) ->
 def images(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     """Call with images as more entries of the batch."""
     if len(input.shape) < 3:
-        return call.fallback((input, *args), kwargs)
+        return call.fallback()
     x, lead = fold(call, input, len(input.shape) - 1)
     return unfold(call, call.f(x, *args, **kwargs), lead)
 
@@ -77,7 +77,7 @@ def folded(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     """Windows to columns, and back (`nn.functional.unfold` comes from views.py)."""
     own = 2 if call.name == "fold" else 3
     if len(input.shape) not in (own, own + 1):
-        return call.fallback((input, *args), kwargs)
+        return call.fallback()
     x, lead = fold(call, input, own)
     return unfold(call, call.f(x, *args, **kwargs), lead)
 
@@ -88,7 +88,7 @@ def spectra(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     own = 1 if call.name == "stft" else 2
     complex_pairs = own == 2 and not input.is_complex()
     if any(call.here(v) for v in (*args, *kwargs.values())) or complex_pairs:
-        return call.fallback((input, *args), kwargs)
+        return call.fallback()
     x, lead = fold(call, input, own)
     return unfold(call, call.f(x, *args, **kwargs), lead)
 
@@ -100,7 +100,7 @@ def pad(call: Call, input: Any, pad: Any, mode: str = "constant", value: Any = N
         return call.hide(call.f(call.front(input), pad, mode, value))
     spatial = len(pad) // 2
     if len(input.shape) not in (spatial + 1, spatial + 2):
-        return call.fallback((input, pad, mode, value), {})
+        return call.fallback()
     x, lead = fold(call, input, spatial + 1)
     return unfold(call, call.f(x, pad, mode, value), lead)
 
@@ -115,7 +115,7 @@ def constant_pad(call: Call, input: Any, pad: Any, value: Any = 0) -> Any:
 def grid_sample(call: Call, input: Any, grid: Any, *args: Any, **kwargs: Any) -> Any:
     """Read images at the places of a grid."""
     if len(input.shape) != len(grid.shape) or len(input.shape) < 4:
-        return call.fallback((input, grid, *args), kwargs)
+        return call.fallback()
     x, lead = fold(call, input, len(input.shape) - 1)
     g, _ = fold(call, grid, len(grid.shape) - 1)
     return unfold(call, call.f(x, g, *args, **kwargs), lead)
@@ -131,15 +131,14 @@ def affine_grid(call: Call, theta: Any, size: Any, align_corners: bool | None = 
 # ------------------------------------------------------------------------------------------- convolution
 
 
-@rule("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")
-def convolved(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")
+def convolved(call: Call, given: dict[str, Any]) -> Any:
     """Convolve."""
-    given = call.bind(args, kwargs)
     x, weight, bias = given["input"], given["weight"], given["bias"]
     spatial = next(n for key, n in _SPATIAL.items() if key in call.name)
     seen = len(x.shape)
     if seen not in (spatial + 1, spatial + 2) or len(weight.shape) != spatial + 2:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     if not call.here(weight):
         given["input"], lead = fold(call, x, spatial + 1)
         if call.here(bias):

@@ -9,7 +9,7 @@ from ...ops.row import FUNCTIONS
 from ...ops.subscripts import MASKS, as_integer, as_tuple, is_sequence
 from ...tensor import Tensor
 from ..batched import Batched, NoRule, hide
-from ..calls import DYNAMIC, Call, rule
+from ..calls import DYNAMIC, Call, named_rule, rule
 from ..levels import STACK
 from .dims import shifted
 from .pointwise import refuse_unbatched
@@ -195,10 +195,9 @@ def index_put(call: Call, input: Any, indices: Any, values: Any, accumulate: boo
 # ------------------------------------------------------------------------------------------- along a dim
 
 
-@rule("gather")
-def gather(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("gather")
+def gather(call: Call, given: dict[str, Any]) -> Any:
     """Pick an element for each of an index."""
-    given = call.bind(args, kwargs)
     x, index = given["input"], given["index"]
     a, i = call.full(x), call.full(index)
     dim = shifted(given["dim"], len(x.shape))
@@ -211,16 +210,15 @@ def gather(call: Call, *args: Any, **kwargs: Any) -> Any:
     return call.hide(out.squeeze(1) if flat else out)
 
 
-@rule("take_along_dim")
-def take_along_dim(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("take_along_dim")
+def take_along_dim(call: Call, given: dict[str, Any]) -> Any:
     """Pick elements, with broadcasting."""
-    given = call.bind(args, kwargs)
     x, index, dim = given["input"], given["indices"], given["dim"]
     if dim is None:
         return x.reshape(-1).gather(0, index.reshape(-1))
     ndim = len(x.shape)
     if len(index.shape) != ndim:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     return call.hide(call.f(call.full(x), call.full(index), wrap_dim(dim, ndim) + 1))
 
 
@@ -248,10 +246,9 @@ def scatter(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwargs: 
     return call.hide(out.squeeze(1) if scalar else out)
 
 
-@rule("index_select")
-def index_select(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("index_select")
+def index_select(call: Call, given: dict[str, Any]) -> Any:
     """Pick along a dim."""
-    given = call.bind(args, kwargs)
     x, index = given["input"], given["index"]
     ndim = len(x.shape)
     if not call.here(index):
@@ -300,7 +297,7 @@ def index_write(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwar
                     source = source.reshape(-1, *(1,) * ndim)
         return call.hide(call.f(x, dim + 1, index, source, *rest, **named))
     if call.name == "index_fill" and isinstance(source, Tensor) and call.here(source):
-        return call.loop((input, dim, index, source), named)
+        return call.loop()
     size, length = call.size, input.shape[dim]
     index = index if len(index.shape) else index.reshape(1)
     i = call.front(index)
@@ -331,10 +328,9 @@ def put(call: Call, input: Any, index: Any, source: Any, accumulate: bool = Fals
     return flat.index_put((index.reshape(-1),), values, accumulate).reshape(input.shape)
 
 
-@rule("embedding")
-def embedding(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("embedding")
+def embedding(call: Call, given: dict[str, Any]) -> Any:
     """Look rows up in a table; a table for each slice is one table of all."""
-    given = call.bind(args, kwargs)
     index = given.get("indices", given.get("input"))
     weight = given["weight"]
     key = "indices" if "indices" in given else "input"
@@ -347,7 +343,7 @@ def embedding(call: Call, *args: Any, **kwargs: Any) -> Any:
         or given.get("max_norm") is not None
         or len(weight.shape) != 2
     ):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     rows = weight.shape[0]
     table = call.front(weight)
     if not call.here(index):
@@ -381,7 +377,7 @@ def masked_select(call: Call, input: Any, mask: Any, **kwargs: Any) -> Any:
 @rule("masked_scatter")
 def masked_scatter(call: Call, input: Any, mask: Any, source: Any) -> Any:
     """Write where a mask holds."""
-    return call.loop((input, mask, source), {})
+    return call.loop()
 
 
 @rule("nonzero unique unique_consecutive")
@@ -392,10 +388,9 @@ def dynamic(call: Call, *args: Any, **kwargs: Any) -> Any:
     raise RuntimeError(DYNAMIC.format("_unique2" if call.name == "unique" else call.name))
 
 
-@rule("select_scatter")
-def select_scatter(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("select_scatter")
+def select_scatter(call: Call, given: dict[str, Any]) -> Any:
     """Put a tensor in the place of a part."""
-    given = call.bind(args, kwargs)
     x = given["input"]
     return call.hide(
         call.f(
@@ -407,20 +402,18 @@ def select_scatter(call: Call, *args: Any, **kwargs: Any) -> Any:
     )
 
 
-@rule("slice_scatter")
-def slice_scatter(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("slice_scatter")
+def slice_scatter(call: Call, given: dict[str, Any]) -> Any:
     """Put a tensor in the place of a slice."""
-    given = call.bind(args, kwargs)
     x = given["input"]
     given["dim"] = shifted(given["dim"], len(x.shape))
     given["input"], given["src"] = call.full(x), call.full(given["src"])
     return call.hide(call.again(given))
 
 
-@rule("diagonal_scatter")
-def diagonal_scatter(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("diagonal_scatter")
+def diagonal_scatter(call: Call, given: dict[str, Any]) -> Any:
     """Put a tensor in the place of a diagonal."""
-    given = call.bind(args, kwargs)
     x = given["input"]
     for name in ("dim1", "dim2"):
         given[name] = shifted(given[name], len(x.shape))
@@ -431,16 +424,15 @@ def diagonal_scatter(call: Call, *args: Any, **kwargs: Any) -> Any:
 @rule("argwhere nonzero_static")
 def slices(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Call for each slice."""
-    return call.loop(args, kwargs)
+    return call.loop()
 
 
-@rule("bucketize")
-def bucketize(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("bucketize")
+def bucketize(call: Call, given: dict[str, Any]) -> Any:
     """Search boundaries."""
-    given = call.bind(args, kwargs)
     x, bounds = given["input"], given["boundaries"]
     if not isinstance(x, Tensor) or given["out"] is not None:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     if call.here(bounds):
         return FUNCTIONS["searchsorted"](
             bounds, x, out_int32=given["out_int32"], right=given["right"]
@@ -453,7 +445,7 @@ def bucketize(call: Call, *args: Any, **kwargs: Any) -> Any:
 def searchsorted(call: Call, sorted_sequence: Any, input: Any, **kwargs: Any) -> Any:
     """Search sorted rows."""
     if not isinstance(input, Tensor) or kwargs.get("out") is not None:
-        return call.fallback((sorted_sequence, input), kwargs)
+        return call.fallback()
     order = kwargs.get("sorter")
     s = call.full(sorted_sequence)
     if len(sorted_sequence.shape) == 1:

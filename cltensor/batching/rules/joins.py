@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ...layouts import wrap_dim
-from ..calls import Call, rule
+from ..calls import Call, named_rule, rule
 
 
-@rule("cat concat concatenate stack")
-def join(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("cat concat concatenate stack")
+def join(call: Call, given: dict[str, Any]) -> Any:
     """Join tensors along a dim, or a new one."""
-    given = call.bind(args, kwargs)
     tensors = list(given["tensors"])
     if given["out"] is not None:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     stacks = call.name == "stack"
     if not stacks:  # torch lets empty ones of one dim pass
         kept = [t for t in tensors if not (len(t.shape) == 1 and t.shape[0] == 0)]
@@ -82,7 +81,7 @@ def meshgrid(call: Call, *tensors: Any, indexing: str | None = None) -> Any:
 def split(call: Call, input: Any, indices_or_sections: Any) -> Any:
     """numpy's splits."""
     if len(input.shape) < {"hsplit": 1, "vsplit": 2, "dsplit": 3}[call.name]:
-        return call.fallback((input, indices_or_sections), {})
+        return call.fallback()
     dim = {"hsplit": int(len(input.shape) > 1), "vsplit": 0, "dsplit": 2}[call.name]
     return input.tensor_split(indices_or_sections, dim)
 
@@ -92,7 +91,7 @@ def rot90(call: Call, input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     """Turn by quarters."""
     ndim = len(input.shape)
     if len(dims) != 2 or ndim < 2 or dims[0] % ndim == dims[1] % ndim:
-        return call.fallback((input, k, dims), {})
+        return call.fallback()
     if k % 4 == 0:
         return input.clone()
     if k % 4 == 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...tensor import Tensor
-from ..calls import Call, rule
+from ..calls import Call, named_rule, rule
 
 
 @rule(
@@ -18,11 +18,11 @@ from ..calls import Call, rule
 def matrices(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Call on a batch of matrices."""
     if kwargs.get("out") is not None:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
     several = len(tensors) > 1
     if len(tensors[0].shape) < 2 or (several and any(t.ndim == 0 for t in tensors)):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     made = [call.full(a) if isinstance(a, Tensor) else a for a in args]
     named = {k: call.full(v) if isinstance(v, Tensor) else v for k, v in kwargs.items()}
     return call.hide(call.f(*made, **named))
@@ -34,7 +34,7 @@ def matrices(call: Call, *args: Any, **kwargs: Any) -> Any:
 def systems(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Solve for matrices; a vector is a matrix of one column meanwhile."""
     if kwargs.get("out") is not None:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     given = list(args)
     tensors = [a for a in given if isinstance(a, Tensor)]
     vector = call.name in ("linalg_solve", "linalg_solve_ex") and (
@@ -45,11 +45,11 @@ def systems(call: Call, *args: Any, **kwargs: Any) -> Any:
         )
     )
     if any(len(t.shape) < 2 for t in tensors if t.dtype.category > 1) and not vector:
-        return call.loop(args, kwargs)
+        return call.loop()
     if not kwargs.get("left", True) and vector:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     if call.name == "linalg_lstsq" and any(len(t.shape) != 2 for t in tensors):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     pivoted = call.name in ("lu_solve", "linalg_lu_solve", "linalg_ldl_solve")
     if vector:
         given = [a.unsqueeze(-1) if a is tensors[1] else a for a in given]
@@ -76,10 +76,9 @@ def _widened(value: Any, missing: int) -> Any:
     return value.reshape(value.shape[0], *(1,) * missing, *value.shape[1:]) if missing else value
 
 
-@rule("diag_embed")
-def diag_embed(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("diag_embed")
+def diag_embed(call: Call, given: dict[str, Any]) -> Any:
     """Put rows on diagonals."""
-    given = call.bind(args, kwargs)
     ndim = len(given["input"].shape) + 1
     dims = [given[n] % ndim + 1 for n in ("dim1", "dim2")]
     return call.hide(call.f(call.front(given["input"]), given["offset"], *dims))
@@ -101,7 +100,7 @@ def diagflat(call: Call, input: Any, offset: int = 0) -> Any:
 def trace(call: Call, input: Any) -> Any:
     """The sum of a diagonal."""
     if len(input.shape) != 2:
-        return call.fallback((input,), {})
+        return call.fallback()
     return input.diagonal().sum(-1)
 
 

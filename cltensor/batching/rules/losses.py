@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...ops.row import FUNCTIONS
-from ..calls import Call, rule
+from ..calls import Call, named_rule
 from .pointwise import aligned
 
 
@@ -31,22 +31,20 @@ def _total(call: Call, out: Any, reduction: str) -> Any:
     return call.hide(out.sum(dims) if reduction == "sum" else out.mean(dims))
 
 
-@rule(
+@named_rule(
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div soft_margin_loss poisson_nll_loss"
 )
-def elements(call: Call, *args: Any, **kwargs: Any) -> Any:
+def elements(call: Call, given: dict[str, Any]) -> Any:
     """A loss of pairs of elements."""
-    given = call.bind(args, kwargs)
     reduction = _reduction(given)
     if reduction not in ("none", "mean", "sum", "batchmean"):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     names = [n for n in ("input", "target", "weight", "pos_weight") if given.get(n) is not None]
     made = aligned(call, [given[n] for n in names])
     size = given["input"].shape
     ndim = max(t.ndim for t in made)
     # A weighted loss is the library's own where all have the batch.
-    for n, t in zip(names, made, strict=True):
-        given[n] = t
+    given |= zip(names, made, strict=True)
     if any(t.ndim != ndim for t in made[:2]):
         whole = FUNCTIONS["broadcast_tensors"](*made[:2])
         given[names[0]], given[names[1]] = whole
@@ -61,14 +59,13 @@ def elements(call: Call, *args: Any, **kwargs: Any) -> Any:
         and call.name in ("mse_loss", "l1_loss")
         and given.get("weight") is not None
     ):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     return _total(call, out, reduction)
 
 
-@rule("cross_entropy nll_loss")
-def classes(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("cross_entropy nll_loss")
+def classes(call: Call, given: dict[str, Any]) -> Any:
     """A loss of scores and the classes that should have them."""
-    given = call.bind(args, kwargs)
     reduction = _reduction(given)
     x, target, weight = given["input"], given["target"], given["weight"]
     probabilities = target.dtype.category >= 2
@@ -77,9 +74,9 @@ def classes(call: Call, *args: Any, **kwargs: Any) -> Any:
         and reduction == "mean"
         and (probabilities or given.get("label_smoothing"))
     ):
-        return call.loop(args, kwargs)
+        return call.loop()
     if not len(x.shape):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     single = len(x.shape) == 1
     values, labels = call.full(x), call.full(target)
     lead = tuple(labels.shape[: labels.ndim - probabilities]) if single else tuple(labels.shape)

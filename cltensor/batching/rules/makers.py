@@ -44,7 +44,7 @@ def refused(call: Call, *args: Any, **kwargs: Any) -> Any:
         return data.detach().clone().to(**named) if named else data.detach().clone()
     if call.name == "new_tensor":
         return call.f(call.front(args[0]), *args[1:], **kwargs)
-    return call.fallback(args, kwargs)
+    return call.fallback()
 
 
 @rule("arange linspace logspace full scalar_tensor")
@@ -57,4 +57,4 @@ def numbers(call: Call, *args: Any, **kwargs: Any) -> Any:
         size = args[0] if args else given.pop("size", ())
         made = value.new_empty(tuple(size), **given)
         return made.copy_(value)
-    return call.loop(args, kwargs)
+    return call.loop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..calls import Call, rule
+from ..calls import Call, named_rule, rule
 from .images import fold, unfold
 
 _STATISTICS = (
@@ -46,7 +46,7 @@ def _call(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 def group_norm(call: Call, input: Any, num_groups: int, weight: Any = None, bias: Any = None, *rest: Any, **kwargs: Any) -> Any:  # fmt: skip
     """Normalise groups of channels."""
     if len(input.shape) < 2:
-        return call.fallback((input, num_groups, weight, bias, *rest), kwargs)
+        return call.fallback()
     apart = call.here(weight) or call.here(bias)
     own = (None, None) if apart else (weight, bias)
     if call.here(input):
@@ -64,17 +64,16 @@ def _affine(out: Any, weight: Any, bias: Any) -> Any:
     return out if bias is None else out + bias.reshape(-1, *ones)
 
 
-@rule("batch_norm instance_norm")
-def channels(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("batch_norm instance_norm")
+def channels(call: Call, given: dict[str, Any]) -> Any:
     """Normalise channels over a batch, or over each image."""
-    given = call.bind(args, kwargs)
     x, mean, var = given["input"], given["running_mean"], given["running_var"]
     weight, bias = given["weight"], given["bias"]
     batch = call.name == "batch_norm"
     flag = "training" if batch else "use_input_stats"
     training = given.get(flag, given.get("train", True))
     if len(x.shape) < 2:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     if (
         training
         and mean is not None

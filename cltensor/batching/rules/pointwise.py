@@ -106,7 +106,7 @@ def elements(call: Call, *args: Any, **kwargs: Any) -> Any:
     """Call a function of elements."""
     keys = list(kwargs)
     if kwargs.get("out") is not None:
-        return call.fallback(args, kwargs)
+        return call.fallback()
     made = aligned(call, [*args, *kwargs.values()])
     return call.hide(call.f(*made[: len(args)], **dict(zip(keys, made[len(args) :], strict=True))))
 

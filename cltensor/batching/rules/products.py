@@ -24,10 +24,10 @@ def _outer(value: Any, seen: int, ndim: int) -> Any:
 def matmul(call: Call, input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply vectors, matrices, batches of matrices."""
     if out is not None or not (isinstance(input, Tensor) and isinstance(other, Tensor)):
-        return call.fallback((input, other), {"out": out})
+        return call.fallback()
     m, n = len(input.shape), len(other.shape)
     if not m or not n:
-        return call.fallback((input, other), {})
+        return call.fallback()
     _agree(input, other)
     product = FUNCTIONS["matmul"]
     if not call.here(other) and n <= 2:  # rows of one product
@@ -76,7 +76,7 @@ def _checked(call: Call, x: Any, y: Any, m: int, n: int) -> Any:
 def mm(call: Call, input: Any, mat2: Any, *args: Any, **kwargs: Any) -> Any:
     """Multiply matrices."""
     if args or kwargs:
-        return call.fallback((input, mat2, *args), kwargs)
+        return call.fallback()
     return _checked(call, input, mat2, 2, 2)
 
 
@@ -84,7 +84,7 @@ def mm(call: Call, input: Any, mat2: Any, *args: Any, **kwargs: Any) -> Any:
 def bmm(call: Call, input: Any, mat2: Any, *args: Any, **kwargs: Any) -> Any:
     """Multiply batches of matrices."""
     if args or kwargs:
-        return call.fallback((input, mat2, *args), kwargs)
+        return call.fallback()
     return _checked(call, input, mat2, 3, 3)
 
 
@@ -120,7 +120,7 @@ def outer(call: Call, input: Any, vec2: Any, **kwargs: Any) -> Any:
 def linear(call: Call, input: Any, weight: Any, bias: Any = None, **kwargs: Any) -> Any:
     """Apply a linear layer."""
     if kwargs.get("out") is not None:
-        return call.fallback((input, weight, bias), kwargs)
+        return call.fallback()
     if not call.here(weight):
         x = call.front(input)
         if not call.here(bias):
@@ -146,7 +146,7 @@ def linear(call: Call, input: Any, weight: Any, bias: Any = None, **kwargs: Any)
 def added(call: Call, input: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:  # fmt: skip
     """Multiply and add."""
     if out is not None:
-        return call.fallback((input, a, b), {"beta": beta, "alpha": alpha, "out": out})
+        return call.fallback()
     name = {"addmm": "mm", "addmv": "mv", "addr": "outer", "baddbmm": "bmm", "addbmm": "bmm"}[
         call.name
     ]
@@ -188,12 +188,12 @@ def einsum(call: Call, equation: Any, *operands: Any) -> Any:
     if len(operands) == 1 and isinstance(operands[0], tuple | list):
         operands = tuple(operands[0])
     if not isinstance(equation, str):
-        return call.fallback((equation, *operands), {})
+        return call.fallback()
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     free = next((c for c in string.ascii_letters if c not in equation), None)
     if free is None or len(terms) != len(operands):
-        return call.fallback((equation, *operands), {})
+        return call.fallback()
     if not arrow:
         letters = left.replace(",", "").replace("...", "")
         right = ("..." if "..." in left else "") + "".join(
@@ -208,7 +208,7 @@ def tensordot(call: Call, a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any
     """Sum products over pairs of dims."""
     m, n = len(a.shape), len(b.shape)
     if isinstance(dims, Tensor) or out is not None:
-        return call.fallback((a, b, dims), {})
+        return call.fallback()
     if isinstance(dims, int):
         over_a, over_b = list(range(m - dims, m)), list(range(dims))
     else:
@@ -261,15 +261,11 @@ def attention(
     ranks = {len(t.shape) for t in given}
     ndim = max(ranks)
     if len(ranks) != 1 or ndim < 2 or (dropout_p and call.randomness != "different"):
-        return call.fallback(
-            (*given, attn_mask, dropout_p, is_causal), {"scale": scale, "enable_gqa": enable_gqa}
-        )
+        return call.fallback()
     shapes = [call.full(t) for t in given]
     lead = shapes[0].shape[1:-2]
     if any(t.shape[1:-2] != lead for t in shapes) and not enable_gqa:
-        return call.fallback(
-            (*given, attn_mask, dropout_p, is_causal), {"scale": scale, "enable_gqa": enable_gqa}
-        )
+        return call.fallback()
     fold = ndim > 3
     rows = [t.flatten(0, 1) if fold else t for t in shapes]
     mask = attn_mask

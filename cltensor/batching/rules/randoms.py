@@ -11,6 +11,7 @@ from ...tensor import Tensor
 from ..batched import top
 from ..calls import Call, rule
 from ..levels import without
+from ..signatures import bound
 
 _REFUSED = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on "
@@ -118,7 +119,7 @@ def _wide(call: Call, t: Any, ndim: int) -> Any:
 )
 def dropped(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     """Drop elements, or channels."""
-    given = call.bind((input, *args), kwargs)
+    given = bound(call.entry, call.args, call.kwargs)
     training = given.get("training", given.get("train", True))
     p = given.get("p", 0.5)
     inplace = given.pop("inplace", False)

@@ -65,7 +65,7 @@ def to(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 def full_like(call: Call, input: Any, fill_value: Any, **kwargs: Any) -> Any:
     """Make a tensor of the same shape."""
     if not call.here(input):
-        return call.fallback((input, fill_value), kwargs)
+        return call.fallback()
     if call.here(fill_value):
         made = call.hide(call.front(input).new_empty(call.front(input).shape, **kwargs))
         return made.copy_(fill_value)

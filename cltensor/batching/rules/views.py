@@ -11,7 +11,7 @@ from ...ops.row import FUNCTIONS
 from ...ops.shape import sizes
 from ...utils._pytree import tree_map
 from ..batched import hide
-from ..calls import Call, rule
+from ..calls import Call, named_rule, rule
 from .dims import shifted
 
 
@@ -30,7 +30,7 @@ def reshaped(call: Call, input: Any, *shape: Any, **kwargs: Any) -> Any:
     if len(shape) == 1 and isinstance(shape[0], dtype):
         value = call.front(input)
         if not input.shape and shape[0].itemsize != value.dtype.itemsize:
-            return call.fallback((input, *shape), kwargs)
+            return call.fallback()
         return call.hide(value.view(shape[0]))
     wanted = infer_shape(_sizes(call.name, shape, kwargs), input.numel())
     return call.hide(call.f(call.front(input), (call.size, *wanted)))
@@ -83,10 +83,9 @@ def permute(call: Call, input: Any, *dims: Any, **kwargs: Any) -> Any:
     )
 
 
-@rule("transpose swapdims swapaxes")
-def transpose(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("transpose swapdims swapaxes")
+def transpose(call: Call, given: dict[str, Any]) -> Any:
     """Exchange two dims."""
-    given = call.bind(args, kwargs)
     x, a, b = list(given.values())[:3]
     ndim = len(x.shape)
     if not ndim:
@@ -143,21 +142,19 @@ def squeeze(call: Call, input: Any, dim: Any = None, **kwargs: Any) -> Any:
     return call.hide(value.squeeze(shifted(dim, ndim)))
 
 
-@rule("select")
-def select(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("select")
+def select(call: Call, given: dict[str, Any]) -> Any:
     """Take one place of a dim."""
-    given = call.bind(args, kwargs)
     x, dim, index = given["input"], given["dim"], given["index"]
     if not len(x.shape) or call.here(index):
-        return call.fallback(args, kwargs)
+        return call.fallback()
     made = call.front(x).select(shifted(dim, len(x.shape)), index)
     return call.hide(made)
 
 
-@rule("diagonal")
-def diagonal(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("diagonal")
+def diagonal(call: Call, given: dict[str, Any]) -> Any:
     """Look at a diagonal."""
-    given = call.bind(args, kwargs)
     ndim = len(given["input"].shape)
     return call.hide(
         call.front(given["input"]).diagonal(
@@ -166,14 +163,13 @@ def diagonal(call: Call, *args: Any, **kwargs: Any) -> Any:
     )
 
 
-@rule("unfold")
-def unfold(call: Call, *args: Any, **kwargs: Any) -> Any:
+@named_rule("unfold")
+def unfold(call: Call, given: dict[str, Any]) -> Any:
     """Look at windows along a dim; `nn.functional.unfold` shares the name."""
-    given = call.bind(args, kwargs)
     if "kernel_size" in given:
         from .images import folded
 
-        return folded(call, *args, **kwargs)
+        return folded(call, *call.args, **call.kwargs)
     x = given["self"]
     if not len(x.shape):
         windows = call.front(x).unsqueeze(1).unfold(1, given["size"], given["step"])
@@ -196,7 +192,7 @@ def as_strided(
 def pairs(call: Call, input: Any) -> Any:
     """Look at complex numbers as pairs, or at pairs as complex numbers."""
     if call.name == "view_as_complex" and not len(input.shape):
-        return call.fallback((input,), {})
+        return call.fallback()
     return call.hide(call.f(call.front(input)))
 
 
@@ -231,7 +227,7 @@ def repeat(call: Call, input: Any, *repeats: Any, **kwargs: Any) -> Any:
     value = call.front(input)
     missing = len(counts) - ndim
     if missing < 0:
-        return call.fallback((input, *repeats), kwargs)
+        return call.fallback()
     if missing:
         value = value.reshape(call.size, *(1,) * missing, *value.shape[1:])
     return call.hide(value.repeat(1, *counts))

@@ -35,7 +35,7 @@ def elements(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
     keys = list(kwargs)
     values = [self, *args, *kwargs.values()]
     if rank(values) > len(self.shape):
-        return call.fallback((self, *args), kwargs)
+        return call.fallback()
     made = aligned(call, values)
     into = made[0]
     call.f(into, *made[1 : len(args) + 1], **dict(zip(keys, made[len(args) + 1 :], strict=True)))
