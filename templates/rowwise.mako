@@ -2,8 +2,8 @@
 What is computed along rows (sets of elements): stages that each pass over a row and accumulate, then a pass that stores.
 A row stays in cache between passes. A Kind (codegen/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
 or, where that has another type or goes past the cache (`streams`), in a row of each work-item's own (`scratch`).
-`ahead`: while a row's last stage computes, the next row is asked for, unless rows are shorter or longer than this; across rows,
-what lies so many steps further, where a step is at least so many elements.
+`ahead`: while a row's last stage computes exponentials, or else while it is stored, the next row is asked for, unless rows are
+shorter or longer than this; across rows, what lies so many steps further, where a step is at least so many elements.
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
 Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
@@ -24,6 +24,7 @@ log = f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank
 inner = f'm{rank - 1}'
 names = kind.names()
+asking = kind.stages[-1] if kind.heavy else None
 at_run = f' + run * {inner}' if rank > 1 else ''
 first_run = len(kind.rows + kind.each + kind.pick) + bool(kind.pick)
 first_column = first_run + len(kind.runs)
@@ -82,7 +83,7 @@ def only(name, value): return f"(ok ? {value} : ({S})({least(name)}))" if masked
 %>\
         {
         const long at = ${at};
-% if ahead and m == str(L) and stage and (not row or stage is kind.stages[-1]):
+% if ahead and m == str(L) and (stage is asking if row else stage):
 % for k in vectors:
         CLT_PREFETCH(b${k} + ${'at' if row else f'at * r{k}_{rank - 1} + w * {L}'} + ahead${k});
 % endfor

@@ -249,7 +249,7 @@ def _kernel(
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{'_streamed' if streams else ''}"
     ahead = FURTHER if not (gpu or reader.row) else None
-    if kind.heavy and not gpu and reader.row and reader.kept_rank == reader.reduced_rank == 1:
+    if kind.stages and not gpu and reader.row and reader.kept_rank == reader.reduced_rank == 1:
         ahead = AHEAD
     head = (
         include("stream") * streams
