@@ -395,9 +395,11 @@ def _rebase_dirty(
         )
     if several:
         raise RuntimeError(
-            "If your Function modifies in-place an input that is a view of another Tensor, it must "
-            "have exactly one "
-            "Tensor output."
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. This "
+            "is not supported by the current autograd engine. You should either make sure the input is not a view (using .clone() for example) or "
+            "make your Function only return one Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single "
+            "Tensor and a second one that does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to "
+            "do this change."
         )
     index = next(i for i, a in enumerate(a for a in args if isinstance(a, TensorBase)) if a is t)
     ctx._meta = tuple(metas)

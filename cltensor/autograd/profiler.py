@@ -87,9 +87,16 @@ class profile:
         """Return the events as a table; arguments as `EventList.table`."""
         return self._trace.events().table(*args, **kwargs)
 
-    def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
-        """Add the events up by name; arguments as `EventList.key_averages`."""
-        return self._trace.events().key_averages(*args, **kwargs)
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """Add the events up by name, and by input shapes and innermost stack frames if asked to."""
+        return self._trace.events().key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """Add up all events."""

@@ -164,6 +164,17 @@ def test_dirty_view() -> None:
     close(x.grad, [8, 4])
 
 
+def test_dirty_view_of_several_results() -> None:
+    class Two(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2), x.clone()
+
+    with pytest.raises(RuntimeError, match="your Function cannot return more than one Tensor"):
+        Two.apply((leaf(1.0, 2.0) * 1)[:1])
+
+
 def test_dirty_leaf() -> None:
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         Double.apply(leaf(1.0))

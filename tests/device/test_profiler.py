@@ -170,7 +170,7 @@ def test_decorator_and_old_interface(x: Any, tmp_path: Path) -> None:
             nvtx.mark("here")
         assert (nvtx.range_pop(), nvtx.range_pop()) == (0, -1)
         nvtx.range_end(nvtx.range_start("started"))
-    assert named(prof.key_averages(), "twice").count == 1
+    assert named(prof.key_averages(group_by_input_shape=True), "twice").count == 1
     inner = named(prof.function_events, "here").cpu_parent
     assert (inner.name, inner.cpu_parent.name) == ("number 3", "pushed")
     assert named(prof.function_events, "started").cpu_parent is None
