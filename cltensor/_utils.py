@@ -1,4 +1,7 @@
-"""`torch._utils`: small pieces that libraries import: flat copies of lists of tensors, and which kind of device there is."""
+"""`torch._utils`: small pieces that libraries import: flat copies of lists of tensors, and which kind of device there is.
+
+Pickles that torch wrote call their functions by this module's name, where a program has put this package in torch's place.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,15 @@ from typing import Any
 
 from . import cuda
 from .ops.row import FUNCTIONS
+from .serialization import rebuild
 from .tensor import Tensor
 
 __all__: list[str] = []
+
+_rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3 = rebuild.tensor_v1, rebuild.tensor_v2, rebuild.tensor_v3  # fmt: skip
+_rebuild_parameter = rebuild.parameter
+_rebuild_parameter_with_state = rebuild.parameter_with_state
+_rebuild_sparse_tensor = rebuild.sparse
 
 
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:

@@ -35,6 +35,7 @@ for _name in (
     "all_gather_object",
     "all_reduce",
     "all_to_all",
+    "all_to_all_single",
     "barrier",
     "broadcast",
     "broadcast_object_list",
@@ -53,6 +54,7 @@ for _name in (
     "new_group",
     "recv",
     "reduce",
+    "reduce_scatter",
     "init_rpc",
     "remote",
     "rpc_async",
@@ -73,6 +75,7 @@ DistributedOptimizer, PostLocalSGDOptimizer, ZeroRedundancyOptimizer = absent(
     __name__, "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", _WHY
 )
 FSDPModule, FullyShardedDataParallel = absent(__name__, "FSDPModule FullyShardedDataParallel", _WHY)
+_collectives = "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter"
 _names = (
     "all_gather all_reduce barrier broadcast get_rank get_world_size new_group ProcessGroup Work"
 )
@@ -87,6 +90,8 @@ expose(
         "device_mesh": "DeviceMesh init_device_mesh",
         "distributed_c10d": f"{_names} ReduceOp is_initialized",
         "fsdp": "FSDPModule FullyShardedDataParallel fully_shard",
+        "nn": _collectives,
+        "nn.functional": _collectives,
         "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
         "tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor",
     },

@@ -55,4 +55,6 @@ def expose(package: dict[str, Any], paths: dict[str, str | ModuleType]) -> None:
         if module.__spec__ is None:  # else importlib.util.find_spec() raises
             module.__spec__ = ModuleSpec(full, None)
         sys.modules[full] = module
-        package.setdefault(path, module)
+        parent, _, leaf = path.rpartition(".")
+        inside = vars(sys.modules[f"{package['__name__']}.{parent}"]) if parent else package
+        inside.setdefault(leaf, module)

@@ -364,6 +364,8 @@ def _pair(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
     for dim, (m, n) in enumerate(zip(of_a, of_b, strict=True)):
         if dim not in summed:
             (right if m == 1 else left if n == 1 else both).append(dim)
+    if left and right and left[0] > right[-1]:
+        return _pair(b, a, summed)  # the result then has its dims in the order of memory
     shape = (
         *[of_a[d] for d in both],
         *[of_a[d] for d in left],

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .. import storage as cells
 from ..storage import Storage
 from ..storages import TypedStorage, UntypedStorage
 from . import archive, rebuild
@@ -318,3 +319,12 @@ def _load_legacy(
         at += 8 + nbytes
     file.seek(start + at)
     return value
+
+
+def _load_from_bytes(content: bytes) -> Any:
+    """Read the storage that torch puts as bytes into a pickle."""
+    return load(io.BytesIO(content), weights_only=True)
+
+
+_get_layout = rebuild.Layout()
+cells._load_from_bytes = _load_from_bytes  # type: ignore[attr-defined]  # where torch has it

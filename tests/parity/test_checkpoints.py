@@ -284,3 +284,29 @@ def test_what_is_set_on_a_tensor_is_kept(tmp_path: Path) -> None:
     assert copy.copy(tensor).label is tensor.label
     assert pickle.loads(pickle.dumps(parameter)).label == ["x"]
     assert not hasattr(copy.deepcopy(parameter), "label")
+
+
+def test_pickles_of_torch_open_where_this_package_stands_for_it() -> None:
+    """As for a program that has put the package in torch's place; the pickle holds torch's names."""
+    written = {
+        **{name: th.ones(3, dtype=getattr(th, name)) for name in DTYPES},
+        "view": th.arange(6.0).reshape(2, 3)[:, 1:],
+        "parameter": th.nn.Parameter(th.ones(2)),
+        "sparse": th.eye(2).to_sparse(),
+    }
+
+    class Renaming(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            root, _, rest = module.partition(".")
+            return super().find_class(
+                f"cltensor.{rest}".rstrip(".") if root == "torch" else module, name
+            )
+
+    read = Renaming(io.BytesIO(pickle.dumps(written))).load()
+    assert isinstance(read["parameter"], ct.nn.Parameter)
+    assert read["parameter"].requires_grad
+    for name, expected in written.items():
+        found = read[name].detach()
+        assert str(found.dtype) == str(expected.dtype)
+        assert found.to_dense().tolist() == expected.detach().to_dense().tolist(), name
+    assert read["view"].stride() == (3, 1)

@@ -54,6 +54,11 @@ torch.nonzero(x, out=torch.empty(0, dtype=torch.int64))
 torch.where(x > 0)[1]
 torch.where(x > 9)[1]
 x.rot90(1, [2, 3])
+torch.einsum("bchw,dc->bhwd", x, torch.ones(3, 4))
+torch.einsum("bchw,dc->bdhw", x, torch.ones(3, 4))
+torch.einsum("bchw,bdw->bdch", x, torch.ones(2, 3, 6))
+torch.einsum("chw,dw->cdh", x[0], torch.ones(3, 6))
+torch.einsum("bchw,dw->dbch", x, torch.ones(3, 6))
 x.sort(1)[1]
 x.quantile(torch.tensor([0.2, 0.5]), 1)
 x.quantile(torch.tensor([0.2, 0.5]), 1, keepdim=True)

@@ -69,3 +69,22 @@ def test_functions_are_pickled_by_name(module: str) -> None:
     functions = [f for f in map(vars(names).get, names.__all__) if inspect.isfunction(f)]
     assert functions
     assert all(pickle.loads(pickle.dumps(f)) is f for f in functions)
+
+
+def test_a_path_below_a_path_is_its_attribute() -> None:
+    collectives = importlib.import_module("cltensor.distributed").nn
+    assert collectives.functional.all_reduce is collectives.all_reduce
+
+
+def test_schedules_are_at_home_in_one_module() -> None:
+    schedules = importlib.import_module("cltensor.optim.lr_scheduler")
+    kinds = [k for k in vars(schedules).values() if isinstance(k, type)]
+    assert len(kinds) > 10
+    assert {k.__module__ for k in kinds} == {schedules.__name__}
+
+
+def test_hooks_of_all_modules_are_found_under_torchs_names() -> None:
+    module = importlib.import_module("cltensor.nn.modules.module")
+    handle = module.register_module_parameter_registration_hook(lambda *args: None)
+    assert handle.id in module._global_parameter_registration_hooks
+    handle.remove()

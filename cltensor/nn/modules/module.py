@@ -551,6 +551,15 @@ class Module(Hooked, Stateful):
         return f"{self._get_name()}({inside})"
 
 
+# Libraries that set parameters themselves call the hooks of all modules by these names of torch's.
+_global_buffer_registration_hooks = GLOBAL.buffer_registration
+_global_module_registration_hooks = GLOBAL.module_registration
+_global_parameter_registration_hooks = GLOBAL.parameter_registration
+_global_backward_pre_hooks, _global_backward_hooks = GLOBAL.backward_pre, GLOBAL.backward
+_global_forward_pre_hooks, _global_forward_hooks = GLOBAL.forward_pre, GLOBAL.forward
+_global_forward_hooks_always_called = GLOBAL.always
+_global_forward_hooks_with_kwargs = GLOBAL.with_kwargs
+
 _HOOK_DICTS = (
     "_backward_pre_hooks",
     "_backward_hooks",

@@ -37,3 +37,7 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+# Programs tell these schedules from their own by `scheduler.__module__ == lr_scheduler.__name__`.
+for _name in __all__[1:]:
+    globals()[_name].__module__ = __name__
