@@ -10,7 +10,8 @@ from .. import dtypes, linalg
 from ..nn import functional
 from ..size import Size
 from . import constraints
-from .transforms import Transform, _clipped_sigmoid, _Plain
+from .elementwise_transforms import clipped_sigmoid
+from .transform import PlainTransform, Transform
 from .utils import _sum_rightmost, ops, tril_matrix_to_vec, vec_to_tril_matrix
 
 softplus, logsigmoid, pad = functional.softplus, functional.logsigmoid, functional.pad
@@ -56,7 +57,7 @@ class CorrCholeskyTransform(Transform):
         return Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
 
 
-class SoftmaxTransform(_Plain):
+class SoftmaxTransform(PlainTransform):
     """Scores to probabilities; the inverse is one of many."""
 
     domain, codomain = constraints.real_vector, constraints.simplex
@@ -75,7 +76,7 @@ class SoftmaxTransform(_Plain):
     inverse_shape = forward_shape
 
 
-class StickBreakingTransform(_Plain):
+class StickBreakingTransform(PlainTransform):
     """Vectors of length D to probabilities of D + 1 classes: each breaks off a part of what is left."""
 
     domain, codomain, bijective = constraints.real_vector, constraints.simplex, True
@@ -86,7 +87,7 @@ class StickBreakingTransform(_Plain):
         return ops.arange(n, 0, -1, dtype=x.dtype, device=x.device).log()
 
     def _call(self, x: Any) -> Any:
-        z = _clipped_sigmoid(x - self._offset(x))
+        z = clipped_sigmoid(x - self._offset(x))
         return pad(z, [0, 1], value=1) * pad((1 - z).cumprod(-1), [1, 0], value=1)
 
     def _inverse(self, y: Any) -> Any:
@@ -113,7 +114,7 @@ def _with_diagonal(x: Any, diagonal: Any) -> Any:
     return x.tril(-1) + diagonal.diag_embed()
 
 
-class LowerCholeskyTransform(_Plain):
+class LowerCholeskyTransform(PlainTransform):
     """Square matrices to lower triangular ones with positive diagonals."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
@@ -125,7 +126,7 @@ class LowerCholeskyTransform(_Plain):
         return _with_diagonal(y, y.diagonal(dim1=-2, dim2=-1).log())
 
 
-class PositiveDefiniteTransform(_Plain):
+class PositiveDefiniteTransform(PlainTransform):
     """Square matrices to positive definite ones."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
