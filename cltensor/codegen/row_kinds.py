@@ -95,6 +95,22 @@ _OVER = (("total", "({S})(1) / total"),)
 _LOG = (("total", "{log}(total * {lower})"),)
 SOFTMAX = Kind("softmax", (_TOP, Stage((("total", "kept"),), _OVER)), "kept * total", keep=_EXP)
 LOG_SOFTMAX = Kind("log_softmax", (_TOP, Stage((("total", _EXP),), _LOG)), "(v0 - top) - total")
+# Of a largest element that is infinite only whether something was NaN is asked; what would be NaN by itself, inf - inf, is left out.
+LOGSUMEXP = Kind(
+    "logsumexp_rows",
+    (
+        Stage((("top", "v0"),), (("base", "(top - top == ({S})(0) ? top : ({S})(0))"),)),
+        Stage(
+            (("total", "{raised}(({S})(0) < v0 - base ? ({S})(0) : v0 - base)"),),
+            (
+                ("base", "(base == top ? {log}(total * {lower}) + base : top)"),
+                ("total", "(total == total ? base : total)"),
+            ),
+        ),
+    ),
+    "",
+    rows=("total",),
+)
 SOFTMAX_BACK = Kind("softmax_back", (Stage((("total", "v0 * v1"),)),), "v0 * (v1 - total)")
 LOG_SOFTMAX_BACK = Kind("log_softmax_back", (Stage((("total", "v1"),)),), "v1 - {exp}(v0) * total")
 

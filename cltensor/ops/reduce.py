@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import dtypes
+from .. import dtypes, layouts
 from ..autograd import record as graph
+from ..codegen import row_kinds
 from ..dtypes import asked, dtype
 from . import writes
 from .core import Tensor
 from .dims import NO_DIM, dims_of, nonempty, one_or_all, refuse
+from .nn import rowwise
 from .numpy_names import numpy_names
 from .reducing import (
     Dims,
@@ -337,7 +339,12 @@ def logsumexp(
         value = _complex_logsumexp(input.detach(), dims, keepdim)
     else:
         dt = input.dtype if input.dtype.category == 2 else dtypes.get_default_dtype()
-        (value,) = run("logsumexp", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
+        if dt is input.dtype and dims and rowwise.few_from_cache(input, dims):
+            _, (value,) = rowwise.run(row_kinds.LOGSUMEXP, (input,), dims, dt)
+            value = rowwise.fresh(value, layouts.reduced_shape(input.shape, dims, keepdim)).to(dt)
+        else:
+            found = run("logsumexp", input, dims, accumulator(dt), [("value", dt)], keepdim=keepdim)
+            value = found[0]
     if needs(input):
         graph.record(
             "LogsumexpBackward0",

@@ -138,6 +138,20 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
     close(slope, np.where(counted[:, None], (np.exp(logs) - hot) * factor[:, None], 0))
 
 
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
+def test_logsumexp_of_what_is_not_finite(schedule: str) -> None:
+    """An infinite largest number is the result, unless something is NaN, which hides behind no infinity."""
+    inf, nan = np.inf, np.nan
+    a = np.tile(data(1, 40), (9, 1))
+    a[1:5] = -inf
+    a[2, 7], a[3, 39], a[4, 0] = 5, nan, inf
+    a[5, 3], a[6, 5], a[6, 38], a[7, 2] = inf, inf, nan, nan
+    a[8] = 3e38
+    want = [np.log(np.exp(a[0].astype(np.float64)).sum()), -inf, 5, nan, inf, inf, nan, nan, 3e38]
+    _, (found,) = _run(row_kinds.LOGSUMEXP, [_on(a)], (1,), schedule)
+    np.testing.assert_allclose(found.cpu().numpy(), want, rtol=1e-6)
+
+
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "worth", lambda x, dims, most=0: False)
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))

@@ -52,13 +52,6 @@ def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return core.make(x._storage, Size(shape), x.dtype, x.device, None, x._offset)
 
 
-def _fresh(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A result that nobody else holds, without history, in a shape."""
-    if x.shape == shape:
-        return x
-    return core.make(x._storage, shape, x.dtype, x.device) if x._contig else x.reshape(shape)
-
-
 def _check_float(name: str, x: Tensor) -> None:
     if x.dtype.category != 2:
         raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.scalar_name}'")
@@ -96,7 +89,7 @@ def _normalized(
         kind = rows.norm(weight is not None, bias is not None)
         out, numbers = rowwise.run(kind, operands, dims, input.dtype, strides=steps, eps=eps)
         kept = Size([1 if d in dims else n for d, n in enumerate(grouped)])
-        mean, var, rstd = [_fresh(v, kept) for v in numbers]
+        mean, var, rstd = [rowwise.fresh(v, kept) for v in numbers]
     else:
         x, *factors = [v.detach() for v in operands]
         x = wide(x)
@@ -513,7 +506,7 @@ def _update(
         return
     with unrecorded():
         for kept, value in zip(running, batch, strict=True):
-            fresh = _fresh(value, shape)
+            fresh = rowwise.fresh(value, shape)
             if kept is not None:
                 views.check_inplace(kept)
             written.append([fresh.clone() if kept is None else kept])

@@ -101,6 +101,18 @@ def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS) -> bool:
     return total <= SMALL or total // n >= get_backend(x.device).info.compute_units
 
 
+def few_from_cache(x: Tensor, dims: Sequence[int]) -> bool:
+    """Whether the numbers of rows are had sooner by passing over each twice than by one running state: on a CPU, along memory."""
+    return get_backend(x.device).info.kind == "cpu" and worth(x, dims, 0)
+
+
+def fresh(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A result that nobody else holds, without history, in a shape."""
+    if x.shape == shape:
+        return x
+    return core.make(x._storage, Size(shape), x.dtype, x.device) if x._contig else x.reshape(shape)
+
+
 def by_columns(x: Tensor, dims: Sequence[int]) -> bool:
     """Whether what a pass over rows sees is best added up over the rows, too: by a CPU, along rows whose sums stay in a cache of its own."""
     first = x.ndim - len(dims)
