@@ -76,6 +76,7 @@ TEMPLATES = {
     "lstm": "recurrent/forward recurrent/backward recurrent/pack recurrent/steps",
     "embedding_bag": "bag",
     "sparse mm": "sparse/mm sparse/dot",
+    "cdist": "distance",
     "fft": "fft",
     "multi-tensor step": "multi_tensor",
 }
@@ -290,6 +291,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "embedding_bag weighted": lambda: grads(
             lambda w, s: F.embedding_bag(index, w, mode="sum", per_sample_weights=s), r(4, 5), r(3, 2)
         ),
+        "cdist": lambda: grads(lambda x, y: torch.cdist(x, y, 1.0), r(2, 9, 5), r(1, 7, 5)),
+        "pdist": lambda: grads(lambda x: F.pdist(x, 3.0), r(9, 19)),
         "sparse mm": lambda: grads(
             lambda v, d: torch.sparse.mm(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7, 37)
         ),

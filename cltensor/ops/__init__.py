@@ -65,6 +65,7 @@ from . import (  # isort: skip
     stft,
     unique,
     statistics,
+    distances,
     ranking,
     copies,
     polynomials,

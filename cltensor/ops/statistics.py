@@ -1,4 +1,4 @@
-"""Covariance, quantiles, counts and histograms, differences and integrals along a dimension, distances between rows."""
+"""Covariance, quantiles, counts and histograms, integrals along a dimension, slices kept to a norm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, layouts
-from ..autograd import record as graph
 from ..codegen.count import count
 from ..runtime import get_backend
 from . import core, norms, writes
@@ -388,97 +387,7 @@ def cumulative_trapezoid(
     return both.cumsum(dim)
 
 
-# ------------------------------------------------------------------------------------------- distances
-
-
-@public(method=False)
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
-    """The p-distances between all rows of x1 (…, P, M) and x2 (…, R, M): (…, P, R)."""
-    for which, x in (("X1", x1), ("X2", x2)):
-        if x.ndim < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {x.ndim}D")
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
-        )
-    for which, x in (("X1", x1), ("X2", x2)):
-        if x.dtype.category != 2:
-            raise RuntimeError(
-                f"cdist only supports floating-point dtypes, {which} got: {x.dtype.scalar_name}"
-            )
-    if p < 0:
-        raise RuntimeError("cdist only supports non-negative p values")
-    a, b = x1.detach(), x2.detach()
-    product = p == 2 and (
-        compute_mode == "use_mm_for_euclid_dist"
-        or (compute_mode != "donot_use_mm_for_euclid_dist" and max(x1.shape[-2], x2.shape[-2]) > 25)
-    )
-    if product:
-        squares = (a * a).sum(-1, keepdim=True) + (b * b).sum(-1, keepdim=True).mT
-        value = (squares - 2 * a.matmul(b.mT)).clamp_min(0).sqrt()
-    else:
-        value = norms._value(
-            a.unsqueeze(-2) - b.unsqueeze(-3), float(p), (max(a.ndim, b.ndim),), False
-        )
-    if value.dtype is not x1.dtype:
-        value = value.to(x1.dtype)
-    if graph.needs_grad(x1, x2):
-        graph.record(
-            "CdistBackward0",
-            (x1, x2),
-            value,
-            _cdist_back,
-            {"x1": x1, "x2": x2, "result": value, "p": float(p), "product": product},
-        )
-    return value
-
-
-def _cdist_back(ctx: Any, g: Tensor) -> tuple:
-    if ctx.product:
-        x1, x2 = ctx.x1, ctx.x2
-        each = where(ctx.result == 0, 0.0, g / ctx.result)
-        return (
-            x1 * each.sum(-1, True) - each.matmul(x2) if ctx.needs[0] else None,
-            x2 * each.sum(-2).unsqueeze(-1) - each.mT.matmul(x1) if ctx.needs[1] else None,
-        )
-    delta = ctx.x1.unsqueeze(-2) - ctx.x2.unsqueeze(-3)
-    each = norms._gradient(
-        delta, g.unsqueeze(-1), ctx.result.unsqueeze(-1), ctx.p, (delta.ndim - 1,)
-    )
-    return each.sum(-2) if ctx.needs[0] else None, -each.sum(-3) if ctx.needs[1] else None
-
-
-@public(method=False)
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-distances between every two rows of a matrix, in the order of the upper triangle."""
-    if input.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
-    if input.dtype.category != 2:
-        raise RuntimeError("pdist only supports floating-point dtypes")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    x, n = input.detach(), input.shape[0]
-    # Every pair twice, but no row is copied for a pair.
-    every = norms._value(x.unsqueeze(1) - x.unsqueeze(0), float(p), (2,), False)
-    above = FUNCTIONS["ones"](n, n, dtype=dtypes.bool, device=input.device).triu(1)
-    value = every.masked_select(above)
-    if graph.needs_grad(input):
-        graph.record(
-            "PdistBackward0",
-            (input,),
-            value,
-            _pdist_back,
-            {"self": input, "result": value, "p": float(p)},
-        )
-    return value
-
-
-def _pdist_back(ctx: Any, g: Tensor) -> Tensor:
-    x = ctx.self
-    rows, cols = FUNCTIONS["triu_indices"](x.shape[0], x.shape[0], 1, device=x.device)
-    delta = x.index_select(0, rows) - x.index_select(0, cols)
-    each = norms._gradient(delta, g.unsqueeze(-1), ctx.result.unsqueeze(-1), ctx.p, (1,))
-    return (each * 0).new_zeros(x.shape).index_add(0, rows, each).index_add(0, cols, -each)
+# ------------------------------------------------------------------------------------------- slices of a norm
 
 
 @public()

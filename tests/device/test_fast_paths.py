@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cltensor as ct
 from cltensor import dtypes
-from cltensor.codegen import index, scan
+from cltensor.codegen import index, scan, scatter
 from cltensor.codegen import reduce as family
 from cltensor.codegen import rows as chosen
 from cltensor.codegen.operand import Operand
@@ -97,7 +97,7 @@ def test_rows_are_added_in_index_order(
     target, source = operand(table), operand(rows)
     if flat:
         source = source._replace(shape=(n, width), strides=(1, 0))
-    index.index_add(backend(), target, 0, operand(at), source)
+    scatter.index_add(backend(), target, 0, operand(at), source)
     expected = table.copy()
     for place, row in zip(at, rows, strict=True):
         wide = expected[place].astype(np.float32) + row.astype(np.float32)
@@ -145,7 +145,7 @@ def test_elements_along_rows(rows: int, places: int, n: int, shared: bool, seed:
     found = values(index.gather(backend(), operand(table), 1, where))
     np.testing.assert_array_equal(found, np.take_along_axis(table, at, 1))
     target = operand(table)
-    index.scatter(backend(), target, 1, where, operand(new), "add")
+    scatter.scatter(backend(), target, 1, where, operand(new), "add")
     expected = table.copy()
     for j in range(n):
         expected[range(rows), at[:, j]] += new[:, j]
@@ -283,6 +283,41 @@ def test_distances_of_pairs(p: float, poisoned: None) -> None:
         close(ct.nn.functional.pdist(ct.tensor(x.tolist()).reshape(n, width), p), wanted)
     leaf = ct.tensor(data(5, 3, dtype="float64"), requires_grad=True)
     assert ct.autograd.gradcheck(lambda t: ct.nn.functional.pdist(t, p), (leaf,))
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, float("inf")])
+def test_gradients_of_distances_match_those_of_plain_operators(p: float) -> None:
+    """`create_graph` asks for gradients by operators, and gets no kernel's."""
+    rng = np.random.default_rng(0)
+    for first, second in (((3, 1, 9, 5), (2, 66, 5)), ((70, 83), (33, 83))):
+        a, b = rng.standard_normal(first).round(1), rng.standard_normal(second).round(1)
+        b[..., 3, :] = a[0, 0, 3] if a.ndim > 2 else a[3]  # at distance 0
+        b[..., 4, :] = np.arange(b.shape[-1]) / 7  # one difference is the largest
+        leaves = [ct.tensor(v, device=ct.get_default_device(), requires_grad=True) for v in (a, b)]
+        mode = "donot_use_mm_for_euclid_dist"
+        out = ct.cdist(*leaves, p, mode)
+        wanted = np.linalg.norm(a[..., :, None, :] - b[..., None, :, :], p, axis=-1)
+        np.testing.assert_allclose(out.numpy(force=True), wanted, rtol=1e-9)
+        g = ct.tensor(np.cos(np.arange(wanted.size)).reshape(wanted.shape), device=out.device)
+        one, other = (ct.autograd.grad(out, leaves, g, True, create) for create in (False, True))
+        for x, y in zip(one, other, strict=True):
+            np.testing.assert_allclose(
+                x.numpy(force=True), y.numpy(force=True), rtol=1e-9, atol=1e-8
+            )
+        flat = leaves[1].detach().view(-1, b.shape[-1])[:33].requires_grad_()
+        pairs = ct.nn.functional.pdist(flat, p)
+        one, other = (
+            ct.autograd.grad(pairs, flat, pairs.cos(), True, create)[0] for create in (False, True)
+        )
+        np.testing.assert_allclose(
+            one.numpy(force=True), other.numpy(force=True), rtol=1e-9, atol=1e-8
+        )
+
+
+def test_ties_of_the_largest_difference_all_get_the_gradient_of_a_distance() -> None:
+    x = ct.tensor([[0.0, 0.0, 0.0], [2.0, 1.0, -2.0]], requires_grad=True)
+    ct.nn.functional.pdist(x, float("inf")).sum().backward()
+    assert x.grad.tolist() == [[-1.0, 0.0, 1.0], [1.0, 0.0, -1.0]]
 
 
 def test_gradients_of_distances_by_products() -> None:
