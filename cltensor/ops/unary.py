@@ -452,7 +452,7 @@ xlogy = Row(
     grad={"x": lambda g, x, y: where((x == 0) & (y <= 0), 0.0, g * y.log()) if not isinstance(y, float | int) else g * math.log(y), "y": lambda g, x, y: g * x / y},
 )  # fmt: skip
 logaddexp = Row(
-    "logaddexp", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 0.6931471805599453, log1p(exp(-abs(x - y))))",
+    "logaddexp", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 0.6931471805599453, log1p_exp(-abs(x - y)))",
     "c": "where(re(x) < re(y), y, x) + where(x == y, 0.6931471805599453, clog1p(cexp(where(re(x) < re(y), x - y, y - x))))"}, args=("input", "other"),
     reference=np.logaddexp, inplace=False, grad={"x": lambda g, x, y: g / (1 + conj((y - x).exp())), "y": lambda g, x, y: g / (1 + conj((x - y).exp()))},
 )  # fmt: skip

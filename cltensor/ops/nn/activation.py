@@ -76,7 +76,7 @@ def _softplus_curve(g: Tensor, x: Tensor, beta: float, threshold: float) -> Tens
 
 
 log_sigmoid = RowMajor(
-    "log_sigmoid", {"f": "where(x < 0, x, 0) - log1p(exp(-abs(x)))"}, public=False, node="LogSigmoidBackward0",
+    "log_sigmoid", {"f": "where(x < 0, x, 0) - log1p_exp(-abs(x))"}, public=False, node="LogSigmoidBackward0",
     grad={"x": lambda g, x: g * (-x).sigmoid()},
 )  # fmt: skip
 _NEGATIVE = (
