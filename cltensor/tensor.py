@@ -469,7 +469,7 @@ class Tensor(AutogradMixin, Methods):
             self._offset,
         )
         t.__class__ = type(self)
-        t._requires = self._requires
+        t._requires = self.requires_grad
         if self._grad is not None:
             t._grad = copying.deepcopy(self._grad, memo)
         memo[id(self)] = t

@@ -220,7 +220,9 @@ def _target(t: Any) -> tuple[Any, int]:
         return t.node, t.output_nr
     if not requires(t):
         raise RuntimeError("One of the differentiated Tensors does not require grad")
-    return gradient_edge(t)
+    node, number = gradient_edge(t)
+    # Nothing leads to a view made in no_grad mode, so a node of its own is never reached.
+    return (AccumulateGrad(t), 0) if node is None else (node, number)
 
 
 # Gives `vmap`, which stands on a higher floor: the package says where.

@@ -333,7 +333,8 @@ def _wrap_outputs(
         )
         metas.append((t.shape, t.dtype, t.device))
         if not differentiable:
-            if (is_input and not modified) or (requires(t) and not is_input):
+            made_here = not is_input and t._view is None  # a view stays one, as in no_grad mode
+            if (is_input and not modified) or (made_here and requires(t)):
                 t = t.detach()
         elif modified:
             if not is_input:

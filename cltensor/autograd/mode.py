@@ -246,6 +246,16 @@ class inference_mode(_Mode):
 _multithreading = True
 
 
+def is_multithreading_enabled() -> bool:
+    """Return what `set_multithreading_enabled` was told; True by default."""
+    return _multithreading
+
+
+def is_view_replay_enabled() -> bool:
+    """Return False: views are derived again by their strides wherever these say it all."""
+    return False
+
+
 class set_multithreading_enabled(_Mode):
     """Accepted for torch's sake: a backward pass always runs in the thread that called it."""
 

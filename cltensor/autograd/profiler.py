@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..profiler.events import EventList, FunctionEventAvg
+from ..profiler.events import EventList, FunctionEvent, FunctionEventAvg
 from ..profiler.profiler import Trace
 from ..profiler.session import record_function
 from ..profiler.trace import write
 
-__all__ = ["emit_itt", "emit_nvtx", "profile", "record_function"]
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "emit_itt",
+    "emit_nvtx",
+    "profile",
+    "record_function",
+]
 
 
 class profile:

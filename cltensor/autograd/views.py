@@ -259,17 +259,24 @@ def check_inplace(t: Any, *others: Any) -> None:
 
 
 def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any], bool]:
+    """Return where the inputs' gradients go, their shapes, and whether one requires grad.
+
+    A view made in no_grad mode of what requires grad does, too, as in torch; its gradient goes nowhere.
+    """
     edges: list[tuple[Any, int]] = []
     shapes: list[Any] = []
     found = False
     for t in inputs:
         if isinstance(t, TensorBase):
             shapes.append(t.shape)  # type: ignore[attr-defined]
-            node = t._node if t._view is None else grad_node(t)
+            view = t._view
+            node = t._node if view is None else grad_node(t)
             if node is not None:
                 edges.append((node, t._nr))
                 found = True
                 continue
+            if view is not None and (view.base._node is not None or view.base._requires):
+                found = True
             if t._requires:
                 ref = t._acc
                 node = ref() if ref is not None else None

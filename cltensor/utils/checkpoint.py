@@ -30,9 +30,11 @@ __all__ = [
     "CheckpointError",
     "CheckpointPolicy",
     "SelectiveCheckpointContext",
+    "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
+    "detach_variable",
     "get_device_states",
     "noop_context_fn",
     "set_device_states",
@@ -48,6 +50,26 @@ class CheckpointError(RuntimeError):
 
 class _Enough(Exception):
     """Everything that was wanted is computed again."""
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the inputs, tensors as leaves that require grad where they did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            "Only tuple of tensors is supported. Got Unsupported input type: ",
+            type(inputs).__name__,
+        )
+    return tuple([
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
+    ])  # fmt: skip
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn if no tensor among the inputs requires grad."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+        )
 
 
 @contextlib.contextmanager

@@ -191,6 +191,29 @@ def test_view_made_without_grad() -> None:
         v.view(2).mul_(2)
 
 
+def test_view_made_without_grad_requires_it_and_takes_none() -> None:
+    class Alias(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x[:]
+
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    with torch.no_grad():
+        views = x[:1], y[:1], Alias.apply(x)
+    for v in views:
+        assert (v.requires_grad, v.is_leaf) == (True, True)
+        z = v * 2
+        assert z.grad_fn.name() == "MulBackward0"
+        z.sum().backward()
+        assert v.grad is None
+        with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+            torch.autograd.grad((v @ v).exp(), v)
+        with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being"):
+            v.zero_()
+    assert x.grad is None
+
+
 def test_view_made_by_a_function_that_was_not_recorded() -> None:
     class Alias(torch.autograd.Function):
         @staticmethod
