@@ -115,6 +115,15 @@ SOFTMAX_BACK = Kind("softmax_back", (Stage((("total", "v0 * v1"),)),), "v0 * (v1
 LOG_SOFTMAX_BACK = Kind("log_softmax_back", (Stage((("total", "v1"),)),), "v1 - {exp}(v0) * total")
 
 
+# The gradient of a row's extreme, shared by the elements that equal it: of the elements, the extreme and its gradient.
+_HIT = "(v0 == v1 ? ({S})(1) : ({S})(0))"
+SHARED_BACK = Kind(
+    "shared_back",
+    (Stage((("share", _HIT),), (("share", "({S})(1) / share"),)),),
+    f"{_HIT} * v2 * share",
+)
+
+
 # ------------------------------------------------------------------------------------------- classes
 
 

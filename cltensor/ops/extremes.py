@@ -6,9 +6,11 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
+from ..codegen import row_kinds
 from . import core, return_types, writes
 from .core import Tensor
 from .dims import NO_DIM, dims_of, no_complex, nonempty, one_dim, one_or_all, refuse
+from .nn import rowwise
 from .numpy_names import numpy_names
 from .reduce import sum
 from .reducing import (
@@ -164,8 +166,11 @@ def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
 def _shared_back(ctx: Any, g: Tensor) -> Tensor:
     """Share the gradient between equal extremes; a NaN extreme makes it NaN."""
     x, dims, keepdim = ctx.self, ctx.dim, ctx.keepdim
-    hit = x == spread(ctx.result, x.shape, dims, keepdim)
-    return hit * spread(g, x.shape, dims, keepdim) / sum(hit, dims, True)
+    best, g = [spread(v, x.shape, dims, keepdim) for v in (ctx.result, g)]
+    if dims and x.dtype.category == 2 and not graph.needs_grad(x, g) and rowwise.worth(x, dims):
+        return rowwise.run(row_kinds.SHARED_BACK, (x, best, g), dims, x.dtype)[0]
+    hit = x == best
+    return hit * g / sum(hit, dims, True)
 
 
 def _amax_or_amin(name: str, which: str) -> Any:

@@ -152,6 +152,18 @@ def test_logsumexp_of_what_is_not_finite(schedule: str) -> None:
     np.testing.assert_allclose(found.cpu().numpy(), want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
+def test_equal_extremes_share_a_gradient(schedule: str) -> None:
+    a, g = np.rint(data(7, 50) * 2), data(7, 1, seed=1)
+    a[3, 8] = np.nan
+    best = a.max(1, keepdims=True)
+    given = [_on(v).expand(7, 50) if v.shape[1] == 1 else _on(v) for v in (a, best, g)]
+    slope, _ = _run(row_kinds.SHARED_BACK, given, (1,), schedule)
+    hit = a == best
+    with np.errstate(all="ignore"):
+        close(slope, hit * g / hit.sum(1, keepdims=True), 1e-6)
+
+
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "worth", lambda x, dims, most=0: False)
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
@@ -303,6 +315,7 @@ def test_launch_counts() -> None:
     one.data_ptr()
     assert _launches(lambda: grads(F.batch_norm(c, None, None, v, v, True), one, c, v)) == 3
     assert _launches(lambda: grads(F.rms_norm(x, (50,)), g, x)) == 2
+    assert _launches(lambda: grads(x.amax(1), g[:, 0], x)) == 2
     # The gradient that relu leaves pending, of one number, is read in the shape that has groups.
     assert _launches(lambda: grads(F.group_norm(c, 2, v).relu().sum(), None, c, v)) == 4
 
