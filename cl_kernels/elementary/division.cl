@@ -23,12 +23,15 @@
     const F m = fmod_##F(x, y);                                                                         \
     return m != (F)(0) && ((m < (F)(0)) != (y < (F)(0))) ? m + y : m;                                   \
   }                                                                                                     \
-  /* Of the exact remainder, a quotient that is rounded to the nearest whole number. */                 \
-  static inline F floor_quotient_##F(F x, F y) {                                                        \
-    const F m = fmod_##F(x, y), plain = x / y, near = (x - m) / y;                                      \
-    const F q = m != (F)(0) && ((m < (F)(0)) != (y < (F)(0))) ? near - (F)(1) : near, whole = floor(q); \
-    const F rounded = q - whole > (F)(0.5f) ? whole + (F)(1) : whole;                                   \
+  /* The whole number nearest to q; the plain quotient gives a zero its sign. */                        \
+  static inline F floor_settled_##F(F q, F plain, F y) {                                                \
+    const F whole = floor(q), rounded = q - whole > (F)(0.5f) ? whole + (F)(1) : whole;                 \
     return y == (F)(0) ? plain : q == (F)(0) ? (F)(0) * plain : rounded;                                \
+  }                                                                                                     \
+  static inline F floor_quotient_##F(F x, F y) {                                                        \
+    const F m = fmod_##F(x, y), near = (x - m) / y;                                                     \
+    const F q = m != (F)(0) && ((m < (F)(0)) != (y < (F)(0))) ? near - (F)(1) : near;                   \
+    return floor_settled_##F(q, x / y, y);                                                              \
   }
 #define CLT_DIVISION_SINGLE(F, I) CLT_FMOD(F, I) CLT_DIVISION(F)
 #define CLT_DIVISION_DOUBLE(F) CLT_FMOD_DOUBLE(F) CLT_DIVISION(F)

@@ -116,7 +116,7 @@ library("special/gamma", "trigamma polygamma zeta")
 library("special/igamma", "igamma igammac")
 library("elementary/gcd", "gcd")
 library("elementary/ipow", "ipow", cost=200)
-library("elementary/division", "fmod floor_rest floor_quotient", vector=True, cost=20)
+library("elementary/division", "fmod floor_rest floor_quotient floor_settled", vector=True, cost=20)
 library("elementary/frexp", "mantissa exponent exp2_whole")
 library("special/normal", "erfinv ndtri log_ndtr erfcx", vector=True, cost=30)
 library("special/bessel_i", "i0 i0e i1 i1e")
@@ -190,6 +190,7 @@ _SPECIAL = {
     "mask",
     "shr",
     "popcount",
+    "rounded",  # to the result's dtype, as torch does between two operations
 }
 
 
@@ -364,6 +365,8 @@ class Emitter:
             return f"(({self.base})abs({values[0]}))", "num"
         if name in ("min", "max"):
             return f"{'f' if self.dt.category == 2 else ''}{name}({', '.join(values)})", "num"
+        if name == "rounded":
+            return round_to(values[0], self.dt, self.lanes), "num"
         if name == "popcount":
             return f"popcount({values[0]})", "num"
         if (

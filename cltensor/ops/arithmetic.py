@@ -198,6 +198,32 @@ floor_divide_row = Row(
     public=False,
     underivable="floor_divide",
 )
+
+# Of two tensors of 16-bit floats torch rounds every step: 2.996 is 3 before it is cut off. Numbers are divided by in 32 bits.
+_SETTLED = "floor_settled(rounded(rounded(rounded(x - fmod(x, y)) / y) - where(fmod(x, y) != 0 and (x < 0) != (y < 0), 1, 0)), rounded(x / y), y)"
+_STEPWISE = {
+    "div_trunc": Row(
+        "div_trunc_stepwise", {"f": "trunc(rounded(x / y))"}, args=BINARY, public=False, node="DivBackward2",
+        grad={"x": lambda g: writes.nothing(g), "y": lambda g: writes.nothing(g)},
+    ),
+    "div_floor": Row(
+        "div_floor_stepwise", {"f": _SETTLED}, args=BINARY, public=False, node="DivBackward2",
+        grad={"x": lambda g: writes.nothing(g), "y": lambda g: writes.nothing(g)},
+    ),
+    "floor_divide": Row(
+        "floor_divide_stepwise", {"f": _SETTLED}, args=BINARY, public=False, underivable="floor_divide",
+    ),
+}  # fmt: skip
+
+
+def _stepwise(row: Row, a: Any, b: Any) -> Row:
+    """Return the row that rounds between its steps, where torch does."""
+    if b.__class__ in NUMBERS or row.name not in _STEPWISE or b.numel() == 1:
+        return row
+    dt = core.result_type((a, b))
+    return _STEPWISE[row.name] if dt.category == 2 and dt.itemsize == 2 else row
+
+
 remainder_row = Row(
     "remainder", {"i": _FLOOR_REST, "f": "floor_rest(x, y)"}, args=BINARY, public=False, reference=np.mod, node="RemainderBackward1",
     number_nodes={"x": "NotImplemented", "y": "RemainderBackward0"},
@@ -225,7 +251,7 @@ def check_divisor(a: Any, b: Any) -> None:
 def _divided(row: Row, name: str, input: Any, other: Any, out: Tensor | None) -> Tensor:
     input, other = normal(name, BINARY, (input, other))
     check_divisor(input, other)
-    value = row(input, other)
+    value = _stepwise(row, input, other)(input, other)
     return value if out is None else writes.deliver(value, out, name, (input, other))
 
 
@@ -287,7 +313,7 @@ def _inplace_division(name: str, row: Row) -> None:
     def method_(t: Tensor, other: Any) -> Tensor:
         t, other = normal(name + "_", BINARY, (t, other))
         check_divisor(t, other)
-        return row.inplace(t, other)
+        return _stepwise(row, t, other).inplace(t, other)
 
     method_.__name__ = name + "_"
     method_.__doc__ = f"In-place form of `{name}`."
@@ -297,9 +323,10 @@ def _inplace_division(name: str, row: Row) -> None:
 def div_(t: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place form of `div`."""
     t, other = normal("div_", BINARY, (t, other))
-    if rounding_mode:
-        check_divisor(t, other)
-    return _div_row(rounding_mode).inplace(t, other)
+    if not rounding_mode:
+        return true_divide.inplace(t, other)
+    check_divisor(t, other)
+    return _stepwise(_div_row(rounding_mode), t, other).inplace(t, other)
 
 
 METHODS["div_"] = METHODS["divide_"] = div_
