@@ -295,10 +295,11 @@ def _kernel(
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
     first = schedule == "row" and state.needs_index
+    ahead = schedule == "col" and state.ahead and not gpu
     text = render(
         "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
-        compute=(state.dt,) * len(reader.values), headers=_doubles(state.dt) + _headers(reader, state), short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
+        compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + _doubles(state.dt) + _headers(reader, state), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
         partial=partial, converted=converted,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
@@ -359,7 +360,7 @@ def _merge(
         head += include(*state.headers)
         text = render(
             "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
-            reader=None, compute=(compute,), headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
+            reader=None, compute=(compute,), ahead=False, headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
             partial=False, converted=converted,
         )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)

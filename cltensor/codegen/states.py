@@ -46,6 +46,7 @@ class State:
     prime = False  # wants its first vector before it starts
     scale = False  # takes a number from the host (a count, or degrees of freedom)
     light = True  # worth several independent accumulators
+    ahead = False  # whether an element takes so long that memory would wait, unless it is asked for the next ones
     headers: tuple[str, ...] = ()
 
     def __init__(self, compute: dtype, *, merging: bool = False) -> None:
@@ -206,7 +207,7 @@ class Xor(State):
 class Extreme(State):
     """max or min; NaN wins."""
 
-    sign = ">"
+    sign, ahead = ">", True
 
     def identity(self) -> str:
         return lowest(self.dt) if self.sign == ">" else highest(self.dt)
@@ -337,7 +338,7 @@ class ArgMin(Arg):
 class Var(State):
     """Count, mean and sum of squared deviations: blocks are summed about a running mean, then merged."""
 
-    name, prime, scale = "var", True, True
+    name, prime, scale, ahead = "var", True, True, True
 
     @property
     def fields(self) -> tuple:

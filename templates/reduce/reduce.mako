@@ -196,7 +196,7 @@ ${r.store('s0_', 1, 'o', '1', 'rlo')}\
   }
 % else:
 ## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time;
-## short rows one by one, for else the processor does not see them follow each other.
+## short rows one by one, for else the processor does not see them follow each other. `ahead`: the next rows are asked for meanwhile.
 <%
 every = (*state.fields, *state.block)
 def reg(t): return t if L == 1 else f"{t}{L}"
@@ -252,6 +252,11 @@ ${r.lines(keep(), 16)}\
           if (rows == ${U}) {
             for (; w < full; w++) {
 ${r.lines(fetch(), 14)}\
+% for k, (_, cls) in enumerate(reader.program.leaves):
+% for u in range(U) if ahead and cls == 'v' else ():
+              CLT_PREFETCH_BESIDE(b${k} + (j + ${U + u}) * r${k}_${reader.reduced_rank - 1} + w * ${L});
+% endfor
+% endfor
 % for u in range(U):
 ${element('s_', f'j + {u}', str(L), f'w * {L}', f'skew + j + {u}')}\
 % endfor
@@ -296,19 +301,37 @@ ${r.store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
 % endif
 % else:
 % if schedule == 'merge':
-<%def name="read(p, part)">\
-% for k, (field, kind, _) in enumerate(state.fields):
-    ${kind} ${p}${field} = p${k}[(${part}) * nout + o];
-% endfor
-</%def>\
+## A line of outputs at a time on a CPU: the parts of one lie in lines that would be gone when the next one is asked for.
+<% line = 1 if gpu else 16 %>\
   const long olo = get_global_id(0) * ochunk, ohi = min(olo + ochunk, nout);
-  for (long o = olo; o < ohi; o++) {
-${read('s0_', '0')}\
-    for (long part = 1; part < parts; part++) {
-${read('s1_', 'part')}\
-${r.lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
+  for (long begin = olo; begin < ohi; begin += ${line}) {
+    const int width = (int)min(ohi - begin, (long)${line});
+% for field, kind, _ in state.fields:
+    ${kind} A_${field}[${line}];
+% endfor
+    for (int k = 0; k < width; k++) {
+% for k, (field, _, _) in enumerate(state.fields):
+      A_${field}[k] = p${k}[begin + k];
+% endfor
     }
+    for (long part = 1; part < parts; part++)
+      for (int k = 0; k < width; k++) {
+% for k, (field, kind, _) in enumerate(state.fields):
+        const ${kind} s1_${field} = p${k}[part * nout + begin + k];
+        ${kind} s0_${field} = A_${field}[k];
+% endfor
+${r.lines(state.merge('s0_', 's0_', 's1_', 1), 8)}\
+% for field, _, _ in state.fields:
+        A_${field}[k] = s0_${field};
+% endfor
+      }
+    for (int k = 0; k < width; k++) {
+      const long o = begin + k;
+% for field, kind, _ in state.fields:
+      const ${kind} s0_${field} = A_${field}[k];
+% endfor
 ${r.store('s0_', 1, 'o', '1', '0')}\
+    }
   }
 % else:
 % for field, kind, _ in state.fields:
