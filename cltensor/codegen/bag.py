@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import dtypes
 from .checks import checking
-from .moves import dense
+from .copies import dense
 from .operand import Operand
 from .region import empty, index_type, is_gpu, run, workers
 from .rows import memory_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..layouts import collapse, contiguous_strides, numel
-from . import gemm, moves
+from . import copies, gemm
 from .conv_window import LONGS, Window, numbers
 from .operand import Operand
 from .product import LONG, WIDE, access_variables, accumulator, built, ceil_div
@@ -403,7 +403,7 @@ def _columns(backend: Backend, rows: Operand) -> Operand:
 def _copy_runs(backend: Backend, v: Operand, to: Operand) -> None:
     """Copy a matrix of images to another, whose places are adjacent: an unfolding of filters of 1 x 1."""
     if v.strides[2] != 1 or to.strides[2] != 1:
-        moves.copy_strided(backend, v, to)
+        copies.copy_strided(backend, v, to)
         return
     (g, b, p, c), (groups, images, places, channels) = v.strides, v.shape
     x = v._replace(shape=(groups, images, channels, 1, 1, places), strides=(g, b, c, 0, 0, p))
@@ -414,7 +414,7 @@ def _copy_runs(backend: Backend, v: Operand, to: Operand) -> None:
 
 def _copy(backend: Backend, v: Operand, order: tuple[int, ...]) -> Operand:
     made = empty(backend, v.dtype, tuple(v.shape[d] for d in order))
-    moves.copy_strided(backend, _seen(v, order), made)
+    copies.copy_strided(backend, _seen(v, order), made)
     return made
 
 

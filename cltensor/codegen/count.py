@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
 from ..layouts import numel
-from .moves import dense
+from .copies import dense
 from .operand import Operand
 from .region import empty, index_type, is_gpu, run, workers
 

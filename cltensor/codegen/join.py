@@ -9,15 +9,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .moves import copy_strided, fill_strided
+from .copies import copy_strided
 from .operand import Operand
 from .region import GRAIN, empty, index_type, is_gpu, narrow, run, storage, workers
 
 if TYPE_CHECKING:
     from ..dtypes import dtype
     from ..runtime import Backend
-
-__all__ = ["copy_strided", "fill_strided", "flip", "interleave", "interleaves", "roll", "spread"]
 
 # What `interleave` takes at most: bytes of a source's row, and sources.
 RUN_BYTES, RUN_PARTS = 32, 8

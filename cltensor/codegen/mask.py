@@ -15,7 +15,7 @@ import numpy as np
 from .. import dtypes
 from ..layouts import numel
 from .checks import checking
-from .moves import dense
+from .copies import dense
 from .operand import Operand
 from .region import Dims, empty, index_type, is_gpu, run, storage, workers
 from .scan import scan

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..layouts import numel
-from .moves import LINE, Scalar, scalar_words
 from .operand import Operand
-from .region import empty, index_type, is_gpu, run, storage, workers
+from .region import LINE, empty, index_type, is_gpu, run, storage, workers
+from .scalars import Scalar, scalar_words
 
 if TYPE_CHECKING:
     from ..runtime import Backend

@@ -13,10 +13,10 @@ import numpy as np
 
 from .. import dtypes
 from ..layouts import numel
-from .moves import LINE, dense
+from .copies import dense
 from .operand import Operand
 from .pointwise import Memory
-from .region import GPU_GROUP, STREAM, empty, is_gpu, workers
+from .region import GPU_GROUP, LINE, STREAM, empty, is_gpu, workers
 from .region import lanes as gpu_lanes
 from .source import include, render
 

@@ -27,6 +27,7 @@ STORAGE = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "clt_b16"}
 # A CPU work-item below this many elements costs more to start than it computes.
 GRAIN = 8192
 PACE = 3500  # elements that a CPU's thread moves in a microsecond
+LINE = 64  # bytes of a cache line
 STREAM = 1 << 24  # bytes of results from which on they go past the cache, where they would not stay
 STREAM_ALIGN = 128  # bytes to which such results are aligned, and their rows to the widest vector
 GPU_GROUP = 64

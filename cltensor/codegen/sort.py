@@ -13,9 +13,10 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import dtypes
+from .copies import copy_strided, dense
 from .index import index_select
 from .mask import compact, first_of_runs, run_lengths, run_numbers
-from .moves import Through, copy_strided, dense, move
+from .moves import Through, move
 from .operand import Operand
 from .region import (
     GRAIN,

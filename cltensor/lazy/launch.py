@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from .. import layouts
-from ..codegen import moves, pointwise
+from ..codegen import copies, pointwise
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, Program
 from ..codegen.region import STREAM, STREAM_ALIGN
@@ -118,7 +118,7 @@ def turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
     """
     if leaf.strides is None or prod(shape) < TURN or not runs_across(leaf, shape):
         return leaf
-    return Leaf(moves.dense(backend, _operand(leaf, shape)).buffer, leaf.dtype, None, 0)
+    return Leaf(copies.dense(backend, _operand(leaf, shape)).buffer, leaf.dtype, None, 0)
 
 
 def _is_copy(fusion: Fusion, outputs: list) -> bool:
@@ -160,7 +160,7 @@ def launch(
         if _is_copy(fusion, outputs):
             _, dt, buffer, strides, offset = outputs[0]
             dense = layouts.contiguous_strides(shape) if strides is None else strides
-            moves.copy_strided(
+            copies.copy_strided(
                 backend, _operand(leaves[0], shape), Operand(buffer, dt, shape, dense, offset)
             )
             return

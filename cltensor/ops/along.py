@@ -15,6 +15,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
+from ..codegen import scatter as writing
 from . import core, parts, writes
 from .core import Tensor, is_tensor
 from .replay import Replayed
@@ -169,7 +170,7 @@ def _index_add(
 def _added(operands: Sequence[Tensor], dim: int, alpha: Any) -> list[Tensor]:
     t, index, values = operands
     at, add = reading(index, t), reading(values, t)
-    kernels.index_add(backend_of(t), target(t), dim, at, add, alpha)
+    writing.index_add(backend_of(t), target(t), dim, at, add, alpha)
     return []
 
 
@@ -224,7 +225,7 @@ def _index_copy(inplace: bool, input: Tensor, dim: int, index: Tensor, source: T
     def run(t: Tensor) -> None:
         if index.numel() and t.numel():
             at, new = reading(index, t), reading(values, t)
-            kernels.index_copy(backend_of(t), target(t), dim, at, new)
+            writing.index_copy(backend_of(t), target(t), dim, at, new)
 
     return change(
         "IndexCopyBackward0",
@@ -274,7 +275,7 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
     def run(t: Tensor) -> None:
         if index.numel() and t.numel():
             at = reading(index, t)
-            kernels.index_fill(
+            writing.index_fill(
                 backend_of(t),
                 target(t),
                 dim,
@@ -343,7 +344,7 @@ def _reduce_rows(
     def run(t: Tensor) -> None:
         if index.numel() and t.numel():
             at, new = reading(index, t), reading(values, t)
-            kernels.index_reduce(backend_of(t), target(t), dim, at, new, reduce, include_self)
+            writing.index_reduce(backend_of(t), target(t), dim, at, new, reduce, include_self)
 
     if reduce != "mean" and graph.needs_grad(input, values):
         saved |= {"self": input, "src": values}

@@ -17,6 +17,7 @@ from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
+from ..codegen import scatter as writing
 from ..codegen.operand import Operand
 from . import core, formats, parts, writes
 from .core import NUMBERS, Tensor, is_tensor
@@ -263,7 +264,7 @@ def _scattered(
 ) -> list[Tensor]:
     t, index, *src = operands
     at, value = reading(index, t), reading(src[0], t) if src else number
-    kernels.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
+    writing.scatter(backend_of(t), target(t), dim, at, value, reduce, include_self)
     return []
 
 

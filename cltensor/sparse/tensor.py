@@ -22,7 +22,7 @@ from ..autograd import record as graph
 from ..autograd.mode import GRAD, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
 from ..codegen import sparse as kernels
-from ..codegen.index import index_copy as copy_rows
+from ..codegen.scatter import index_copy as copy_rows
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
 from ..ops import core
@@ -243,7 +243,9 @@ class SparseTensor(Tensor):
     @data.setter
     def data(self, value: Any) -> None:
         if not isinstance(value, SparseTensor):
-            raise RuntimeError("sparse data can only be set to a sparse tensor")
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+            )
         self._pattern, self._v, self._layout = value._pattern, value._v, value._layout
         self.shape, self.dtype, self.device, self._acc = (
             value.shape,

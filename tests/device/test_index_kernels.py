@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cltensor import dtypes
+from cltensor.codegen import copies, join, mask, pad, scatter
 from cltensor.codegen import index as ix
-from cltensor.codegen import join, mask, pad
 from cltensor.codegen.checks import flush_checks
 from tests.backends import SCHEDULES, backend_for
 from tests.support import poison
@@ -88,7 +88,7 @@ def test_the_last_duplicate_wins_on_a_cpu() -> None:
     be = backend_for("cpu")
     i, v = kt.integers(0, 50, 100_000), torch.arange(100_000)
     o = kt.put(be, torch.zeros(50, dtype=torch.int64))
-    ix.scatter(be, o, 0, kt.put(be, i), kt.put(be, v))
+    scatter.scatter(be, o, 0, kt.put(be, i), kt.put(be, v))
     expected = torch.stack([v[i == k].max() for k in range(50)])
     kt.same(kt.get(be, o), expected)
 
@@ -101,7 +101,7 @@ def test_scatter_reduces(be: Any, reduce: str, size: int, count: int) -> None:
             z, i = kt.sample(size, dtype), kt.integers(0, size, count)
             s = kt.sample(count, dtype, 1, 0.02).abs() + (1 if reduce == "prod" else 0)
             o = kt.put(be, z)
-            ix.scatter(be, o, 0, kt.put(be, i), kt.put(be, s), reduce, include_self)
+            scatter.scatter(be, o, 0, kt.put(be, i), kt.put(be, s), reduce, include_self)
             kt.same(
                 kt.get(be, o),
                 z.clone().scatter_reduce_(0, i, s, reduce, include_self=include_self),
@@ -116,20 +116,20 @@ def test_scatter_add_dtypes_and_dims(be: Any, dtype: str) -> None:
         z, i = kt.sample((6, 9), kind), kt.integers(0, 6, (6, 5))
         s = kt.sample((6, 9), kind, 1)
         o = kt.put(be, z)
-        ix.scatter(be, o, dim, kt.put(be, i), kt.put(be, s), "add")
+        scatter.scatter(be, o, dim, kt.put(be, i), kt.put(be, s), "add")
         kt.same(kt.get(be, o), z.scatter_add(dim, i, s), 5e-2 if kind.itemsize == 2 else 1e-4)
 
 
 def test_scatter_scalars_and_zero_dims(be: Any) -> None:
     z, i = kt.sample((4, 5), torch.float32), kt.integers(0, 4, (2, 5))
     o = kt.put(be, z)
-    ix.scatter(be, o, 0, kt.put(be, i), 7.5)
+    scatter.scatter(be, o, 0, kt.put(be, i), 7.5)
     kt.same(kt.get(be, o), z.scatter(0, i, 7.5))
     o = kt.put(be, z)
-    ix.scatter(be, o, 0, kt.put(be, i), 2, "multiply")
+    scatter.scatter(be, o, 0, kt.put(be, i), 2, "multiply")
     kt.same(kt.get(be, o), z.scatter(0, i, 2.0, reduce="multiply"), 1e-6)
     o = kt.put(be, torch.tensor(3.0))
-    ix.scatter(be, o, 0, kt.put(be, torch.tensor(0)), kt.put(be, torch.tensor(5.0)))
+    scatter.scatter(be, o, 0, kt.put(be, torch.tensor(0)), kt.put(be, torch.tensor(5.0)))
     assert kt.get(be, o) == 5
     assert kt.get(be, ix.gather(be, o, 0, kt.put(be, torch.tensor(0)))) == 5
 
@@ -142,17 +142,17 @@ def test_index_family(be: Any) -> None:
         shape[dim] = 40
         s = kt.sample(shape, torch.float32, 1)
         o = kt.put(be, z)
-        ix.index_add(be, o, dim, kt.put(be, i), kt.put(be, s), alpha=0.5)
+        scatter.index_add(be, o, dim, kt.put(be, i), kt.put(be, s), alpha=0.5)
         kt.same(kt.get(be, o), z.clone().index_add_(dim, i, s, alpha=0.5), 1e-4)
         o = kt.put(be, z)
-        ix.index_reduce(be, o, dim, kt.put(be, i), kt.put(be, s), "amax")
+        scatter.index_reduce(be, o, dim, kt.put(be, i), kt.put(be, s), "amax")
         kt.same(kt.get(be, o), z.clone().index_reduce_(dim, i, s, "amax"))
         few, part = torch.arange(z.shape[dim]).flip(0)[:5], s.narrow(dim, 0, 5)
         o = kt.put(be, z)
-        ix.index_copy(be, o, dim, kt.put(be, few), kt.put(be, part))
+        scatter.index_copy(be, o, dim, kt.put(be, few), kt.put(be, part))
         kt.same(kt.get(be, o), z.clone().index_copy_(dim, few, part))
         o = kt.put(be, z)
-        ix.index_fill(be, o, dim, kt.put(be, few - z.shape[dim]), 2.5)
+        scatter.index_fill(be, o, dim, kt.put(be, few - z.shape[dim]), 2.5)
         kt.same(kt.get(be, o), z.clone().index_fill_(dim, few - z.shape[dim], 2.5))
     z = kt.sample((4, 5), torch.float32).T
     i, s = kt.integers(-20, 20, 6), kt.sample(6, torch.float32)
@@ -185,26 +185,31 @@ ERRORS = [
     ),
     (
         lambda x, i: x.index_fill_(0, i, 1.0),
-        lambda b, x, i: ix.index_fill(b, x, 0, i, 1.0),
+        lambda b, x, i: scatter.index_fill(b, x, 0, i, 1.0),
         (3, 4),
         _at(-9),
     ),
-    (lambda x, i: x.scatter_(0, i, 1.0), lambda b, x, i: ix.scatter(b, x, 0, i, 1.0), (4,), _at(4)),
+    (
+        lambda x, i: x.scatter_(0, i, 1.0),
+        lambda b, x, i: scatter.scatter(b, x, 0, i, 1.0),
+        (4,),
+        _at(4),
+    ),
     (
         lambda x, i: x.scatter_add_(0, i, torch.ones(2)),
-        lambda b, x, i: ix.scatter(b, x, 0, i, kt.put(b, torch.ones(2)), "add"),
+        lambda b, x, i: scatter.scatter(b, x, 0, i, kt.put(b, torch.ones(2)), "add"),
         (4,),
         _at(-1, 2),
     ),
     (
         lambda x, i: x.index_add_(1, i, torch.ones(3, 1)),
-        lambda b, x, i: ix.index_add(b, x, 1, i, kt.put(b, torch.ones(3, 1))),
+        lambda b, x, i: scatter.index_add(b, x, 1, i, kt.put(b, torch.ones(3, 1))),
         (3, 4),
         _at(4),
     ),
     (
         lambda x, i: x.index_copy_(0, i, torch.ones(1, 4)),
-        lambda b, x, i: ix.index_copy(b, x, 0, i, kt.put(b, torch.ones(1, 4))),
+        lambda b, x, i: scatter.index_copy(b, x, 0, i, kt.put(b, torch.ones(1, 4))),
         (3, 4),
         _at(-1),
     ),
@@ -385,6 +390,6 @@ def test_fill(be: Any, dt: Any) -> None:
     kind = getattr(torch, dt.name)
     x = torch.zeros(4, 6, dtype=kind)
     o = kt.put(be, x[:, ::2])
-    join.fill_strided(be, o, 3)
+    copies.fill_strided(be, o, 3)
     kt.same(kt.get(be, o), torch.full((4, 3), 3, dtype=kind))
     kt.same(kt.get(be, o._replace(offset=1)), torch.zeros(4, 3, dtype=kind))

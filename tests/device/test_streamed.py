@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cltensor as torch
-from cltensor.codegen import moves, rowwise
+from cltensor.codegen import copies, moves, rowwise
 from cltensor.profiler import profile
 
 LAZY = [
     sys.modules[f"cltensor.lazy.{name}"] for name in ("launch", "tree")
 ]  # a function is launch, too
-MODULES = (moves, rowwise, *LAZY)
+MODULES = (copies, moves, rowwise, *LAZY)
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 
 
