@@ -339,13 +339,13 @@ def set_num_threads(n: _builtins.int) -> None:
     RuntimeError for what is no positive int.
     """
     from .ops.replay import forget
-    from .runtime import get_backend, loader
+    from .runtime import get_backend, loader, survives_fork
 
     if not isinstance(n, _builtins.int):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
-    if loader.forked():  # nothing is computed in here
+    if loader.forked() and not survives_fork():  # nothing is computed in here
         return
     team = get_backend(device("cpu")).team
     if team is not None:

@@ -1,4 +1,4 @@
-"""`cltensor.multiprocessing`: Python's, starting processes afresh, because an OpenCL driver does not survive a fork.
+"""`cltensor.multiprocessing`: Python's. Processes are forked only where the cpu device survives that (Note [Forks] in runtime/backend.py).
 
 Tensors travel by value: a process that receives one has a copy, unless `share_memory_` was called on it. Shared memory is
 a file that each process maps; its name is what travels. Only memory that the host sees can be shared.
@@ -21,24 +21,19 @@ from typing import Any
 import numpy as np
 
 from .nn.parameter import Parameter
-from .runtime import device, get_backend
+from .runtime import device, get_backend, start_method
 from .storage import Storage
 from .tensor import Tensor
 
-_context = _python.get_context("spawn")
-
 
 def __getattr__(name: str) -> Any:
-    found = getattr(_context, name, None)  # Process, Queue, Pool, Lock, ...
-    return getattr(_python, name) if found is None else found
-
-
-def set_start_method(method: str, force: bool = False) -> None:
-    """Choose how processes start: by "spawn" or "forkserver". ValueError for "fork"."""
-    global _context
-    if method == "fork":
-        raise ValueError("an OpenCL driver does not survive a fork: use 'spawn' or 'forkserver'")
-    _context = _python.get_context(method)  # type: ignore[assignment]
+    if name.startswith("__") or name not in dir(_python):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _python.get_start_method(allow_none=True) is None:
+        found = getattr(_python.get_context(start_method()), name, None)
+        if found is not None:  # Process, Queue, Pool, Lock, ...
+            return found
+    return getattr(_python, name)
 
 
 class ProcessException(Exception):
@@ -160,8 +155,13 @@ def share(t: Tensor) -> None:
     handle, path = tempfile.mkstemp(prefix="cltensor-", dir=folder)
     os.close(handle)
     storage.host().tofile(path)
-    weakref.finalize(storage, os.unlink, path)
+    weakref.finalize(storage, _remove, path, os.getpid())
     _map(storage, path)
+
+
+def _remove(path: str, owner: int) -> None:
+    if os.getpid() == owner:  # not a forked child's copy of the storage
+        os.unlink(path)
 
 
 def shares(t: Tensor) -> bool:

@@ -1,6 +1,15 @@
 """OpenCL underneath: devices, memory, programs, launches. Knows no tensors, dtypes or ops."""
 
-from .backend import Backend, device_info, device_list, get_backend, synchronize
+from .backend import (
+    Backend,
+    device_info,
+    device_list,
+    get_backend,
+    in_use,
+    start_method,
+    survives_fork,
+    synchronize,
+)
 from .device import (
     DeviceInfo,
     default_device,
@@ -34,6 +43,9 @@ __all__ = [
     "get_backend",
     "get_default_device",
     "home_type",
+    "in_use",
     "set_default_device",
+    "start_method",
+    "survives_fork",
     "synchronize",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import multiprocessing
 import os
 import threading
 from collections.abc import Sequence
@@ -386,15 +387,36 @@ class Backend:
         return bool(memory[0] == 43)
 
 
+# --- in a forked child --------------------------------------------------------------------------
+#
+# Note [Forks]. A driver's threads do not exist in a forked child: what is enqueued there is never run. A team does without them.
+# PoCL allocates and compiles in the thread that asks, and launches and copies are the team's, which begins anew. So a child has
+# the cpu device, with the values of before the fork, as torch's children have theirs; every other device refuses there.
+
+
+def _refused(_: Any) -> NoReturn:
+    raise RuntimeError(loader.FORK_ERROR)
+
+
+class _TeamBackend(Backend):
+    """What the backend of a team becomes in a forked child: one without queues."""
+
+    queue = property(_refused)
+    inline = property(_refused)
+
+    def timed_queue(self) -> Any:
+        _refused(self)
+
+
 class _ForkedBackend(Backend):
-    """What every backend becomes in a forked child: the driver's threads do not exist there."""
+    """What any other backend becomes in a forked child."""
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("__"):
             return object.__getattribute__(self, name)
         if name in ("device", "info"):
             return object.__getattribute__(self, name)
-        raise RuntimeError(loader.FORK_ERROR)
+        _refused(self)
 
 
 def _check_range(buffer: Buffer, offset: int, nbytes: int) -> None:
@@ -526,13 +548,55 @@ def _at_exit() -> None:
             debug_line(1, "%s at exit: %s", backend.device, error)
 
 
-def _after_fork() -> None:
+def survives_fork() -> bool:
+    """Say whether forked children can use the cpu device (Note [Forks])."""
+    try:
+        return hasattr(os, "fork") and get_backend(device("cpu")).team is not None
+    except RuntimeError:  # there is no such device
+        return False
+
+
+def start_method() -> str:
+    """Name the way to start processes: Python's, but "spawn" where it would be "fork" and the cpu device does not survive that."""
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    method = chosen or multiprocessing.get_all_start_methods()[0]
+    return "spawn" if method == "fork" and not survives_fork() else method
+
+
+_forking: list[Any] = []  # locks that the thread that forks holds: nothing is half done then
+
+
+def _before_fork() -> None:
+    _lock.acquire()
+    _forking.append(_lock)
     for backend in in_use():
-        _keep_forever(backend)  # releasing what it owns would ask the driver too
-        backend.__class__ = _ForkedBackend
-    _backends.clear()
+        backend.lock.acquire()
+        _forking.append(backend.lock)
+        if backend.team is not None:
+            backend.finish()
+
+
+def _after_fork() -> None:
+    while _forking:
+        _forking.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    for backend in in_use():
+        if backend.team is not None:
+            backend.__class__ = _TeamBackend
+            backend.team.forget_helpers()
+        else:
+            _keep_forever(backend)  # releasing what it owns would ask the driver too
+            backend.__class__ = _ForkedBackend
+    for name, backend in list(_backends.items()):
+        if isinstance(backend, _ForkedBackend):
+            del _backends[name]
+    _after_fork()
 
 
 atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
+    )

@@ -317,7 +317,7 @@ _found_lock = threading.Lock()
 def platforms() -> Platforms:
     """List the OpenCL devices, once. GPUs come first, then accelerators, then CPUs."""
     global _found
-    if _found is None or loader.forked():
+    if _found is None:
         cl = loader.load()
         with _found_lock:
             if _found is None:

@@ -97,8 +97,6 @@ class Team:
         )
         self._memory[_CALLS : _CALLS + 3] = [self._address(name) for name in waiting]
         self._memory[_PLACING : _PLACING + 2] = [self._address(name) for name in placing]
-        self._memory[_HERE] = self._memory[_SPARE] = _NOWHERE
-        self._members[_NEXT::_MEMBER_WORDS] = _CLOSED
         self._memory[_PATIENCE] = PATIENCE
         self._memory[_MEMBERS] = self.size
         self._memmove = self._address("memmove")
@@ -109,13 +107,21 @@ class Team:
         self._help = prototype(machine_code("team_help").address)
         self._own_context = _context()
         self.context = self._own_context.ctypes.data
-        self.idle = False  # its helpers have not begun and are wanted
         self._arguments: list[Any] = []  # of the helpers
+        self.forget_helpers()
         self._probed = machine_code("team_probe")
         self.threads = 1
         self.probe()
         self.threads = self.size
-        self.idle = self.size > 1
+
+    def forget_helpers(self) -> None:
+        """Have new helpers begin when they are wanted: in the beginning, and in a forked child, where the old ones are not."""
+        self._memory[:_CALLS] = 0
+        self._memory[_HERE] = self._memory[_SPARE] = _NOWHERE
+        self._members[:] = 0
+        self._members[_NEXT::_MEMBER_WORDS] = _CLOSED
+        self._arguments.clear()
+        self.idle = self.size > 1  # its helpers have not begun and are wanted
 
     def _address(self, name: str) -> int:
         return ctypes.cast(getattr(self._libc, name), ctypes.c_void_p).value or 0
@@ -135,7 +141,9 @@ class Team:
         self._memory[_MEMBERS] = max(1, min(count, self.size))
 
     def start(self) -> None:
-        """Let the helpers begin; before the first launch of more than one group."""
+        """Let the helpers begin; before the first launch of more than one group, unless one thread is to do it."""
+        if self.threads == 1:
+            return
         self.idle = False
         places = sorted(os.sched_getaffinity(0))
         # With a thread for every processor each helper has its own, for woken ones often land on the caller's. The first is

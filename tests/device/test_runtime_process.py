@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,10 +168,10 @@ def test_fork(tmp_path: Path) -> None:
     assert found["text"] == repr([6.0] * 10)  # the parent had used nothing
     assert found["status"] == 0
     code = FORK + (
-        "result()\nkeep = get_backend(device('cpu')); buffer = keep.alloc(10)\n"
-        "texts = [in_child(f) for f in (result, keep.finish, lambda: keep.read(buffer, 0, 10), "
+        "result('opencl:0')\nkeep = get_backend(device('opencl:0')); buffer = keep.alloc(10)\n"
+        "texts = [in_child(f) for f in (lambda: result('opencl:0'), keep.finish, lambda: keep.read(buffer, 0, 10), "
         "lambda: globals().pop('buffer') and 1, lambda: get_backend(device('opencl:0')))]\n"
-        "report(texts=texts, still=result())"
+        "report(texts=texts, still=result('opencl:0'))"
     )
     found = answer(code, tmp_path)
     assert found["still"] == [6.0] * 10
@@ -179,6 +180,38 @@ def test_fork(tmp_path: Path) -> None:
         if index != 3:
             assert text.startswith("RuntimeError: Cannot re-initialize OpenCL in forked subprocess")
             assert "'spawn' start method" in text
+
+
+CHILD = """
+from cltensor.runtime import in_use, survives_fork
+import cltensor as torch
+if not survives_fork(): report(none=True); sys.exit()
+x = torch.arange(40000.0).reshape(200, 200).requires_grad_()
+kept = (x * 2).sum(1)
+before = float((x @ x).sum())
+def train():
+    team = get_backend(device("cpu")).team
+    assert team.idle == (team.size > 1)
+    (x @ x).sum().backward()
+    x.data.zero_()
+    assert torch.cdist(torch.ones(3, 2), torch.zeros(5, 2)).shape == (3, 5)  # a kernel that is built here
+    return [float(kept[0]), round(float(x.grad[0, 0]))]
+found = in_child(train)
+queue = in_child(lambda: get_backend(device("cpu")).queue)
+report(none=False, before=before, found=found, queue=queue, after=float((x @ x).sum()), grad=x.grad is None)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_has_the_cpu_device_where_a_team_runs_its_kernels(tmp_path: Path) -> None:
+    found = answer(FORK + CHILD, tmp_path)
+    if found["none"]:
+        pytest.skip("the driver's threads run kernels here")
+    x = np.arange(40000, dtype=np.float64).reshape(200, 200)
+    assert found["found"] == [repr([float(2 * x[0].sum()), round(x[0].sum() + x[:, 0].sum())]), 0]
+    assert found["before"] == found["after"] and found["grad"]
+    text, status = found["queue"]
+    assert text.startswith("RuntimeError: Cannot re-initialize OpenCL") and status == 0
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="PoCL's wheel is for Linux")

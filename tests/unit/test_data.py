@@ -314,9 +314,11 @@ def test_slow_batches_come_in_order_or_as_they_are_made() -> None:
     assert sorted(free) == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
-def test_what_workers_know() -> None:
+@pytest.mark.parametrize("method", [None, "spawn"])
+def test_what_workers_know(method: str | None) -> None:
     loader = DataLoader(
-        sets.Report(4), 1, num_workers=2, worker_init_fn=sets.mark, generator=torch.Generator().manual_seed(1)
+        sets.Report(4), 1, num_workers=2, worker_init_fn=sets.mark, generator=torch.Generator().manual_seed(1),
+        multiprocessing_context=method,
     )  # fmt: skip
     found = list(loader)
     assert [b["id"].item() for b in found] == [0, 1, 0, 1]
@@ -324,7 +326,8 @@ def test_what_workers_know() -> None:
     assert {b["workers"].item() for b in found} == {2}
     assert found[1]["seed"].item() == found[0]["seed"].item() + 1
     assert found[0]["numpy"].item() != found[1]["numpy"].item()
-    assert not any(b["opencl"].item() for b in found)
+    if method == "spawn":  # made afresh, and its batches are no tensors there
+        assert not any(b["opencl"].item() for b in found)
     assert data.get_worker_info() is None
 
 
@@ -375,7 +378,14 @@ def test_errors_before_and_after_a_sample() -> None:
     ):
         list(DataLoader(sets.Unpicklable(2), num_workers=1, collate_fn=sets.identity))
     with pytest.raises(Exception, match="pickle"):
-        iter(DataLoader(sets.Squares(2), num_workers=1, collate_fn=lambda x: x))
+        iter(
+            DataLoader(
+                sets.Squares(2),
+                num_workers=1,
+                collate_fn=lambda x: x,
+                multiprocessing_context="spawn",
+            )
+        )
 
 
 def test_a_killed_worker() -> None:
@@ -486,3 +496,33 @@ def test_iterators_have_torchs_names() -> None:
     assert type(found) is loader._SingleProcessDataLoaderIter
     assert isinstance(found, loader._BaseDataLoaderIter)
     assert issubclass(loader._MultiProcessingDataLoaderIter, loader._BaseDataLoaderIter)
+
+
+def test_a_script_needs_no_main_guard_where_processes_fork(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+        import cltensor as torch
+        from cltensor.utils.data import DataLoader, Dataset, TensorDataset
+
+        if torch.runtime.start_method() != "fork":
+            print("[]")
+            raise SystemExit
+
+        class Scaled(Dataset):
+            scale = torch.tensor(2.0)
+            def __len__(self):
+                return 4
+            def __getitem__(self, i):
+                return (torch.arange(3.0) + i) * self.scale
+
+        torch.ones(2).sum().item()
+        loader = DataLoader(Scaled(), 2, num_workers=2, collate_fn=lambda batch: torch.stack(batch).sum(1))
+        print([batch.tolist() for batch in loader])
+        """)
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in ("[]", "[[6.0, 12.0], [18.0, 24.0]]")

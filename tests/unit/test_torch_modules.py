@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -142,14 +143,25 @@ def _fail(index: int) -> None:
         raise ValueError("no")
 
 
-def test_start_methods() -> None:
+def _put(queue: Any, t: torch.Tensor) -> None:
+    t += 1
+    queue.put((t * 2).sum())
+
+
+def test_processes_start_as_python_starts_them() -> None:
     mp = torch.multiprocessing
-    mp.set_start_method("forkserver", force=True)
-    assert mp.get_start_method() == "forkserver"
-    mp.set_start_method("spawn")
-    assert mp.get_start_method() == "spawn" in mp.get_all_start_methods()
-    with pytest.raises(ValueError, match="does not survive a fork"):
-        mp.set_start_method("fork")
+    assert mp.set_start_method is multiprocessing.set_start_method
+    with pytest.raises(AttributeError, match="has no attribute 'no'"):
+        mp.no
+    t, shared = torch.arange(4.0), torch.arange(4.0).share_memory_()
+    for argument in (t, shared):
+        queue = mp.Queue()
+        process = mp.Process(target=_put, args=(queue, argument))
+        process.start()
+        assert float(queue.get(timeout=60)) == 20
+        process.join()
+        assert process.exitcode == 0
+    assert t.tolist() == [0, 1, 2, 3] and shared.tolist() == [1, 2, 3, 4]
 
 
 def test_spawned_processes(tmp_path: Path) -> None:
@@ -408,7 +420,7 @@ def test_what_libraries_take_from_script_and_distributed_is_nobodys_type() -> No
 
     layer = torch.nn.Linear(2, 2)
     assert not isinstance(layer, torch.ScriptModule | torch.jit.RecursiveScriptModule)
-    assert not isinstance(test_start_methods, torch.ScriptFunction)
+    assert not isinstance(test_spawned_processes, torch.ScriptFunction)
 
     class Compiled(torch.jit.ScriptModule):
         @torch.jit.script_method

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from ...ops.random.generator import Generator
+from ...runtime import start_method
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
 from .fetch import Exhausted, fetcher
@@ -41,9 +42,10 @@ class DataLoader(Generic[T_co]):
 
     batch_size None yields samples, not batches. `sampler` gives indices, `batch_sampler` lists of indices. With `num_workers`
     batches are made in as many processes, `prefetch_factor` each ahead, and arrive in order unless `in_order` is False.
-    Processes are spawned unless `multiprocessing_context` says otherwise, because OpenCL does not survive a fork: dataset,
-    `collate_fn` and `worker_init_fn` must be picklable, and a program must start under `if __name__ == "__main__":`. Workers
-    send host memory; with the default `collate_fn` they make no tensors. `pin_memory` is accepted.
+    Processes are started as Python does on the system, or as `multiprocessing_context` says: forked on Linux, where the cpu device
+    is pip's PoCL. Elsewhere they are spawned: dataset, `collate_fn` and `worker_init_fn` must be picklable then, and a program must
+    start under `if __name__ == "__main__":`. Workers send host memory; with the default `collate_fn` they make no tensors, and
+    what they compute, they compute with one thread. `pin_memory` is accepted.
 
     An exception in a worker is raised again here, with the worker's traceback as its text. RuntimeError when a worker dies,
     or when a batch takes more than `timeout` seconds (0: no limit).
@@ -122,7 +124,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How processes are started: a context of `multiprocessing`, None for the default, "spawn"."""
+        """How processes are started: a context of `multiprocessing`, None for the default."""
         return self._context
 
     @multiprocessing_context.setter
@@ -320,7 +322,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             for worker in range(loader.num_workers)
         ]
         self.pool: Pool | None = Pool(
-            loader.multiprocessing_context or multiprocessing.get_context("spawn"), jobs
+            loader.multiprocessing_context or multiprocessing.get_context(start_method()), jobs
         )
         self.epoch = 0
         self._begin()

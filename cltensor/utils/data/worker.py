@@ -23,7 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from ...ops.replay import forget
 from ...random import manual_seed
+from ...runtime import in_use
 from .collate import host_form
 from .fetch import Exhausted, fetcher
 from .transport import receive, send
@@ -115,6 +117,7 @@ def run(job: Job, connection: multiprocessing.connection.Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process decides what ctrl-C means
     tasks: queue.SimpleQueue = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, tasks), daemon=True).start()
+    _leave_processors()
     where = f"in DataLoader worker process {job.worker}"
     seed = job.base_seed + job.worker
     random.seed(seed)
@@ -133,6 +136,14 @@ def run(job: Job, connection: multiprocessing.connection.Connection) -> None:
         _serve(job, connection, tasks, make, failed, where)
     except (BrokenPipeError, ConnectionResetError):
         pass  # the loader is gone
+
+
+def _leave_processors() -> None:
+    """Compute with one thread what a forked worker computes: the others are for the other workers."""
+    for backend in in_use():
+        if backend.team is not None:
+            backend.team.threads = 1
+    forget()
 
 
 def _serve(
