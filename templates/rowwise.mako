@@ -404,7 +404,7 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % if ahead:
 % for k in vectors:
 % if row:
-  const long ahead${k} = nred >= ${ahead[0]} && nred <= ${ahead[1]} ? s${k}_0 : 0;
+  const long ahead${k} = nred >= ${ahead[0]} && nred <= ${ahead[1]} ? s${k}_${reader.kept_rank - 1} : 0;
 % else:
   const long ahead${k} = r${k}_${rank - 1} >= ${ahead[0]} ? r${k}_${rank - 1} * ${ahead[1]} : 0;
 % endif

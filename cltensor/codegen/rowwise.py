@@ -33,7 +33,10 @@ WIDE_VECTORS = 64
 LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it, most of whose lanes may be idle
 BLOCK = 128  # steps between flushes of a sum
 KEPT = 1 << 14  # elements of a row up to which what it keeps stays in a cache of its own
-AHEAD = (512, 8192)  # elements of a row, least and most, for the next one to be asked for meanwhile
+AHEAD = (
+    512,
+    1 << 16,
+)  # elements of a row, least and most, for the next one to be asked for meanwhile
 # Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
 FURTHER = (512, 4)
 
@@ -249,7 +252,7 @@ def _kernel(
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{'_streamed' if streams else ''}"
     ahead = FURTHER if not (gpu or reader.row) else None
-    if kind.stages and not gpu and reader.row and reader.kept_rank == reader.reduced_rank == 1:
+    if kind.stages and not gpu and reader.row:
         ahead = AHEAD
     head = (
         include("stream") * streams
