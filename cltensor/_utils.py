@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import cuda
+from .dtypes import dtype
 from .ops.row import FUNCTIONS
 from .serialization import rebuild
 from .tensor import Tensor
@@ -31,6 +32,11 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
     """Return views of a flat tensor with the shapes of some tensors, as many elements for each as it has."""
     parts = flat.split([t.numel() for t in tensors])
     return tuple([part.view(t.shape) for part, t in zip(parts, tensors, strict=True)])
+
+
+def _element_size(kind: dtype) -> int:
+    """Return the bytes of an element."""
+    return kind.itemsize
 
 
 def _get_available_device_type() -> str | None:

@@ -318,6 +318,10 @@ class Tensor(AutogradMixin, Methods):
             raise RuntimeError(
                 "data set to a tensor that requires gradients must be floating point or complex dtype"
             )
+        if value.layout is not self.layout:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+            )
         self._storage, self.dtype, self.device, self._acc = (
             value._storage,
             value.dtype,

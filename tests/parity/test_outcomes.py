@@ -269,6 +269,9 @@ torch.addmv(torch.ones(2), torch.full((2, 2), torch.nan), torch.ones(2), alpha=0
 torch.addbmm(torch.ones(2, 2), torch.full((3, 2, 2), torch.inf), torch.ones(3, 2, 2), alpha=0)
 torch.addmm(torch.ones(2, 2) * 1j, torch.full((2, 2), torch.inf) * 1j, torch.ones(2, 2) * 1j, alpha=0, beta=1j)
 torch.logsumexp(torch.ones(3), dim=None)
+setattr(torch.ones(1, 2), "data", torch.eye(2).to_sparse())
+setattr(torch.eye(2).to_sparse(), "data", torch.ones(1, 2))
+torch._utils._element_size(torch.complex64)
 [torch.div(torch.arange(1.0, 200).to(d) / 7, torch.arange(200.0, 1, -1).to(d) / 99, rounding_mode=m) for m in ("trunc", "floor") for d in (torch.bfloat16, torch.half)]
 [torch.div(torch.arange(1.0, 200).bfloat16() / 7, y, rounding_mode=m) for m in ("trunc", "floor") for y in (0.3, torch.tensor(0.3).bfloat16())]
 (torch.arange(1.0, 200).bfloat16() / 7) // (torch.arange(200.0, 1, -1).bfloat16() / 99), 77.7 // (torch.arange(1.0, 200).bfloat16() / 7)
