@@ -94,14 +94,46 @@ def _lanes(backend: Backend, dt: dtype, window: Window, side_by_side: int) -> in
     return lanes if lanes >= least else 1
 
 
+class _Schedule(NamedTuple):
+    """What a kernel is compiled for, beside its kind."""
+
+    lanes: int
+    stride: int  # of windows along a row, where vectors run over outputs; else 0
+    apart: bool  # windows that do not meet are sent back
+    streamed: bool
+    one: bool  # the one window of a plane
+
+
+def _schedule(
+    backend: Backend, action: str, window: Window, x: Operand, y: Operand, last: bool
+) -> _Schedule:
+    """Choose vectors, and whether results go past the cache."""
+    dt, gpu, back, best = x.dtype, is_gpu(backend), action.endswith("back"), action[:3] == "max"
+    one = action == "max" and not (gpu or last) and window.one
+    apart = action == "avg_back" and not gpu and window.apart
+    lanes = 1
+    if not gpu and (not back or best or (apart and window.kernel[2] == 2)):
+        low, high = window.whole()
+        along_plane = one or (back and best)
+        beside = x.shape[-1] if last else high - low
+        lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
+    one = one and lanes > 1
+    row = window.size[2] * dt.itemsize
+    streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
+    streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
+    stride = min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0
+    return _Schedule(lanes, stride, apart, streamed, one)
+
+
 @functools.cache
 def _kernel(
-    backend: Backend, action: str, kind: str, rank: int, dt: dtype, lanes: int, stride: int, indices: bool, big: bool,
-    last: bool, names: tuple[str, ...], longs: int, apart: bool, streamed: bool, one: bool,
+    backend: Backend, action: str, kind: str, rank: int, dt: dtype, schedule: _Schedule, indices: bool, big: bool,
+    last: bool, names: tuple[str, ...], longs: int,
 ) -> Any:  # fmt: skip
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
+    lanes, stride, apart, streamed, one = schedule
     fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_gpu' if gpu else ''}"
     head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
     head += (
@@ -134,33 +166,21 @@ def _launch(
     """Run one kernel over dense operands: from x to y, the positions of largest elements in or out."""
     if not numel(y.shape):
         return
-    dt, gpu, back, best = x.dtype, is_gpu(backend), action.endswith("back"), action[:3] == "max"
-    planes = numel(x.shape[: -window.rank - last])
-    channels = x.shape[-1] if last else 1
+    gpu, back, best = is_gpu(backend), action.endswith("back"), action[:3] == "max"
     if action == "max_back" and not gpu:
         window = window._replace(kind="adaptive")  # adds up by position: windows do not matter
-    low, high = window.whole()
-    one = action == "max" and not (gpu or last) and window.one
-    apart = action == "avg_back" and not gpu and window.apart
-    lanes = 1
-    if not gpu and (not back or best or (apart and window.kernel[2] == 2)):
-        along_plane = one or (back and best)
-        beside = channels if last else high - low
-        lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
-    one = one and lanes > 1
-    row = window.size[2] * dt.itemsize
-    streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
-    streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
+    schedule = _schedule(backend, action, window, x, y, last)
     sizes = window.sizes(best)
     if last:
-        sizes["channels"] = channels
-    elif lanes > 1 and not (back or one):
-        sizes["lo"], sizes["hi"] = low, high
+        sizes["channels"] = x.shape[-1]
+    elif schedule.lanes > 1 and not (back or schedule.one):
+        sizes["lo"], sizes["hi"] = window.whole()
     touched = numel(x.shape) + numel(y.shape)
     if gpu:
         work, chunk = numel(y.shape), 1
         global_size, local_size = gpu_lanes(work), GPU_GROUP
     else:
+        planes = numel(x.shape[: -window.rank - last])
         work = planes if back else planes * window.out[0] * window.out[1]
         chunk = -(-work // min(work, workers(backend, touched)))
         global_size, local_size = -(-work // chunk), 1
@@ -173,17 +193,13 @@ def _launch(
         action,
         window.kind,
         window.rank if window.kind == "fractional" else 0,
-        dt,
-        lanes,
-        min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0,
+        x.dtype,
+        schedule,
         where is not None and not back,
         max(numel(window.size), numel(window.out), *sizes.values()) >= 2**31,
         last,
         tuple(sizes),
         len(longs),
-        apart,
-        streamed,
-        one,
     )
     buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
     backend.launch(
@@ -191,7 +207,7 @@ def _launch(
         (global_size,),
         (local_size,),
         [*buffers, *sizes.values(), *longs],
-        touched * dt.itemsize,
+        touched * x.dtype.itemsize,
     )
 
 
