@@ -6,6 +6,7 @@ results that need the same nodes, layouts, size) it leaves the expression to the
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..codegen.pointwise import Program
@@ -13,7 +14,7 @@ from ..codegen.region import STREAM
 from ..dtypes import dtype
 from .expression import HEAVY, INDEXED, NON_DENSE, STRIDED, Expr, Leaf, Scalar, View
 from .fusion import Fusion, classify, seen
-from .launch import TURN, entry_of, scalar_args, start
+from .launch import TURN, entry_of, runs_across, scalar_args, start
 from .recompute import is_large
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class _Entry(NamedTuple):
     strides: tuple[tuple[int, ...], ...] | None
 
 
-_entries: dict[tuple, _Entry] = {}
+_entries: dict[tuple, _Entry | None] = {}  # None: operands are to be turned first
+_NEW: Any = object()
 
 
 def run_tree(storage: Storage, expr: Expr) -> bool:
@@ -59,8 +61,6 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     if (missing and any(missing.values())) or (held and is_large(expr)):
         return False
     if expr.flags & NON_DENSE:
-        if n >= TURN:
-            return False
         key.append(expr.shape)
     for leaf in leaves:
         itemsize += leaf[2].itemsize
@@ -69,11 +69,13 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     if n * itemsize >= STREAM:
         return False
     found = tuple(key)
-    entry = _entries.get(found)
-    if entry is None:
+    entry = _entries.get(found, _NEW)
+    if entry is _NEW:
         if len(_entries) > KEPT:
             _entries.clear()
         entry = _entries[found] = _entry(backend, expr)
+    if entry is None:
+        return False
     kernel, scalars, sizes, strides = entry
     args: list[Any] = [n, 0, *sizes]
     if strides is None:
@@ -188,10 +190,12 @@ def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
     return count
 
 
-def _entry(backend: Backend, expr: Expr) -> _Entry:
+def _entry(backend: Backend, expr: Expr) -> _Entry | None:
     fusion = Fusion(expr.shape)
     fusion.visit(expr)
     shape = tuple(expr.shape)
+    if prod(shape) >= TURN and any(runs_across(leaf, shape) for leaf in fusion.leaves):
+        return None
     given = tuple([leaf.strides for leaf in fusion.leaves])
     rank, sizes, classes, results = classify(shape, given, (None,) * len(fusion.outputs))
     leaves = tuple(

@@ -252,7 +252,17 @@ def equal(input: Tensor, other: Tensor) -> bool:
             f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
         )
     core.common_device((input, other))
-    return input.shape == other.shape and (input.numel() == 0 or bool(eq(input, other).all()))
+    if input.shape != other.shape:
+        return False
+    alike = input._strides == other._strides and input._offset == other._offset
+    if (
+        alike
+        and input._storage is other._storage
+        and input.dtype is other.dtype
+        and input.dtype.category < 2
+    ):
+        return True  # where nothing is NaN
+    return input.numel() == 0 or bool(eq(input, other).all())
 
 
 @public(method=False)

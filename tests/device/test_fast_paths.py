@@ -332,3 +332,15 @@ def test_gradients_of_distances_by_products() -> None:
     )
     for x, y in zip(one, other, strict=True):
         np.testing.assert_allclose(x.numpy(force=True), y.numpy(force=True), atol=1e-6)
+
+
+def test_whole_numbers_equal_themselves_without_a_kernel() -> None:
+    x = ct.tensor([3, 1, 2], device=ct.get_default_device())
+    ct.opencl.synchronize()
+    before = STATS.launches
+    assert ct.equal(x, x)
+    assert ct.equal(x[1:], x[1:])
+    assert STATS.launches == before
+    assert not ct.equal(x[1:], x[:-1])
+    nan = ct.tensor([1.0, float("nan")], device=ct.get_default_device())
+    assert not ct.equal(nan, nan)

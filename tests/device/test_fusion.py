@@ -391,6 +391,34 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
         assert STATS.launches - before == 1
 
 
+def test_large_broadcast_trees_need_no_collecting_and_what_is_turned_first_does(monkeypatch):
+    from cltensor.lazy import schedule, tree
+
+    x, row = leaf(300, 260), leaf(260)
+    y, z = (np.array(t.tolist(), np.float32) for t in (x, row))
+    calls = []
+
+    def counted(*args: object) -> bool:
+        calls.append(tree.run_tree(*args))
+        return calls[-1]
+
+    monkeypatch.setattr(schedule, "run_tree", counted)
+    for make, value, small in (
+        (lambda: x * row, y * z, True),
+        (lambda: x.t() * row[0], (y * z[0]).T, True),
+        (
+            lambda: x.t() * row.unsqueeze(1) + x.reshape(260, 300),
+            y.T * z[:, None] + y.reshape(260, 300),
+            False,
+        ),
+    ) * 2:
+        calls.clear()
+        found = make()
+        found._storage.buffer()
+        assert calls == [small]
+        np.testing.assert_array_equal(found.cpu().numpy(), value)
+
+
 def test_a_write_into_what_a_seen_operand_reads_uses_other_memory():
     x = leaf(6, 6)
     y = np.array(x.tolist(), np.float32)
