@@ -84,6 +84,10 @@ class State:
         """Look at the first values (see `prime`)."""
         return []
 
+    def together(self, p: str, v: list[str], lanes: int) -> list[str]:
+        """See several vectors of values at once; nothing where that is no quicker than one by one."""
+        return []
+
     def merge(self, d: str, a: str, b: str, lanes: int) -> list[str]:
         """Store into `d` what states `a` and `b` have seen; `d` may be `a`."""
         raise NotImplementedError
@@ -465,7 +469,7 @@ class HitRatio(Ratio):
 class LogSumExp(State):
     """Largest value and the sum of exp(value - largest), with one exponential per element."""
 
-    name, light = "logsumexp", False
+    name, light, ahead = "logsumexp", False, True
     headers = ("elementary/exp",)
 
     def _exp(self, lanes: int) -> str:
@@ -474,7 +478,7 @@ class LogSumExp(State):
     @property
     def fields(self) -> tuple:
         return (
-            ("m", self.base, "-MAXFLOAT" if self.base == "float" else "-DBL_MAX"),
+            ("m", self.base, "-INFINITY"),
             ("s", self.base, "0"),
         )
 
@@ -500,8 +504,29 @@ class LogSumExp(State):
             f"{{ const {kind} m = fmax({a}m, {b}m), s = {part(a)} + {part(b)}; {d}m = m; {d}s = s; }}"
         ]
 
+    def together(self, p, v, lanes):
+        if self.base != "float":
+            return []
+        kind = lanes_of(self.base, lanes)
+        zero, one = f"({kind})(0)", f"({kind})(1)"
+        top, total = [f"{kind} n{p} = {p}m;"], [f"{kind} r{p} = {zero};"]
+        for x in v:
+            top.append(f"n{p} = {select(f'({x} > n{p})', x, f'n{p}', lanes)};")
+            below = select(f"({x} == n{p})", zero, f"{x} - n{p}", lanes)
+            total.append(f"r{p} += clt_exp_raised_{kind}({below});")
+        fallen = select(f"({p}m == n{p})", one, f"{self._exp(lanes)}({p}m - n{p})", lanes)
+        lower = f"({kind})(5.42101086e-20f)"
+        return [*top, *total, f"{p}s = {p}s * {fallen} + r{p} * {lower};", f"{p}m = n{p};"]
+
     def results(self, p, lanes, origin):
-        return {"value": (f"({p}m + log({p}s))", self.dt)}
+        one = f"({lanes_of(self.base, lanes)})(1)"
+        total = f"({p}s + ({p}m - {p}m))"  # NaN where the largest is infinite
+        return {
+            "value": (f"({p}m + log({p}s))", self.dt),
+            "top": (p + "m", self.dt),
+            "factor": (f"({one} / {total})", self.dt),
+            "log": (f"log({total})", self.dt),
+        }
 
 
 KINDS: dict[str, type[State]] = {

@@ -203,6 +203,7 @@ def reg(t): return t if L == 1 else f"{t}{L}"
 def fetch(): return [f"{reg(t)} s_{n} = A_{n}[w];" for n, t, _ in every]
 def keep(): return [f"A_{n}[w] = s_{n};" for n, t, _ in every]
 m = 'm' if L > 1 else '1'
+together = state.together('s_', [f'x{u}' for u in range(U)], L) if U > 1 else []
 %>\
   const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
   const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
@@ -239,7 +240,7 @@ ${r.lines(keep(), 10)}\
         for (; j < stop; j += ${U}) {
           int w = 0;
           const int rows = (int)min((long)${U}, stop - j);
-% if U > 1:
+% if U > 1 and not together:
           if (vectors >= ${short[0]} && vectors <= ${short[1]}) {
             for (long e = j; e < j + rows; e++)
               for (w = 0; w < full; w++) {
@@ -257,9 +258,20 @@ ${r.lines(fetch(), 14)}\
               CLT_PREFETCH_BESIDE(b${k} + (j + ${U + u}) * r${k}_${reader.reduced_rank - 1} + w * ${L});
 % endfor
 % endfor
+% if together:
+              ${reg(state.base)} ${', '.join(f'x{u}' for u in range(U))};
+% for u in range(U):
+              {
+${r.lines(reader.element(f'j + {u}', str(L), compute, f'w * {L}')[0], 16)}\
+                x${u} = v0;
+              }
+% endfor
+${r.lines(together, 14)}\
+% else:
 % for u in range(U):
 ${element('s_', f'j + {u}', str(L), f'w * {L}', f'skew + j + {u}')}\
 % endfor
+% endif
 ${r.lines(keep(), 14)}\
             }
           }

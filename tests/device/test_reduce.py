@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
 from cltensor import dtypes
@@ -14,7 +15,6 @@ from cltensor.codegen import reduce as family
 from cltensor.codegen.prologue import of_operands
 from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("divided")
 
@@ -202,6 +202,27 @@ def test_nan_wins_and_first_of_equals_is_found() -> None:
     )
     lowest = ct.full((40,), -float("inf"))
     assert lowest.argmax().item() == 0 and lowest.max(0)[1].item() == 0
+
+
+@pytest.mark.parametrize("rows", [3, 8, 37])
+def test_logsumexp_across_memory_of_what_is_not_finite(rows: int) -> None:
+    """Several elements of each column at once: an infinite largest one is the result, unless something is NaN."""
+    inf, nan = np.inf, np.nan
+    a = np.tile(data(rows, 1), (1, 45))
+    want = np.tile(np.log(np.exp(a[:, :1].astype(np.float64)).sum(0)), 45)
+    a[:, 1:5] = -inf
+    a[1, 2], a[-1, 3], a[0, 4], a[2, 5], a[0, 6], a[-1, 6], a[1, 7] = (
+        5,
+        nan,
+        inf,
+        inf,
+        inf,
+        nan,
+        nan,
+    )
+    a[:, 8] = np.finfo(np.float32).min
+    want[1:9] = -inf, 5, nan, inf, inf, nan, nan, np.finfo(np.float32).min
+    np.testing.assert_allclose(ct.tensor(a).logsumexp(0).cpu().numpy(), want, rtol=1e-6)
 
 
 def test_empty_reductions() -> None:

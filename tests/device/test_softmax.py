@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import close, data, on_device
 
 import cltensor as ct
 from cltensor import dtypes
@@ -13,17 +14,13 @@ from cltensor.codegen import row_kinds, rowwise
 from cltensor.codegen.prologue import of_operands
 from cltensor.ops import core
 from cltensor.ops.nn import losses
+from cltensor.ops.nn import rowwise as rows
 from cltensor.runtime import STATS, get_backend
-from tests.support import close, data
 
 
 def _softmax(a: np.ndarray, axis: int) -> np.ndarray:
     e = np.exp(a - a.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
-
-
-def _on_device(a: np.ndarray) -> Any:
-    return ct.from_numpy(a).to(ct.get_default_device())
 
 
 @pytest.mark.parametrize("shape", [(31,), (33, 32), (3, 33, 5), (5, 1, 40), (64, 10)], ids=str)
@@ -39,6 +36,34 @@ def test_values_match_numpy(shape: tuple[int, ...]) -> None:
             close((x * 2).softmax(d), _softmax(a * 2, d))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(70, 1100), (3, 40, 19)], ids=str)
+def test_long_rows_that_memory_interleaves(
+    shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A running state for each row, and the elements in the order of memory; what is not finite spoils its own row only."""
+    if dtype == "float64" and not get_backend(ct.get_default_device()).info.fp64:
+        pytest.skip("no float64")
+    a, g = data(*shape) * 5, data(*shape, seed=1)
+    a[..., 0, 3], a[..., 9, 4], a[..., 5], a[..., 7, 6] = np.inf, np.nan, -np.inf, -np.inf
+    tol = 2e-2 if dtype == "bfloat16" else 1e-4
+
+    def results(name: str) -> list:
+        x = on_device(a.copy()).to(getattr(ct, dtype)).requires_grad_()
+        y = getattr(x, name)(-2)
+        slope = ct.autograd.grad(y, x, on_device(g.copy()).to(y.dtype))[0]
+        return [v.detach().float().cpu().numpy() for v in (y, slope)]
+
+    for name in ("softmax", "log_softmax"):
+        wanted = results(name)
+        with monkeypatch.context() as patch:
+            patch.setattr(rows, "LONG", 2)
+            patch.setattr(rows, "COLUMNS", 1)
+            found = results(name)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=tol, atol=tol)
+
+
 @pytest.mark.parametrize(
     ("schedule", "dtype"),
     [*((s, "float32") for s in ("row", "col", "gpu-row", "gpu-col"))]
@@ -46,7 +71,7 @@ def test_values_match_numpy(shape: tuple[int, ...]) -> None:
 )
 def test_every_schedule_agrees(schedule: str, dtype: str) -> None:
     a = data(7, 33, 18).astype(dtype)
-    x = _on_device(a.copy())
+    x = on_device(a.copy())
     backend = get_backend(x.device)
     compute = dtypes.float32 if dtype == "float16" else x.dtype
     source = of_operands(core.kernel_operand(x))
@@ -89,7 +114,7 @@ def test_one_launch_and_no_new_kernel_for_another_shape() -> None:
 
 
 def _target() -> Any:
-    return _on_device(data(4, 3, seed=1, dtype="float64"))
+    return on_device(data(4, 3, seed=1, dtype="float64"))
 
 
 @pytest.mark.usefixtures("one_by_one")
@@ -103,7 +128,7 @@ def _target() -> Any:
     ],
 )  # fmt: skip
 def test_gradients(fn: Any) -> None:
-    x = _on_device(data(4, 3, dtype="float64")).requires_grad_(True)
+    x = on_device(data(4, 3, dtype="float64")).requires_grad_(True)
     assert ct.autograd.gradcheck(fn, (x,))
     assert ct.autograd.gradgradcheck(fn, (x,))
 

@@ -87,6 +87,7 @@ def _turned(backend: Backend, read: Source) -> Source:
 
 ROW = 1 << 18  # elements of a row that stay in a core's own cache between passes
 COLUMNS = 1 << 19  # elements in all that stay in a cache between passes over columns
+LONG = 512  # elements of a row, of which a vector's width does not stay in a cache between passes
 SMALL = 1 << 16  # elements in all from which on every unit of a device should have a row
 
 
@@ -137,6 +138,14 @@ def columns(parts: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tensor]:
 def by_runs(x: Tensor) -> bool:
     """Whether vectors run along the last dim of `x`, and what is found of it by itself is worth keeping."""
     return x._contig and x.shape[-1] >= family.LEAST
+
+
+def spread_out(x: Tensor, dims: Sequence[int]) -> bool:
+    """Whether rows lie across the order of memory and are so long that a line of them does not stay in a core's own cache."""
+    long = layouts.numel(tuple([x.shape[d] for d in dims])) >= LONG
+    if not long or x.numel() < COLUMNS or not x._contig or not _across(x, dims):
+        return False
+    return get_backend(x.device).info.kind == "cpu"
 
 
 def _across(x: Tensor, dims: Sequence[int]) -> bool:

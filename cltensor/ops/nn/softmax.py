@@ -10,20 +10,22 @@ from ...dtypes import asked, dtype
 from ..core import Tensor
 from ..dims import one_dim, refuse
 from ..reduce import sum
-from ..reducing import needs
-from ..row import public
+from ..reducing import accumulator, needs, run
+from ..row import Row, public
 from ..values import into
 from . import rowwise
 
 
-def _twice(g: Tensor, result: Tensor) -> bool:
-    """Whether the gradient itself will be differentiated."""
-    return graph.needs_grad(g, result)
+def _in_steps(g: Tensor, result: Tensor, dim: int) -> bool:
+    """Whether the gradient is a sum and a chain: where it will itself be differentiated, and where rows do not stay in a cache."""
+    if graph.needs_grad(g, result) or g.shape != result.shape:
+        return True
+    return result.ndim > 0 and rowwise.spread_out(result, (dim,))
 
 
 def _softmax_back(ctx: Any, g: Tensor) -> Tensor:
     y, dim = ctx.result, ctx.dim
-    if _twice(g, y) or g.shape != y.shape:
+    if _in_steps(g, y, dim):
         weighted = g * y
         return weighted - y * sum(weighted, dim, True)
     return rowwise.run(family.SOFTMAX_BACK, (y, g), (dim,), y.dtype)[0]
@@ -31,9 +33,22 @@ def _softmax_back(ctx: Any, g: Tensor) -> Tensor:
 
 def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
     y, dim = ctx.result, ctx.dim
-    if _twice(g, y) or g.shape != y.shape:
+    if _in_steps(g, y, dim):
         return g - y.exp() * sum(g, dim, True)
     return rowwise.run(family.LOG_SOFTMAX_BACK, (y, g), (dim,), y.dtype)[0]
+
+
+_SCALED = Row("softmax_scaled", {"f": "exp(x - y) * z"}, args=("input", "top", "factor"), public=False)  # fmt: skip
+_LOWERED = Row("softmax_lowered", {"f": "(x - y) - z"}, args=("input", "top", "log"), public=False)
+
+
+def _by_outputs(kind: str, input: Tensor, dims: tuple[int, ...], out: dtype) -> Tensor:
+    """Take a running state for each of many rows that memory interleaves, and compute the elements in its order."""
+    x, compute = input.detach(), accumulator(out)
+    x = x if x.dtype is compute else x.to(compute)
+    row, name = (_SCALED, "factor") if kind == "softmax" else (_LOWERED, "log")
+    asked = [("top", compute), (name, compute)]
+    return row(x, *run("logsumexp", x, dims, compute, asked, keepdim=True)).to(out)
 
 
 def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, node: str) -> Tensor:
@@ -44,12 +59,12 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
         raise NotImplementedError(
             f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at == input.ndim - 1 and kind != 'softmax' else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
         )
-    value, _ = rowwise.run(
-        family.SOFTMAX if kind == "softmax" else family.LOG_SOFTMAX,
-        (input,),
-        (at,) if input.ndim else (),
-        out,
-    )
+    dims = (at,) if input.ndim else ()
+    if dims and rowwise.spread_out(input, dims):
+        value = _by_outputs(kind, input, dims, out)
+    else:
+        rows = family.SOFTMAX if kind == "softmax" else family.LOG_SOFTMAX
+        value, _ = rowwise.run(rows, (input,), dims, out)
     if needs(input):
         graph.record(node, (input,), value, back, {"result": value, "dim": at})
     return value
