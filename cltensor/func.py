@@ -151,12 +151,25 @@ def _released(tree: Any, own: Sequence[Tensor]) -> Any:
     return tree_map(release, tree)
 
 
-def _tensors(leaves: Sequence[Any], what: str) -> None:
+def _tensors(leaves: Sequence[Any]) -> None:
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise ValueError(
-                f"{what}: Expected all inputs to be differentiated to be Tensors, got {type(leaf).__name__}"
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
+
+
+def _results(out: Any, what: str) -> tuple[list[Tensor], Any]:
+    """The tensors that a function of primals returned, at least one, and their form. RuntimeError for anything else."""
+    leaves, spec = tree_flatten(out)
+    if not leaves or leaves == [None]:
+        raise RuntimeError(
+            f"{what}: Expected f to be a function that has non-empty output (got output = {leaves})"
+        )
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(
+                f"{what}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}"
             )
+    return leaves, spec
 
 
 def _numbers(argnums: Any, count: int) -> tuple[int, ...]:
@@ -179,11 +192,11 @@ def _numbers(argnums: Any, count: int) -> tuple[int, ...]:
 class _Inputs:
     """The arguments of a call that are differentiated: their leaves, and the form they came in."""
 
-    def __init__(self, args: tuple, argnums: int | tuple[int, ...], what: str) -> None:
+    def __init__(self, args: tuple, argnums: int | tuple[int, ...]) -> None:
         numbers = _numbers(argnums, len(args))
         picked = [args[n] for n in numbers]
         leaves, self.spec = tree_flatten(tuple(picked) if isinstance(argnums, tuple) else picked[0])
-        _tensors(leaves, what)
+        _tensors(leaves)
         self.leaves = [_fresh(t) for t in leaves]
         made = list(args)
         again = tree_unflatten(self.leaves, self.spec)
@@ -219,12 +232,10 @@ def grad_and_value(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         what = "grad_and_value(f)(*args)"
         with enable_grad():
-            inputs = _Inputs(args, argnums, what)
+            inputs = _Inputs(args, argnums)
             out, aux = _split(func(*inputs.args, **kwargs), has_aux, what)
             if not isinstance(out, Tensor):
-                raise RuntimeError(
-                    f"{what}: Expected f(*args) to return a tensor, got unsupported type {type(out)}"
-                )
+                raise RuntimeError(f"{what}: Expected f(*args) to return a Tensor, got {type(out)}")
             if out.ndim:
                 raise RuntimeError(
                     f"{what}: Expected f(*args) to return a scalar Tensor, got tensor with {out.ndim} dims. "
@@ -260,15 +271,15 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """Return `func(*primals)` and a function from its cotangents to a tuple of those of the primals; aux comes last."""
     with enable_grad():
-        inputs = _Inputs(primals, tuple(range(len(primals))), "vjp(f, *primals)")
-        out, aux = _split(func(*inputs.args), has_aux, "vjp(f, *primals)")
-    outs = tree_leaves(out)
+        inputs = _Inputs(primals, tuple(range(len(primals))))
+        out, aux = _split(func(*inputs.args), has_aux, _VJP)
+    outs, _ = _results(out, _VJP)
 
     def pull(*cotangents: Any) -> Any:
         weights = tree_leaves(cotangents[0] if len(cotangents) == 1 else cotangents)
         if [w.shape for w in weights] != [o.shape for o in outs]:
             raise RuntimeError(
-                f"vjp(f, *primals): Expected cotangents of shapes {[tuple(o.shape) for o in outs]}, "
+                f"{_VJP}: Expected cotangents of shapes {[tuple(o.shape) for o in outs]}, "
                 f"got {[tuple(w.shape) for w in weights]}"
             )
         with enable_grad():
@@ -280,7 +291,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
     return (shown, pull, aux) if has_aux else (shown, pull)
 
 
-_JVP = "jvp(f, primals, tangents)"
+_JVP, _VJP = "jvp(f, primals, tangents)", "vjp(f, *primals)"
 
 
 def _leaves(tree: Any, name: str) -> tuple[list[Tensor], Any]:
@@ -321,11 +332,7 @@ def jvp(
     with dual.inside() as level:
         duals = [pair(p, t, level) for p, t in zip(flat, along, strict=True)]
         out, aux = _split(func(*tree_unflatten(duals, spec)), has_aux, _JVP)
-        outs, form = tree_flatten(out)
-        if not outs or outs == [None]:
-            raise RuntimeError(
-                f"{_JVP}: Expected f to be a function that has non-empty output (got output = {outs})"
-            )
+        outs, form = _results(out, _JVP)
         found = [_both(o, level, strict) for o in outs]
         aux = tree_map(lambda t: parts(t, level).primal if isinstance(t, Tensor) else t, aux)
     values, pushed = (tree_unflatten(list(column), form) for column in zip(*found, strict=True))
@@ -334,10 +341,6 @@ def jvp(
 
 def _both(out: Any, level: dual.Level, strict: bool) -> tuple[Tensor, Tensor]:
     """A result's value and tangent."""
-    if not isinstance(out, Tensor):
-        raise RuntimeError(
-            f"{_JVP}: expected f(*primals) to return only tensors, got unsupported type {type(out)}"
-        )
     primal, tangent = parts(out, level)
     if tangent is None:
         if strict:
@@ -350,7 +353,7 @@ def _both(out: Any, level: dual.Level, strict: bool) -> tuple[Tensor, Tensor]:
 
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     """Return `func(*primals)` and the linear function from tangents of the primals to the result's, which runs `func` no more."""
-    inputs = _Inputs(primals, tuple(range(len(primals))), "linearize(f, *primals)")
+    inputs = _Inputs(primals, tuple(range(len(primals))))
     with enable_grad():
         out = func(*inputs.args)
         outs, spec = tree_flatten(out)
@@ -393,11 +396,10 @@ def jacrev(
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        what = "jacrev(f)(*args)"
         with enable_grad():
-            inputs = _Inputs(args, argnums, what)
-            out, aux = _split(func(*inputs.args, **kwargs), has_aux, what)
-            outs, spec = tree_flatten(out)
+            inputs = _Inputs(args, argnums)
+            out, aux = _split(func(*inputs.args, **kwargs), has_aux, _VJP)
+            outs, spec = _results(out, _VJP)
             rows = _jacobian_rows(outs, inputs.leaves, chunk_size)
             blocks = [inputs.shaped(row) for row in rows]
         found, aux = _released((tree_unflatten(blocks, spec), aux), inputs.leaves)

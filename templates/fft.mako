@@ -187,6 +187,7 @@ __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *r
     const I so, const I ic, const I ii, const I is, const I oc, const I oi, const I os, const T sign_in, const T sign_out, const T scale
     ${w.params('p', rank, ['s', 'd'])}) {
   const int n = (int)length, herm = (int)herm_, src_real = (int)src_real_, dst_real = (int)dst_real_;
+  const T none = sign_out < 0 ? 0 : -(T)0; // conjugated zeros stay positive
 % if gpu:
   const int width = (int)width_, lid = (int)get_local_id(0);
   __local T memory[${words}];
@@ -209,7 +210,7 @@ ${line('block * width + b')}
         const I index = column * oc + k * oi;
         T2 z = (T2)(x[${at('k')}], x[${at('k')} ${im}]);
         if (turned) z = clt_times(z, clt_turn(turns, column * k));
-        if (index < nout) clt_write(dst, dst_real, p_d_at + index * os, (T2)(z.x * scale, z.y * scale * sign_out));
+        if (index < nout) clt_write(dst, dst_real, p_d_at + index * os, (T2)(z.x * scale, z.y * scale * sign_out + none));
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -275,7 +276,7 @@ ${stages()}\
           __global const T *from = (__global const T *)x;
           for (int b = 0; b < ${V}; ++b)
             if (col[b] * oc + k * oi < nout)
-              clt_write(dst, dst_real, db[b] + k * oi * os, (T2)(from[2 * k * ${V} + b] * scale, from[(2 * k + 1) * ${V} + b] * scale_im));
+              clt_write(dst, dst_real, db[b] + k * oi * os, (T2)(from[2 * k * ${V} + b] * scale, from[(2 * k + 1) * ${V} + b] * scale_im + none));
           continue;
         }
         const TV zr = x[2 * k] * scale;
@@ -284,7 +285,7 @@ ${stages()}\
           *(__global UV *)(dst + place) = zr;
           continue;
         }
-        const TV zi = x[2 * k + 1] * scale_im;
+        const TV zi = x[2 * k + 1] * scale_im + none;
 <%
 half = V // 2
 hexes = '0123456789abcdef'
@@ -299,7 +300,7 @@ def mix(start): return ', '.join(f'zr.s{hexes[j]}, zi.s{hexes[j]}' for j in rang
         for (int b = 0; b < live; ++b)
           for (int k = tile; k < min(tile + 16, n); ++k)
             if (col[b] * oc + k * oi < nout)
-              clt_write(dst, dst_real, db[b] + k * oi * os, (T2)(from[2 * k * ${V} + b] * scale, from[(2 * k + 1) * ${V} + b] * scale_im));
+              clt_write(dst, dst_real, db[b] + k * oi * os, (T2)(from[2 * k * ${V} + b] * scale, from[(2 * k + 1) * ${V} + b] * scale_im + none));
     }
   }
 % endif

@@ -44,7 +44,7 @@ def increment_version(tensor: Any) -> None:
         t._vc.value += 1
 
 
-class _Handles(RemovableHandle):
+class _MultiHandle(RemovableHandle):
     """Several hooks removed as one."""
 
     __slots__ = ("handles",)
@@ -82,7 +82,7 @@ def register_multi_grad_hook(
         with lock:
             if state["task"] is not task:
                 state.update(task=task, seen=0, grads=[None] * len(edges))
-                state["left"] = sum(1 for e in edges if task is None or e.node in task.reached)
+                state["left"] = sum(1 for e in edges if task is None or task.comes_to(e.node))
             state["seen"] += 1
             state["grads"][index] = grad
             first, done = state["seen"] == 1, state["seen"] == state["left"]
@@ -94,4 +94,6 @@ def register_multi_grad_hook(
             state["task"] = None
             fn(grads)
 
-    return _Handles([t.register_hook(functools.partial(arrived, i)) for i, t in enumerate(tensors)])
+    return _MultiHandle(
+        [t.register_hook(functools.partial(arrived, i)) for i, t in enumerate(tensors)]
+    )

@@ -48,6 +48,10 @@ class Task:
         self.reached: Any = ()
         self.callbacks: list[Any] | None = None
 
+    def comes_to(self, node: Node) -> bool:
+        """Whether gradients arrive at a node in this pass."""
+        return node in self.reached and (self.wanted is None or node in self.wanted)
+
 
 def _owned(box: list[Any], i: int) -> bool:
     """Return True if nobody but `box[i]` can see the tensor there or its memory."""
@@ -87,7 +91,10 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
     hooks = variable._post_hooks
     if hooks:
         for hook in list(hooks.values()):
-            if hook(variable) is not None:
+            answer = hook(variable)
+            if answer is not None and not hasattr(answer, "_vc"):
+                raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
+            if answer is not None and answer is not variable:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
@@ -162,7 +169,7 @@ def fit(g: Any, meta: Any, node: Node, i: int, grad_output: bool = False) -> Any
             g = g.sum(over, keepdim=True)
             if lead:
                 g = g.reshape(shape)
-    if g.dtype is not dtype:
+    if g.dtype is not dtype and dtype is not None:
         if g.dtype.category == 3 and dtype.category != 3:
             g = g.real
         if g.dtype is not dtype:
@@ -329,7 +336,7 @@ def execute(
     buffers = _first_gradients(roots, grads)
     grads.clear()  # a pending gradient that somebody holds has to be computed for him
 
-    outer_task, outer_mode = GRAD.task, GRAD.enabled
+    outer_task, outer_mode, outer_pack = GRAD.task, GRAD.enabled, GRAD.pack
     GRAD.task = task
     GRAD.enabled = create_graph
     try:
@@ -339,6 +346,7 @@ def execute(
     finally:
         GRAD.task = outer_task
         GRAD.enabled = outer_mode
+        GRAD.pack = outer_pack  # hooks that something entered on the way and never left
     return [] if asked is None else asked.captured
 
 

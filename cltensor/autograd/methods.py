@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..dtypes import dtype
 from . import dual, engine
 from .hooks import RemovableHandle
 from .mode import GRAD
@@ -146,6 +147,33 @@ class AutogradMixin(TensorBase):
     def grad(self) -> None:
         self._grad = None
 
+    @property
+    def grad_dtype(self) -> Any:
+        """The dtype that gradients of this leaf are cast to; None lets them have any. RuntimeError where it is no leaf."""
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+        return self.dtype if self._grad_dtype is ... else self._grad_dtype  # type: ignore[attr-defined]
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None:
+        if value is not None and not isinstance(value, dtype):
+            raise RuntimeError(
+                f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}"
+            )
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+        have = None if self._grad is None else self._grad.dtype
+        if None not in (have, value) and have is not value:
+            raise RuntimeError(
+                f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with dtype "
+                f"'{_C_NAMES.get(have.name, have.name)}'. Please clear the gradient (.grad = None) before changing "
+                "grad_dtype, or ensure the new grad_dtype matches the existing gradient's dtype."
+            )
+        self._grad_dtype = value
+        sink = self._acc and self._acc()
+        if sink is not None:
+            sink.look_again()
+
     def _check_grad(self, g: Any) -> None:
         if not isinstance(g, TensorBase):
             raise TypeError(
@@ -156,11 +184,12 @@ class AutogradMixin(TensorBase):
             raise RuntimeError("can't assign Variable as its own grad")
         have: Any = g
         mine: Any = self
-        if have.dtype is not mine.dtype:
+        wanted = mine.dtype if mine._grad_dtype is ... else mine._grad_dtype
+        if have.dtype is not wanted and wanted is not None:
             raise RuntimeError(
                 "attempting to assign a gradient with dtype "
                 f"'{_C_NAMES.get(have.dtype.name, have.dtype.name)}' to a "
-                f"tensor with grad_dtype '{mine.dtype.scalar_name}'. The gradient must match the "
+                f"tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the "
                 "tensor's grad_dtype "
                 "(defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute "
                 "with a specific dtype, "

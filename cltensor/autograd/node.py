@@ -17,7 +17,7 @@ import itertools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .hooks import RemovableHandle
 from .mode import GRAD
@@ -30,6 +30,16 @@ NO_EDGE: tuple[None, int] = (None, 0)
 _sequence = itertools.count()
 next_sequence = _sequence.__next__
 _leaf_keys = itertools.count(-(1 << 62))
+
+
+class InputMetadata(NamedTuple):
+    """What a gradient must look like, as a node's `_input_metadata` says it."""
+
+    shape: Any
+    dtype: Any
+    device: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
 
 
 class Extra:
@@ -96,7 +106,7 @@ class Node:
 
     @property
     def _input_metadata(self) -> tuple[Any, ...]:
-        return self._meta
+        return tuple([None if m is None else InputMetadata(*m) for m in self._meta])
 
     def _sequence_nr(self) -> int:
         return -self._key if self._key > -(1 << 61) else (1 << 64) - 1
@@ -250,9 +260,15 @@ class AccumulateGrad(Node):
         self._extra = None
         self._fn = None
         self._key = next(_leaf_keys)
-        self._meta = ((variable.shape, variable.dtype, variable.device),)
         self._saved = None
         self.shapes = ()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Take up what gradients the leaf wants: their shape, dtype (None for any) and device."""
+        leaf = self.variable
+        wanted = leaf.dtype if leaf._grad_dtype is ... else leaf._grad_dtype
+        self._meta = ((leaf.shape, wanted, leaf.device),)
 
     def _apply(self, grads: list[Any]) -> tuple[Any, ...]:
         from .loop import accumulate

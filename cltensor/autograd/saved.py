@@ -28,6 +28,7 @@ class TensorBase:
     _node: Any = None
     _nr = 0
     _grad: Any = None
+    _grad_dtype: Any = ...  # of a leaf's gradient: a dtype, None for any, ... for the leaf's own
     _acc: Any = None
     _view: Any = None
     _hooks: Any = None
@@ -38,6 +39,10 @@ class TensorBase:
     _strided = True  # whether there is one memory, in steps
 
 
+_DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+    "This is not supported, please use out-of-place `.detach()` instead"
+)
 FREED_TEXT = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
     "they have already "
@@ -137,6 +142,8 @@ class SavedTensor:
             node = self.node
             if t._node is node:
                 return t
+            if t._node is None:
+                raise RuntimeError(_DETACHED)
         else:
             if not GRAD.enabled or owner is None:
                 return t

@@ -52,7 +52,7 @@ def spread(p: Pattern, values: Tensor, dense: Tensor, turned: bool = False) -> T
             "dense": dense if graph.needs_grad(values) else None,
             "turned": turned,
         }
-        graph.record("SparseSpreadBackward0", (values, dense), out, _spread_back, saved)
+        graph.record("SparseAddmmBackward0", (values, dense), out, _spread_back, saved)
     return out
 
 
@@ -302,6 +302,7 @@ def reduced(a: Any, dense: Any, reduce: str) -> Tensor:
     """Reduce, for each row of a CSR matrix, its entries times the rows of a dense matrix that they meet; 0 where there are none."""
     if reduce == "prod":
         raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"

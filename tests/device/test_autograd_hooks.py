@@ -6,12 +6,8 @@ import copy
 from typing import Any
 
 import pytest
-from support import close
+from support import close, leaf
 from support import ct as torch
-
-
-def leaf(*values: Any) -> Any:
-    return torch.tensor(list(values), requires_grad=True)
 
 
 def test_tensor_hooks_replace_the_gradient_in_turn() -> None:
@@ -157,7 +153,50 @@ def test_hooks_of_a_leaf_run_in_torchs_order() -> None:
     close(x.grad, [3, 3])
 
 
-def test_post_accumulate_hooks_return_none() -> None:
+def test_multi_grad_hook_counts_what_the_pass_comes_to() -> None:
+    x, y = leaf(1.0), leaf(2.0)
+    product, other = x * y, x + y
+    seen = []
+    torch.autograd.graph.register_multi_grad_hook((x, y, product, other), seen.append)
+    product.sum().backward(inputs=(x,), retain_graph=True)
+    assert [[g is not None for g in grads] for grads in seen] == [[True, False, True, False]]
+
+
+def test_gradients_have_the_dtype_that_a_leaf_asks_for() -> None:
+    x = leaf(1.0, 2.0)
+    assert x.grad_dtype is torch.float32
+    (x * 2).sum().backward()
+    with pytest.raises(RuntimeError, match="already a gradient with dtype 'float'"):
+        x.grad_dtype = torch.float16
+    x.grad = None
+    loss = (x * 2).sum()
+    x.grad_dtype = torch.float16  # after the graph was made
+    loss.backward()
+    assert x.grad.dtype is torch.float16
+    with pytest.raises(RuntimeError, match="to a tensor with grad_dtype 'Half'"):
+        x.grad = torch.ones(2)
+    x.grad = x.grad_dtype = None
+    x.grad = torch.ones(2, dtype=torch.bfloat16)
+    (x * 2).sum().backward()
+    assert x.grad_dtype is None and x.grad.tolist() == [3, 3] and x.grad.dtype is torch.bfloat16
+    with pytest.raises(RuntimeError, match="only be accessed on leaf"):
+        _ = (x * 2).grad_dtype
+    with pytest.raises(RuntimeError, match="only be set on leaf"):
+        (x * 2).grad_dtype = None
+    with pytest.raises(RuntimeError, match=r"must be a torch\.dtype or None, but got int"):
+        x.grad_dtype = 3
+
+
+def test_post_accumulate_hooks_return_none_or_the_leaf() -> None:
+    x = leaf(1.0, 2.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.sub_(t.grad)).remove()
+    handle = x.register_post_accumulate_grad_hook(lambda t: t.sub_(t.grad))
+    x.sum().backward()
+    close(x.detach(), [0, 1])
+    handle.remove()
+    with pytest.raises(TypeError, match="expected Variable, but hook returned 'int'"):
+        x.register_post_accumulate_grad_hook(lambda _: 3)
+        x.sum().backward()
     x = leaf(1.0, 2.0)
     x.register_post_accumulate_grad_hook(lambda t: t.grad)
     with pytest.raises(

@@ -32,6 +32,9 @@ class LinAlgError(RuntimeError):
     __qualname__ = "_LinAlgError"
 
 
+LinAlgError.__name__ = "_LinAlgError"
+
+
 def named(name: str, *fields: str) -> Any:
     """Make a named tuple among the return types."""
     made = return_types._class(name, fields)

@@ -36,6 +36,9 @@ class Generator:
 
     __slots__ = ("_offset", "_seed", "device")
 
+    def __repr__(self) -> str:
+        return f"<torch._C.Generator object at {id(self):#x}>"
+
     _watch: Any = None  # the recording in progress, if any (for all generators)
 
     def __init__(self, device: Any = "cpu") -> None:
