@@ -84,6 +84,14 @@ def remember(extra: Any, parent: Any) -> None:
     extra.parent = parent
 
 
+def _warn(text: str) -> None:
+    """Warn; what a filter makes an error of is printed, as the error that is on its way says more."""
+    try:
+        warnings.warn(text, stacklevel=3)
+    except UserWarning:
+        traceback.print_exc()
+
+
 def report(node: Any) -> None:
     """Warn with the forward traceback of `node`, and of the nodes during whose backward it was
     made.
@@ -91,17 +99,15 @@ def report(node: Any) -> None:
     extra = node._extra
     trace = None if extra is None or extra.metadata is None else extra.metadata.get("traceback_")
     if trace is None:
-        warnings.warn(
+        _warn(
             f"Error detected in {node.name()}. "
             "No forward pass information available. Enable detect anomaly during forward pass for "
-            "more information.",
-            stacklevel=2,
+            "more information."
         )
         return
-    warnings.warn(
+    _warn(
         f"Error detected in {node.name()}. Traceback of forward call that caused the "
-        f"error:\n{''.join(trace)}",
-        stacklevel=2,
+        f"error:\n{''.join(trace)}"
     )
     parent = extra.parent
     while parent is not None:
@@ -111,9 +117,8 @@ def report(node: Any) -> None:
         )
         if trace is None:
             break
-        warnings.warn(
+        _warn(
             f"\n\nPrevious calculation was induced by {parent.name()}. "
-            f"Traceback of forward call that induced the previous calculation:\n{''.join(trace)}",
-            stacklevel=2,
+            f"Traceback of forward call that induced the previous calculation:\n{''.join(trace)}"
         )
         parent = extra.parent

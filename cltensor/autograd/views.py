@@ -229,13 +229,18 @@ def _check_kind(t: Any, meta: ViewMeta, indirect: bool) -> None:
     )
 
 
+def check_inference(t: Any) -> None:
+    """Raise RuntimeError outside of inference mode for a tensor that was made in it."""
+    if type(t._vc) is InferenceVersion and not GRAD.inference:
+        raise RuntimeError(_INFERENCE_WRITE)
+
+
 def check_inplace(t: Any, *others: Any) -> None:
     """Raise RuntimeError, in torch's words, if `t` may not be written in place.
 
     `others` are the op's further tensor inputs (None and numbers are let pass).
     """
-    if type(t._vc) is InferenceVersion and not GRAD.inference:
-        raise RuntimeError(_INFERENCE_WRITE)
+    check_inference(t)
     if not GRAD.enabled:
         return
     meta = t._view

@@ -361,6 +361,7 @@ def _index_reduce_back(ctx: Any, g: Tensor) -> tuple:
         put=lambda z, v: z.index_add(dim, index, v),
         again=lambda t, v: _reduce_rows(False, t, dim, index, v, ctx.reduce, ctx.include_self),
         fit=lambda v: v,
+        names=("index_reduce", "source"),
     )  # fmt: skip
     if own is not None and not ctx.include_self:
         own = own.index_fill(dim, index, 0)

@@ -424,16 +424,33 @@ def _scatter_reduce_back(ctx: Any, g: Tensor) -> tuple:
         put=lambda z, v: z.scatter_add(dim, index, v),
         again=lambda t, v: t.scatter_reduce(dim, index, v, ctx.reduce, include_self=ctx.include_self),
         fit=lambda v: crop(v, tuple(index.shape)),
+        names=("scatter_reduce", "src"),
     )  # fmt: skip
     if own is not None and not ctx.include_self:
         own = own.scatter(dim, index, 0)
     return own, None if part is None else uncrop(part, ctx.shapes[1])
 
 
+def _underivable(part: Tensor, function: str, source: str) -> Tensor:
+    """A gradient that is right where its own would not be: where one product has several zeros."""
+
+    def back(ctx: Any, g: Tensor) -> Any:
+        raise RuntimeError(
+            f"{function}(): Double backward is unsupported for {source} when >1 zeros in {source} are scattered to the same position in self"
+        )
+
+    value = part.detach()
+    graph.record("Error", (part,), value, back)
+    return value
+
+
 def reduction_grads(
-    ctx: Any, g: Tensor, pick: Callable, put: Callable, again: Callable, fit: Callable
-) -> tuple:
-    """Gradients of a reduction into positions: `pick` reads them, `put` adds to them, `again` repeats the reduction."""
+    ctx: Any, g: Tensor, pick: Callable, put: Callable, again: Callable, fit: Callable, names: tuple[str, str]
+) -> tuple:  # fmt: skip
+    """Gradients of a reduction into positions: `pick` reads them, `put` adds to them, `again` repeats the reduction.
+
+    names: of the function and its source, for an error.
+    """
     reduce, first, second = ctx.reduce, ctx.needs[0], ctx.needs[1]
     if reduce == "sum":
         return g, pick(g) if second else None
@@ -451,9 +468,12 @@ def reduction_grads(
             own = g * again(safe, src) / safe
         if second:
             zero = src == 0
-            lone = zero & (pick(put(zeros(t, t.shape), zero.to(t.dtype))) == 1)
+            count = put(zeros(t, t.shape), zero.to(t.dtype))
+            lone = zero & (pick(count) == 1)
             others = again(t, src.masked_fill(lone, 1))
             part = where(lone, pick(g * others), pick(g * result) / src.masked_fill(zero, 1))
+            if graph.requires_grad(part) and bool((count > 1).any()):
+                part = _underivable(part, *names)
         return own, part
     mine = (t == result).to(t.dtype)
     theirs = (src == pick(result)).to(t.dtype)

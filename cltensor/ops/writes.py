@@ -213,6 +213,7 @@ def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequen
         raise RuntimeError(
             f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
+    views.check_inference(out)
     if out.dtype is not dt and (text := out_refusal(function, dt, out.dtype)):
         raise RuntimeError(text)
     if not dtypes.can_cast(dt, out.dtype):

@@ -151,9 +151,14 @@ class _Giving(TorchFunctionMode):
         if getattr(func, "__name__", "") == "__get__":
             return func(*args, **kwargs)
         operator = _operator(func, args, kwargs)
-        calls = self.store.calls[operator]
-        if not calls:
+        calls = self.store.calls.get(operator)
+        if calls is None:
             raise RuntimeError(f"{operator} encountered during backward, but not found in storage")
+        if not calls:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective "
+                "activation checkpoint."
+            )
         kept = calls.popleft()
         if kept is None:
             return func(*args, **kwargs)

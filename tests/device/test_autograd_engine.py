@@ -9,14 +9,8 @@ import weakref
 from typing import Any
 
 import pytest
-from support import close
+from support import SECOND_TIME, close, leaf
 from support import ct as torch
-
-SECOND_TIME = "Trying to backward through the graph a second time"
-
-
-def leaf(*values: Any, dtype: Any = None) -> Any:
-    return torch.tensor(list(values), dtype=dtype or torch.float32, requires_grad=True)
 
 
 def test_gradients_of_a_small_expression() -> None:
@@ -501,3 +495,50 @@ def test_a_leaf_frozen_after_its_graph_was_made_gets_no_gradient(freeze: Any) ->
     assert x.grad is None
     assert not seen
     close(y.grad, [1, 2])
+
+
+def test_saved_tensor_that_was_detached_in_place() -> None:
+    a = leaf(1.0).clone()
+    b = a.sin()
+    a.detach_()
+    with pytest.raises(RuntimeError, match=r"a saved tensor that has been detached in-place"):
+        b.backward()
+    a = leaf(1.0).clone()
+    b = a.exp()  # keeps its result
+    a.detach_()
+    b.sum().backward()
+
+
+def test_input_metadata_of_a_node() -> None:
+    first = (leaf(1.0, 2.0) * 2).grad_fn._input_metadata[0]
+    assert (first.shape, first.dtype, first.is_nested_tensor) == ((2,), torch.float32, False)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_anomaly_is_printed_where_warnings_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        pytest.raises(RuntimeError, match="modified by an inplace operation"),
+        warnings.catch_warnings(),
+        torch.autograd.detect_anomaly(),
+    ):
+        warnings.simplefilter("error")
+        a = leaf(1.0, 2.0) + 1
+        b = a**2
+        a += 1
+        b.sum().backward()
+    assert "Error detected in PowBackward0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "source"), [("scatter_reduce", "src"), ("index_reduce", "source")]
+)
+def test_products_with_several_zeros_have_no_second_derivative(name: str, source: str) -> None:
+    x, many, one = leaf(1.0), leaf(0.0, 0.0), leaf(0.0, 2.0)
+    for src, fails in ((many, True), (one, False)):
+        y = getattr(torch, name)(x, 0, torch.tensor([0, 0]), src, "prod")
+        g = torch.autograd.grad(y.sum(), src, create_graph=True)[0].sum()
+        if fails:
+            with pytest.raises(RuntimeError, match=f"Double backward is unsupported for {source}"):
+                g.backward()
+        else:
+            close(torch.autograd.grad(g, src)[0], [1, 1])

@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support import close
+from support import close, leaf
 from support import ct as torch
-
-
-def leaf(*values: Any) -> Any:
-    return torch.tensor(list(values), requires_grad=True)
 
 
 def test_contexts_nest() -> None:
@@ -78,6 +74,15 @@ def test_generator_leaves_its_consumer_alone() -> None:
     assert gen.send(5) == (False, 5)
     assert torch.is_grad_enabled()
     gen.close()
+
+
+def test_results_do_not_go_into_inference_tensors_outside() -> None:
+    with torch.inference_mode():
+        out = torch.zeros(2)
+        torch.exp(torch.zeros(2), out=out)
+    for write in (lambda: torch.exp(torch.zeros(2), out=out), lambda: torch.mm(*[torch.eye(2)] * 2, out=out)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside"):
+            write()
 
 
 def test_inference_mode() -> None:

@@ -47,6 +47,15 @@ def test_kept_results_are_not_computed_again() -> None:
     assert products < none
 
 
+def test_a_second_backward_is_refused() -> None:
+    c, x = ct.utils.checkpoint, ct.ones(2, requires_grad=True)
+    context = functools.partial(c.create_selective_checkpoint_contexts, [ct.ops.aten.sin.default])
+    y = c.checkpoint(lambda x: x.sin().cos().exp(), x, use_reentrant=False, context_fn=context)
+    y.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="Trying to backward an extra time"):
+        y.sum().backward(retain_graph=True)
+
+
 def test_policies() -> None:
     asked = []
     for module in (ct, th):
