@@ -379,7 +379,8 @@ erfinv = Row(
     {"f": "erfinv(x)"},
     promote=FLOAT,
     domain=(-0.9, 0.9),
-    grad={"x": lambda g, result: g * (math.sqrt(math.pi) / 2) * (result * result).exp()},
+    # of what went in, as torch: `erfinv_` is followed by writes
+    grad={"x": lambda g, x: g * (math.sqrt(math.pi) / 2) * x.erfinv().square().exp()},
 )
 lgamma = Row(
     "lgamma",

@@ -1,20 +1,28 @@
 """`cltensor.utils.benchmark`: time a statement as `timeit` does, waiting for the device.
 
-Small statements are repeated until a measurement is long beside the clock's resolution.
+Small statements are repeated until a measurement is long beside the clock's resolution. What a statement returns is computed, though
+nobody reads it: a pending result that is dropped would take no time.
 """
 
 from __future__ import annotations
 
+import ast
+import math
 import statistics
+import textwrap
 import timeit as _timeit
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import opencl
+from ..tensor import Tensor
 
 __all__ = ["Compare", "Measurement", "Timer", "timer"]
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+# How many times the best time, and the terminal's colour for it: red, light red, none, blue, green.
+_COLOURS = ((5.0, "\x1b[31m"), (2.0, "\x1b[91m"), (1.1, ""), (1.01, "\x1b[34m"), (1.0, "\x1b[92m"))  # fmt: skip
 
 
 def timer() -> float:
@@ -23,9 +31,31 @@ def timer() -> float:
     return _timeit.default_timer()
 
 
+def _unit(seconds: float) -> tuple[float, str]:
+    return next(((s, u) for s, u in _UNITS if abs(seconds) >= s), _UNITS[-1])
+
+
 def _told(seconds: float) -> str:
-    scale, unit = next(((s, u) for s, u in _UNITS if abs(seconds) >= s), _UNITS[-1])
+    scale, unit = _unit(seconds)
     return f"{seconds / scale:.2f} {unit}"
+
+
+def _compute(value: Any) -> None:
+    """Compute a pending tensor, and those in a tuple or list."""
+    if isinstance(value, Tensor):
+        if value._strided:
+            value._storage.buffer()
+    elif isinstance(value, tuple | list):
+        for part in value:
+            _compute(part)
+
+
+def _computing(stmt: str) -> str:
+    """Return a statement that computes what the given one ends with. SyntaxError where it is none."""
+    tree = ast.parse(textwrap.dedent(stmt).strip())
+    if tree.body and isinstance(last := tree.body[-1], ast.Expr):
+        last.value = ast.Call(ast.Name("__compute", ast.Load()), [last.value], [])
+    return ast.unparse(ast.fix_missing_locations(tree)) or "pass"
 
 
 class Measurement:
@@ -33,8 +63,9 @@ class Measurement:
 
     def __init__(
         self, number_per_run: int, raw_times: list[float], title: str, label: str, sub_label: str,
-        description: str, env: str,
+        description: str, env: str, num_threads: int = 1,
     ) -> None:  # fmt: skip
+        self.num_threads = num_threads
         self.number_per_run, self.raw_times = number_per_run, raw_times
         self.title, self.label, self.sub_label = title, label, sub_label
         self.description, self.env = description, env
@@ -61,6 +92,41 @@ class Measurement:
             return 0.0
         low, _, high = statistics.quantiles(self.times, n=4, method="inclusive")
         return high - low
+
+    @property
+    def significant_figures(self) -> int:
+        """Digits of the median that mean something, one to five: those that its 90% confidence interval leaves."""
+        times = sorted(self.times)
+        inner = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
+        interval = 1.645 * statistics.pstdev(inner) / math.sqrt(len(inner)) if inner else 0.0
+        if not interval:
+            return 5
+        return min(max(math.floor(math.log10(self.median / interval)), 1), 5)
+
+    @property
+    def has_warnings(self) -> bool:
+        """Whether the quartiles are a tenth of the median apart, or more."""
+        return self.iqr >= 0.1 * self.median
+
+    def meets_confidence(self, threshold: float = 0.1) -> bool:
+        """Tell whether the quartiles are less than `threshold` of the median apart, of enough measurements."""
+        return len(self.times) > 4 and self.iqr < threshold * self.median
+
+    @property
+    def as_row_name(self) -> str:
+        """What a line of a table is called."""
+        return self.sub_label or self.title
+
+    @staticmethod
+    def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
+        """Return one measurement for those that differ in nothing but their times."""
+        made: dict[tuple[Any, ...], Measurement] = {}
+        for m in measurements:
+            what = (m.title, m.label, m.sub_label, m.description, m.env, m.num_threads)
+            old = made.get(what)
+            times = [*(old.times if old else []), *m.times]
+            made[what] = Measurement(1, times, *what)
+        return list(made.values())
 
     def __repr__(self) -> str:
         lines = [
@@ -97,11 +163,19 @@ class Timer:
             )
         self._stmt = stmt
         self._names = {"label": label or "", "sub_label": sub_label or "", "description": description or "", "env": env or ""}  # fmt: skip
-        self._timer = _timeit.Timer(stmt, setup, timer, dict(globals or {}))
+        self._threads = num_threads
+        self._timer = _timeit.Timer(
+            _computing(stmt),
+            textwrap.dedent(setup).strip() or "pass",
+            timer,
+            {**(globals or {}), "__compute": _compute},
+        )
 
     def _made(self, number: int, times: list[float]) -> Measurement:
         title = ": ".join(n for n in (self._names["label"], self._names["sub_label"]) if n)
-        return Measurement(number, times, title or self._stmt.strip(), **self._names)
+        return Measurement(
+            number, times, title or self._stmt.strip(), **self._names, num_threads=self._threads
+        )
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """Measure `number` runs in one go, after a warm-up."""
@@ -142,35 +216,90 @@ class Timer:
             times.append(self._timer.timeit(number))
             if callback is not None:
                 callback(number, times[-1])
-            found = self._made(number, times)
-            if (
-                len(times) > 4
-                and sum(times) >= min_run_time
-                and found.iqr < threshold * found.median
-            ):
+            if sum(times) >= min_run_time and self._made(number, times).meets_confidence(threshold):
                 break
         return self._made(number, times)
 
 
 class Compare:
-    """A table of measurements: a line per `sub_label`, a column per `description`."""
+    """A table of measurements for each label: a line per `sub_label` and number of threads, a column per `description`."""
 
     def __init__(self, results: Iterable[Measurement]) -> None:
-        self._results = list(results)
+        self._results: list[Measurement] = []
+        self._trim = self._warn = False
+        self._colour: Callable[[Any, Any], bool] | None = None  # whether two places are compared
+        self.extend_results(results)
 
     def extend_results(self, results: Iterable[Measurement]) -> None:
         """Add measurements."""
+        for made in (results := list(results)):
+            if not isinstance(made, Measurement):
+                raise ValueError(
+                    f"Expected an instance of `Measurement`, got {type(made)} instead."
+                )
         self._results += results
 
+    def trim_significant_figures(self) -> None:
+        """Show no more digits than the spread of the times leaves meaning to."""
+        self._trim = True
+
+    def colorize(self, rowwise: bool = False) -> None:
+        """Colour what is best green, and what takes twice or five times as long red, among a column's times or a line's."""
+        self._colour = (lambda a, b: a[0] == b[0]) if rowwise else (lambda a, b: a[0][:1] == b[0][:1] and a[1] == b[1])  # fmt: skip
+
+    def highlight_warnings(self) -> None:
+        """Show the spread of times where it is large."""
+        self._warn = True
+
     def print(self) -> None:
-        """Print the table."""
+        """Print the tables."""
         print(self)
 
     def __str__(self) -> str:
-        columns = list(dict.fromkeys(m.description for m in self._results))
-        rows = list(dict.fromkeys((m.label, m.sub_label) for m in self._results))
-        cells = {(m.label, m.sub_label, m.description): _told(m.median) for m in self._results}
-        head = ["", *columns]
-        body = [[": ".join(filter(None, r)), *(cells.get((*r, c), "") for c in columns)] for r in rows]  # fmt: skip
-        widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
-        return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in (head, *body))  # fmt: skip
+        labels = dict.fromkeys(m.label for m in self._results)
+        merged = Measurement.merge(self._results)
+        return "\n".join(self._table(k, [m for m in merged if m.label == k]) for k in labels)
+
+    def _table(self, label: str, results: list[Measurement]) -> str:
+        scale, unit = _unit(min(m.median for m in results))
+        places = {((m.num_threads, m.env, m.as_row_name), m.description): m for m in results}
+        rows = sorted(dict.fromkeys(row for row, _ in places), key=lambda row: row[:2])
+        columns = list(dict.fromkeys(column for _, column in places))
+        several = len({env for _, env, _ in rows}) > 1
+        names = [f"  ({env}) {name}" if several else f"  {name}" for _, env, name in rows]
+        texts = {place: self._text(m, scale) for place, m in places.items()}
+        first = max(map(len, names))
+        widths = [max(len(c), *(len(texts.get((r, c), "")) for r in rows)) for c in columns]
+        head = "  |  ".join([" " * first, *(c.center(w) for c, w in zip(columns, widths, strict=True))])  # fmt: skip
+        lines = [f"[{f' {label} '.center(len(head) - 2, '-')}]", head]
+        threads = None
+        for row, name in zip(rows, names, strict=True):
+            if row[0] != threads:
+                threads = row[0]
+                lines.append(f"{threads} threads: ".ljust(len(head), "-"))
+            cells = [texts.get((row, c), "").center(w) for c, w in zip(columns, widths, strict=True)]  # fmt: skip
+            cells = [self._coloured(text, (row, c), places) for text, c in zip(cells, columns, strict=True)]  # fmt: skip
+            lines.append("  |  ".join([name.ljust(first), *cells]))
+        lines += ["", f"Times are in {_WORDS[unit]} ({unit})."]
+        if self._warn and any(m.has_warnings for m in results):
+            lines.append(
+                "(! XX%) Measurement has high variance, where XX is the IQR / median * 100."
+            )
+        return "\n".join([*lines, ""])
+
+    def _text(self, made: Measurement, scale: float) -> str:
+        value = made.median / scale
+        text = f"{value:.1f}"
+        if self._trim:
+            digits = made.significant_figures - math.floor(math.log10(value)) - 1
+            text = f"{round(value, digits):.{max(digits, 0)}f}"
+        spread = self._warn and made.has_warnings
+        return f"{text} (! {made.iqr / made.median * 100:.0f}%)" if spread else text
+
+    def _coloured(self, text: str, place: Any, places: dict[Any, Measurement]) -> str:
+        if self._colour is None or place not in places:
+            return text
+        best = min(m.median for other, m in places.items() if self._colour(place, other))
+        ratio = places[place].median / best
+        code = next((c for limit, c in _COLOURS if ratio >= limit), "")
+        return f"{code}{text}\x1b[0m" if code else text

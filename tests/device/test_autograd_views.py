@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support import close
+from support import close, leaf
 from support import ct as torch
-
-
-def leaf(*values: Any) -> Any:
-    return torch.tensor(list(values), requires_grad=True)
 
 
 def test_views_know_their_base() -> None:
@@ -275,6 +271,14 @@ def test_saved_result_overwritten() -> None:
         "instead. Hint: enable anomaly detection to find the operation that failed to compute its "
         "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
+
+
+def test_what_saves_its_operand_may_be_written_to() -> None:
+    x = leaf(0.1, 0.5)
+    y = x * 1
+    y.erfinv_().mul_(2).add_(1)
+    y.sum().backward()
+    assert x.grad.tolist() == pytest.approx([1.786516, 2.225052])
 
 
 def test_saved_leaf_overwritten() -> None:

@@ -81,6 +81,40 @@ def test_stacked_models() -> None:
         assert torch.allclose(found[i], model(x[i]))
 
 
+def test_tables_of_times() -> None:
+    from cltensor.utils.benchmark import Compare, Measurement
+
+    def made(sub: str, what: str, times: list[float], threads: int = 1) -> Measurement:
+        return Measurement(10, times, f"sizes: {sub}", "sizes", sub, what, "", threads)
+
+    slow, fast = made("[64]", "mul", [6e-3, 6.2e-3]), made("[64]", "dot", [1e-3])
+    compare = Compare([slow, fast, made("[8]", "mul", [2e-3], 2)])
+    lines = str(compare).splitlines()
+    assert " sizes " in lines[0]
+    assert [c.strip() for c in lines[1].split("|")] == ["", "mul", "dot"]
+    assert lines[2].startswith("1 threads: ---")
+    assert [c.strip() for c in lines[3].split("|")] == ["[64]", "610.0", "100.0"]
+    assert lines[4].startswith("2 threads: ---")
+    assert "Times are in microseconds (us)." in lines
+    assert slow.significant_figures == 1
+    assert fast.significant_figures == 5
+    assert [len(m.times) for m in Measurement.merge([slow, slow, fast])] == [4, 1]
+    compare.trim_significant_figures()
+    compare.colorize(rowwise=True)
+    compare.highlight_warnings()
+    row = str(compare).splitlines()[3]
+    assert [c.strip() for c in row.split("|")][1:] == [
+        "\x1b[31m 600  \x1b[0m",
+        "\x1b[92m100.00\x1b[0m",
+    ]
+    with pytest.raises(ValueError, match="Expected an instance of `Measurement`"):
+        compare.extend_results([1])  # type: ignore[list-item]
+    noisy = Compare([made("[64]", "mul", [1e-3, 2e-3, 3e-3])])
+    noisy.highlight_warnings()
+    assert "(! 50%)" in str(noisy)
+    assert "XX is the IQR" in str(noisy)
+
+
 def test_timing() -> None:
     from cltensor.utils.benchmark import Compare, Timer
 
@@ -91,6 +125,9 @@ def test_timing() -> None:
     assert 0 < found.median < 1
     assert "Median" in repr(found) or "measurement" in repr(found)
     assert "here" in str(Compare([found]))
+    before = torch.stats()
+    Timer("x + 1, [x * 2]", globals={"x": x}).timeit(5)
+    assert torch.stats().launches - before.launches >= 10  # computed, though nobody reads them
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     (x * 2).tolist()
