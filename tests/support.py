@@ -13,6 +13,10 @@ from typing import Any
 
 import numpy as np
 
+SECOND_TIME = "Trying to backward through the graph a second time"
+
+LAYOUTS = ("contiguous", "transposed", "expanded", "offset", "strided")
+
 ct: Any = importlib.import_module(os.environ.get("CLTENSOR_TEST_MODULE", "cltensor"))
 
 
@@ -27,6 +31,32 @@ def data(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray:
     if dtype.startswith("complex"):
         return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)
+
+
+def leaf(*values: Any, dtype: Any = None) -> Any:
+    """Return a tensor of these numbers that requires grad."""
+    return ct.tensor(list(values), dtype=dtype or ct.float32, requires_grad=True)
+
+
+def on_device(array: np.ndarray, *, requires_grad: bool = False) -> Any:
+    """Return a copy of an array on the device under test."""
+    made = ct.from_numpy(array.copy()).to(ct.get_default_device())
+    return made.requires_grad_(requires_grad)
+
+
+def laid(array: np.ndarray, how: str) -> tuple[Any, np.ndarray]:
+    """Return a tensor of the layout, and the array it shows."""
+    if how == "contiguous":
+        return ct.tensor(array), array
+    if how == "transposed":
+        return ct.tensor(np.ascontiguousarray(array.T)).t(), array
+    if how == "expanded":
+        row = array[:1]
+        return ct.tensor(row).expand(array.shape), np.broadcast_to(row, array.shape)
+    if how == "offset":
+        wide = np.concatenate([array, array])
+        return ct.tensor(wide)[array.shape[0] :], array
+    return ct.tensor(np.repeat(array, 2, 1))[:, ::2], array
 
 
 def poison(backend: Any, patch: Any) -> None:
@@ -44,7 +74,7 @@ def poison(backend: Any, patch: Any) -> None:
 def close(found: Any, expected: Any, tol: float = 1e-5) -> None:
     """Assert equal shapes and values within `tol`, absolute and relative; nan equals nan."""
     found, expected = (
-        np.asarray(v.detach().tolist() if hasattr(v, "tolist") and hasattr(v, "detach") else v)
+        np.asarray(v.detach().tolist()).reshape(v.shape) if hasattr(v, "detach") else np.asarray(v)
         for v in (found, expected)
     )
     assert found.shape == expected.shape, f"shape {found.shape} != {expected.shape}"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from tests.support import poison
+from backends import SCHEDULES, backend_for
+from support import poison
 
 
 @pytest.hookimpl(wrapper=True)
@@ -90,6 +90,27 @@ def _barriers_build_quickly() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ProgramCache, "_load_or_build", quickly)
         yield
+
+
+@pytest.fixture(scope="module")
+def backend(dev: Any) -> Any:
+    """Return the backend of the device under test."""
+    from cltensor.runtime import get_backend
+
+    return get_backend(dev)
+
+
+@pytest.fixture(params=SCHEDULES)
+def be(request: pytest.FixtureRequest) -> Any:
+    """Return a backend that takes one schedule after the other."""
+    return backend_for(request.param)
+
+
+@pytest.fixture
+def on_a_cpu(backend: Any) -> None:
+    """Skip where the device is none with the CPU's choice of schedules."""
+    if backend.info.kind != "cpu":
+        pytest.skip("this device keeps one schedule")
 
 
 @pytest.fixture

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import backend_for
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
+from support import close, data
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import attention as family
 from cltensor.nn import functional as F
 from cltensor.runtime import STATS
-from tests.backends import backend_for
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("divided")
 

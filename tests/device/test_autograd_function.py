@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support import close
+from support import SECOND_TIME, close, leaf
 from support import ct as torch
 
 Function = torch.autograd.Function
-
-
-def leaf(*values: Any) -> Any:
-    return torch.tensor(list(values), requires_grad=True)
 
 
 class Cube(Function):
@@ -54,7 +50,7 @@ def test_forward_and_backward() -> None:
     assert len(y.grad_fn.next_functions) == 1
     y.sum().backward()
     close(x.grad, [6, 24])
-    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+    with pytest.raises(RuntimeError, match=SECOND_TIME):
         y.sum().backward()
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import close, data
+from support import on_device as tensor
 
 import cltensor as ct
 from cltensor.codegen import conv_depthwise
 from cltensor.runtime import get_backend
-from tests.support import close, data
 
 F = ct.nn.functional
 pytestmark = pytest.mark.usefixtures("divided")
@@ -23,10 +24,6 @@ PLANES = [(7, 7), (3, 5), (9, 8), (14, 13), (16, 17), (21, 38), (61, 150)]
 def enough() -> int:
     """Return how many channels are divided among the device's threads, filters' gradients too."""
     return max(8, conv_depthwise.PLANES * get_backend(ct.get_default_device()).info.compute_units)
-
-
-def tensor(a: np.ndarray, *, requires_grad: bool = False) -> Any:
-    return ct.from_numpy(a.copy()).to(ct.get_default_device()).requires_grad_(requires_grad)
 
 
 def all_three(plane: tuple[int, int], taps: int, stride: int, padding: Any, channels: int) -> list:
@@ -55,9 +52,8 @@ def test_values_are_those_of_the_general_schedule(
             close(a, b, 2e-4)
 
 
+@pytest.mark.usefixtures("on_a_cpu")
 def test_which_are_made_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    if get_backend(ct.get_default_device()).info.kind != "cpu":
-        pytest.skip("this device keeps one schedule")
     made: list[str] = []
     for name in ("correlate", "spread", "weigh"):
         way = getattr(conv_depthwise, name)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import close, data
+from support import on_device as tensor
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
@@ -16,7 +18,6 @@ from cltensor.codegen import conv as kernels
 from cltensor.codegen import conv_product
 from cltensor.ops.nn.correlation import Spec, _apart, _phases, _window
 from cltensor.runtime import STATS, get_backend
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("divided")
 
@@ -28,10 +29,6 @@ def schedule(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Force a schedule whatever the device."""
     monkeypatch.setattr(kernels, "_on_cpu", lambda backend, asked: request.param == "cpu")
     return request.param
-
-
-def tensor(a: np.ndarray, *, requires_grad: bool = False) -> Any:
-    return ct.from_numpy(a.copy()).to(ct.get_default_device()).requires_grad_(requires_grad)
 
 
 def _each(value: Any, dims: int) -> tuple[int, ...]:
@@ -108,10 +105,9 @@ def test_forward_and_both_gradients_match_numpy(
     close(bias.grad, g.sum((0, *range(2, g.ndim))), 1e-3)
 
 
+@pytest.mark.usefixtures("on_a_cpu")
 def test_which_are_products(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = get_backend(ct.get_default_device())
-    if backend.info.kind != "cpu":
-        pytest.skip("this device keeps one schedule")
     a, b = data(2, 20, 9, 9), data(40, 20, 1, 1, seed=1)
     x, w, g = tensor(a), tensor(b), tensor(data(2, 40, 9, 9, seed=2))
 
@@ -138,12 +134,10 @@ def test_which_are_products(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.shape == (images, 1, 40, 20, 1, 1, 1)
 
 
+@pytest.mark.usefixtures("on_a_cpu")
 def test_patches_that_overlap_are_copied_some_images_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    backend = get_backend(ct.get_default_device())
-    if backend.info.kind != "cpu":
-        pytest.skip("this device keeps one schedule")
     x, w = tensor(data(3, 32, 7, 41)), tensor(data(128, 32, 3, 3, seed=1), requires_grad=True)
 
     def both() -> tuple[Any, Any, int]:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import backend_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import close, data
 
 import cltensor as ct
 import cltensor.nn.functional as F
 from cltensor.autograd import gradcheck
 from cltensor.codegen import ctc as family
-from tests.backends import backend_for
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
 
@@ -108,7 +108,7 @@ def test_labels_that_do_not_fit() -> None:
 )  # fmt: skip
 @settings(max_examples=12, deadline=None, derandomize=True)
 def test_schedules_agree(dt: str, times: int, classes: int, longest: int, seed: int) -> None:
-    from tests.kernel_tools import get, put, torch
+    from kernel_tools import get, put, torch
 
     rng = np.random.default_rng(seed)
     labels = torch.tensor(rng.integers(1, classes, (3, max(longest, 1))))

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from backends import backend_for
+from kernel_tools import get, put, torch
 
 from cltensor.codegen import distance
-from tests.backends import backend_for
-from tests.kernel_tools import get, put, torch
 
 
 def _rows(backend: object, x: np.ndarray) -> distance.Rows:

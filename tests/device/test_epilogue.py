@@ -16,17 +16,12 @@ from cltensor.codegen import epilogue, gemm, gemm_cpu
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.pointwise import Node, PointOp
 from cltensor.ops import dense
-from cltensor.runtime import STATS, get_backend
+from cltensor.runtime import STATS
 
 F = torch.nn.functional
 F32 = dtypes.float32
 ADD, RELU = PointOp("add", "x + y"), PointOp("relu", "where(x > 0, x, 0)")
 SIZES = st.tuples(st.integers(2, 70), st.integers(2, 90), st.integers(2, 80))
-
-
-@pytest.fixture(scope="module")
-def backend(dev: Any) -> Any:
-    return get_backend(dev)
 
 
 def put(backend: Any, x: np.ndarray) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import close, data
 
 import cltensor as ct
 from cltensor import dtypes
@@ -18,7 +19,6 @@ from cltensor.codegen.operand import Operand
 from cltensor.codegen.prologue import of_operands
 from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
-from tests.support import close, data
 
 FEW = settings(max_examples=25, deadline=None, derandomize=True)
 AWKWARD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0]

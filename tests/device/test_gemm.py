@@ -11,7 +11,7 @@ import pytest
 from cltensor import dtypes
 from cltensor.codegen import gemm, product
 from cltensor.codegen.operand import Operand
-from cltensor.runtime import STATS, get_backend
+from cltensor.runtime import STATS
 from cltensor.runtime.processor import facts
 
 pytestmark = pytest.mark.usefixtures("divided")
@@ -27,11 +27,6 @@ SIZES = [
     (5, 301, 220),
 ]
 SCHEDULES = ["cpu", "gpu"]
-
-
-@pytest.fixture(scope="module")
-def backend(dev: Any) -> Any:
-    return get_backend(dev)
 
 
 def to_bits(x: np.ndarray) -> np.ndarray:

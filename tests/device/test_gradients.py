@@ -7,10 +7,10 @@ binary operators broadcast their second input.
 
 import numpy as np
 import pytest
+from support import close
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
-from tests.support import close
 
 F = ct.nn.functional
 M, V, ROW = (3, 4), (4,), (1, 4)

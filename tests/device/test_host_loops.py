@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
-from tests.support import close, data
 
 F = ct.nn.functional
 

@@ -7,23 +7,18 @@ from typing import Any
 import kernel_tools as kt
 import numpy as np
 import pytest
+from backends import backend_for
+from support import poison
 
 from cltensor import dtypes
 from cltensor.codegen import copies, join, mask, pad, scatter
 from cltensor.codegen import index as ix
 from cltensor.codegen.checks import flush_checks
-from tests.backends import SCHEDULES, backend_for
-from tests.support import poison
 
 pytestmark = pytest.mark.usefixtures("divided")
 
 torch = pytest.importorskip("torch")
 MOVED = ["bool", "int16", "float32", "float64", "complex128"]
-
-
-@pytest.fixture(params=SCHEDULES)
-def be(request: pytest.FixtureRequest) -> Any:
-    return backend_for(request.param)
 
 
 @pytest.mark.parametrize("dtype", MOVED)

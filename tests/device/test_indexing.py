@@ -8,26 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from tests.support import close, ct, data
-
-LAYOUTS = ("contiguous", "transposed", "expanded", "offset", "strided")
-
-
-def laid(array: np.ndarray, how: str) -> tuple[Any, np.ndarray]:
-    """Return a tensor of the layout, and the array it shows."""
-    if how == "contiguous":
-        return ct.tensor(array), array
-    if how == "transposed":
-        return ct.tensor(np.ascontiguousarray(array.T)).t(), array
-    if how == "expanded":
-        row = array[:1]
-        return ct.tensor(row).expand(array.shape), np.broadcast_to(row, array.shape)
-    if how == "offset":
-        wide = np.concatenate([array, array])
-        return ct.tensor(wide)[array.shape[0] :], array
-    return ct.tensor(np.repeat(array, 2, 1))[:, ::2], array
-
+from support import LAYOUTS, close, ct, data, laid
 
 M = np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]])
 SUBSCRIPTS: dict[str, Any] = {

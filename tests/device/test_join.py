@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import LAYOUTS, close, ct, data, laid
 
 from cltensor.runtime import STATS
-from tests.device.test_indexing import LAYOUTS, laid
-from tests.support import close, ct, data
 
 
 @pytest.mark.parametrize("how", LAYOUTS)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
 from cltensor import nn
@@ -14,7 +15,6 @@ from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.func import functional_call
 from cltensor.nn import functional as F
 from cltensor.nn import init
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("one_by_one")
 

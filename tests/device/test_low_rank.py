@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
-from tests.support import close, data
 
 pytestmark = pytest.mark.lapack
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("one_by_one")
 

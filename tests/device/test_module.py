@@ -9,10 +9,10 @@ import weakref
 from typing import Any
 
 import pytest
+from support import close, data
 
 import cltensor as ct
 from cltensor import nn
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("one_by_one")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
 from cltensor import nn
@@ -15,7 +16,6 @@ from cltensor.func import functional_call
 from cltensor.nn import functional as F
 from cltensor.nn import utils
 from cltensor.runtime import STATS
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("one_by_one")
 

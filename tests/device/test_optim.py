@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import backend_for
 from support import close, data
 
 import cltensor as torch
@@ -15,7 +16,6 @@ from cltensor import optim
 from cltensor.codegen import multi as kernels
 from cltensor.ops import multi
 from cltensor.optim import stepper
-from tests.backends import backend_for
 
 # p = p - w * g is the whole of it, for tests of the machinery.
 STEP = multi.chain("test_step", "p = p - w * g", "p", "g")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
+from support import close
 
 import cltensor as ct
-from tests.support import close
 
 pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
 

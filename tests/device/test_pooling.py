@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
@@ -14,7 +15,6 @@ from cltensor.codegen import pool
 from cltensor.codegen.pool import Window
 from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("divided")
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import data
 
 import cltensor as ct
 from cltensor.lazy import recompute
 from cltensor.runtime import STATS
-from tests.support import data
 
 SIZE = 64
 

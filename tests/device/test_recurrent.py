@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
 from cltensor import nn
@@ -14,7 +15,6 @@ from cltensor.codegen import recurrent as kernels
 from cltensor.nn.utils import rnn as packing
 from cltensor.ops.nn import recurrent
 from cltensor.runtime import STATS, get_backend
-from tests.support import close, data
 
 T, N, W, H = 4, 3, 2, 3
 MODES = {

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import backend_for
+from support import close, data
 
 import cltensor as ct
 import cltensor.nn.functional as F
@@ -14,8 +16,6 @@ from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import bag, grid_sample, resample
 from cltensor.ops.nn.grid_formula import composed
 from cltensor.size import Size
-from tests.backends import backend_for
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
 
@@ -124,7 +124,7 @@ def test_half_precision_rounds_once() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_interpolation_schedules_agree(turned: bool) -> None:
-    from tests.kernel_tools import get, put, torch
+    from kernel_tools import get, put, torch
 
     x = torch.tensor(data(2, 2, 9, 20))
     for kind in _KINDS:
@@ -270,7 +270,7 @@ def test_volumes_are_sampled() -> None:
 @pytest.mark.parametrize("way", _WAYS[:1] + _MORE, ids=str)
 @pytest.mark.parametrize("dims", [2, 3])
 def test_grid_sample_schedules_agree(way: grid_sample.Way, dims: int) -> None:
-    from tests.kernel_tools import get, put, torch
+    from kernel_tools import get, put, torch
 
     if dims == 3 and way.mode == "bicubic":
         pytest.skip("of images alone")
@@ -425,7 +425,7 @@ def test_bags_of_one_length_and_weights() -> None:
 
 
 def test_bag_schedules_agree() -> None:
-    from tests.kernel_tools import get, put, torch
+    from kernel_tools import get, put, torch
 
     table, i, o = torch.tensor(data(5, 70)), torch.tensor(_INDICES), torch.tensor(_OFFSETS)
     for kind in bag.KINDS:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import close, data, on_device
 
 import cltensor as ct
 import cltensor.nn.functional as F
@@ -18,16 +19,11 @@ from cltensor.codegen.prologue import of_operands
 from cltensor.ops import core
 from cltensor.ops.nn import rowwise as rows
 from cltensor.runtime import STATS, get_backend
-from tests.support import close, data
 
 pytestmark = pytest.mark.usefixtures("divided")
 
 few = settings(max_examples=5, deadline=None)
 sizes = st.integers(2, 70)
-
-
-def _on(a: np.ndarray) -> Any:
-    return ct.from_numpy(a).to(ct.get_default_device())
 
 
 def _run(kind: Any, xs: list, dims: tuple[int, ...], schedule: str, **given: Any) -> Any:
@@ -56,14 +52,14 @@ def _norm_slope(a: np.ndarray, g: np.ndarray, dims: tuple[int, ...]) -> np.ndarr
 )
 def test_norm_in_every_schedule(schedule: str, dims: tuple[int, ...]) -> None:
     a, g = data(3, 37, 150), data(3, 37, 150, seed=1)
-    x = _on(a)
+    x = on_device(a)
     out, (mean, var, rstd) = _run(row_kinds.norm(False, False), [x], dims, schedule, eps=1e-5)
     close(out, _normed(a, dims), 2e-5)
     close(mean, a.mean(dims))
     close(var, a.var(dims))
     seen = [v.reshape([1 if d in dims else n for d, n in enumerate(a.shape)]) for v in (mean, rstd)]
     wide = [v.expand(a.shape) for v in seen]
-    slope, sums = _run(row_kinds.channel_back(False), [x, _on(g), *wide], dims, schedule)
+    slope, sums = _run(row_kinds.channel_back(False), [x, on_device(g), *wide], dims, schedule)
     close(slope, _norm_slope(a, g, dims), 5e-5)
     close(sums[0], (g * _normed(a, dims)).sum(dims), 2e-4)
     close(sums[1], g.sum(dims), 2e-4)
@@ -80,8 +76,8 @@ def test_sums_over_rows_are_left_in_parts(shape: tuple[int, ...]) -> None:
     """Of up to 128 rows each, in lines of whole vectors."""
     a, g, w = data(*shape), data(*shape, seed=1), data(*shape[1:], seed=2)
     dims = tuple(range(1, len(shape)))
-    x = _on(a)
-    given = [x, _on(g), *_statistics(x, dims), _on(w).expand(shape)]
+    x = on_device(a)
+    given = [x, on_device(g), *_statistics(x, dims), on_device(w).expand(shape)]
     slope, parts = _run(row_kinds.norm_back(True, True), given, dims, "row")
     close(slope, _norm_slope(a, g * w, dims), 5e-5)
     by_weight, by_bias = rows.columns(parts, shape[1:])
@@ -94,8 +90,8 @@ def test_sums_over_rows_are_left_in_parts(shape: tuple[int, ...]) -> None:
 def test_runs_of_a_row_are_summed_by_themselves(shape: tuple[int, ...], schedule: str) -> None:
     a, g, w = data(*shape), data(*shape, seed=1), data(*shape[1:3], 1, seed=2)
     dims = (2, 3)
-    x = _on(a)
-    given = [x, _on(g), *_statistics(x, dims), _on(w).expand(shape)]
+    x = on_device(a)
+    given = [x, on_device(g), *_statistics(x, dims), on_device(w).expand(shape)]
     slope, (by_weight, by_bias) = _run(row_kinds.GROUP_BACK, given, dims, schedule)
     close(slope, _norm_slope(a, g * w, dims), 5e-5)
     close(by_weight, (g * _normed(a, dims)).sum(3), 2e-4)
@@ -106,7 +102,9 @@ def test_runs_of_a_row_are_summed_by_themselves(shape: tuple[int, ...], schedule
 def test_equal_numbers_are_normalised_to_zero(schedule: str) -> None:
     """However large they are beside their deviation, which is none; the mean is then one of them."""
     a = np.full((9, 1500), 100.3, np.float32)
-    out, (mean, var, _) = _run(row_kinds.norm(False, False), [_on(a)], (1,), schedule, eps=1e-5)
+    out, (mean, var, _) = _run(
+        row_kinds.norm(False, False), [on_device(a)], (1,), schedule, eps=1e-5
+    )
     assert not out.cpu().numpy().any() and not var.cpu().numpy().any()
     assert (mean.cpu().numpy() == a[:, 0]).all()
 
@@ -114,13 +112,13 @@ def test_equal_numbers_are_normalised_to_zero(schedule: str) -> None:
 def _targets(x: Any, t: np.ndarray) -> rowwise.Targets:
     backend = get_backend(x.device)
     status = backend.alloc(4 * 8 * 4 * backend.info.compute_units)
-    return rowwise.Targets(core.kernel_operand(_on(t)).buffer, 0, -100, status, 0)
+    return rowwise.Targets(core.kernel_operand(on_device(t)).buffer, 0, -100, status, 0)
 
 
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 def test_cross_entropy_in_every_schedule(schedule: str) -> None:
     a = data(5, 37, 19) * 4
-    x, t = _on(a), np.arange(5 * 19).reshape(5, 19) % 37
+    x, t = on_device(a), np.arange(5 * 19).reshape(5, 19) % 37
     t[2, 3] = -100
     _, (top, log_sum, loss, hit) = _run(
         row_kinds.nll(False, False), [x], (1,), schedule, targets=_targets(x, t)
@@ -132,7 +130,7 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
     close(loss, np.where(counted, -picked, 0))
     close(hit, np.where(counted, t, -1))
     factor = data(5, 19, seed=1)
-    numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, log_sum, hit, _on(factor))]
+    numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, log_sum, hit, on_device(factor))]
     slope, _ = _run(row_kinds.nll_back(False, False), [x, *numbers], (1,), schedule)
     hot = np.arange(37)[:, None] == t[:, None]
     close(slope, np.where(counted[:, None], (np.exp(logs) - hot) * factor[:, None], 0))
@@ -148,7 +146,7 @@ def test_logsumexp_of_what_is_not_finite(schedule: str) -> None:
     a[5, 3], a[6, 5], a[6, 38], a[7, 2] = inf, inf, nan, nan
     a[8] = 3e38
     want = [np.log(np.exp(a[0].astype(np.float64)).sum()), -inf, 5, nan, inf, inf, nan, nan, 3e38]
-    _, (found,) = _run(row_kinds.LOGSUMEXP, [_on(a)], (1,), schedule)
+    _, (found,) = _run(row_kinds.LOGSUMEXP, [on_device(a)], (1,), schedule)
     np.testing.assert_allclose(found.cpu().numpy(), want, rtol=1e-6)
 
 
@@ -157,7 +155,7 @@ def test_equal_extremes_share_a_gradient(schedule: str) -> None:
     a, g = np.rint(data(7, 50) * 2), data(7, 1, seed=1)
     a[3, 8] = np.nan
     best = a.max(1, keepdims=True)
-    given = [_on(v).expand(7, 50) if v.shape[1] == 1 else _on(v) for v in (a, best, g)]
+    given = [on_device(v).expand(7, 50) if v.shape[1] == 1 else on_device(v) for v in (a, best, g)]
     slope, _ = _run(row_kinds.SHARED_BACK, given, (1,), schedule)
     hit = a == best
     with np.errstate(all="ignore"):
@@ -185,7 +183,7 @@ def test_norms_agree_with_the_plain_composition(name: str) -> None:
     fn, shapes = NORMS[name]
 
     def gradients(*arrays: np.ndarray) -> list:
-        x, w, b = (_on(a).requires_grad_() for a in arrays)
+        x, w, b = (on_device(a).requires_grad_() for a in arrays)
         out = fn(x, w, b)
         return [out, *ct.autograd.grad((out * out * w.sum()).sum(), [x, w, b])]
 
@@ -214,11 +212,11 @@ def test_losses_of_classes_agree_with_plain_sums(
     n: int, c: int, images: bool, weighted: bool, smoothing: float, reduction: str
 ) -> None:
     shape, rest = ((3, c, n), (3, n)) if images else ((n, c), (n,))
-    x = _on(data(*shape) * 5).requires_grad_()
+    x = on_device(data(*shape) * 5).requires_grad_()
     t = np.random.default_rng(n).integers(0, c, rest)
     t[..., : n // 3] = -100
     t[..., -1] = c - 1
-    weight = _on(data(c).__abs__() + 0.1) if weighted else None
+    weight = on_device(data(c).__abs__() + 0.1) if weighted else None
     share, target = (
         np.moveaxis(v[np.maximum(t, 0)] * (t >= 0)[..., None], -1, 1)
         for v in (np.eye(c) * (1 - smoothing) + smoothing / c, np.eye(c))
@@ -229,13 +227,15 @@ def test_losses_of_classes_agree_with_plain_sums(
         return [loss, ct.autograd.grad((loss * 2).sum(), [x])[0]]
 
     def plain(logs: Any, share: np.ndarray) -> Any:
-        each = -(logs * own * _on(share.astype(np.float32))).sum(1)
-        total = (own * _on(target.astype(np.float32))).sum() if reduction == "mean" else 1
+        each = -(logs * own * on_device(share.astype(np.float32))).sum(1)
+        total = (own * on_device(target.astype(np.float32))).sum() if reduction == "mean" else 1
         return each if reduction == "none" else each.sum() / total
 
     logs = x.log_softmax(1)
-    found = both(F.cross_entropy(x, _on(t), weight, reduction=reduction, label_smoothing=smoothing))
-    found += both(F.nll_loss(x.log_softmax(1), _on(t), weight, reduction=reduction))
+    found = both(
+        F.cross_entropy(x, on_device(t), weight, reduction=reduction, label_smoothing=smoothing)
+    )
+    found += both(F.nll_loss(x.log_softmax(1), on_device(t), weight, reduction=reduction))
     wanted = both(plain(x.log_softmax(1), share)) + both(plain(logs, target))
     for a, b in zip(found, wanted, strict=True):
         close(a, b, 1e-4)
@@ -244,9 +244,9 @@ def test_losses_of_classes_agree_with_plain_sums(
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 def test_weights_and_smoothing_in_every_schedule(schedule: str) -> None:
     a, w = data(5, 37, 19) * 4, data(37, seed=1).__abs__() + 0.1
-    x, t = _on(a), np.arange(5 * 19).reshape(5, 19) % 37
+    x, t = on_device(a), np.arange(5 * 19).reshape(5, 19) % 37
     t[2, 3] = -100
-    own = _on(w).reshape(1, 37, 1).expand(a.shape)
+    own = on_device(w).reshape(1, 37, 1).expand(a.shape)
     kind, share = row_kinds.nll(True, True), 0.2
     _, (top, log_sum, loss, factor, spread, hit) = _run(kind, [x, own], (1,), schedule, targets=_targets(x, t), eps=share)  # fmt: skip
     wide, each = a.astype(np.float64), w[None, :, None]
@@ -271,7 +271,7 @@ def test_cross_entropy_of_large_logits_is_exact() -> None:
 
 
 def test_a_hook_between_the_nodes_is_heard() -> None:
-    x = _on(data(4, 5)).requires_grad_()
+    x = on_device(data(4, 5)).requires_grad_()
     t = ct.tensor([0, 1, 2, 3])
     (plain,) = ct.autograd.grad(F.cross_entropy(x, t), [x])
     loss = F.cross_entropy(x, t)
@@ -287,11 +287,11 @@ def _launches(step: Any) -> int:
 
 
 def test_launch_counts() -> None:
-    x, t = _on(data(40, 50)).requires_grad_(), ct.tensor(list(range(40)))
+    x, t = on_device(data(40, 50)).requires_grad_(), ct.tensor(list(range(40)))
     w, b = ct.ones(50, requires_grad=True), ct.zeros(50, requires_grad=True)
-    c = _on(data(6, 4, 3, 3)).requires_grad_()
+    c = on_device(data(6, 4, 3, 3)).requires_grad_()
     v = ct.ones(4, requires_grad=True)
-    g = _on(data(40, 50, seed=1))
+    g = on_device(data(40, 50, seed=1))
     for each in (x, t, w, b, c, v, g):
         each.data_ptr()
 
@@ -325,7 +325,7 @@ def test_launch_counts() -> None:
 def test_second_derivatives(name: str) -> None:
     fn, shapes = NORMS[name]
     whole, own = shapes(2, 2, 3)
-    x, w, b = (_on(data(*s, dtype="float64")).requires_grad_() for s in (whole, own, own))
+    x, w, b = (on_device(data(*s, dtype="float64")).requires_grad_() for s in (whole, own, own))
     assert ct.autograd.gradcheck(fn, (x, w, b))
     assert ct.autograd.gradgradcheck(fn, (x, w, b))
 
@@ -333,7 +333,7 @@ def test_second_derivatives(name: str) -> None:
 def test_exponential_of_the_row_kernels() -> None:
     a = np.concatenate([-np.linspace(0, 104, 4001), [-1e30]]).astype(np.float32)
     found = (
-        _on(np.stack([np.zeros_like(a), a], 1))
+        on_device(np.stack([np.zeros_like(a), a], 1))
         .softmax(1)
         .numpy(force=True)[:, 1]
         .astype(np.float64)

@@ -7,22 +7,16 @@ from typing import Any
 
 import kernel_tools as kt
 import pytest
+from support import poison
 
 from cltensor import dtypes
 from cltensor.codegen import scan as sc
 from cltensor.codegen import sort as so
 from cltensor.codegen.count import count
-from tests.backends import SCHEDULES, backend_for
-from tests.support import poison
 
 pytestmark = pytest.mark.usefixtures("divided")
 
 torch = pytest.importorskip("torch")
-
-
-@pytest.fixture(params=SCHEDULES)
-def be(request: pytest.FixtureRequest) -> Any:
-    return backend_for(request.param)
 
 
 # A GPU schedule's text does not depend on the dtype in more ways than these show.
@@ -32,11 +26,15 @@ SCANNED = ["bool", "int64", "float16", "bfloat16", "float32", "complex64"]
 TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
+def _tried(be: Any, dtype: str, on_gpu: set[str]) -> None:
+    if be.info.kind == "gpu" and dtype not in on_gpu:
+        pytest.skip("not among the dtypes tried on a GPU schedule")
+
+
 @pytest.mark.parametrize("kind", sc.KINDS)
 @pytest.mark.parametrize("dtype", SCANNED)
 def test_scans(be: Any, kind: str, dtype: str) -> None:
-    if be.info.kind == "gpu" and dtype not in GPU_SCANNED:
-        pytest.skip("not among the dtypes tried on a GPU schedule")
+    _tried(be, dtype, GPU_SCANNED)
     for shape, dim in [
         ((5,), 0),
         ((40_000,), 0),
@@ -130,8 +128,7 @@ def _rows(shape: tuple[int, ...], dtype: str) -> Any:
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", SORTED)
 def test_sort_is_stable_as_torchs(be: Any, dtype: str, descending: bool) -> None:
-    if be.info.kind == "gpu" and dtype not in GPU_SORTED:
-        pytest.skip("not among the dtypes tried on a GPU schedule")
+    _tried(be, dtype, GPU_SORTED)
     if descending and dtype not in GPU_SORTED:
         pytest.skip("descending order only complements the keys")
     for shape in [(3, 1, 2), (3, 7, 2), (3, 65, 2), (2, 700, 2), (1, 40_001)]:
@@ -158,8 +155,7 @@ def test_topk(be: Any, dtype: str, largest: bool) -> None:
 @pytest.mark.parametrize("dtype", SORTED)
 def test_topk_side_by_side(be: Any, dtype: str, largest: bool) -> None:
     """Where elements lie side by side vectors of them are compared with the least of the best."""
-    if be.info.kind == "gpu" and dtype not in GPU_SORTED:
-        pytest.skip("not among the dtypes tried on a GPU schedule")
+    _tried(be, dtype, GPU_SORTED)
     x = _rows((2, 1000), dtype)
     values, indices = so.topk(be, kt.put(be, x), 5, 1, largest)
     first = x.sort(dim=1, descending=largest, stable=True)
@@ -169,8 +165,7 @@ def test_topk_side_by_side(be: Any, dtype: str, largest: bool) -> None:
 
 @pytest.mark.parametrize("dtype", ["int64", "bfloat16", "float32"])
 def test_selection(be: Any, dtype: str) -> None:
-    if be.info.kind == "gpu" and dtype not in GPU_SORTED:
-        pytest.skip("not among the dtypes tried on a GPU schedule")
+    _tried(be, dtype, GPU_SORTED)
     x = _rows((3, 101, 2), dtype)
     o = kt.put(be, x)
     pairs = [
@@ -325,3 +320,30 @@ def test_count(be: Any, dtype: str) -> None:
     if dtype == "int32":
         counts, others = (kt.get(be, f) for f in count(be, kt.put(be, signed), 3))
         assert counts.tolist() == [1, 0, 0] and others.item() == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.float16])
+def test_ranks_of_keys_close_together_and_far_apart(be: Any, dtype: torch.dtype) -> None:
+    n = 700  # beyond what is found by counting
+    g = torch.Generator().manual_seed(0)
+    rows = [torch.full((n,), 7), torch.arange(n), torch.randint(-9, 9, (n,), generator=g)]
+    rows += [
+        torch.randint(-(1 << 40), 1 << 40, (n,), generator=g),
+        torch.randint(0, 2, (n,), generator=g) * 200,
+    ]
+    x = torch.stack(rows).to(dtype)
+    if dtype is torch.int64:
+        x[2, ::5], x[2, 1::5] = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    if dtype.is_floating_point:
+        x[2, 3], x[3, 5], x[3, 7], x[4, 9] = -0.0, float("inf"), -float("inf"), float("nan")
+    for cut in (x, x[:, :75]):
+        ordered = cut.sort(1).values
+        for k in (1, 2, 40, cut.shape[1]):
+            values, places = so.kthvalue(be, kt.put(be, cut), k, 1)
+            kt.same(kt.get(be, values), ordered[:, k - 1])
+            kt.same(cut.gather(1, kt.get(be, places)[:, None])[:, 0], ordered[:, k - 1])
+        values, _ = so.median(be, kt.put(be, cut), 1)
+        kt.same(kt.get(be, values), cut.median(1).values)
+        if dtype.is_floating_point:
+            values, _ = so.median(be, kt.put(be, cut), 1, True)
+            kt.same(kt.get(be, values), cut.nanmedian(1).values)

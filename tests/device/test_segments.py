@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support import close, data
 
 import cltensor as ct
 from cltensor.autograd import gradcheck
-from tests.support import close, data
 
 LENGTHS = [2, 0, 3, 1]
 

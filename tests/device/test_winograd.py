@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import data
 
 import cltensor as ct
 from cltensor.codegen import conv as kernels
 from cltensor.codegen import winograd
 from cltensor.ops.nn.correlation import Spec, _apart, _filters, _window
 from cltensor.runtime import STATS, Backend, get_backend
-from tests.support import data
 
 F = ct.nn.functional
 SMALL = winograd.Sizes(6, 8, 5000, 3)  # so little room that channels and panels are cut
