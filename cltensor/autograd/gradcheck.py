@@ -489,6 +489,20 @@ def _check_constant(
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
 
+def _random_weights(outs: Any, apart: bool) -> tuple[Any, ...]:
+    """Return a weight for each output, with gaps between its elements where they are to be `apart`."""
+    rng = np.random.default_rng(2)
+    made = []
+    for o in outs:
+        values = _random(rng, o).astype(_host_dtype(o))
+        if apart and values.ndim:
+            values = np.repeat(values, 2, axis=-1)
+            made.append(o.detach().new_tensor(values)[..., ::2].requires_grad_())
+        else:
+            made.append(o.detach().new_tensor(values).requires_grad_())
+    return tuple(made)
+
+
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -522,16 +536,7 @@ def gradgradcheck(
         )
     ins = _tuple(inputs)
     if grad_outputs is None:
-        rng = np.random.default_rng(2)
-        made = []
-        for o in _differentiable(func(*ins)):
-            values = _random(rng, o).astype(_host_dtype(o))
-            if gen_non_contig_grad_outputs and values.ndim:
-                values = np.repeat(values, 2, axis=-1)
-                made.append(o.detach().new_tensor(values)[..., ::2].requires_grad_())
-            else:
-                made.append(o.detach().new_tensor(values).requires_grad_())
-        weights = tuple(made)
+        weights = _random_weights(_differentiable(func(*ins)), gen_non_contig_grad_outputs)
     else:
         weights = _tuple(grad_outputs)
     count = len(weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import dtypes
-from .checks import checking
+from .checks import Describe, checking
 from .copies import dense
 from .operand import Operand
 from .region import empty, index_type, is_gpu, run, workers
@@ -25,6 +25,32 @@ class Bags(NamedTuple):
     sizes: Operand
     bag_of: Operand
     best_row: Operand | None
+
+
+def _bad(rows: int, n: int, briefly: bool) -> Describe:
+    """Word the errors: of an index when `what` is its place, else of offsets."""
+
+    def describe(value: int, what: int) -> Exception:
+        if what >= 0 and briefly:
+            return RuntimeError(
+                f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
+            )
+        if what >= 0:
+            return RuntimeError(
+                f"Index {what} of input takes value {value} which is not in the valid range [0, {rows})"
+            )
+        if what == -1:
+            return RuntimeError(
+                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+                f"However, got {value}"
+            )
+        if what == -2:
+            return RuntimeError(
+                f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {value}"
+            )
+        return RuntimeError(f"offsets have to go up and stay within the input's length {n}")
+
+    return describe
 
 
 def bags(
@@ -48,26 +74,6 @@ def bags(
     if not count:
         return result
 
-    def describe(value: int, what: int) -> Exception:
-        if what >= 0 and (kind == "max" or padding >= 0 or dt is dtypes.float64):
-            return RuntimeError(
-                f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
-            )
-        if what >= 0:
-            return RuntimeError(
-                f"Index {what} of input takes value {value} which is not in the valid range [0, {rows})"
-            )
-        if what == -1:
-            return RuntimeError(
-                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-                f"However, got {value}"
-            )
-        if what == -2:
-            return RuntimeError(
-                f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {value}"
-            )
-        return RuntimeError(f"offsets have to go up and stay within the input's length {n}")
-
     gpu = is_gpu(backend)
     if not gpu and table.strides[1] != 1:
         table = dense(backend, table)
@@ -80,7 +86,8 @@ def bags(
         more = {"L": lanes, "memory": memory_of(dt, lanes)}
     buffers = [x.buffer for x in (table, indices, offsets, *result[:3])]
     buffers += [x.buffer for x in (result.best_row, scale) if x is not None]
-    with checking(backend, describe) as status:
+    briefly = kind == "max" or padding >= 0 or dt is dtypes.float64
+    with checking(backend, _bad(rows, n, briefly)) as status:
         scalars = [status.offset, n, count, rows, width, table.offset, *table.strides]
         scalars += [indices.offset, *indices.strides, offsets.offset, *offsets.strides]
         scalars += [scale.offset, *scale.strides] if scale is not None else []
