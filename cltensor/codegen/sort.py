@@ -275,13 +275,15 @@ def _select(
         )
         return values, indices
     r = _Rows(rows, *places)
+    work = min(r.rows, workers(backend, r.rows * r.length))
+    scratch = backend.alloc(work * r.length * dt.itemsize)
     run(
         backend,
         "sort/select",
         f"select_{mode}_{dt.code}_r{r.dims.rank}",
-        [src.buffer, values.buffer, indices.buffer],
+        [src.buffer, values.buffer, indices.buffer, scratch],
         [r.length, r.rows, k, *r.offsets, r.steps[0], *r.dims.args()],
-        min(r.rows, workers(backend, r.rows * r.length)),
+        work,
         r.nbytes,
         dt=dt,
         mode=mode,

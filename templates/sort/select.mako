@@ -1,16 +1,16 @@
 <%doc>
 One element of each row by rank, CPU schedule: a work-item takes whole rows and finds the key digit by digit from
-histograms, reading the row once per digit and writing nothing.
+histograms, of what a digit leaves alone for the next one.
 mode kth: the k-th smallest, k counting from 1. median: the lower middle, or the first NaN. nanmedian: of those that are not NaN.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
-<% bits = 8 * dt.itemsize %>\
+<% bits, short = 8 * dt.itemsize, 80 %>\
 ${w.prelude()}
 typedef ${I} I;
 ${s.keys(dt, False)}
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void ${fn}(__global const K *src, __global K *values, __global long *indices
+__kernel void ${fn}(__global const K *src, __global K *values, __global long *indices, __global K *scratch
 , const I length, const I rows, const I k, const I os, const I ov, const I ox
 , const I sl${w.params('p', rank, ['s', 'v', 'x'])}\
 ) {
@@ -19,31 +19,73 @@ __kernel void ${fn}(__global const K *src, __global K *values, __global long *in
     for (I row = first; row < last; ++row) {
         ${w.decode('p', rank, ['s', 'v', 'x'], 'row')}
         __global const K *from = src + os + p_s_at;
-        uint hist[256];
-        I want = k - 1, nans = 0;
-        K found = 0;
-% for d in reversed(range(dt.itemsize)):
-        for (int b = 0; b < 256; ++b) hist[b] = 0;
+        __global K *own = scratch + part * length;
+        K least = clt_key(from[0]), most = least;
+        I nans = 0;
         for (I i = 0; i < length; ++i) {
             const K key = clt_key(from[i * sl]);
-% if d == dt.itemsize - 1:
+            least = min(least, key);
+            most = max(most, key);
+% if mode != 'kth':
             nans += clt_is_nan_key(key);
-            ++hist[(key >> ${8 * d}) & 255];
+% endif
+        }
+% if mode == 'median':
+        I want = nans ? length - nans : (length - 1) / 2;
+% elif mode == 'nanmedian':
+        I want = nans == length ? 0 : (length - nans - 1) / 2;
 % else:
-            if ((key >> ${8 * (d + 1)}) == found) ++hist[(key >> ${8 * d}) & 255];
+        I want = k - 1;
 % endif
+        // Distances from the least, by digits that begin where they differ; those with the digits so far stay.
+        int shift = ${bits - 8};
+        while (shift > 0 && !((K)(most - least) >> shift)) shift -= 8;
+        for (; shift > 0 && !((K)(most - least) >> (shift + 7)); --shift) {}
+        K found = least;
+        uint hist[4 * 256]; // four, as a counter waits for the count before
+        I count = least == most ? 0 : length;
+        for (I i = 0; i < count; ++i) own[i] = clt_key(from[i * sl]) - least;
+        if (count <= ${short}) { // by counting: histograms would take longer to clear
+            for (I i = 0; i < count; ++i) {
+                const K key = own[i];
+                int less = 0, upto = 0;
+                for (I j = 0; j < count; ++j) {
+                    less += own[j] < key;
+                    upto += own[j] <= key;
+                }
+                if (less <= want && want < upto) {
+                    found += key;
+                    break;
+                }
+            }
+            count = 0;
         }
-% if d == dt.itemsize - 1 and mode == 'median':
-        want = nans ? length - nans : (length - 1) / 2;
-% elif d == dt.itemsize - 1 and mode == 'nanmedian':
-        want = nans == length ? 0 : (length - nans - 1) / 2;
-% endif
-        {
-            int b = 0;
-            for (; b < 255 && want >= (I)hist[b]; ++b) want -= (I)hist[b];
-            found = ${"(K)b" if d == dt.itemsize - 1 else "(K)((found << 8) | (K)b)"};
-        }
+        while (count) {
+            for (int b = 0; b < 4 * 256; ++b) hist[b] = 0;
+            I i = 0;
+            for (; i + 4 <= count; i += 4) {
+% for lane in range(4):
+                ++hist[${256 * lane} + ((own[i + ${lane}] >> shift) & 255)];
 % endfor
+            }
+            for (; i < count; ++i) ++hist[(own[i] >> shift) & 255];
+            int b = 0;
+            for (; b < 255; ++b) {
+                const I here = (I)hist[b] + (I)hist[256 + b] + (I)hist[512 + b] + (I)hist[768 + b];
+                if (want < here) break;
+                want -= here;
+            }
+            I kept = 0;
+            if (shift) for (I j = 0; j < count; ++j) {
+                const K key = own[j];
+                own[kept] = key;
+                kept += ((key >> shift) & 255) == (K)b;
+            }
+            found += (K)b << shift;
+            count = kept;
+            if (shift < 8) for (I j = 0; j < count; ++j) own[j] &= ((K)1 << shift) - 1; // digits seen are no part of the last
+            shift = max(shift - 8, 0);
+        }
         I at = 0;
         for (; at < length - 1 && clt_key(from[at * sl]) != found; ++at) {}
         values[ov + p_v_at] = from[at * sl];
