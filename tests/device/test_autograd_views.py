@@ -278,7 +278,7 @@ def test_what_saves_its_operand_may_be_written_to() -> None:
     y = x * 1
     y.erfinv_().mul_(2).add_(1)
     y.sum().backward()
-    assert x.grad.tolist() == pytest.approx([1.786516, 2.225052])
+    assert x.grad.tolist() == pytest.approx([1.786503, 2.225170])
 
 
 def test_saved_leaf_overwritten() -> None:
