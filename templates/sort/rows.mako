@@ -1,7 +1,7 @@
 <%doc>
 Stable sort of pieces of rows, CPU schedule: a work-item takes whole pieces (a piece is a row, or one of `chunks` equal
 parts of it). Short pieces: each key's place is how many come before it, a vector of keys at a time. Long ones: radix, 8 bits a pass, all
-histograms from one read, passes in which every key has the same digit skipped, and those of low digits left out where the others
+histograms from one read, passes in which every key has the same digit skipped, all of them where keys never fall, and those of low digits left out where the others
 tell most keys apart: insertion then puts right what is left, or every digit's pass does if that is much. `final`: pieces are rows and the results are written; else sorted keys and positions stay
 in the first half of the scratch for merge.mako. Without `order` nothing is known of positions.
 </%doc>\
@@ -39,8 +39,12 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
         } else {
             uint hist[${passes}][256];
             for (int d = 0; d < ${passes}; ++d) for (int b = 0; b < 256; ++b) hist[d][b] = 0;
+            K before = 0;
+            int falls = 0;
             for (I i = 0; i < count; ++i) {
                 const K k = clt_key(from[i * sl]);
+                falls |= k < before;
+                before = k;
                 k0[i] = k; ${also('x0[i] = (uint)(begin + i);')}
 % for d in range(passes):
                 ++hist[${d}][(k >> ${8 * d}) & 255];
@@ -62,7 +66,7 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
                 alike *= (s4.x + s4.y + s4.z + s4.w) / ((float)count * (float)count);
             }
 % endif
-            for (;;) {
+            while (falls) {
                 for (int d = low; d < ${passes}; ++d) {
                     uint total = 0, single = 0;
                     for (int b = 0; b < 256; ++b) {
