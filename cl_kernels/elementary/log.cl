@@ -6,14 +6,12 @@
   /* log(1 + f) - f, given f. */                                                                                          \
   static inline F clt_log_rest_##F(F f) {                                                                                 \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                                      \
+    const F s = f * f;                                                                                                    \
     F p = (F)(-0.12878491f) * f + (F)(0.139858261f);                                                                      \
-    p = p * f + (F)(-0.121875949f);                                                                                       \
-    p = p * f + (F)(0.140055045f);                                                                                        \
-    p = p * f + (F)(-0.166802153f);                                                                                       \
-    p = p * f + (F)(0.200104371f);                                                                                        \
-    p = p * f + (F)(-0.249998048f);                                                                                       \
-    p = p * f + (F)(0.333332151f);                                                                                        \
-    return (p * f + (F)(-0.5f)) * (f * f);                                                                                \
+    const F q = (F)(-0.121875949f) * f + (F)(0.140055045f), r = (F)(-0.166802153f) * f + (F)(0.200104371f);               \
+    const F t = (F)(-0.249998048f) * f + (F)(0.333332151f);                                                               \
+    p = p * s + q; p = p * s + r; p = p * s + t;                                                                          \
+    return (p * f + (F)(-0.5f)) * s;                                                                                      \
   }                                                                                                                       \
   /* f, and e of a positive number; denormal ones are scaled up. */                                                       \
   static inline F clt_log_split_##F(F x, F *e) {                                                                          \
