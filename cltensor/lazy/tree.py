@@ -120,8 +120,8 @@ def _walk(
 ) -> bool:
     """Find what a kernel of the expression, seen through `dims`, is told, in the order of a Fusion; False where a Fusion has to decide.
 
-    `held`: inner nodes whose results somebody has. Of nodes with several readers, `names`: what they are called in the key, each
-    through its dims; `missing`: how many readers were not met.
+    `held`: inner nodes whose results somebody has. `names`: what a node that may be met again, for it has several readers or is seen
+    through a View, is called in the key, through its dims; `missing`: how many of its readers were not met.
     """
     key += (expr.op, expr.compute, expr.dtype)
     for a in expr.args:
@@ -145,6 +145,7 @@ def _walk(
         else:
             if a.users > 1:
                 missing[a] = missing.get(a, a.users) - 1
+            if a.users > 1 or through is not None:
                 name = names.get((a, through))
                 if name is not None:
                     key.append(name)

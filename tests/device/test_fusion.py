@@ -391,6 +391,14 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
         assert STATS.launches - before == 1
 
 
+def test_a_node_that_is_seen_twice_through_one_view_is_computed_once():
+    x = leaf(5, 5)
+    product = ct.full((), 3.0) * x  # one reader more than its number has
+    total = product + product.t()
+    y = np.array(x.tolist(), np.float32)
+    np.testing.assert_array_equal(np.array(total.tolist(), np.float32), 3 * y + 3 * y.T)
+
+
 def test_large_broadcast_trees_need_no_collecting_and_what_is_turned_first_does(monkeypatch):
     from cltensor.lazy import schedule, tree
 
