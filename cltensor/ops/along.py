@@ -17,23 +17,11 @@ from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
 from ..codegen import scatter as writing
 from . import core, parts, writes
+from .changes import INTEGERS, backend_of, both, change, like, need_tensor, reading, target, zeros
 from .core import Tensor, is_tensor
 from .replay import Replayed
 from .row import public
-from .scatter import (
-    INTEGERS,
-    REDUCTIONS,
-    backend_of,
-    both,
-    change,
-    like,
-    need_tensor,
-    reading,
-    reduction_grads,
-    target,
-    with_result,
-    zeros,
-)
+from .scatter import REDUCTIONS, reduction_grads, with_result
 from .selection import warn_expanded
 from .values import check_out_dtype, check_value, number
 

@@ -16,11 +16,11 @@ from ..codegen.pointwise import IDENTITY, PointOp
 from ..lazy import Expr, Scalar
 from ..size import Size
 from . import core, parts, writes
+from .changes import change, zeros
 from .compare import logical_and
 from .core import Tensor, is_tensor
 from .reducing import positions
 from .row import FUNCTIONS, METHODS, public, titled
-from .scatter import change, zeros
 from .selection import where_row
 
 # ------------------------------------------------------------------------------------------- triangles

@@ -25,10 +25,10 @@ from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr, Scalar
 from ..size import sized
 from . import along, core, parts, shape, writes
+from .changes import backend_of, both, change, like, reading, target, zeros
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
 from .replay import Replayed
-from .scatter import backend_of, both, change, like, reading, target, zeros
 from .selection import masked_fill_, masked_fill_row, warn_expanded, where
 from .subscripts import (
     MASKS,

@@ -19,10 +19,10 @@ from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
 from . import core, formats, writes
+from .changes import zeros
 from .core import Tensor, is_tensor
 from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
-from .scatter import zeros
 
 
 def tensor_list(function: str, tensors: Any) -> list[Tensor]:

@@ -15,9 +15,9 @@ from ..codegen import mask as masks
 from ..codegen import sort as sort_kernels
 from ..size import Size
 from . import core, parts, shape, writes
+from .changes import backend_of, both, change, like, need_tensor, target, zeros
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
-from .scatter import backend_of, both, change, like, need_tensor, target, zeros
 
 # ------------------------------------------------------------------------------------------- masks
 

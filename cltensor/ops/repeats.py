@@ -16,10 +16,10 @@ from ..memory_format import contiguous_format
 from ..runtime import get_backend
 from ..size import Size
 from . import core
+from .changes import zeros
 from .core import Tensor, is_tensor
 from .join import stack
 from .row import public
-from .scatter import zeros
 from .shape import sizes, variadic
 
 

@@ -1,162 +1,41 @@
 """Gathering and scattering along a dimension: gather, scatter and its reductions, take, put.
 
-Each op that writes is stated once, as a change of a target by a kernel; `change` makes the copying form and the in-place
-form of it. Indices out of range are found by the kernels. The index_* family is in along.py, subscripts are in index.py.
+Each op that writes is stated once, as a change (changes.py). Indices out of range are found by the kernels. The index_* family is
+in along.py, subscripts are in index.py.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..autograd import views
 from ..autograd.mode import unrecorded
 from ..codegen import index as kernels
 from ..codegen import scatter as writing
-from ..codegen.operand import Operand
-from . import core, formats, parts, writes
+from . import core, writes
+from .changes import (
+    INTEGERS,
+    backend_of,
+    both,
+    change,
+    crop,
+    like,
+    need_tensor,
+    reading,
+    settled_copy,
+    target,
+    uncrop,
+    zeros,
+)
 from .core import NUMBERS, Tensor, is_tensor
 from .replay import Replayed
-from .row import METHODS, public, titled
+from .row import public
 from .selection import where
 from .values import check_out_dtype, check_value
-
-INTEGERS = (dtypes.int64, dtypes.int32)
-
-# ------------------------------------------------------------------------------------------- how changes are made
-
-
-def target(t: Tensor) -> Operand:
-    """Describe a tensor's memory for writing: what is pending on its old content has run."""
-    return Operand(t._storage.for_write(), t.dtype, t.shape, t._strides, t._offset)
-
-
-def reading(x: Tensor, t: Tensor) -> Operand:
-    """Describe what a kernel reads while it writes `t`; torch's RuntimeError where the two share memory.
-
-    Where that is hard to tell, the kernel reads a copy.
-    """
-    if x._storage is not t._storage:
-        return core.kernel_operand(x)
-    writes.check_overlap(t, (x,), apart=True)
-    return core.kernel_operand(core.snapshot(x))
-
-
-def backend_of(t: Tensor) -> Any:
-    return t._storage.backend
-
-
-def change(
-    node: str,
-    t: Tensor,
-    others: Sequence[Any],
-    run: Callable[[Tensor], None],
-    backward: Callable,
-    saved: dict[str, Any],
-    *,
-    inplace: bool,
-    overlap: bool = False,
-) -> Tensor:
-    """Let `run` write into a copy of `t`, or into `t` itself, and record it with the inputs (t, *others).
-
-    `overlap` allows elements of `t` to share memory.
-    """
-    if not inplace:
-        with unrecorded():
-            out = _copied(node, t)
-            run(out)
-        if graph.needs_grad(t, *others):
-            graph.record(node, (t, *others), out, backward, saved)
-        return out
-    views.check_inplace(t, *others)
-    if not overlap:
-        writes.check_overlap(t, ())
-    wanted = graph.needs_grad(t, *others)
-    if wanted:
-        for key, value in saved.items():
-            if value is t and key != "result":
-                saved[key] = core.snapshot(t)
-    with unrecorded():
-        run(t)
-    t._vc.value += 1
-    if wanted:
-        graph.rebase(t, node, (t, *others), backward, saved)
-    return t
-
-
-def _copied(node: str, t: Tensor) -> Tensor:
-    """Copy what is to be written into: row-major, save where torch keeps the order of dims."""
-    if t.is_contiguous() or node.startswith(("IndexFill", "IndexPut", "Put")):
-        return core.snapshot(t)
-    return formats.settled(t, None)
-
-
-def both(name: str, fn: Callable, *, out: bool = True) -> None:
-    """Export `fn(inplace, input, ...)` as function, method and in-place method."""
-    fn.__name__ = fn.__qualname__ = name
-    parameters = list(inspect.signature(fn).parameters.values())[1:]
-
-    @functools.wraps(fn)
-    def function(*args: Any, **kwargs: Any) -> Tensor:
-        into = kwargs.pop("out", None) if out else None
-        value = fn(False, *args, **kwargs)
-        return (
-            value
-            if into is None
-            else writes.deliver(value, into, name, [a for a in args if is_tensor(a)])
-        )
-
-    @functools.wraps(fn)
-    def method_(*args: Any, **kwargs: Any) -> Tensor:
-        return fn(True, *args, **kwargs)
-
-    extra = [inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)] if out else []
-    function.__signature__ = inspect.Signature([*parameters, *extra])  # type: ignore[attr-defined]
-    method_.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    function.__name__ = function.__qualname__ = name
-    titled(method_, name + "_", f"In-place form of `{name}`.")
-    public(name)(function)
-    METHODS[name + "_"] = method_
-
-
-def need_tensor(function: str, **named: Any) -> None:
-    """Raise torch's TypeError for an argument that must be a tensor and is not."""
-    for name, value in named.items():
-        if not is_tensor(value):
-            raise TypeError(
-                f"{function}(): argument '{name}' must be Tensor, not {type(value).__name__}"
-            )
-
-
-def like(x: Tensor, t: Tensor) -> Tensor:
-    """Bring an operand to the device of the tensor it belongs with."""
-    return x if x.device is t.device or x.device == t.device else x.to(t.device)
-
-
-def zeros(g: Tensor, sizes: Sequence[int]) -> Tensor:
-    return g.new_zeros(tuple(sizes))
-
-
-def crop(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """View the leading part of `x` that has the given shape."""
-    for d, n in enumerate(sizes):
-        if x.ndim == len(sizes) and x.shape[d] != n:
-            x = parts.slice_dim(x, d, 0, n)
-    return x
-
-
-def uncrop(g: Tensor, full: tuple[int, ...]) -> Tensor:
-    """Place a gradient of the leading part into zeros of the whole."""
-    if tuple(g.shape) == tuple(full) or g.ndim != len(full):
-        return g
-    part = tuple(g.shape)
-    return parts.embed(g, full, lambda z: crop(z, part))
-
 
 # ------------------------------------------------------------------------------------------- gather, scatter
 
@@ -409,7 +288,7 @@ def with_result(
         saved["result"] = input
         return change(node, input, (src,), run, backward, saved, inplace=True)
     with unrecorded():
-        out = _copied(node, input)
+        out = settled_copy(node, input)
         run(out)
     saved["result"] = out
     graph.record(node, (input, src), out, backward, saved)

@@ -26,11 +26,11 @@ from ..codegen.scatter import index_copy as copy_rows
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
 from ..ops import core
+from ..ops.changes import target
 from ..ops.elsewhere import refuse_caller
 from ..ops.replay import Replayed
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import METHODS
-from ..ops.scatter import target
 from ..size import Size
 from ..tensor import Tensor
 from .pattern import Merge, Pattern

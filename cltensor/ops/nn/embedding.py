@@ -10,11 +10,11 @@ from ...autograd import record as graph
 from ...autograd.mode import unrecorded
 from ...codegen import index as kernels
 from .. import core
+from ..changes import backend_of, like
 from ..core import Tensor
 from ..elsewhere import elsewhere
 from ..replay import Replayed
 from ..row import FUNCTIONS, public
-from ..scatter import backend_of, like
 from ..selection import where
 
 
