@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _TILE, _TILE_LANES = 512, 128
 _TOPK_MOST, _FIRST_MOST = 64, 1024
+_TURN = 1 << 12
 
 
 def _sortable(x: Operand, what: str) -> None:
@@ -79,6 +80,7 @@ def _sort(
     same shape. Only a CPU schedule can do without indices.
     """
     order = indices is not None
+    src = src if is_gpu(backend) else _along(backend, src)
     r = _Rows(src, values, *([indices] if indices else []))
     total = r.rows * r.length
     if not total:
@@ -192,6 +194,13 @@ def _sorted_values(backend: Backend, src: Operand) -> Operand:
     return values
 
 
+def _along(backend: Backend, rows: Operand) -> Operand:
+    """Return rows with their elements side by side, where a copy by tiles is less work than to read them apart."""
+    if rows.strides[-1] == 1 or math.prod(rows.shape) < _TURN:
+        return rows
+    return dense(backend, rows)
+
+
 def topk(
     backend: Backend, src: Operand, k: int, dim: int = -1, largest: bool = True
 ) -> tuple[Operand, Operand]:
@@ -214,7 +223,7 @@ def topk(
         for part, result in zip(every, (values, indices), strict=True):
             copy_strided(backend, narrow(part, dim, 0, k) if src.shape else part, result)
         return values, indices
-    r = _Rows(_lift(src, dim), _lift(values, dim), _lift(indices, dim))
+    r = _Rows(_along(backend, _lift(src, dim)), _lift(values, dim), _lift(indices, dim))
     dt = _key_type(src.dtype)
     order, unit = "max" if largest else "min", r.steps[0] == 1
     work = min(r.rows, workers(backend, r.rows * r.length))
@@ -226,7 +235,7 @@ def topk(
         backend,
         "sort/first" if scratch else "sort/topk",
         f"{'first' if scratch else 'topk'}_{dt.code}_{order}_r{r.dims.rank}{'_unit' * unit}",
-        [src.buffer, values.buffer, indices.buffer, *scratch],
+        [*r.buffers, *scratch],
         [r.length, r.rows, *held, *r.offsets, *r.steps, *r.dims.args()],
         work,
         r.nbytes,
@@ -274,14 +283,14 @@ def _select(
             gpu=gpu,
         )
         return values, indices
-    r = _Rows(rows, *places)
+    r = _Rows(_along(backend, rows), *places)
     work = min(r.rows, workers(backend, r.rows * r.length))
     scratch = backend.alloc(work * r.length * dt.itemsize)
     run(
         backend,
         "sort/select",
         f"select_{mode}_{dt.code}_r{r.dims.rank}",
-        [src.buffer, values.buffer, indices.buffer, scratch],
+        [*r.buffers, scratch],
         [r.length, r.rows, k, *r.offsets, r.steps[0], *r.dims.args()],
         work,
         r.nbytes,

@@ -347,3 +347,25 @@ def test_ranks_of_keys_close_together_and_far_apart(be: Any, dtype: torch.dtype)
         if dtype.is_floating_point:
             values, _ = so.median(be, kt.put(be, cut), 1, True)
             kt.same(kt.get(be, values), cut.nanmedian(1).values)
+
+
+def test_rows_across_memory_are_ranked_as_rows_along_it(be: Any) -> None:
+    x = kt.sample((96, 70), torch.float32)
+    for found, expected in (
+        (so.topk(be, kt.put(be, x), 5, 0), x.topk(5, 0)),
+        (so.kthvalue(be, kt.put(be, x), 9, 0), x.kthvalue(9, 0)),
+        (so.median(be, kt.put(be, x), 0), x.median(0)),
+        (so.sort(be, kt.put(be, x), 0), x.sort(dim=0, stable=True)),
+    ):
+        values, places = (kt.get(be, f) for f in found)
+        kt.same(values, expected[0])
+        kt.same(x.gather(0, torch.as_tensor(places).view(-1, 70)), values.reshape(-1, 70))
+
+
+@pytest.mark.parametrize("n", [300, 70_000])  # one piece, and two that are merged
+def test_what_is_in_order_stays(be: Any, n: int) -> None:
+    for x in (torch.arange(n) // 3 / 1.0, -torch.arange(n) / 1.0, torch.zeros(n)):
+        for down in (False, True):
+            found = so.sort(be, kt.put(be, x), 0, down)
+            for f, e in zip(found, x.sort(dim=0, descending=down, stable=True), strict=True):
+                kt.same(kt.get(be, f), e)
