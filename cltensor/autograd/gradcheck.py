@@ -495,7 +495,9 @@ def _random_weights(outs: Any, apart: bool) -> tuple[Any, ...]:
     made = []
     for o in outs:
         values = _random(rng, o).astype(_host_dtype(o))
-        if apart and values.ndim:
+        if not values.size:  # numpy's strides of nothing are 0
+            made.append(o.new_empty(o.shape, requires_grad=True))
+        elif apart and values.ndim:
             values = np.repeat(values, 2, axis=-1)
             made.append(o.detach().new_tensor(values)[..., ::2].requires_grad_())
         else:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import cuda
+from ..amp import autocast
+from ..amp import state as casts
 from ..autograd import Function, backward, enable_grad, is_grad_enabled, no_grad
 from ..autograd.mode import GRAD
 from ..autograd.saved import saved_tensors_hooks
@@ -135,6 +137,27 @@ class _RandomState:
             generator.manual_seed(state.initial_seed()).set_offset(state.get_offset())
 
 
+class _Casting:
+    """Autocast as it is when this object is made."""
+
+    def __init__(self) -> None:
+        self.modes = {kind: self._now(kind) for kind in casts.DEVICE_TYPES}
+
+    @staticmethod
+    def _now(kind: str) -> tuple[Any, ...]:
+        switch = casts.is_autocast_enabled(kind)
+        return switch, casts.get_autocast_dtype(kind), casts.is_autocast_cache_enabled()
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Within the block, it is as it was."""
+        with contextlib.ExitStack() as stack:
+            for kind, (switch, dt, cache) in self.modes.items():
+                if self._now(kind) != (switch, dt, cache):
+                    stack.enter_context(autocast("opencl" if kind == "cuda" else kind, dt, switch, cache))  # fmt: skip
+            yield
+
+
 class _Frame:
     """One call under checkpoint: how to run it again, and what the last run saved."""
 
@@ -144,6 +167,7 @@ class _Frame:
         self.run, self.early_stop, self.check = run, early_stop, check
         self.facts: list[Any] = []  # of each tensor saved in the first run
         self.values: dict[int, Tensor] = {}
+        self.done = False  # the first run: it may need what it saved, for gradients inside of it
 
     def pack(self, t: Tensor) -> int:
         self.facts.append(self.check(t))
@@ -168,6 +192,8 @@ class _Frame:
                 self.run()
         except _Enough:
             pass
+        if not self.done:
+            del found[len(self.facts) :]
         if len(found) != len(self.facts):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -215,7 +241,7 @@ class _Reentrant(Function):
                 "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=4
             )
         ctx.function, ctx.args = function, args
-        ctx.state = _RandomState(args) if preserve else None
+        ctx.state, ctx.casting = _RandomState(args) if preserve else None, _Casting()
         ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
         with no_grad():
             return function(*args)
@@ -235,7 +261,8 @@ class _Reentrant(Function):
                 a = next(saved)
                 a = a.detach().requires_grad_(a.requires_grad)
             args.append(a)
-        with enable_grad(), ctx.state.again() if ctx.state else contextlib.nullcontext():
+        again = ctx.state.again() if ctx.state else contextlib.nullcontext()
+        with enable_grad(), ctx.casting.again(), again:
             outputs = ctx.function(*args)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         pairs = [
@@ -288,20 +315,23 @@ def checkpoint(
     if not is_grad_enabled():
         with first:
             return function(*args, **kwargs)
-    state = _RandomState((*args, *kwargs.values())) if preserve else None
+    drawn = _RandomState((*args, *kwargs.values())) if preserve else None
+    casting = _Casting()
 
     held = _Held.apply(empty(0, requires_grad=True), *args).grad_fn
 
     def again() -> None:
         saved = iter(held.saved_tensors)
         given = [next(saved) if kept else a for kept, a in held.plain]
-        with state.again() if state else contextlib.nullcontext(), second:
+        with drawn.again() if drawn else contextlib.nullcontext(), casting.again(), second:
             function(*given, **kwargs)
 
     check = _metadata if determinism_check == "default" else (lambda t: None)
     frame = _Frame(again, early_stop and _EARLY_STOP, check)
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
-        return function(*args, **kwargs)
+        out = function(*args, **kwargs)
+    frame.done = True
+    return out
 
 
 def checkpoint_sequential(

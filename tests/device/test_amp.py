@@ -258,6 +258,26 @@ def test_a_scaler_set_by_hand(kind: str) -> None:
     assert scaler.get_scale() == 32.0
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_runs_again_as_it_ran(kind: str, reentrant: bool) -> None:
+    seen = []
+
+    def run(a: Any, b: Any) -> Any:
+        seen.append((a @ b).dtype)
+        return ((a @ b).relu() @ b).float()
+
+    def gradients(inside: bool) -> list[Any]:
+        a, b = (torch.tensor(data(4, 4, seed=i), requires_grad=True) for i in range(2))
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=inside):
+            y = torch.utils.checkpoint.checkpoint(run, a, b, use_reentrant=reentrant).sum()
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=not inside):
+            y.backward()
+        return [a.grad, b.grad]
+
+    assert all(g.dtype is torch.float32 for g in gradients(True) + gradients(False))
+    assert seen == [torch.bfloat16] * 2 + [torch.float32] * 2
+
+
 def test_recurrent_layers_are_listed(kind: str) -> None:
     x = torch.ones(2, 1, 3)
     with torch.autocast(kind, dtype=torch.bfloat16):

@@ -114,6 +114,8 @@ def test_gradcheck(fast_mode: bool) -> None:
     x, y = double(0.3, 0.7), torch.tensor([[0.2], [0.4]], dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda a, b: (a * b).exp() + a, (x, y), fast_mode=fast_mode)
     assert gradgradcheck(lambda a, b: (a * b).exp() + a, (x, y), fast_mode=fast_mode)
+    nothing = torch.ones(0, 3, dtype=torch.float64, requires_grad=True)
+    assert gradgradcheck(lambda a: a.exp(), (nothing,), fast_mode=fast_mode)
     assert gradcheck(lambda a: a.unbind(0), (x,), fast_mode=fast_mode)
     assert gradcheck(lambda a: a * 2, x, check_batched_grad=True, fast_mode=fast_mode)
     assert not gradcheck(Wrong.apply, (x,), raise_exception=False, fast_mode=fast_mode)

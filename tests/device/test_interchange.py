@@ -203,6 +203,19 @@ def test_checkpoint_is_differentiable_twice_and_nests() -> None:
     )
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_checkpoint_of_what_differentiates(early: bool) -> None:
+    x = torch.linspace(-1, 1, 5).requires_grad_()
+
+    def slope(a: Any) -> Any:
+        return torch.autograd.grad((a * a).exp().sin().sum(), a, create_graph=True)[0]
+
+    with ckpt.set_checkpoint_early_stop(early):
+        out = ckpt.checkpoint(lambda a: slope(a * 2).sin(), x, use_reentrant=False)
+        found = torch.autograd.grad(out.sum(), x)[0]
+    assert_close(found, torch.autograd.grad(slope(x * 2).sin().sum(), x)[0])
+
+
 def test_checkpoint_sequential() -> None:
     x = torch.linspace(-1, 1, 5).requires_grad_()
     parts = [torch.sin, torch.exp, torch.tanh, torch.cos, torch.sin]
