@@ -173,7 +173,11 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "argmax": lambda: r(5, 41).argmax(1),
         "softmax": lambda: grads(lambda x: x.softmax(1), r(3, 37)),
         "log_softmax columns": lambda: grads(lambda x: x.log_softmax(0), r(37, 3)),
-        "layer_norm": lambda: grads(lambda x: F.layer_norm(x, (19,)), r(3, 19)),
+        "layer_norm": lambda: grads(
+            lambda x, w: F.layer_norm(x, (19,), w, w), r(3, 19), r(19)
+        ),
+        "logsumexp": lambda: (r(6, 37).logsumexp(1), r(11, 19).logsumexp(0)),
+        "amax": lambda: grads(lambda x: x.amax(1), r(6, 37)),
         "group_norm": lambda: grads(
             lambda x, w: F.group_norm(x, 2, w, w), r(2, 4, 3, 3), r(4)
         ),
