@@ -17,7 +17,16 @@ from .mode import FORWARD, GRAD
 from .node import Node, next_sequence
 from .record import TensorBase, record
 from .saved import FREED_TEXT, release, save
-from .views import CUSTOM_FUNCTION, MULTI_OUTPUT, attach, gradient_edge, requires, set_node
+from .views import (
+    CUSTOM_FUNCTION,
+    LEAF_WRITTEN,
+    MULTI_OUTPUT,
+    VIEW_OF_LEAF_WRITTEN,
+    attach,
+    gradient_edge,
+    requires,
+    set_node,
+)
 
 
 class FunctionCtx:
@@ -385,15 +394,11 @@ def _rebase_dirty(
     view = t._view
     if view is None:
         if t._requires:
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place operation."
-            )
+            raise RuntimeError(LEAF_WRITTEN)
         set_node(t, ctx, nr)
         return
     if requires(t) and view.base._node is None:
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
-        )
+        raise RuntimeError(VIEW_OF_LEAF_WRITTEN)
     if several:
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. This "

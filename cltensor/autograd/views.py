@@ -29,8 +29,8 @@ from .version import InferenceVersion
 # Why a view may not be written to (CreationMeta in torch).
 DEFAULT, CUSTOM_FUNCTION, MULTI_OUTPUT, NO_GRAD, INFERENCE = range(5)
 
-_LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
-_VIEW_OF_LEAF = (
+LEAF_WRITTEN = "a leaf Variable that requires grad is being used in an in-place operation."
+VIEW_OF_LEAF_WRITTEN = (
     "a view of a leaf Variable that requires grad is being used in an in-place operation."
 )
 _INFERENCE_WRITE = (
@@ -246,7 +246,7 @@ def check_inplace(t: Any, *others: Any) -> None:
     meta = t._view
     if meta is None:
         if t._requires:
-            raise RuntimeError(_LEAF)
+            raise RuntimeError(LEAF_WRITTEN)
         return
     wants = requires(t)
     if not wants:
@@ -258,9 +258,9 @@ def check_inplace(t: Any, *others: Any) -> None:
     _check_kind(t, meta, False)
     if wants:
         if meta.base._node is None:
-            raise RuntimeError(_VIEW_OF_LEAF)
+            raise RuntimeError(VIEW_OF_LEAF_WRITTEN)
         if grad_node(t) is None:
-            raise RuntimeError(_LEAF)
+            raise RuntimeError(LEAF_WRITTEN)
 
 
 def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any], bool]:

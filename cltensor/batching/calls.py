@@ -29,7 +29,7 @@ from ..ops.row import FUNCTIONS
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from . import levels
-from .batched import Batched, NoRule, first, hide, top
+from .batched import Batched, NoRule, first, hide, is_batched, top
 from .levels import STACK, level_of
 from .signatures import bound, innermost, spread
 
@@ -198,7 +198,7 @@ def sliced(name: str, fn: Callable, level: int, args: tuple, kwargs: dict[str, A
     LOOPED[name] = LOOPED.get(name, 0) + 1
     debug_line(3, "vmap: %s is called for each slice", name)
     leaves, spec = tree_flatten((args, kwargs))
-    size = next(t.value.shape[t.bdim] for t in leaves if _at(t, level))
+    size = next(t.value.shape[t.bdim] for t in leaves if is_batched(t, level))
     results: list[list[Any]] = []
     form: Any = None
     for i in range(max(size, 1)):
@@ -209,12 +209,8 @@ def sliced(name: str, fn: Callable, level: int, args: tuple, kwargs: dict[str, A
     return tree_unflatten([_joined(name, c, level, size) for c in zip(*results, strict=True)], form)
 
 
-def _at(t: Any, level: int) -> bool:
-    return t.__class__ is Batched and t.level == level
-
-
 def _part(t: Any, i: int, level: int, size: int) -> Any:
-    if not _at(t, level):
+    if not is_batched(t, level):
         return t
     if not size:  # only the results' shapes are wanted
         shape = t.shape

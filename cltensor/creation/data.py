@@ -11,11 +11,12 @@ import numpy as np
 from .. import dtypes, layouts
 from ..dtypes import dtype as DType
 from ..ops import convert, core
+from ..ops.convert import place
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
 from ..tensor import Tensor
-from .factory import finish, place
+from .factory import finish
 from .parse import encode, parse
 
 lenders: list[Callable[[Any], Tensor]] = []  # interchange.py's way to memory of other libraries

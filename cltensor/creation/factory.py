@@ -9,10 +9,10 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..memory_format import strided
-from ..ops import convert, core, writes
+from ..ops import core, writes
+from ..ops.convert import place
 from ..ops.elsewhere import elsewhere
 from ..ops.shape import sizes
-from ..runtime import default_device, device
 from ..size import Size
 from ..tensor import Tensor
 
@@ -25,13 +25,6 @@ _SHARED = {
     "requires_grad": False,
     "pin_memory": False,
 }
-
-
-def place(dev: Any) -> device:
-    """Return the device that a `device=` argument names; None is the default one."""
-    return convert.canonical(
-        default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev
-    )
 
 
 def finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: str = "") -> Tensor:

@@ -9,11 +9,12 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import dtype as DType
+from ..ops.convert import place
 from ..runtime import device
 from ..size import Size
 from ..tensor import Tensor
 from .data import copied, from_data
-from .factory import place, prototyped, shape_of
+from .factory import prototyped, shape_of
 from .filled import blank
 
 _CONSTRUCTOR_FORM = (

@@ -16,7 +16,7 @@ from ..dtypes import dtype
 from ..errors import warn_once
 from ..lazy import Expr, Scalar
 from ..memory_format import contiguous_format, preserve_format
-from ..runtime import device, get_backend
+from ..runtime import default_device, device, get_backend
 from ..storage import Storage
 from . import core, formats, writes
 from .core import NUMBERS, Tensor, is_tensor
@@ -41,6 +41,18 @@ def canonical(dev: Any) -> device:
         )
         found = _canonical[key] = _canonical.setdefault(name, name)
     return found
+
+
+def place(dev: Any) -> device:
+    """Return the device that a `device=` argument names; None is the default one."""
+    return canonical(
+        default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev
+    )
+
+
+def wide(x: Tensor) -> Tensor:
+    """Return float32 for a 16-bit float."""
+    return x.float() if x.dtype.itemsize == 2 else x
 
 
 _canonical: dict[device, device] = {}

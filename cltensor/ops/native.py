@@ -12,9 +12,10 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..dtypes import dtype
+from .convert import wide
 from .core import Tensor
 from .dims import one_dim
-from .nn.normalization import batch_parts, group_parts, layer_parts, statistics, wide
+from .nn.normalization import batch_parts, group_parts, layer_parts, statistics
 from .nn.softmax import _softmax_back, log_softmax, softmax
 from .random.draws import keep_mask
 from .reducing import needs

@@ -21,6 +21,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import GRAD, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
+from ..autograd.views import LEAF_WRITTEN
 from ..codegen import sparse as kernels
 from ..codegen.scatter import index_copy as copy_rows
 from ..memory_format import layout as Layout
@@ -63,9 +64,7 @@ class SparseTensor(Tensor):
     def _become(self, other: SparseTensor) -> SparseTensor:
         """Take what an operation made of this tensor, in place of what it is."""
         if GRAD.enabled and self._requires:
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place operation."
-            )
+            raise RuntimeError(LEAF_WRITTEN)
         if other.dtype is not self.dtype:
             if not dtypes.can_cast(other.dtype, self.dtype):
                 raise RuntimeError(

@@ -19,6 +19,7 @@ from ...runtime import get_backend
 from ...size import Size
 from ...storage import Storage
 from .. import core
+from ..convert import wide
 from ..core import Tensor
 from ..operands import check_tensor
 from ..replay import Replayed
@@ -176,10 +177,6 @@ def _shapes(
     return joint, length, keys, width, depth
 
 
-def _wide(x: Tensor) -> Tensor:
-    return x.float() if x.dtype.itemsize == 2 else x
-
-
 def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
     """Return the probabilities (..., L, S) by plain ops; rows that see nothing are zero."""
     scores = (query * scale) @ key.transpose(-2, -1)
@@ -206,10 +203,10 @@ def _composed(
     causal: bool,
     scale: float,
 ) -> Tensor:
-    weights = _weights(_wide(query), _wide(key), mask, causal, scale)
+    weights = _weights(wide(query), wide(key), mask, causal, scale)
     if dropout_p:
         weights = dropout.apply(weights, dropout_p, True, False)
-    return (weights @ _wide(value)).to(query.dtype)
+    return (weights @ wide(value)).to(query.dtype)
 
 
 # ------------------------------------------------------------------------------------------- the kernel
@@ -284,7 +281,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     q, k, v, mask = ctx.query, ctx.key, ctx.value, ctx.attn_mask
     if graph.needs_grad(q, k, v, g):
         return _composed_back(q, k, v, mask, ctx.is_causal, ctx.scale, g)
-    delta = (_wide(g) * _wide(ctx.output)).sum(-1)
+    delta = (wide(g) * wide(ctx.output)).sum(-1)
     operands = [g, ctx.logsumexp, delta, q, k, v]
     if mask is not None:
         operands.append(mask)
@@ -318,7 +315,7 @@ def _composed_back(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float, g: Tensor
 ) -> tuple:
     """The gradients as Tensor ops, to be differentiated again."""
-    q, k, v, g = (_wide(x) for x in (q, k, v, g))
+    q, k, v, g = (wide(x) for x in (q, k, v, g))
     weights = _weights(q, k, mask, causal, scale)
     along = g @ v.transpose(-2, -1)
     slope = weights * (along - (along * weights).sum(-1, True)) * scale

@@ -431,10 +431,6 @@ def _check_soft(
         )
 
 
-def _along(weight: Tensor, dim: int, ndim: int) -> Tensor:
-    return weight.reshape([-1 if d == dim else 1 for d in range(ndim)])
-
-
 def _soft_targets(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int
 ) -> Tensor:
@@ -442,7 +438,9 @@ def _soft_targets(
     logs = log_softmax(input, dim)
     if smoothing > 0.0:
         target = target * (1 - smoothing) + smoothing / max(classes, 1)
-    value = logs * target if weight is None else logs * target * _along(weight, dim, logs.ndim)
+    value = logs * target
+    if weight is not None:
+        value = value * class_loss.along_classes(weight, logs.ndim, dim)
     if reduction == "none":
         return -sum(value, dim)
     if reduction == "sum":

@@ -19,14 +19,11 @@ from ...codegen import row_kinds as rows
 from ...size import Size
 from .. import core, formats, multi
 from ..composite import placed, present, settled
+from ..convert import wide
 from ..core import Tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS, Row, public
 from . import rowwise
-
-
-def wide(x: Tensor) -> Tensor:
-    return x.float() if x.dtype.itemsize == 2 else x
 
 
 def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:

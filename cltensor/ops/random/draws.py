@@ -17,9 +17,10 @@ from ...codegen.pointwise import IDENTITY, PointOp
 from ...dtypes import dtype as DType
 from ...layouts import check_shape, numel
 from ...lazy import Expr, Scalar
-from ...runtime import default_device, device, get_backend
+from ...runtime import device, get_backend
 from ...size import Size
 from .. import convert, core, formats, writes
+from ..convert import place
 from ..core import Tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS, public, titled
@@ -209,13 +210,6 @@ def floating(
                 v * math.sqrt(0.5) if i else v for i, v in enumerate(params or (0.0, 1.0))
             )
     return make(shape, dt, draw_from.take(numel(shape)), *params)
-
-
-def place(dev: Any) -> device:
-    """Return the device for a `device=` argument."""
-    return convert.canonical(
-        default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev
-    )
 
 
 def parse_size(function: str, args: tuple, size: Any) -> Size:
