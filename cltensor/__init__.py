@@ -341,7 +341,7 @@ def set_num_threads(n: _builtins.int) -> None:
     from .ops.replay import forget
     from .runtime import get_backend, loader, survives_fork
 
-    if not isinstance(n, _builtins.int):
+    if not isinstance(n, _builtins.int) or n.__class__ is _builtins.bool:
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")

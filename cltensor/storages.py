@@ -113,6 +113,10 @@ class _Memory:
         """Tell whether other processes see the memory."""
         return self.is_cuda
 
+    def resizable(self) -> bool:
+        """Tell whether `resize_` may be called: always."""
+        return True
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
@@ -238,6 +242,14 @@ class UntypedStorage(_Memory):
             )
         self._flat().copy_(source.untyped()._flat())
         return self
+
+    def byteswap(self, dtype: DType) -> None:
+        """Turn the bytes of each element of a dtype round, in place; of each part of a complex one."""
+        size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if self.nbytes() % dtype.itemsize:
+            raise RuntimeError(f"the length of data is not a multiple of {dtype.itemsize}")
+        elements = self._flat().view(-1, size)
+        elements.copy_(elements.flip(1))
 
     def new(self) -> UntypedStorage:
         """Return an empty storage on the same device."""

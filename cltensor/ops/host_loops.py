@@ -13,8 +13,8 @@ from .row import METHODS, public
 from .unary import polygamma
 
 
-def _check(name: str, x: Tensor) -> None:
-    if x.requires_grad:
+def _check(name: str, x: Tensor, *others: Tensor) -> None:
+    if any(t.requires_grad for t in (x, *others)):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
         )
@@ -45,7 +45,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 @public(function=False)
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace every element by what a Python function returns for it and the other tensor's. Slow: a call for each element."""
-    _check("map_", self)
+    _check("map_", self, tensor)
     if not builtins.callable(callable):
         raise TypeError(f"'{type(callable).__name__}' object is not callable")
     if tensor.dtype is not self.dtype:
@@ -59,9 +59,13 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
 @public(function=False)
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Replace every element by what a Python function returns for it and those of two other tensors. Slow: a call for each element."""
-    _check("map2_", self)
+    _check("map2_", self, x, y)
     if not builtins.callable(callable):
         raise TypeError(f"'{type(callable).__name__}' object is not callable")
+    for name, t in (("x", x), ("y", y)):
+        if t.dtype is not self.dtype:
+            wanted, got = (f"torch.{v.dtype.scalar_name}Tensor" for v in (self, t))
+            raise TypeError(f"map2_: expected {wanted} for argument '{name}' (got {got})")
     others = (t.detach().expand(self.shape).flatten().tolist() for t in (x, y))
     triples = zip(self.flatten().tolist(), *others, strict=True)
     return _put(self, [callable(a, b, c) for a, b, c in triples])

@@ -60,7 +60,7 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
                 low = -high  # whole numbers wrap round
             fits = low <= value.real <= high
     elif fits and dt.category > 1:
-        limit = _largest(dt)
+        limit = largest(dt)
         for part in (value.real, value.imag) if value.__class__ is complex else (value,):
             fits = fits and (abs(part) <= limit or not math.isfinite(part))
     if not fits:
@@ -71,7 +71,8 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
 
 
 @functools.cache
-def _largest(dt: dtypes.dtype) -> float:
+def largest(dt: dtypes.dtype) -> float:
+    """The largest finite number of a float dtype."""
     return dtypes.finfo(dt).max
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import dtypes, layouts
+from ... import layouts
 from ...autograd import record as graph
 from .. import writes
 from ..core import Tensor
 from ..formats import RowMajor
 from ..row import FLOAT, FUNCTIONS, METHODS, Row, public
 from ..selection import where
-from ..values import conj, number
+from ..values import check_value, conj, largest, number
 
 relu_slope = Row(
     "relu_slope",
@@ -212,15 +212,17 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Zero within [-lambd, lambd], identity outside."""
     lambd = number("hardshrink", "lambd", lambd, 2)
+    check_value(lambd, input.dtype)
     return writes.deliver(hardshrink_row(input, lambd), out, "hardshrink", (input,))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """Move towards zero by lambd. RuntimeError for a negative one."""
+    """Move towards zero by lambd. RuntimeError for a negative one, and for one that the dtype does not hold."""
     lambd = number("softshrink", "lambd", lambd, 2)
-    if lambd < 0:
+    most = largest(input.dtype) if input.dtype.category == 2 else math.inf
+    if not 0 <= lambd <= most:
         raise RuntimeError(
-            f"lambda must be in range [0, {dtypes.finfo(input.dtype).max:g}] for input dtype {input.dtype.scalar_name}, but found {lambd:g}"
+            f"lambda must be in range [0, {most:g}] for input dtype {input.dtype.scalar_name}, but found {lambd:g}"
         )
     return writes.deliver(softshrink_row(input, lambd), out, "softshrink", (input,))
 
