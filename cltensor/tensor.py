@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dtypes, layouts, printing
+from . import layouts, printing
 from .autograd import AutogradMixin
 from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
@@ -453,8 +453,7 @@ class Tensor(AutogradMixin, Methods):
 
     def _attributes(self) -> dict[str, Any]:
         """What the user has set on the tensor."""
-        own = {"shape", "dtype", "device"}
-        return {k: v for k, v in self.__dict__.items() if not k.startswith("_") and k not in own}
+        return dict(self.__dict__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -540,7 +539,7 @@ class Tensor(AutogradMixin, Methods):
         return view_ops.matrix_H(self)
 
     def __neg__(self) -> Tensor:
-        return unary.neg(self) if self.dtype is not dtypes.bool else _refuse_neg()
+        return unary.neg(self)
 
     def __pos__(self) -> Tensor:
         return unary.positive(self)
@@ -554,12 +553,6 @@ class Tensor(AutogradMixin, Methods):
                 "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
             )
         return compare.bitwise_not(self)
-
-
-def _refuse_neg() -> Any:
-    raise RuntimeError(
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-    )
 
 
 def _rebuild(

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from ..attributes import Fields
 from .anomaly import STATE as ANOMALY
 from .hooks import type_string
 from .mode import GRAD
 from .version import InferenceVersion
 
 
-class TensorBase:
+class TensorBase(Fields):
     """What a tensor looks like to autograd; `AutogradMixin` adds the methods.
 
     These are class-wide defaults: a new tensor stores only what differs.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ..attributes import fields
 from ..layouts import contiguous_strides, wrap_dim
 from ..size import Size
 from ..tensor import Tensor
@@ -76,10 +77,10 @@ class Batched(Tensor):
 
     @property
     def _storage(self) -> Any:  # type: ignore[override]
-        found = self.__dict__.get("_nowhere")
-        if found is None:
-            found = self.__dict__["_nowhere"] = _NoStorage()
-        return found
+        own = fields(self)
+        if "_nowhere" not in own:
+            own["_nowhere"] = _NoStorage()
+        return own["_nowhere"]
 
     _strides = _denied("strides")
     _offset = _denied("offset")

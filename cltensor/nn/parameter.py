@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from .. import creation, printing
+from ..attributes import fields
 from ..tensor import Tensor
 
 __all__ = [
@@ -118,7 +119,7 @@ class UninitializedTensorMixin:
     def _plain(self) -> Tensor:
         """Return the empty tensor behind this one."""
         t = object.__new__(Tensor)
-        t.__dict__.update(self.__dict__)
+        fields(t).update(fields(self))
         t._requires = False
         return t
 
@@ -141,7 +142,7 @@ class UninitializedTensorMixin:
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        self.__dict__["shape"] = value
+        fields(self)["shape"] = value
 
     def share_memory_(self) -> Any:
         """Raise RuntimeError: there is no memory yet."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import creation, dtypes
+from ..attributes import fields
 from ..autograd import enable_grad
 from ..memory_format import preserve_format
 from ..ops import multi
@@ -124,7 +125,7 @@ class _Known(NamedTuple):
 
 def peek(t: Tensor) -> float:
     """Read a number; what this module wrote itself is remembered, unless numpy can see it."""
-    known = t.__dict__.get("_known")
+    known = fields(t).get("_known")
     if known is not None and known.buffer is t._storage.value and known.version == t._vc.value:
         if not known.buffer.exported:
             return known.value
@@ -140,7 +141,7 @@ def poke(t: Tensor, value: float) -> float:
         t.fill_(value)
         return value
     storage, version = t._storage, t._vc
-    known = t.__dict__.get("_known")
+    known = fields(t).get("_known")
     cell = None
     if known is not None and known.buffer is storage.value and known.version == version.value:
         buffer, cell = known.buffer, None if storage.reads else known.cell
@@ -151,7 +152,7 @@ def poke(t: Tensor, value: float) -> float:
         cell[0] = value
         value = cell.item()
     version.value += 1
-    t.__dict__["_known"] = _Known(buffer, version.value, value, cell)
+    fields(t)["_known"] = _Known(buffer, version.value, value, cell)
     return value
 
 
@@ -183,12 +184,12 @@ def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -
     parts: dict[float, list[Tensor]] = {}
     tallies = []
     for p, count in zip(params, counters, strict=True):
-        version, tally = count.__dict__.get("_tally", (None, 0.0))
+        version, tally = fields(count).get("_tally", (None, 0.0))
         tallies.append(1 + (tally if version == count._vc.value else float(count.item())))
         parts.setdefault(tallies[-1], []).append(p)
     update("count", ["t = t + 1"], {"t": counters}, {}, {})
     for count, tally in zip(counters, tallies, strict=True):
-        count.__dict__["_tally"] = (count._vc.value, tally)
+        fields(count)["_tally"] = (count._vc.value, tally)
     return [(state[some[0]]["step"], some) for some in parts.values()]
 
 

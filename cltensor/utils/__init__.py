@@ -9,6 +9,8 @@ import importlib
 import weakref
 from typing import Any
 
+from ..attributes import fields
+
 _SUBMODULES = (
     "_pytree",
     "benchmark",
@@ -35,7 +37,12 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
-    t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    ours, theirs = fields(t1), fields(t2)
+    before = dict(ours)
+    ours.clear()
+    ours.update(theirs)
+    theirs.clear()
+    theirs.update(before)
     for t in (t1, t2):
         sink = t._acc and t._acc()
         if sink:  # gradients of the graph go where its leaf went

@@ -134,3 +134,56 @@ def test_a_mode_is_asked_about_everything() -> None:
     assert inner.seen == outer.seen == ["zeros", "add", "sum"]
     y.sum()
     assert len(inner.seen) == 3
+
+
+class Carrying(torch.Tensor):
+    """Gives its results the attributes it has, as torch's subclasses do."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = super().__torch_function__(func, types, args, kwargs)
+        if isinstance(made, cls) and isinstance(args[0], cls):
+            made.__dict__ = copy.copy(args[0].__dict__)
+        return made
+
+
+def test_attributes_are_carried_over_without_the_fields() -> None:
+    x = torch.ones(3).as_subclass(Carrying)
+    x.meta, x._hidden = {"a": 1}, 2
+    y = (x * 2)[1:]
+    assert y.tolist() == [2, 2]
+    assert dict(y.__dict__) == {"meta": {"a": 1}, "_hidden": 2}
+    z = torch.zeros(2, requires_grad=True)
+    z.__dict__.update(x.__dict__)
+    assert z.tolist() == [0, 0]
+    assert vars(z) == x.__dict__
+    assert len(z.__dict__) == 2
+    del z.__dict__["meta"]
+    assert not hasattr(z, "meta")
+    assert repr(z.__dict__) == "{'_hidden': 2}"
+    copied = copy.deepcopy(z)
+    assert copied._hidden == pickle.loads(pickle.dumps(z))._hidden == 2
+    assert pickle.loads(pickle.dumps(z.__dict__)) == {**copy.deepcopy(z.__dict__)}
+    z.__dict__ = {}
+    assert not hasattr(z, "_hidden")
+    with pytest.raises(KeyError):
+        z.__dict__["shape"]
+    with pytest.raises(KeyError):
+        del z.__dict__["_storage"]
+
+
+def test_nothing_of_the_librarys_is_among_the_attributes() -> None:
+    layer = nn.Linear(2, 3)
+    optimizer = torch.optim.Adam(layer.parameters())
+    x = torch.randn(4, 2, requires_grad=True)
+    x.register_hook(lambda g: g)
+    y = layer(x)
+    y.retain_grad()
+    y[1:].sum().backward()
+    optimizer.step()
+    counts = [state["step"] for state in optimizer.state.values()]
+    seen = [x, x.grad, y, y[0], y.detach(), *counts, layer.weight, layer.weight.grad, torch.eye(2).to_sparse(), torch.eye(2).to_sparse_csr()]  # fmt: skip
+    with torch.autograd.forward_ad.dual_level():
+        seen.append(torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2)))
+        seen.append(seen[-1] * 2)
+    assert [dict(t.__dict__) for t in seen] == [{}] * len(seen)

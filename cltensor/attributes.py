@@ -1,0 +1,90 @@
+"""`tensor.__dict__` as programs see it: what they have set on a tensor, without the fields that the tensor consists of.
+
+Programs carry attributes over from one tensor to another by copying, updating or assigning `__dict__`; the fields stay where they are.
+Owns the list of fields. Must not know what they mean.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+_FIELDS = (
+    "shape dtype device _storage _strides _offset _contig _vc _requires _node _nr _grad _grad_dtype _acc _view _hooks _post_hooks "
+    "_retain _fw _root _pattern _layout _v _known _tally _nowhere"
+)
+FIELDS = frozenset(_FIELDS.split())
+
+
+class _Held:
+    """Has the dict."""
+
+
+class Fields(_Held):
+    """Base of what keeps its fields among its attributes."""
+
+    @property  # type: ignore[override]
+    def __dict__(self) -> Attributes:
+        """What has been set on it from outside."""
+        return Attributes(fields(self))
+
+    @__dict__.setter
+    def __dict__(self, values: Mapping[str, Any]) -> None:
+        own = Attributes(fields(self))
+        values = dict(values)
+        own.clear()
+        own.update(values)
+
+
+def fields(owner: Any) -> dict[str, Any]:
+    """Return everything that is set on an object, its fields, too."""
+    made: dict[str, Any] = _DICT.__get__(owner)
+    return made
+
+
+_DICT: Any = vars(_Held)["__dict__"]
+
+
+class Attributes(MutableMapping[str, Any]):
+    """A dict without the fields in it; what is written here is set on the owner. Copies are plain dicts."""
+
+    __slots__ = ("_all",)
+
+    def __init__(self, everything: dict[str, Any]) -> None:
+        self._all = everything
+
+    def __getitem__(self, name: str) -> Any:
+        if name in FIELDS:
+            raise KeyError(name)
+        return self._all[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name not in FIELDS:
+            self._all[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        if name in FIELDS:
+            raise KeyError(name)
+        del self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name in self._all if name not in FIELDS])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def copy(self) -> dict[str, Any]:
+        """Return a dict of them."""
+        return dict(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return copy.deepcopy(dict(self), memo)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
