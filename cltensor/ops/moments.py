@@ -18,27 +18,44 @@ from .selection import where
 
 
 def _var_back(ctx: Any, g: Tensor) -> Tensor:
-    return _var_grad(ctx.self, g, ctx.dim, ctx.keepdim, ctx.correction)
+    return _var_grad(ctx.self, g, ctx.dim, ctx.keepdim, ctx.correction, ctx.average)
 
 
 def _var_grad(
-    x: Tensor, g: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float
+    x: Tensor,
+    g: Tensor,
+    dims: tuple[int, ...],
+    keepdim: bool,
+    correction: float,
+    average: Tensor | None = None,
 ) -> Tensor:
+    """`average`: the mean, for a gradient that will not itself be differentiated."""
     n = count(x.shape, dims)
     factor = 2.0 / (n - correction) if n != correction else math.inf
-    return spread(g, x.shape, dims, keepdim) * (
-        factor * (x - mean(x, dims, True) if dims else x - x)
-    )
+    if not dims:
+        below = x - x
+    elif average is None or graph.needs_grad(x):
+        below = x - mean(x, dims, True)
+    else:
+        below = x - spread(average, x.shape, dims, keepdim)
+    return spread(g, x.shape, dims, keepdim) * (factor * below)
 
 
 def _std_grad(
-    x: Tensor, g: Tensor, result: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float
+    x: Tensor,
+    g: Tensor,
+    result: Tensor,
+    dims: tuple[int, ...],
+    keepdim: bool,
+    correction: float,
+    average: Tensor | None = None,
 ) -> Tensor:
-    return _var_grad(x, where(result == 0, 0.0, g / (result * 2)), dims, keepdim, correction)
+    g = where(result == 0, 0.0, g / (result * 2))
+    return _var_grad(x, g, dims, keepdim, correction, average)
 
 
 def _std_back(ctx: Any, g: Tensor) -> Tensor:
-    return _std_grad(ctx.self, g, ctx.result, ctx.dim, ctx.keepdim, ctx.correction)
+    return _std_grad(ctx.self, g, ctx.result, ctx.dim, ctx.keepdim, ctx.correction, ctx.average)
 
 
 def _pair_back(ctx: Any, g: Tensor | None, gm: Tensor | None) -> Tensor:
@@ -79,12 +96,14 @@ def _overload(
 def _values(
     what: str, paired: bool, input: Tensor, dims: tuple[int, ...], keepdim: bool, dof: Any
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the var or std and, if `paired`, the mean; of complex numbers the parts' variances add up."""
+    """Return the var or std and the mean, if `paired` or a gradient will want it; of complex numbers the parts' variances add up."""
     dt = input.dtype.to_real()
     if dt is input.dtype:
-        outputs = ((what, dt), ("mean", dt)) if paired else ((what, dt),)
+        outputs = [(what, dt)]
+        if paired or needs(input):
+            outputs.append(("mean", dt if paired else accumulator(dt)))
         found = run("var", input, dims, accumulator(dt), outputs, keepdim=keepdim, scale=dof)
-        return found[0], found[1] if paired else None
+        return found[0], found[1] if len(found) > 1 else None
     z = input.detach()
     real, imag = (
         run("var", part, dims, accumulator(dt), (("var", dt),), keepdim=keepdim, scale=dof)[0]
@@ -128,6 +147,7 @@ def _moments(
     if not paired:
         if needs(input):
             saved = {"self": input, "dim": dims, "keepdim": keepdim, "correction": correction}
+            saved["average"] = average
             if what == "std":
                 graph.record("StdBackward0", (input,), value, _std_back, saved | {"result": value})
             else:

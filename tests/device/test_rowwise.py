@@ -316,6 +316,8 @@ def test_launch_counts() -> None:
     assert _launches(lambda: grads(F.batch_norm(c, None, None, v, v, True), one, c, v)) == 3
     assert _launches(lambda: grads(F.rms_norm(x, (50,)), g, x)) == 2
     assert _launches(lambda: grads(x.amax(1), g[:, 0], x)) == 2
+    own = ct.tensor(data(40, 50)).requires_grad_()
+    assert _launches(lambda: grads(own.var(1), g[:, 0], own)) == 2
     # The gradient that relu leaves pending, of one number, is read in the shape that has groups.
     assert _launches(lambda: grads(F.group_norm(c, 2, v).relu().sum(), None, c, v)) == 4
 
