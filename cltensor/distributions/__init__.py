@@ -17,7 +17,6 @@ from .continuous import (
     Cauchy,
     GeneralizedPareto,
     Gumbel,
-    HalfCauchy,
     Laplace,
     Pareto,
     Uniform,
@@ -33,11 +32,12 @@ from .discrete import (
 )
 from .distribution import Distribution, ExponentialFamily
 from .gamma import Chi2, Exponential, FisherSnedecor, Gamma, InverseGamma, StudentT
+from .half import HalfCauchy, HalfNormal
 from .independent import Independent
 from .kl import kl_divergence, register_kl
 from .mixture_same_family import MixtureSameFamily
 from .multivariate_normal import LogisticNormal, LowRankMultivariateNormal, MultivariateNormal
-from .normal import HalfNormal, LogNormal, Normal
+from .normal import LogNormal, Normal
 from .relaxed import (
     ExpRelaxedCategorical,
     LogitRelaxedBernoulli,

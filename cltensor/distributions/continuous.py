@@ -10,14 +10,13 @@ from . import constraints
 from .distribution import Distribution
 from .gamma import Exponential
 from .transformed_distribution import TransformedDistribution
-from .transforms import AbsTransform, AffineTransform, ExpTransform, PowerTransform
+from .transforms import AffineTransform, ExpTransform, PowerTransform
 from .utils import broadcast_all, euler_constant, ops, rand_like
 
 __all__ = [
     "Cauchy",
     "GeneralizedPareto",
     "Gumbel",
-    "HalfCauchy",
     "Laplace",
     "Pareto",
     "Uniform",
@@ -144,38 +143,6 @@ class Cauchy(Distribution):
 
     def entropy(self) -> Any:
         return math.log(4 * math.pi) + self.scale.log()
-
-
-class HalfCauchy(TransformedDistribution):
-    """Magnitudes of Cauchy numbers of median 0."""
-
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-
-    def __init__(self, scale: Any, validate_args: Any = None) -> None:
-        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args)
-
-    scale = property(lambda self: self.base_dist.scale)
-    mean = property(lambda self: ops.full_like(self.scale, math.inf).expand(self._extended_shape()))
-    mode = property(lambda self: ops.zeros_like(self.scale))
-    variance = property(lambda self: self.base_dist.variance)
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        off = (value / self.scale).square()
-        made = math.log(2 / math.pi) - self.scale.log() - off.log1p()
-        return ops.where(value >= 0, made, -math.inf)
-
-    def cdf(self, value: Any) -> Any:
-        self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Any) -> Any:
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() - math.log(2)
 
 
 class Gumbel(TransformedDistribution):

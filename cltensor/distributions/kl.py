@@ -22,6 +22,7 @@ from .continuous import Cauchy, Gumbel, Laplace, Pareto, Uniform
 from .discrete import Bernoulli, Binomial, ContinuousBernoulli, Geometric, Poisson
 from .distribution import ExponentialFamily
 from .gamma import Exponential, Gamma
+from .half import HalfNormal
 from .independent import Independent
 from .multivariate_normal import (
     LowRankMultivariateNormal,
@@ -31,7 +32,7 @@ from .multivariate_normal import (
     low_rank_mahalanobis,
     mahalanobis,
 )
-from .normal import HalfNormal, Normal
+from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .utils import _sum_rightmost, euler_constant, ops
 

@@ -1,4 +1,4 @@
-"""Normal numbers, their exponentials and their magnitudes."""
+"""Normal numbers and their exponentials."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from . import constraints
 from .distribution import ExponentialFamily
 from .transformed_distribution import TransformedDistribution
-from .transforms import AbsTransform, ExpTransform
-from .utils import _standard_normal, broadcast_all, ops
+from .transforms import ExpTransform
+from .utils import _standard_normal, broadcast_all
 
-__all__ = ["HalfNormal", "LogNormal", "Normal"]
+__all__ = ["LogNormal", "Normal"]
 
 
 class Normal(ExponentialFamily):
@@ -87,34 +87,3 @@ class LogNormal(TransformedDistribution):
 
     def entropy(self) -> Any:
         return self.base_dist.entropy() + self.loc
-
-
-class HalfNormal(TransformedDistribution):
-    """Magnitudes of normal numbers of mean 0."""
-
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-
-    def __init__(self, scale: Any, validate_args: Any = None) -> None:
-        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args)
-
-    scale = property(lambda self: self.base_dist.scale)
-    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
-    mode = property(lambda self: ops.zeros_like(self.scale))
-    variance = property(lambda self: self.scale.square() * (1 - 2 / math.pi))
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        made = self.base_dist.log_prob(value) + math.log(2)
-        return ops.where(value >= 0, made, -math.inf)
-
-    def cdf(self, value: Any) -> Any:
-        self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Any) -> Any:
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() - math.log(2)
