@@ -34,6 +34,7 @@ _MODES = ("default", "warn", "error")
 class _State:
     precision = "highest"
     mode = 0
+    warn_only = False
     interop = 1
 
 
@@ -74,12 +75,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         raise RuntimeError(
             f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
         )
-    _State.mode = debug_mode
+    _State.mode, _State.warn_only = debug_mode, debug_mode == 1
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Accepted: every kernel is deterministic."""
-    _State.mode = (1 if warn_only else 2) if mode else 0
+    _State.mode, _State.warn_only = (1 if warn_only else 2) if mode else 0, warn_only
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -119,8 +120,8 @@ def get_num_interop_threads() -> int:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Tell whether the debug mode is "warn"."""
-    return _State.mode == 1
+    """Tell whether only warnings were asked for."""
+    return _State.warn_only
 
 
 def compile(model: Any = None, **options: Any) -> Any:

@@ -198,9 +198,9 @@ def _share(out: Tensor, x: Tensor) -> None:
 @public()
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Take every index of a dimension."""
+    dim = layouts.wrap_dim(dim, input.ndim)
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    dim = layouts.wrap_dim(dim, input.ndim)
     parts = [
         layouts.select(input.shape, input._strides, input._offset, dim, i)
         for i in range(input.shape[dim])

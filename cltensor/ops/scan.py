@@ -134,6 +134,8 @@ def _delivered(made: Tensor, out: Any, name: str, input: Tensor) -> Tensor:
 
 def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:
     refuse(input, name)
+    if not input.ndim and dim not in (0, -1) and dim.__class__ is int:
+        raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     at = one_dim(name, dim, input.ndim)
     values, indices = _run(input, at, name)
     if needs(input):

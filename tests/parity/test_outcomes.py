@@ -269,6 +269,11 @@ torch.addmv(torch.ones(2), torch.full((2, 2), torch.nan), torch.ones(2), alpha=0
 torch.addbmm(torch.ones(2, 2), torch.full((3, 2, 2), torch.inf), torch.ones(3, 2, 2), alpha=0)
 torch.addmm(torch.ones(2, 2) * 1j, torch.full((2, 2), torch.inf) * 1j, torch.ones(2, 2) * 1j, alpha=0, beta=1j)
 torch.logsumexp(torch.ones(3), dim=None)
+torch.cummax(torch.tensor(1.0), -2)
+torch.tensor(1.0).cummin(100)
+torch.tensor(1.0).unbind(100), torch.tensor(1.0).unbind(-1)
+torch.tensor(1.0).unbind(-1)
+[(torch.use_deterministic_algorithms(m, warn_only=w), torch.is_deterministic_algorithms_warn_only_enabled()) for m, w in ((False, True), (False, False))]
 F.softshrink(torch.ones(2), 1e40)
 F.softshrink(torch.ones(2, dtype=torch.float16), 65507.0)
 F.softshrink(torch.ones(2, dtype=torch.bfloat16), torch.inf)
