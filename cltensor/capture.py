@@ -181,7 +181,7 @@ class _Recorded:
         backend = self.backend
         with backend.lock:
             buffers = [t._storage.buffer() for t in inputs]
-            if backend.pending:
+            if backend.pending or backend.left:
                 lazy.flush(backend)
             self._restore_state()
             self.watch.advance()

@@ -31,8 +31,8 @@ class Fusion:
     """Collects expressions over one iteration shape into a program and its arguments."""
 
     __slots__ = (
-        "exprs", "keep_live", "leaves", "nodes", "outputs", "partly_kept", "product", "product_leaf",
-        "refs", "scalar_types", "scalars", "shape", "strided",
+        "exprs", "keep_live", "leaves", "left", "nodes", "outputs", "product", "product_leaf", "refs",
+        "scalar_types", "scalars", "shape", "strided",
     )  # fmt: skip
 
     def __init__(
@@ -49,7 +49,7 @@ class Fusion:
         self.scalar_types: list[dtype] = []
         self.nodes: list[Node] = []
         self.outputs: list[Output] = []
-        self.partly_kept = False  # whether somebody holds nodes that stay pending after it has run
+        self.left: list[Expr] = []  # nodes that somebody holds and that stay pending all the same
         self.exprs: list[Expr] = []
 
     def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:

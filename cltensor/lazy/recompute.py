@@ -7,9 +7,14 @@ and one to read it. This owns the decision; whoever collects a kernel asks for i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import layouts
-from .expression import INDEXED, PRODUCTS, RESHAPED, Expr
+from .expression import INDEXED, RESHAPED, Expr
 from .fusion import Fusion, Output
+
+if TYPE_CHECKING:
+    from ..runtime import Backend
 
 LARGE = 1 << 23  # bytes of a result from which on memory is the limit, not what is computed
 MOST_COST = 20  # of the nodes to compute again, as `Formula.cost`
@@ -35,7 +40,7 @@ def spared(fusion: Fusion, target: Expr) -> list[Output]:
 
 
 def _is_spared(fusion: Fusion, ref: tuple[str, int], expr: Expr) -> bool:
-    if ref[0] != "t" or expr.again >= MOST_TIMES or expr.flags & (INDEXED | PRODUCTS | RESHAPED):
+    if ref[0] != "t" or expr.again >= MOST_TIMES or expr.flags & (INDEXED | RESHAPED):
         return False
     within, cost = {ref}, 0
     todo = [ref]
@@ -53,6 +58,20 @@ def _is_spared(fusion: Fusion, ref: tuple[str, int], expr: Expr) -> bool:
         arg for k, node in enumerate(fusion.nodes) if ("t", k) not in within for arg in node.args
     }
     read = {arg for arg in within if arg[0] == "a"}
-    held = sum(fusion.leaves[i].buffer.nbytes for _, i in read)
-    nbytes = layouts.numel(expr.shape) * expr.dtype.itemsize
+    n = layouts.numel(expr.shape)
+    nbytes = n * expr.dtype.itemsize
+    held = 0
+    for leaf in [fusion.leaves[i] for _, i in read]:
+        product = leaf is fusion.product_leaf  # which has no memory yet
+        held += n * leaf.dtype.itemsize if product else leaf.buffer.nbytes
     return held <= (MOST_HELD * nbytes if read <= elsewhere else nbytes)
+
+
+def note_left(backend: Backend, left: list[Expr]) -> None:
+    """Note results that a kernel has computed and not kept: they do not count among the pending ones, whose number is bounded."""
+    if not left:
+        return
+    for expr in left:
+        expr.again += 1
+    cells = [*backend.left, *[expr.cell for expr in left if expr.again == 1 and expr.cell]]
+    backend.left = [c for c in cells if (s := c()) is not None and s.value.__class__ is Expr]

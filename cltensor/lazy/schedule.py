@@ -23,7 +23,7 @@ from .expression import (
 from .fusion import Fusion, argument_bytes
 from .launch import launch
 from .product import PRODUCT, first_product, forget, run
-from .recompute import is_large, spared
+from .recompute import is_large, note_left, spared
 from .tree import run_tree
 
 if TYPE_CHECKING:
@@ -56,29 +56,28 @@ def realise(storage: Storage) -> None:
         if run_tree(storage, expr):
             return
         fusion = _collect(backend, expr)
+        if is_large(expr):
+            _leave_pending(fusion, expr)
         if fusion.product is not None and fusion.product_leaf is not None:
             if _run_with_product(backend, fusion):
                 return
             run(fusion.product)
             fusion = _collect(backend, expr)
+            if is_large(expr):
+                _leave_pending(fusion, expr)
         limit = backend.info.arg_bytes
         if len(fusion.refs) * MOST_BYTES > limit and argument_bytes(fusion) > limit:
             _realise_in_parts(storage, expr)
             return
-        if is_large(expr):
-            _leave_pending(fusion, expr)
         _run_outputs(backend, fusion)
 
 
-def _leave_pending(fusion: Fusion, target: Expr) -> list[Expr]:
+def _leave_pending(fusion: Fusion, target: Expr) -> None:
     """Take the outputs that are computed again when needed out of a fusion."""
     left = spared(fusion, target)
     if left:
         fusion.outputs = [out for out in fusion.outputs if out not in left]
-        fusion.partly_kept = True
-    for _, expr, _ in left:
-        expr.again += 1
-    return [expr for _, expr, _ in left]
+        fusion.left = [expr for _, expr, _ in left]
 
 
 def _collect(backend: Backend, expr: Expr) -> Fusion:
@@ -96,7 +95,7 @@ def _run_with_product(backend: Backend, fusion: Fusion) -> bool:
     assert leaf is not None
     outputs = [(ref, e.dtype, backend.alloc(s.nbytes)) for ref, e, s in fusion.outputs]
     held = any(e is product for _, e, _ in fusion.outputs)
-    asked = not held and not fusion.closed()
+    asked = not held and (bool(fusion.left) or not fusion.closed())
     if asked:
         ref = ("a", fusion.leaves.index(leaf))
         nbytes = layouts.numel(product.shape) * product.dtype.itemsize
@@ -132,7 +131,7 @@ def force(expr: Expr, backend: Backend) -> None:
     realise(storage)
 
 
-def run_held(expr: Expr) -> None:
+def run_held(backend: Backend, expr: Expr) -> None:
     """Run what an expression reads and somebody holds: a kernel that keeps no intermediate must not leave it pending.
 
     Not what is as soon computed again as read: keeping it would cost a pass over memory that perhaps nobody needs.
@@ -141,7 +140,9 @@ def run_held(expr: Expr) -> None:
     if expr.size > 1 and is_large(expr):
         fusion = Fusion(expr.shape)
         fusion.visit(expr)
-        seen.update([id(e) for e in _leave_pending(fusion, expr)])
+        _leave_pending(fusion, expr)
+        note_left(backend, fusion.left)
+        seen.update([id(e) for e in fusion.left])
     while todo:
         for a in todo.pop().args:
             inner = a.expr if a.__class__ is View else a
@@ -237,10 +238,11 @@ def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
         if users:
             if inside is None:
                 inside = fusion.internal_users()
-            users -= 0 if fusion.partly_kept else inside.get(id(expr), 0)
+            users -= 0 if fusion.left else inside.get(id(expr), 0)
         storage.reads = UNKNOWN_READS if users else 0
     for _, expr, _ in fusion.outputs:
         expr.args = ()
+    note_left(backend, fusion.left)
     pending = backend.pending
     if len(pending) <= 2 * len(fusion.outputs) + 2:
         backend.pending = [
@@ -271,7 +273,8 @@ def run_readers(storage: Storage) -> None:
     if not storage.reads:
         return
     buffer = storage.value
-    for cell in list(storage.backend.pending):
+    backend = storage.backend
+    for cell in [*backend.left, *backend.pending]:
         reader = cell()
         if (
             reader is not None
@@ -290,7 +293,11 @@ def register(backend: Backend, storage: Storage, expr: Expr) -> None:
         pending = backend.pending
         pending.append(cell)
         if len(pending) > MAX_PENDING:
-            alive = [c for c in pending if (s := c()) is not None and s.value.__class__ is Expr]
+            alive = [
+                c
+                for c in pending
+                if (s := c()) is not None and s.value.__class__ is Expr and not s.value.again
+            ]
             backend.pending = alive
             if len(alive) > MAX_PENDING // 2:
                 split("pending")
@@ -301,9 +308,12 @@ def flush(backend: Backend) -> None:
     """Run everything pending on a device."""
     with backend.lock:
         try:
-            for cell in list(backend.pending):
+            for cell in [*backend.left, *backend.pending]:
                 storage = cell()
                 if storage is not None and storage.value.__class__ is Expr:
                     realise(storage)
         finally:
-            backend.pending = []  # what failed has said so; whoever holds it hears it again
+            backend.pending, backend.left = (
+                [],
+                [],
+            )  # what failed has said so; whoever holds it hears it again

@@ -69,7 +69,7 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
         if found is not None:
             if value.size > 1:
                 storage.reduced = True
-            lazy.run_held(value)
+            lazy.run_held(storage.backend, value)
             return (
                 fusion.visit(found.expr, found.dims)
                 if isinstance(found, View)

@@ -56,6 +56,7 @@ class Backend:
         self.seq = 0  # commands enqueued
         self.finished = 0  # commands known to be done
         self.pending: list[Any] = []  # for lazy/: cells with an unevaluated expression
+        self.left: list[Any] = []  # and those that stay so after a kernel has computed it
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._timed: Any = None  # the queue of observed launches
         self.inline = self.queue  # where one work-group runs soonest while `queue` is idle

@@ -98,7 +98,7 @@ def test_slots_fit_the_arguments_of_the_device() -> None:
 
 
 def applied(p: Any, g: Any, w: float = 0.5) -> None:
-    expected = np.array(p.tolist()) - w * np.array(g.tolist())
+    expected = (np.array(p.tolist()) - w * np.array(g.tolist())).reshape(p.shape)
     version = p._version
     multi.apply(STEP, [[p], [g]], {"w": w})
     close(p, expected)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support import data
 
 import cltensor as ct
-from cltensor.lazy import recompute
+from cltensor.lazy import recompute, schedule
 from cltensor.runtime import STATS
 
 SIZE = 64
@@ -112,6 +112,37 @@ def test_gradients_that_read_the_same_operands_are_one_launch():
     ct.opencl.synchronize()
     assert STATS.launches - before == 1
     assert not gx._storage.waits and not gy._storage.waits
+
+
+def test_a_product_is_kept_and_what_its_chain_gives_on_the_way_is_not():
+    x, w = ct.randn(8, 64), ct.randn(64, 8).requires_grad_()
+    h = x @ w
+    s = ct.sigmoid(h)
+    out = s * h
+    read(out)
+    assert not h._storage.waits and s._storage.waits
+    wanted = 1 / (1 + np.exp(-read(h)))
+    h.detach().zero_()
+    np.testing.assert_allclose(read(s), wanted, rtol=1e-5)
+
+
+def test_results_left_pending_do_not_count_among_the_pending_ones(monkeypatch):
+    monkeypatch.setattr(schedule, "MAX_PENDING", 8)
+    x, y = operands()
+    outs, held_back = [], []
+    before = dict(STATS.splits)
+    for _ in range(12):
+        out, *inner = held(x, y)
+        read(out)
+        outs.append(out)
+        held_back += inner
+    assert all(t._storage.waits for t in held_back)
+    assert STATS.splits.get("pending", 0) == before.get("pending", 0)
+    ct.opencl.synchronize()
+    assert not any(t._storage.waits for t in held_back)
+    held_back.clear()
+    read(held(x, y)[0])
+    assert not x._storage.backend.left
 
 
 UNARY = [lambda t: t * 2 + 1, ct.sigmoid, ct.tanh, ct.relu, lambda t: t.clamp(-1, 1), ct.exp]
