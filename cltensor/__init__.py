@@ -345,6 +345,8 @@ def set_num_threads(n: _builtins.int) -> None:
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
+    if n >> 63:
+        raise ValueError("Overflow when unpacking long long")
     if loader.forked() and not survives_fork():  # nothing is computed in here
         return
     team = get_backend(device("cpu")).team

@@ -115,7 +115,7 @@ def unflatten_shape(shape: Shape, dim: int, sizes: Sequence[int]) -> Shape:
     try:
         inner = infer_shape(sizes, shape[dim])
     except RuntimeError as error:
-        if "inferred" in str(error):
+        if "is invalid for input" not in str(error):
             raise RuntimeError(f"unflatten got an unexpected error:\n{error}\n") from None
         raise RuntimeError(
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "

@@ -122,6 +122,9 @@ a.chunk(0)                                      ## chunk expects `chunks` to be 
 a.split([1, 1])                                 ## split_with_sizes expects split_sizes to sum exactly to 3
 a.split(-1)                                     ## split expects split_size be non-negative, but got split_size=-1
 a.flatten(1, 0)                                 ## flatten() has invalid args: start_dim cannot come after end_dim
+torch.ones(2, 0).unflatten(1, (2, -1, 0))       ## the unspecified dimension size -1 can be any value and is ambiguous
+a.unflatten(1, (-2, 2))                         ## invalid shape dimension -2 at index 0 of shape [-2, 2]
+torch.set_num_threads(2**65)                    ## Overflow when unpacking long long
 a.unflatten(0, (2, 2))                          ## Provided sizes [2, 2] don't multiply up to the size of dim 0 (3)
 a.movedim((0, 1), (0,))                         ## movedim: Invalid source or destination dims
 a.repeat(2)                                     ## Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor
