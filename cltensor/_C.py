@@ -19,7 +19,11 @@ from .random import Generator
 from .reexport import absent, expose
 from .runtime import device
 from .size import Size
-from .subclasses import DisableTorchFunctionSubclass  # noqa: F401
+from .storages import StorageBase  # noqa: F401
+from .subclasses import (
+    DisableTorchFunctionSubclass,  # noqa: F401
+    current_modes,
+)
 from .subclasses import disabled as _disabled_torch_function_impl  # noqa: F401
 from .tensor import Tensor
 
@@ -87,7 +91,12 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, b
     """Return the device, dtype, `non_blocking` and memory format that the arguments of a module's `to` name."""
     where, kind, form = parse_to(*args, **kwargs)
     waits_not = kwargs.get("non_blocking", any(a is True for a in args))
-    return where, kind, waits_not, form
+    return None if where is None else device(where), kind, waits_not, form
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Tell whether a `TorchFunctionMode` is entered."""
+    return bool(current_modes())
 
 
 expose(

@@ -452,4 +452,6 @@ for _name, _dt in NAMES.items():
 # where torch has them: `torch.storage.UntypedStorage`
 cells.TypedStorage, cells.UntypedStorage = TypedStorage, UntypedStorage  # type: ignore[attr-defined]
 
-__all__ = ["TypedStorage", "UntypedStorage", *CLASSES]  # noqa: PLE0604 - the table decides
+StorageBase = UntypedStorage  # what memory is an instance of, by torch's name
+
+__all__ = ["StorageBase", "TypedStorage", "UntypedStorage", *CLASSES]  # noqa: PLE0604 - the table decides

@@ -69,6 +69,11 @@ def _modes(modes: tuple[Any, ...]) -> Iterator[None]:
         _STATE.modes = before
 
 
+def current_modes() -> tuple[TorchFunctionMode, ...]:
+    """Return the modes that are entered, the innermost last."""
+    return _STATE.modes
+
+
 class TorchFunctionMode:
     """While it is entered, its `__torch_function__` is asked by every function and method, whatever their arguments."""
 

@@ -344,7 +344,13 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     assert torch._C._TensorMeta is type(torch.Tensor)
     assert torch._C._LinAlgError is torch.linalg.LinAlgError
     where, kind, waits_not, _ = torch._C._nn._parse_to("cpu", torch.float64, True)
-    assert (where, kind, waits_not) == ("cpu", torch.float64, True)
+    assert (where, kind, waits_not) == (torch.device("cpu"), torch.float64, True)
+    assert torch._C._nn._parse_to(torch.float32)[0] is None
+    assert not torch._C._is_torch_function_mode_enabled()
+    with torch.overrides.TorchFunctionMode():
+        assert torch._C._is_torch_function_mode_enabled()
+    assert issubclass(torch.UntypedStorage, torch.StorageBase)
+    assert not issubclass(torch.TypedStorage, torch.StorageBase)
     keys = torch._C.DispatchKey
     both = torch._C.DispatchKeySet(keys.CPU) | torch._C.DispatchKeySet(keys.CUDA)
     assert both.has(keys.CUDA)
