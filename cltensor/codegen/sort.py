@@ -31,7 +31,7 @@ from .region import (
 )
 
 if TYPE_CHECKING:
-    from ..runtime import Backend
+    from ..runtime import Backend, Buffer
 
 _TILE, _TILE_LANES = 512, 128
 _TOPK_MOST, _FIRST_MOST = 64, 1024
@@ -73,94 +73,117 @@ class _Rows:
         self.nbytes = math.prod(src.shape) * sum(x.dtype.itemsize for x in every)
 
 
+class _Sorting:
+    """One sort of the rows (last dim) of `src` into strided operands of the same shape, and its scratch memory: two halves of keys,
+    and of their places where positions are wanted.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        src: Operand,
+        values: Operand,
+        indices: Operand | None,
+        descending: bool,
+    ) -> None:
+        results = [values, *([indices] if indices else [])]
+        self.backend, self.rows, self.order = backend, _Rows(src, *results), indices is not None
+        self.total = self.rows.rows * self.rows.length
+        self.dt = _key_type(src.dtype)
+        rank = self.rows.dims.rank
+        self.key: dict[str, Any] = {
+            "dt": self.dt,
+            "descending": descending,
+            "rank": rank,
+            "I": index_type(backend, src, *results),
+            "gpu": is_gpu(backend),
+            "order": self.order,
+        }
+        way = "desc" if descending else "asc"
+        self.name = f"{self.dt.code}_{way}_r{rank}{'' if self.order else '_values'}"
+        self.scratch: list[Buffer] = []
+
+    def take(self, half: int) -> None:
+        """Take scratch memory for so many keys in each half."""
+        self.scratch = [self.backend.alloc(2 * half * self.dt.itemsize)]
+        self.scratch += [self.backend.alloc(2 * half * 4)] * self.order
+
+    def launch(
+        self,
+        template: str,
+        what: str,
+        scalars: list[int],
+        work: int | tuple[int, int],
+        **more: Any,
+    ) -> None:
+        """Run one kernel."""
+        r = self.rows
+        run(
+            self.backend,
+            template,
+            f"{what}_{self.name}",
+            [*r.buffers, *self.scratch],
+            [r.length, r.rows, *scalars, *r.offsets, *r.steps, *r.dims.args()],
+            work,
+            r.nbytes,
+            **self.key,
+            **more,
+        )
+
+    def merge(self, span: int, half: int, work: int, *, results: bool) -> int:
+        """Merge sorted runs of `span` keys until a row is one, the last time into the results if so; return where its half begins."""
+        a, b = 0, half
+        while span < self.rows.length:
+            last = results and 2 * span >= self.rows.length
+            what = "sort_last" if last else "sort_merge"
+            self.launch("sort/merge", what, [span, a, b], work, final=last)
+            a, b = b, a
+            span *= 2
+        return a
+
+
 def _sort(
     backend: Backend, src: Operand, values: Operand, indices: Operand | None, descending: bool
 ) -> None:
     """Sort the rows (last dim) of `src` into `values` and `indices`, strided operands of the
     same shape. Only a CPU schedule can do without indices.
     """
-    order = indices is not None
-    src = src if is_gpu(backend) else _along(backend, src)
-    r = _Rows(src, values, *([indices] if indices else []))
-    total = r.rows * r.length
-    if not total:
-        return
-    dt = _key_type(src.dtype)
     gpu = is_gpu(backend)
-    key: dict[str, Any] = {
-        "dt": dt,
-        "descending": descending,
-        "rank": r.dims.rank,
-        "I": index_type(backend, src, values, *([indices] if indices else [])),
-        "gpu": gpu,
-        "order": order,
-    }
-    way = "desc" if descending else "asc"
-    name = f"{dt.code}_{way}_r{r.dims.rank}{'' if order else '_values'}"
-    tail = [*r.offsets, *r.steps, *r.dims.args()]
+    sorting = _Sorting(backend, src if gpu else _along(backend, src), values, indices, descending)
+    if sorting.total:
+        (_sort_tiles if gpu else _sort_rows)(sorting)
 
-    def launch(
-        template: str, what: str, scalars: list[int], work: int | tuple[int, int], **more: Any
-    ) -> None:
-        buffers = [*r.buffers, keys, *([places] if places else [])]
-        run(
-            backend,
-            template,
-            f"{what}_{name}",
-            buffers,
-            [r.length, r.rows, *scalars, *tail],
-            work,
-            r.nbytes,
-            **key,
-            **more,
-        )
 
-    chunks = 1
-    if gpu:
-        half = total
-    else:
-        work = workers(backend, total)
-        units = backend.info.compute_units
-        if r.rows < units and r.length >= 4 * GRAIN:
-            while chunks * r.rows < units:
-                chunks *= 2
-        work = min(work, r.rows) if chunks == 1 else min(r.rows * chunks, 4 * units)
-        half = work * r.length if chunks == 1 else total
-    keys = backend.alloc(2 * half * dt.itemsize)
-    places = backend.alloc(2 * half * 4) if order else None
-    if not gpu and chunks == 1:
-        launch("sort/rows", "sort_rows", [1, half], work, final=True)
+def _sort_rows(sorting: _Sorting) -> None:
+    """CPU: whole rows, or where there are few and long ones, parts of them that are merged."""
+    backend, total = sorting.backend, sorting.total
+    rows, length = sorting.rows.rows, sorting.rows.length
+    work, units, chunks = workers(backend, total), backend.info.compute_units, 1
+    if rows < units and length >= 4 * GRAIN:
+        while chunks * rows < units:
+            chunks *= 2
+    if chunks == 1:
+        work = min(work, rows)
+        sorting.take(work * length)
+        sorting.launch("sort/rows", "sort_rows", [1, work * length], work, final=True)
         return
-    if gpu:
-        tiles = -(-r.length // _TILE)
-        groups = min(r.rows * tiles, 1 << 16)
-        span = _TILE
-        launch(
-            "sort/tile",
-            "sort_tile",
-            [tiles, 0],
-            (groups * _TILE_LANES, _TILE_LANES),
-            out=False,
-            tile=_TILE,
-            lanes=_TILE_LANES,
-        )
-    else:
-        launch("sort/rows", "sort_part", [chunks, half], work, final=False)
-        span = -(-r.length // chunks)
-    a, b = 0, half
-    while span < r.length:
-        final = not gpu and 2 * span >= r.length
-        launch(
-            "sort/merge",
-            "sort_last" if final else "sort_merge",
-            [span, a, b],
-            total if gpu else work,
-            final=final,
-        )
-        a, b = b, a
-        span *= 2
-    if gpu:
-        launch("sort/tile", "sort_out", [0, a], total, out=True, tile=_TILE, lanes=_TILE_LANES)
+    work = min(rows * chunks, 4 * units)
+    sorting.take(total)
+    sorting.launch("sort/rows", "sort_part", [chunks, total], work, final=False)
+    sorting.merge(-(-length // chunks), total, work, results=True)
+
+
+def _sort_tiles(sorting: _Sorting) -> None:
+    """GPU: tiles in local memory, which are merged, and written."""
+    total = sorting.total
+    tiles = -(-sorting.rows.length // _TILE)
+    groups = min(sorting.rows.rows * tiles, 1 << 16)
+    how = {"tile": _TILE, "lanes": _TILE_LANES}
+    sorting.take(total)
+    work = groups * _TILE_LANES, _TILE_LANES
+    sorting.launch("sort/tile", "sort_tile", [tiles, 0], work, out=False, **how)
+    at = sorting.merge(_TILE, total, total, results=False)
+    sorting.launch("sort/tile", "sort_out", [0, at], total, out=True, **how)
 
 
 def sort(
