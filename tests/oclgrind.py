@@ -77,6 +77,7 @@ TEMPLATES = {
     "embedding_bag": "bag",
     "sparse mm": "sparse/mm sparse/dot",
     "cdist": "distance",
+    "tril": "move/triangle",
     "fft": "fft",
     "multi-tensor step": "multi_tensor",
 }
@@ -295,6 +296,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "embedding_bag weighted": lambda: grads(
             lambda w, s: F.embedding_bag(index, w, mode="sum", per_sample_weights=s), r(4, 5), r(3, 2)
         ),
+        "tril": lambda: (r(2, 7, 37).tril(), r(37, 5).triu(-3)),
         "cdist": lambda: grads(lambda x, y: torch.cdist(x, y, 1.0), r(2, 9, 5), r(1, 7, 5)),
         "pdist": lambda: grads(lambda x: F.pdist(x, 3.0), r(9, 19)),
         "sparse mm": lambda: grads(

@@ -1,6 +1,6 @@
 """Triangles and diagonals: tril, triu, diag and its kin, trace, block_diag.
 
-Triangles are lazy expressions of rows and columns, so they fuse with what surrounds them.
+Triangles of pending values are expressions of rows and columns, which fuse with what surrounds them; of what is in memory, copies.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
+from ..codegen import triangle as kernels
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..lazy import Expr, Scalar
 from ..size import Size
@@ -20,6 +21,7 @@ from .changes import change, zeros
 from .compare import logical_and
 from .core import Tensor, is_tensor
 from .reducing import positions
+from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
 from .selection import where_row
 
@@ -49,10 +51,19 @@ def _triangle(dims: Sequence[int], diagonal: int, op: PointOp, dev: Any) -> Tens
     return core.pending(Expr(op, long, dtypes.bool, shape, (row, column, Scalar(diagonal))), dev)
 
 
+@Replayed.of_memory
+def _in_memory(xs: Sequence[Tensor], diagonal: int, lower: bool) -> list[Tensor]:
+    (x,) = xs
+    found = kernels.triangle(x._storage.backend, core.kernel_operand(x), diagonal, lower=lower)
+    return [core.result(found, x.device)]
+
+
 def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
     node = f"{name.title()}Backward0"
 
     def cut(t: Tensor, diagonal: int) -> Tensor:
+        if t._storage.value.__class__ is not Expr:
+            return _in_memory((t.detach(),), diagonal, op is _LOWER)[0]
         mask = _triangle(t.shape, diagonal, op, t.device)
         return (
             logical_and.forward((mask, t))

@@ -114,12 +114,32 @@ def test_triangles_of_batches_and_indices() -> None:
     close(base, want)
 
 
-def test_triangles_fuse() -> None:
+def test_triangles_of_pending_values_fuse() -> None:
     t = ct.tensor(data(8, 8))
-    (t.tril() * 2 + 1).tolist()
+    ((t + 1).tril() * 2).tolist()
     before = ct.stats()["launches"]
-    close(t.tril() * 2 + 1, np.tril(data(8, 8)) * 2 + 1)
+    close((t + 1).tril() * 2, np.tril(data(8, 8) + 1) * 2)
     assert ct.stats()["launches"] == before + 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (40, 33), (2, 70, 128), (3, 5, 300)])
+def test_triangles_of_what_is_in_memory_are_one_launch(shape: tuple[int, ...]) -> None:
+    for dtype in ("float32", "uint8", "int64", "complex128"):
+        a = (np.arange(np.prod(shape)).reshape(shape) % 97 + 1).astype(dtype)
+        t = ct.tensor(a)
+        for k in (-400, -shape[-2], -17, -1, 0, 1, 16, shape[-1], 400):
+            before = ct.stats()["launches"]
+            low, up = t.tril(k), t.triu(k)
+            low._storage.buffer(), up._storage.buffer()
+            assert ct.stats()["launches"] == before + 2
+            np.testing.assert_array_equal(low.cpu().numpy(), np.tril(a, k))
+            np.testing.assert_array_equal(up.cpu().numpy(), np.triu(a, k))
+
+
+def test_large_triangles_go_past_the_cache() -> None:
+    a = np.arange(2048 * 2112, dtype=np.float32).reshape(2048, 2112)
+    np.testing.assert_array_equal(ct.tensor(a).tril(5).cpu().numpy(), np.tril(a, 5))
+    np.testing.assert_array_equal(ct.tensor(a).triu(-7).cpu().numpy(), np.triu(a, -7))
 
 
 def test_diagonals() -> None:

@@ -55,6 +55,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
         lambda x, p: F.grid_sample(x, p / 4, align_corners=False),
         lambda: (whole(2, 3, 4, 4), whole(2, 5, 5, 2)),
     ),
+    "tril": (lambda x: x.tril(1), lambda: (whole(5, 7),)),
     "cdist": (lambda a, b: torch.cdist(a, b, 1.0), lambda: (whole(2, 5, 4), whole(3, 4))),
     "pdist": (lambda x: F.pdist(x, 1.0), lambda: (whole(6, 4),)),
     "pad": (lambda x: F.pad(x, (1, 2)), lambda: (whole(2, 5, 7),)),
