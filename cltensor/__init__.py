@@ -373,6 +373,7 @@ _LATE = (
     "_custom_ops",
     "_dynamo",
     "_functorch",
+    "_guards",
     "_higher_order_ops",
     "_subclasses",
     "_tensor_str",
