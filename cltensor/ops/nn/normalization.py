@@ -198,24 +198,15 @@ def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:
 
 def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
     """The gradients of one kernel, which leaves those of weight and bias or parts of them, else of one for x and one for these."""
-    dims, scaled = ctx.dim, ctx.scaled
-    mean, rstd, weight = ctx.result1, ctx.result2, ctx.weight
-    kind, join = _way_back(ctx, x)
-    by_x = by_weight = by_bias = None
-    if ctx.needs[0] or join is not None:
-        given = [x, g, mean, rstd]
-        if weight is not None:
-            given.append(_seen(weight, scaled))
-        by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=ctx.steps)
-        by_x = _seen(by_x, tuple(ctx.shapes[0]))
-        if join is not None:
-            by_weight, by_bias = join(numbers)
-    if join is None and (ctx.needs[1] or ctx.needs[2]):
-        four = (x, g, mean, rstd)
-        by_weight, by_bias = rowwise.sums(
-            "norm_sums", four, ("first", "second"), rstd.dtype, _repeated(scaled, x.ndim)
-        )
-    found = (by_x, by_weight, by_bias)
+    weight = None if ctx.weight is None else _seen(ctx.weight, ctx.scaled)
+    given = [x, g, ctx.result1, ctx.result2]
+    if weight is not None:
+        given.append(weight)
+    # What is pending stays so until the kernel reads it; else all of it is one call to replay.
+    pending = any([v._storage.waits for v in given])
+    found = (_by_rows if pending else _noted)(
+        given, weight is not None, ctx.dim, ctx.scaled, ctx.steps, tuple(ctx.needs)
+    )
     return tuple(
         [
             _seen(v, tuple(shape)) if need and v is not None else None
@@ -224,18 +215,48 @@ def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
     )
 
 
-def _way_back(ctx: Any, x: Tensor) -> tuple[rows.Kind, Callable[[list[Tensor]], Any] | None]:
+def _by_rows(
+    given: list[Tensor],
+    weight: bool,
+    dims: tuple[int, ...],
+    scaled: tuple[int, ...],
+    steps: tuple[int, ...] | None,
+    needs: tuple[bool, ...],
+) -> list[Tensor | None]:
+    """The gradients by x, weight and bias, of x, the gradient, mean, reciprocal deviation [and weight]."""
+    x, rstd = given[0], given[3]
+    kind, join = _way_back(x, weight, dims, scaled, needs)
+    by_x = by_weight = by_bias = None
+    if needs[0] or join is not None:
+        by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=steps)
+        if join is not None:
+            by_weight, by_bias = join(numbers)
+    if join is None and (needs[1] or needs[2]):
+        by_weight, by_bias = rowwise.sums(
+            "norm_sums", given[:4], ("first", "second"), rstd.dtype, _repeated(scaled, x.ndim)
+        )
+    return [by_x, by_weight, by_bias]
+
+
+_noted = Replayed.of_memory(_by_rows)
+
+
+def _way_back(
+    x: Tensor,
+    weight: bool,
+    dims: tuple[int, ...],
+    scaled: tuple[int, ...],
+    needs: tuple[bool, ...],
+) -> tuple[rows.Kind, Callable[[list[Tensor]], Any] | None]:
     """The kind of kernel for the gradients, and what makes of the numbers it leaves those of weight and bias, if it leaves any."""
-    dims, scaled, weight = ctx.dim, ctx.scaled, ctx.weight
     if set(_repeated(scaled, x.ndim)) == set(dims):  # one for a row
-        return rows.channel_back(weight is not None), tuple
-    if ctx.needs[0] and (ctx.needs[1] or ctx.needs[2]):
+        return rows.channel_back(weight), tuple
+    if needs[0] and (needs[1] or needs[2]):
         if scaled == tuple([x.shape[d] for d in dims]) and rowwise.by_columns(x, dims):
-            kind = rows.norm_back(weight is not None, True)
-            return kind, functools.partial(rowwise.columns, shape=scaled)
-        if weight is not None and scaled[-1] == 1 and rowwise.by_runs(x):  # one for a run
+            return rows.norm_back(weight, True), functools.partial(rowwise.columns, shape=scaled)
+        if weight and scaled[-1] == 1 and rowwise.by_runs(x):  # one for a run
             return rows.GROUP_BACK, _over_batch
-    return rows.norm_back(weight is not None), None
+    return rows.norm_back(weight), None
 
 
 def _over_batch(numbers: list[Tensor]) -> list[Tensor]:
