@@ -8,7 +8,7 @@ from typing import Any
 from ... import dtypes
 from ...autograd import record as graph
 from ..arithmetic import div_number
-from ..core import Tensor
+from ..core import Tensor, result_type
 from ..reduce import mean, sum
 from ..row import FLOAT, Row
 from ..selection import where
@@ -51,6 +51,19 @@ def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
         )
         input, target = broadcast_tensors(input, target)
     return input, target
+
+
+def _computed(kernel: str, input: Tensor, target: Tensor, into: Tensor | None = None) -> None:
+    """Raise torch's errors where a loss is not computed in the dtype of its operands, or does not go into that of one of them."""
+    if input.dtype is target.dtype and input.dtype.category == 2:  # most calls
+        return
+    dt = result_type((input, target))
+    if into is not None and not dtypes.can_cast(dt, into.dtype):
+        raise RuntimeError(
+            f"result type {dt.scalar_name} can't be cast to the desired output type {into.dtype.scalar_name}"
+        )
+    if dt.category != 2:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
 
 
 # A loss of each element, and its derivative by the input times a gradient, which has derivatives of its own. Taken of the two
@@ -130,8 +143,7 @@ def mse_loss(
     """Squared differences: their mean, sum, or each."""
     reduction = reduction_of(size_average, reduce, reduction)
     input, target = _paired("mse_loss", input, target)
-    if input.dtype.category < 2 and target.dtype.category < 2:
-        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
+    _computed("mse_cpu", input, target)
     way = reduction if weight is None else "none"
     out = _loss("MseLossBackward0", input, target, way, _SQUARED, _SQUARED_BACK)
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
@@ -171,6 +183,7 @@ def smooth_l1_loss(
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     input, target = _paired("smooth_l1_loss", input, target)
+    _computed("smooth_l1_cpu", input, target)
     rows = _SMOOTH, _SMOOTH_BACK
     return _loss("SmoothL1LossBackward0", input, target, reduction, *rows, float(beta))
 
@@ -187,6 +200,7 @@ def huber_loss(
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     input, target = _paired("huber_loss", input, target)
+    _computed("huber_cpu", input, target, into=input)
     way = reduction if weight is None else "none"
     out = _loss("HuberLossBackward0", input, target, way, _HUBER, _HUBER_BACK, float(delta))
     return out if weight is None else _weighted(out, weight, input.shape, reduction)
@@ -215,6 +229,11 @@ def kl_div(
 
 def kl_divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
     """`kl_div` without the forms of its reduction."""
+    kinds = input.dtype.category, target.dtype.category
+    if max(kinds) == 3:
+        raise RuntimeError("kl_div: Complex inputs not supported.")
+    if min(kinds) < 2:
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         value = target.exp() * (target - input)
     else:
@@ -239,6 +258,11 @@ def binary_cross_entropy(
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please ensure they have the same size."
         )
+    if target.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Found dtype {target.dtype.scalar_name} but expected {input.dtype.scalar_name}"
+        )
+    _computed("binary_cross_entropy", input, target)
     x, y = input.detach(), target.detach()
     if not (((x >= 0) & (x <= 1)).all()).item():
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -284,6 +308,8 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
+    if target.dtype.category == 1 and input.dtype.category > 1:  # the product goes into 1 - target
+        _computed("log_sigmoid_cpu", input, target, into=target)
     x, y = input.detach(), target.detach()
     positive = 1.0 if pos_weight is None else (pos_weight.detach() - 1) * y + 1
     value = (1 - y) * x - log_sigmoid(x) * positive
