@@ -18,6 +18,7 @@ import numpy as np
 
 from . import gradcheck_forward
 from .engine import grad
+from .gradcheck_forward import as_tuple
 from .record import TensorBase, record
 from .views import requires
 
@@ -53,16 +54,12 @@ class GradcheckError(RuntimeError):
     """A gradient differs from its finite difference, or breaks a rule of gradients."""
 
 
-def _tuple(x: Any) -> tuple[Any, ...]:
-    return x if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else (x,)
-
-
 def _host(t: Any) -> Array:
     return np.array(t._host())
 
 
 def _differentiable(out: Any) -> tuple[Any, ...]:
-    return tuple(o for o in _tuple(out) if isinstance(o, TensorBase) and requires(o))
+    return tuple(o for o in as_tuple(out) if isinstance(o, TensorBase) and requires(o))
 
 
 def _tested(inputs: Sequence[Any]) -> list[Any]:
@@ -403,7 +400,7 @@ def gradcheck(
         raise AssertionError(
             "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
         )
-    ins = _tuple(inputs)
+    ins = as_tuple(inputs)
     try:
         _check_inputs(ins)
         tested = _tested(ins)
@@ -479,7 +476,7 @@ def _check_constant(
     """Without differentiable outputs nothing may depend on the inputs."""
 
     def pick(out: Any) -> list[Any]:
-        return [o for o in _tuple(out) if isinstance(o, TensorBase)]
+        return [o for o in as_tuple(out) if isinstance(o, TensorBase)]
 
     steps = _Steps(func, inputs, pick)
     sizes = [(o.numel(), o.dtype.is_complex) for o in pick(func(*inputs))]
@@ -536,11 +533,11 @@ def gradgradcheck(
         raise AssertionError(
             "Setting check_batched_grad=True requires check_rev_over_rev to be True"
         )
-    ins = _tuple(inputs)
+    ins = as_tuple(inputs)
     if grad_outputs is None:
         weights = _random_weights(_differentiable(func(*ins)), gen_non_contig_grad_outputs)
     else:
-        weights = _tuple(grad_outputs)
+        weights = as_tuple(grad_outputs)
     count = len(weights)
     wanted = [i for i, t in enumerate(ins) if isinstance(t, TensorBase) and requires(t)]
 

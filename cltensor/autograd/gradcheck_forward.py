@@ -35,7 +35,7 @@ def check(
 ) -> None:
     """Compare tangents along each element of each input (along one random direction, `fast`) with `slopes(t, base, step)`."""
     rng = np.random.default_rng(3)
-    outs = _tuple(func(*inputs))
+    outs = as_tuple(func(*inputs))
     places = [i for i, o in enumerate(outs) if isinstance(o, TensorBase) and requires(o)]
     for i, t in enumerate(inputs):
         if not _tested(t):
@@ -54,7 +54,8 @@ def check(
         _check_undefined(func, inputs, rng)
 
 
-def _tuple(x: Any) -> tuple[Any, ...]:
+def as_tuple(x: Any) -> tuple[Any, ...]:
+    """Return a list's items, or one thing, as a tuple."""
     return x if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else (x,)
 
 
@@ -107,7 +108,7 @@ def _tangents(
 
     found = []
     with dual_level():
-        outs = _tuple(func(*_duals(inputs, along)))
+        outs = as_tuple(func(*_duals(inputs, along)))
         for place in places:
             primal, tangent = unpack_dual(outs[place])
             if tangent is None:
@@ -159,7 +160,7 @@ def _check_undefined(
         others = {k: v for k, v in along.items() if k != i}
         with dual_level():
             both = [
-                [unpack_dual(o).tangent for o in _tuple(func(*made)) if _floating(o)]
+                [unpack_dual(o).tangent for o in as_tuple(func(*made)) if _floating(o)]
                 for made in (_duals(inputs, others), _duals(inputs, others, missing=i))
             ]
             for k, (zero, none) in enumerate(zip(*both, strict=True)):
