@@ -137,6 +137,9 @@ def _on_memory_of(obj: Any, dt: DType | None) -> Tensor | None:
     return frombuffer(obj, dtype=dt or dtypes.get_default_dtype())
 
 
+_CPU = device("cpu")
+
+
 class _Memory:
     """Bytes that a numpy array covers, keeping the array alive."""
 
@@ -158,7 +161,36 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
         )
-    _, dt = parse(ndarray, None)
+    dt = dtypes.from_numpy(ndarray.dtype)
+    shape, plain = ndarray.shape, ndarray.flags.c_contiguous and 1 not in ndarray.shape
+    if not plain:
+        _check_strides(ndarray)
+    if not ndarray.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in "
+            "undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a tensor. This type of "
+            "warning will be suppressed for the rest of this program.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+    dev = convert.canonical(_CPU)
+    backend = get_backend(dev)
+    strides = None if plain else tuple([s // ndarray.itemsize for s in ndarray.strides])
+    if not ndarray.size:
+        return core.make(Storage.empty(backend, 0), Size(shape), dt, dev, strides)
+    if not backend.info.host_shared:
+        return core.make(
+            Storage.from_host(backend, np.ascontiguousarray(ndarray)), Size(shape), dt, dev
+        )
+    memory, extent = ndarray, ndarray.nbytes
+    if strides is not None:
+        extent = layouts.storage_extent(shape, strides, 0) * ndarray.itemsize
+        memory = np.asarray(_Memory(ndarray, ndarray.__array_interface__["data"][0], extent))
+    storage = Storage(backend, backend.wrap(memory), extent)
+    storage.pinned = True
+    return core.make(storage, Size(shape), dt, dev, strides)
+
+
+def _check_strides(ndarray: np.ndarray) -> None:
     if any(s < 0 for s in ndarray.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
@@ -170,27 +202,6 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )
-    if not ndarray.flags.writeable:
-        warnings.warn(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in "
-            "undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a tensor. This type of "
-            "warning will be suppressed for the rest of this program.",
-            UserWarning, stacklevel=2,
-        )  # fmt: skip
-    dev = convert.canonical("cpu")
-    backend = get_backend(dev)
-    strides = tuple(s // ndarray.itemsize for s in ndarray.strides)
-    if not ndarray.size:
-        return core.make(Storage.empty(backend, 0), Size(ndarray.shape), dt, dev, strides)
-    if not backend.info.host_shared:
-        return core.make(
-            Storage.from_host(backend, np.ascontiguousarray(ndarray)), Size(ndarray.shape), dt, dev
-        )
-    extent = layouts.storage_extent(ndarray.shape, strides, 0) * ndarray.itemsize
-    memory = np.asarray(_Memory(ndarray, ndarray.__array_interface__["data"][0], extent))
-    storage = Storage(backend, backend.wrap(memory), extent)
-    storage.pinned = True
-    return core.make(storage, Size(ndarray.shape), dt, dev, strides)
 
 
 def frombuffer(

@@ -207,6 +207,7 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
         return None
     operands: list[Any] = []
     read: list[Storage] = []
+    seen = False  # by numpy
     for x in xs:
         kind = x.__class__
         if kind is float or kind is int:
@@ -225,9 +226,8 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
             if value.dtype is not dt or value.shape != shape:
                 return None
             operands.append(value)
-        elif value.exported:
-            return None
         else:
+            seen = seen or value.exported
             read.append(storage)
             operands.append(Leaf(value, dt, None, 0))
     for storage in read:
@@ -237,6 +237,8 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
     if expr.out_of_bounds and lazy.too_big(expr) is not None:
         return None
     storage = Storage.pending(backend, expr)
+    if seen:
+        storage.buffer()
     return _Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)
 
 

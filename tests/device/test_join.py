@@ -136,6 +136,18 @@ def test_triangles_of_what_is_in_memory_are_one_launch(shape: tuple[int, ...]) -
             np.testing.assert_array_equal(up.cpu().numpy(), np.triu(a, k))
 
 
+@pytest.mark.parametrize("n", [150_001, 4_300_000])
+def test_long_rows_are_rolled_by_all_threads(n: int) -> None:
+    a = np.arange(n, dtype=np.float32)
+    t = ct.tensor(a)
+    ct.opencl.synchronize()
+    before = STATS.launches
+    rolled = t.roll(140_000)
+    ct.opencl.synchronize()
+    assert STATS.launches > before  # kernels, where a copy by the driver is one thread's
+    np.testing.assert_array_equal(rolled.cpu().numpy(), np.roll(a, 140_000))
+
+
 def test_large_triangles_go_past_the_cache() -> None:
     a = np.arange(2048 * 2112, dtype=np.float32).reshape(2048, 2112)
     np.testing.assert_array_equal(ct.tensor(a).tril(5).cpu().numpy(), np.tril(a, 5))
@@ -264,3 +276,16 @@ def test_errors(code: str, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as found:
         eval(code, {"t": ct.tensor(data(3, 4)), "z": ct.tensor(1.0), "ct": ct})
     assert str(found.value).split("\n")[0] == text
+
+
+def test_many_small_pending_parts_are_run_first_and_large_ones_into_their_place() -> None:
+    for size, launches in ((10, 16), (20_000, 8)):
+        base = [ct.full((size,), float(i)) for i in range(8)]
+        ct.opencl.synchronize()
+        for join in (ct.stack, ct.cat):
+            join([b + 1 for b in base])
+            before = STATS.launches
+            parts = [b + 1 for b in base]
+            found = join(parts)
+            assert STATS.launches - before == launches
+            assert found.reshape(8, size)[:, -1].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
