@@ -203,7 +203,7 @@ def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
     if weight is not None:
         given.append(weight)
     # What is pending stays so until the kernel reads it; else all of it is one call to replay.
-    pending = any([v._storage.waits for v in given])
+    pending = any(v._storage.waits for v in given)
     found = (_by_rows if pending else _noted)(
         given, weight is not None, ctx.dim, ctx.scaled, ctx.steps, tuple(ctx.needs)
     )
