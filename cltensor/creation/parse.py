@@ -21,6 +21,8 @@ _PLAIN = (float, int, bool)
 def encode(array: np.ndarray, dt: DType) -> np.ndarray:
     """Contiguous memory of an array's values in a dtype, also in those numpy does not have."""
     if dt.np is not None:
+        if array.dtype == dt.np:
+            return np.ascontiguousarray(array)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if array.dtype.kind in "fc" and dt.category == 1:
