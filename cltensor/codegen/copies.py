@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FEW = 8  # places along a dim that make no tile
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
+_SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
 
 
 def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
@@ -28,15 +29,13 @@ def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
     """
     if not math.prod(src.shape):
         return
-    size = dst.dtype.itemsize
+    size, n = dst.dtype.itemsize, math.prod(src.shape)
     if is_dense(src) and is_dense(dst):
-        backend.copy(
-            src.buffer,
-            src.offset * size,
-            dst.buffer,
-            dst.offset * size,
-            math.prod(src.shape) * size,
-        )
+        if n * size >= _SHARED and src.buffer is not dst.buffer and not is_gpu(backend):
+            flat = [x._replace(shape=(n,), strides=(1,)) for x in (dst, src)]
+            move(backend, "set", *flat, (n,), (1,), (1,))
+            return
+        backend.copy(src.buffer, src.offset * size, dst.buffer, dst.offset * size, n * size)
         return
     tiling = _tiling(backend, src, dst)
     if tiling is not None:
