@@ -32,8 +32,8 @@ def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
     size, n = dst.dtype.itemsize, math.prod(src.shape)
     if is_dense(src) and is_dense(dst):
         if n * size >= _SHARED and src.buffer is not dst.buffer and not is_gpu(backend):
-            flat = [x._replace(shape=(n,), strides=(1,)) for x in (dst, src)]
-            move(backend, "set", *flat, (n,), (1,), (1,))
+            to, of = (x._replace(shape=(n,), strides=(1,)) for x in (dst, src))
+            move(backend, "set", to, of, (n,), (1,), (1,))
             return
         backend.copy(src.buffer, src.offset * size, dst.buffer, dst.offset * size, n * size)
         return
