@@ -22,6 +22,7 @@ from .nn.softmax import _log_softmax_back, _softmax_back
 from .norms import norm
 from .row import FUNCTIONS, METHODS, public, titled
 from .unique import unique
+from .values import into
 
 # --- weights by direction and magnitude ---------------------------------------------------------
 
@@ -72,11 +73,12 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
 
 @public()
 def _addmm_activation(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False, out: Tensor | None = None
 ) -> Tensor:  # fmt: skip
     """Return `addmm`, and `relu` of it or `gelu`."""
     value = FUNCTIONS["addmm"](input, mat1, mat2, beta=beta, alpha=alpha)
-    return gelu(value) if use_gelu else value.relu()
+    value = gelu(value) if use_gelu else value.relu()
+    return into(value, out, "_addmm_activation", (input, mat1, mat2))
 
 
 @public(method=False)

@@ -32,7 +32,7 @@ LINES = [
     "torch._weight_norm(x[0], x[0, :, :1]), torch._weight_norm_interface(x[0], x[0, :1], 1), torch.norm_except_dim(x, 2, -1), torch.norm_except_dim(x)",
     "torch._embedding_bag(w4, i, o, mode=1), torch._embedding_bag(w4, i, o, mode=2, padding_idx=2)[0], torch._embedding_bag(w4, i, o)[0]",
     "torch.embedding_renorm_(w4.clone(), i, 1.0, 2.0), torch.alpha_dropout_(x.clone(), 0.5, False), torch.feature_dropout_(x.clone(), 1.0, True)",
-    "torch._addmm_activation(e[:3], x[0], e), torch._addmm_activation(e[0], x[0], e, use_gelu=True, beta=0.5), e[:3]._addmm_activation(x[0], e, alpha=2)",
+    "torch._addmm_activation(e[:3], x[0], e), torch._addmm_activation(e[0], x[0], e, use_gelu=True, beta=0.5), e[:3]._addmm_activation(x[0], e, alpha=2), torch._addmm_activation(e[:3], x[0], e, out=torch.ones(3, 5))",
     "[torch._fused_sdp_choice(*v) for v in ((x[None],) * 3, (x,) * 3, (x[None], x[None], x[None], None, 0.1))]",
     "torch._scaled_dot_product_attention_math(x, x, x, is_causal=True, scale=0.3), torch._scaled_dot_product_attention_math(x, x, x, e[:3, :3] > 0)",
     "tuple(torch._scaled_dot_product_flash_attention_for_cpu(x[None], x[None], x[None])), torch._scaled_dot_product_flash_attention_for_cpu(x[None], x[None], x[None], 0.0, True)[1]",
