@@ -162,7 +162,11 @@ def _spaced_ends(start: Any, end: Any, function: str) -> list[Any]:
     return [v.item() if isinstance(v, Tensor) else v for v in (start, end)]
 
 
-def _spaced(start: Any, end: Any, steps: int, dt: DType, dev: device, function: str) -> Tensor:
+def _spaced(start: Any, end: Any, steps: Any, dt: DType, dev: device, function: str) -> Tensor:
+    if isinstance(steps, np.integer) or (
+        isinstance(steps, Tensor) and not steps.ndim and steps.dtype.category == 1
+    ):
+        steps = int(steps)
     if not isinstance(steps, int):
         raise TypeError(f"{function}(): argument 'steps' must be int, not {type(steps).__name__}")
     if steps < 0:
