@@ -68,6 +68,9 @@ def _spread_back(ctx: Any, g: Tensor) -> tuple:
 
 def sampled(p: Pattern, left: Tensor, right: Tensor) -> Tensor:
     """For each entry, multiply the row of `left` that its row names by the row of `right` that its column names."""
+    if left.dtype not in kernels.DTYPES:
+        row, column = p.indices
+        return (left.index_select(0, row) * right.index_select(0, column)).sum(1)
     with unrecorded():
         p.check()
         indices = p.indices if p.indices.is_contiguous() else p.indices.contiguous()

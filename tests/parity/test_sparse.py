@@ -45,6 +45,8 @@ torch.sparse.mm(r, d, "amax")
 torch.sparse.mm(r, d, "amin")
 torch.sparse.mm(q, d); no grad
 torch.sparse.addmm(b, s, d, beta=0.5, alpha=2)
+torch.sparse.sampled_addmm(r, b, d.t(), beta=0.5, alpha=2)
+torch.sparse.sampled_addmm(r.detach() * 1j, b.detach() * 1j, d.detach().t() + 2j)
 torch.addmm(b, c, d, beta=0.5, alpha=2)
 torch.mm(s.t(), d[:6])
 torch.mv(s, d[:, 0])
