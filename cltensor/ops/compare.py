@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
 from . import core, writes
+from .composite import SMALL, at_once
 from .core import NUMBERS, Tensor, is_tensor
 from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers, titled
 
@@ -236,11 +238,23 @@ def isclose(
     return close | (gap.isfinite() & (gap <= atol + (rtol * b).abs()))
 
 
+@at_once
+def _all_close(given: Sequence[Tensor], *tolerance: Any) -> list[Tensor]:
+    return [isclose(*given, *tolerance).all()]
+
+
+@at_once
+def _all_equal(given: Sequence[Tensor]) -> list[Tensor]:
+    return [eq(*given).all()]
+
+
 @public()
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements are close; see `isclose`."""
+    if is_tensor(input) and is_tensor(other) and max(input.numel(), other.numel()) <= SMALL:
+        return bool(_all_close((input, other), rtol, atol, equal_nan)[0])
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
@@ -262,6 +276,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
         and input.dtype.category < 2
     ):
         return True  # where nothing is NaN
+    if 0 < input.numel() <= SMALL:
+        return bool(_all_equal((input, other))[0])
     return input.numel() == 0 or bool(eq(input, other).all())
 
 

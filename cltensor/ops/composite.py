@@ -3,11 +3,13 @@ each of them takes longer than what they launch.
 
 A `Composite` is written with differentiable ops. Where its operands are small it is one call to replay (Note [Replay]) without
 history, and records one node whose gradient, run by the engine over the same ops, is another such call. Where they are large,
-and where somebody follows the steps, the ops are called one by one. Knows no op.
+and where somebody follows the steps, the ops are called one by one. What needs no history at all, a check of values or a count,
+is `at_once`. Knows no op.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -103,6 +105,17 @@ class Composite:
             engine.grad(results, wanted, grads, create_graph=again, materialize_grads=True)
         )
         return [next(found) if need else None for need in needs]
+
+
+def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
+    """Make one call to replay, without history, of `fn(tensors, *settings)`, several ops that return fresh tensors."""
+
+    @functools.wraps(fn)
+    def run(given: Sequence[Tensor], *numbers: Any) -> list[Tensor]:
+        with unrecorded():
+            return settled(fn(given, *numbers))
+
+    return Replayed(run, memory=True, exact=True)
 
 
 def present(tensors: Sequence[Tensor | None]) -> tuple[list[Tensor], tuple[bool, ...]]:

@@ -5,7 +5,7 @@ Results whose length the device counts read one number back. Subscripts are in i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
@@ -16,6 +16,7 @@ from ..codegen import sort as sort_kernels
 from ..size import Size
 from . import core, parts, shape, writes
 from .changes import backend_of, both, change, like, need_tensor, target, zeros
+from .composite import SMALL, at_once
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, METHODS, public
 
@@ -254,22 +255,35 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
+@at_once
+def _range(given: Sequence[Tensor]) -> list[Tensor]:
+    return [FUNCTIONS["stack"](given[0].aminmax())]
+
+
+def _vectors(given: Sequence[Tensor], classes: int) -> list[Tensor]:
+    places = FUNCTIONS["arange"](classes, device=given[0].device)
+    return [(given[0].unsqueeze(-1) == places).long()]
+
+
+_small_vectors = at_once(_vectors)
+
+
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Return int64 vectors of zeros with a one at the class, lazily; RuntimeError for classes out of range."""
+    """Return int64 vectors of zeros with a one at the class; RuntimeError for classes out of range."""
     if tensor.dtype is not dtypes.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if not tensor.numel():
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_zeros((*tensor.shape, num_classes))
-    low, high = (int(v) for v in FUNCTIONS["stack"](tensor.aminmax()).tolist())
+    low, high = _range((tensor,))[0].tolist()
     if low < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         num_classes = high + 1
     elif high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
+    if tensor.numel() * num_classes <= SMALL:
+        return _small_vectors((tensor,), num_classes)[0]
     with unrecorded():
-        return (
-            tensor.unsqueeze(-1) == FUNCTIONS["arange"](num_classes, device=tensor.device)
-        ).long()
+        return _vectors((tensor,), num_classes)[0]

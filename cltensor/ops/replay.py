@@ -94,6 +94,7 @@ class Replayed:
         backend = first._storage.backend
         key: list[Any] = [backend, repr(settings) if self._exact else settings]
         given: list[Buffer] = []
+        places: dict[Buffer, int] = {}
         for t in operands:
             if t.__class__ is Buffer:
                 given.append(t)
@@ -107,8 +108,9 @@ class Replayed:
                     return self._of_pending(operands, settings)
                 buffer = storage.buffer()
             key += (t.shape, t.dtype, None if t._contig else t._strides, t._offset)
-            if buffer in given:
-                key.append(given.index(buffer))
+            at = places.setdefault(buffer, len(given))
+            if at != len(given):
+                key.append(at)
             given.append(buffer)
         found = tuple(key)
         call = self._calls.get(found)

@@ -91,6 +91,11 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     ),
     "gather": (lambda x, i: x.gather(1, i), lambda: (whole(5, 7), places(5, 2, below=7))),
     "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
+    "one_hot": (lambda i: F.one_hot(i, 5), lambda: (places(4, 3, below=5),)),
+    "total norm": (
+        lambda a, b: torch.nn.utils.get_total_norm([a, b, a]),
+        lambda: (whole(5, 7), whole(3)),
+    ),
 }
 
 
@@ -172,6 +177,53 @@ def test_steps_of_a_cell_are_followed_by_a_counter_of_operations() -> None:
             torch.gru_cell(*operands)
         counts.append(counter.get_total_flops())
     assert counts == [2 * 2 * 12 * (3 + 4)] * 4
+
+
+ANSWERS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "equal": lambda x: torch.equal(x, torch.ones(6, device=x.device)),
+    "allclose": lambda x: torch.allclose(x, torch.ones(6, device=x.device), rtol=0.0),
+    "allclose, loosely": lambda x: torch.allclose(x, torch.ones(6, device=x.device), atol=3.0),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_questions_about_values_are_replayed_and_answered_anew(name: str) -> None:
+    yes, no = torch.ones(6), torch.ones(6) * 7
+    torch.opencl.synchronize()
+    before = STATS.replays
+    assert [ANSWERS[name](x) for x in (yes, no, yes, no, no, yes)] == [True, False] * 2 + [
+        False,
+        True,
+    ]
+    assert STATS.replays >= before + 4
+
+
+def test_checks_of_what_is_drawn_by_are_replayed() -> None:
+    """Only on cpu: elsewhere they are not made."""
+    good = [torch.tensor([0.5, 1.0, 0.0], device="cpu") for _ in range(4)]
+    bad = torch.tensor([0.5, 1.5, 0.0], device="cpu")
+    none = torch.zeros(3, device="cpu")
+    before = STATS.replays
+    for p in good:
+        torch.bernoulli(p)
+        assert torch.multinomial(p, 1).item() < 2
+    assert STATS.replays >= before + 4
+    with pytest.raises(RuntimeError, match="Expected p_in >= 0"):
+        torch.bernoulli(bad)
+    for weights in (-bad, bad * torch.inf, bad / 0.0):
+        with pytest.raises(RuntimeError, match="contains either `inf`, `nan` or element < 0"):
+            torch.multinomial(weights, 1)
+    with pytest.raises(RuntimeError, match="sum of probabilities <= 0"):
+        torch.multinomial(none, 1)
+
+
+def test_classes_out_of_range_are_found_by_a_replay() -> None:
+    for _ in range(3):
+        F.one_hot(places(6, below=3), 3)
+    with pytest.raises(RuntimeError, match="smaller than num_classes"):
+        F.one_hot(torch.tensor([0, 1, 2, 3, 0, 0]), 3)
+    with pytest.raises(RuntimeError, match="non-negative"):
+        F.one_hot(torch.tensor([0, 1, -2, 2, 0, 0]), 3)
 
 
 def test_launches_are_counted_as_ever() -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import types
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ... import creation
 from ...autograd import no_grad
 from ...ops import multi
+from ...ops.composite import at_once
 from ...ops.elsewhere import refuse
 from ...ops.norms import vector_norm
 from ...ops.row import FUNCTIONS
@@ -60,10 +61,7 @@ def get_total_norm(
     if not tensors:
         return creation.tensor(0.0)
     _refuse_sparse(tensors, "linalg_vector_norm")
-    device = tensors[0].device
-    joined = tensors if norm_type == 0 else _joined(tensors)
-    norms = [vector_norm(t, norm_type).to(device) for t in joined]
-    total = norms[0] if len(norms) == 1 else vector_norm(FUNCTIONS["stack"](norms), norm_type)
+    (total,) = _measure(tensors, norm_type)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error "
@@ -72,7 +70,22 @@ def get_total_norm(
     return total
 
 
-def _joined(tensors: list[Tensor]) -> list[Tensor]:
+@at_once
+def _measure(tensors: Sequence[Tensor], norm_type: float) -> list[Tensor]:
+    """The norm of all tensors' elements together."""
+    device = tensors[0].device
+    joined = tensors if norm_type == 0 else _joined(tensors)
+    norms = [vector_norm(t, norm_type).to(device) for t in joined]
+    return [norms[0] if len(norms) == 1 else vector_norm(FUNCTIONS["stack"](norms), norm_type)]
+
+
+@at_once
+def _share(total: Sequence[Tensor], max_norm: float) -> list[Tensor]:
+    """What gradients of a norm are to be multiplied by."""
+    return [(max_norm / (total[0] + 1e-6)).clamp(max=1.0)]
+
+
+def _joined(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return tensors with the same elements, small ones of a kind put together."""
     large: list[Tensor] = []
     small: dict[Any, list[Tensor]] = {}
@@ -107,8 +120,7 @@ def clip_grads_with_norm_(
     """Scale gradients by max_norm / total_norm, unless that is above 1."""
     grads = _grads(parameters)
     if grads:
-        coef = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        multi.apply(_SCALE, [grads], {}, [coef])
+        multi.apply(_SCALE, [grads], {}, _share((total_norm,), float(max_norm)))
 
 
 @no_grad()

@@ -7,6 +7,7 @@ Their gradients with respect to the parameters are zero, as in torch. Expression
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ... import dtypes
@@ -17,7 +18,8 @@ from ...layouts import broadcast_shapes, numel
 from ...lazy import Expr, Leaf, Scalar
 from ...runtime import device
 from ...size import Size
-from .. import convert, core, writes
+from .. import convert, core, selection, writes
+from ..composite import at_once
 from ..core import Tensor
 from ..row import BOOL, FUNCTIONS, Row, public
 from .draws import (
@@ -59,9 +61,14 @@ def on_host(dev: device) -> bool:
 _IN_UNIT = Row("in_unit", {"f": "x >= 0 and x <= 1"}, promote=BOOL, public=False)
 
 
+@at_once
+def _probable(given: Sequence[Tensor]) -> list[Tensor]:
+    return [_IN_UNIT(given[0]).all()]
+
+
 def check_probability(p: Tensor) -> None:
     """RuntimeError unless all probabilities lie in [0, 1]."""
-    if on_host(p.device) and p.numel() and not bool(_IN_UNIT(p).all()):
+    if on_host(p.device) and p.numel() and not bool(_probable((p,))[0]):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
 
 
@@ -200,6 +207,14 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return t
 
 
+@at_once
+def _weights_fault(given: Sequence[Tensor]) -> list[Tensor]:
+    """What is wrong with weights, as a number: 1 where one of them is, 2 where a row has none above 0, else 0."""
+    p = given[0]
+    sound, some = ((p >= 0) & (p < math.inf)).all(), (p.sum(-1) > 0).all()
+    return [selection.where(sound, selection.where(some, 0, 2), 1)]
+
+
 @public()
 def multinomial(
     input: Tensor,
@@ -241,12 +256,11 @@ def multinomial(
             "multinomial",
             (input,),
         )
-    total = p.sum(-1, keepdim=True)
-    if on_host(dev):
-        if not bool(((p >= 0) & (p < math.inf)).all()):
-            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-        if not bool((total > 0).all()):
-            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    fault = int(_weights_fault((p,))[0]) if on_host(dev) else 0
+    if fault == 1:
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if fault:
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     source = choose(generator, dev)
     if replacement and num_samples > 1:
         shape = Size((*p.shape[:-1], num_samples))
