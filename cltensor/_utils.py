@@ -21,6 +21,7 @@ _rebuild_tensor, _rebuild_tensor_v2, _rebuild_tensor_v3 = rebuild.tensor_v1, reb
 _rebuild_parameter = rebuild.parameter
 _rebuild_parameter_with_state = rebuild.parameter_with_state
 _rebuild_sparse_tensor = rebuild.sparse
+_rebuild_meta_tensor_no_storage = rebuild.meta_tensor
 
 
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:

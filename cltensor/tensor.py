@@ -229,8 +229,12 @@ class Tensor(AutogradMixin, Methods):
     is_cpu = property(
         lambda self: self.device.type == "cpu", doc="Whether the device is the host's."
     )
-    is_meta = is_sparse = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = is_sparse_csr = (
-        property(lambda self: False)
+    is_meta = property(
+        lambda self: self.device.type == "meta",
+        doc="Whether there are no values, only their shape.",
+    )
+    is_sparse = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = is_sparse_csr = property(
+        lambda self: False
     )
 
     def is_floating_point(self) -> bool:
@@ -343,7 +347,12 @@ class Tensor(AutogradMixin, Methods):
                 f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
             )
         size = self.dtype.itemsize
-        raw = self._storage.host(self._offset * size, size)
+        try:
+            raw = self._storage.host(self._offset * size, size)
+        except NotImplementedError:
+            if self.is_meta:
+                raise RuntimeError("Tensor.item() cannot be called on meta tensors") from None
+            raise
         if self.dtype.np is not None:
             return raw.view(self.dtype.np)[0].item()
         return widen(raw.view(np.uint16), self.dtype).reshape(-1)[0].item()
@@ -485,7 +494,9 @@ class Tensor(AutogradMixin, Methods):
             if self.numel()
             else 0
         )
-        data = self._storage.host(0, extent * self.dtype.itemsize).tobytes() if extent else b""
+        data = b""
+        if extent and not self.is_meta:
+            data = self._storage.host(0, extent * self.dtype.itemsize).tobytes()
         made = (
             type(self),
             data,

@@ -53,7 +53,7 @@ class CheckLog:
 
     def examine(self, backend: Backend) -> None:
         pending, self.pending = self.pending, []
-        if not pending:
+        if not (pending and backend.info.has_memory):
             return
         if self.flags is not None and backend.seq == backend.finished and not self.flags.any():
             return

@@ -463,6 +463,10 @@ def get_backend(dev: device) -> Backend:
 
 
 def _make_backend(dev: device) -> Backend:
+    if dev.type == "meta":
+        from .meta import BACKEND
+
+        return BACKEND
     with _lock:
         if loader.forked():
             raise RuntimeError(loader.FORK_ERROR)

@@ -223,6 +223,8 @@ class DeviceInfo:
     """Launches are calls of a team of threads that waits awake (runtime/team.py)."""
     inline: bool = False
     """The driver runs what a thread enqueues in that thread, if asked to (cl_intel_exec_by_local_thread)."""
+    has_memory: bool = True
+    """There are values; not on "meta"."""
 
     @property
     def wake_us(self) -> int:

@@ -193,20 +193,7 @@ def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
     parameter = any(
         c.__name__ == "Parameter" and c.__module__.startswith("cltensor") for c in kind.__mro__
     )
-    dt = t.dtype
-    typed = dt in NAME_OF
-    storage = StorageReference(t._storage, dt if typed else None, t.device)
-    own: Any = (
-        storage,
-        t._offset,
-        tuple(t.shape),
-        tuple(t._strides),
-        bool(t.requires_grad) and not parameter,
-        OrderedDict(),
-    )
-    function = _name("torch._utils", "_rebuild_tensor_v2")
-    if not typed:
-        function, own = _name("torch._utils", "_rebuild_tensor_v3"), (*own, dt)
+    function, own = _function_and_arguments(t, bool(t.requires_grad) and not parameter)
     state = t._attributes()
     if parameter and kind.__name__ == "Parameter":
         made: Any = (_Plain(function, own), bool(t.requires_grad), OrderedDict())
@@ -216,6 +203,23 @@ def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
     if kind is Tensor and not state:
         return function, own
     return _name("torch._tensor", "_rebuild_from_type_v2"), (function, kind, own, state)
+
+
+def _function_and_arguments(t: Tensor, requires_grad: bool) -> tuple[Any, tuple]:
+    """What makes a tensor of a storage, or of none, and what it is told."""
+    dt, layout = t.dtype, (tuple(t.shape), tuple(t._strides))
+    if t.is_meta:
+        return _name("torch._utils", "_rebuild_meta_tensor_no_storage"), (
+            dt,
+            *layout,
+            requires_grad,
+        )
+    typed = dt in NAME_OF
+    storage = StorageReference(t._storage, dt if typed else None, t.device)
+    own: tuple = (storage, t._offset, *layout, requires_grad, OrderedDict())
+    if typed:
+        return _name("torch._utils", "_rebuild_tensor_v2"), own
+    return _name("torch._utils", "_rebuild_tensor_v3"), (*own, dt)
 
 
 class _Plain:

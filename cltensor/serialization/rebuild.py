@@ -150,6 +150,12 @@ def tensor_v2(
     )
 
 
+def meta_tensor(dt: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """Make a tensor without memory."""
+    made = FUNCTIONS["empty_strided"](size, stride, dtype=dt, device="meta")
+    return made.requires_grad_(requires_grad)
+
+
 def tensor_v3(
     storage: Any,
     offset: Any,
@@ -311,6 +317,7 @@ ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_tensor": tensor_v1,
     "torch._utils._rebuild_tensor_v2": tensor_v2,
     "torch._utils._rebuild_tensor_v3": tensor_v3,
+    "torch._utils._rebuild_meta_tensor_no_storage": meta_tensor,
     "torch._utils._rebuild_sparse_tensor": sparse,
     "torch._utils._rebuild_parameter": parameter,
     "torch._utils._rebuild_parameter_with_state": parameter_with_state,

@@ -364,9 +364,7 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     assert shapes.guard_or_false(True) is True
     assert shapes.free_symbols((3, 4)) == set()
     assert importlib.import_module("cltensor._subclasses.fake_tensor").is_fake(3) is False
-    assert (
-        torch._guards.detect_fake_mode([3]) is torch._guards.active_fake_mode() is None
-    )
+    assert torch._guards.detect_fake_mode([3]) is torch._guards.active_fake_mode() is None
     helper = importlib.import_module("cltensor.onnx.symbolic_helper")
     assert helper.parse_args("v")(len) is len
     assert importlib.import_module("cltensor._custom_ops").custom_op is library.custom_op

@@ -490,7 +490,15 @@ class Module(Hooked, Stateful):
         def convert(t: Tensor) -> Tensor:
             wanted = dtype if t.is_floating_point() or t.is_complex() else None
             kept = {} if format is None or t.dim() not in (4, 5) else {"memory_format": format}
-            return t.to(device, wanted, **kept)
+            try:
+                return t.to(device, wanted, **kept)
+            except NotImplementedError as error:
+                if not t.is_meta:
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a "
+                    "different device."
+                ) from None
 
         return self._apply(convert)
 
