@@ -1,4 +1,4 @@
-"""`cltensor.multiprocessing`: Python's. Processes are forked only where the cpu device survives that (Note [Forks] in runtime/backend.py).
+"""`cltensor.multiprocessing`: Python's. Processes are forked only where the cpu device survives that (Note [Forks] in runtime/forks.py).
 
 Tensors travel by value: a process that receives one has a copy, unless `share_memory_` was called on it. Shared memory is
 a file that each process maps; its name is what travels. Only memory that the host sees can be shared.

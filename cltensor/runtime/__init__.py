@@ -6,8 +6,6 @@ from .backend import (
     device_list,
     get_backend,
     in_use,
-    start_method,
-    survives_fork,
     synchronize,
 )
 from .device import (
@@ -18,6 +16,7 @@ from .device import (
     home_type,
     set_default_device,
 )
+from .forks import start_method, survives_fork
 from .memory import Buffer
 from .program import Kernel
 from .recording import Counter, Recorder, Recording, RecordingError, Slot

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import multiprocessing
-import os
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -51,7 +49,7 @@ class Backend:
         self.context = cl.Context([cl_device])
         self.queue = cl.CommandQueue(self.context, cl_device)
         # Never released: drivers abort or hang when contexts go while the interpreter closes.
-        _keep_forever(self.context, self.queue)
+        keep_forever(self.context, self.queue)
         self.read_write = cl.mem_flags.READ_WRITE
         self.seq = 0  # commands enqueued
         self.finished = 0  # commands known to be done
@@ -204,7 +202,7 @@ class Backend:
         except self.module.Error as error:
             debug_line(1, "%s wakes threads for every launch: %s", self.device, error)
             return self.queue
-        _keep_forever(made)
+        keep_forever(made)
         return made
 
     def timed_queue(self) -> Any:
@@ -214,7 +212,7 @@ class Backend:
             how = cl.command_queue_properties.PROFILING_ENABLE
             try:
                 self._timed = cl.CommandQueue(self.context, self.cl_device, properties=how)
-                _keep_forever(self._timed)
+                keep_forever(self._timed)
             except cl.Error:
                 self._timed = self.queue
         return self._timed
@@ -364,7 +362,7 @@ class Backend:
             debug_line(1, "%s runs kernels through its queue: %s", self.device, error)
             self.programs.wants_code = False
             return None
-        _keep_forever(made)  # its threads never end
+        keep_forever(made)  # its threads never end
         self.programs.team = made
         return made
 
@@ -388,38 +386,6 @@ class Backend:
         return bool(memory[0] == 43)
 
 
-# --- in a forked child --------------------------------------------------------------------------
-#
-# Note [Forks]. A driver's threads do not exist in a forked child: what is enqueued there is never run. A team does without them.
-# PoCL allocates and compiles in the thread that asks, and launches and copies are the team's, which begins anew. So a child has
-# the cpu device, with the values of before the fork, as torch's children have theirs; every other device refuses there.
-
-
-def _refused(_: Any) -> NoReturn:
-    raise RuntimeError(loader.FORK_ERROR)
-
-
-class _TeamBackend(Backend):
-    """What the backend of a team becomes in a forked child: one without queues."""
-
-    queue = property(_refused)
-    inline = property(_refused)
-
-    def timed_queue(self) -> Any:
-        _refused(self)
-
-
-class _ForkedBackend(Backend):
-    """What any other backend becomes in a forked child."""
-
-    def __getattribute__(self, name: str) -> Any:
-        if name.startswith("__"):
-            return object.__getattribute__(self, name)
-        if name in ("device", "info"):
-            return object.__getattribute__(self, name)
-        _refused(self)
-
-
 def _check_range(buffer: Buffer, offset: int, nbytes: int) -> None:
     if nbytes and (offset < 0 or nbytes < 0 or offset + nbytes > buffer.nbytes):
         raise ValueError(f"bytes {offset} to {offset + nbytes} are outside of {buffer}")
@@ -439,15 +405,16 @@ def _launch_error(
     )
 
 
-def _keep_forever(*objects: Any) -> None:
+def keep_forever(*objects: Any) -> None:
+    """Never release these: a driver may abort when they go."""
     for item in objects:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
 
 
 # --- the backends in use ------------------------------------------------------------------------
 
-_backends: dict[device, Backend] = {}
-_lock = threading.RLock()
+registry: dict[device, Backend] = {}
+registry_lock = threading.RLock()
 
 
 def get_backend(dev: device) -> Backend:
@@ -457,7 +424,7 @@ def get_backend(dev: device) -> Backend:
     that does not exist or cannot run.
     """
     try:
-        return _backends[dev]
+        return registry[dev]
     except KeyError:
         return _make_backend(dev)
 
@@ -467,14 +434,14 @@ def _make_backend(dev: device) -> Backend:
         from .meta import BACKEND
 
         return BACKEND
-    with _lock:
+    with registry_lock:
         if loader.forked():
             raise RuntimeError(loader.FORK_ERROR)
         name, cl_device, shared = _resolve(dev)
-        backend = _backends.get(name)
+        backend = registry.get(name)
         if backend is None:
-            backend = _backends[name] = Backend(name, cl_device, shared)
-        _backends[dev] = backend
+            backend = registry[name] = Backend(name, cl_device, shared)
+        registry[dev] = backend
         return backend
 
 
@@ -517,7 +484,7 @@ def _no_cpu() -> NoReturn:
 
 def in_use() -> set[Backend]:
     """Return the backends made so far; a device may have several names."""
-    return set(_backends.values())
+    return set(registry.values())
 
 
 def device_list() -> list[device]:
@@ -529,7 +496,7 @@ def device_list() -> list[device]:
 
 def device_info(dev: device) -> DeviceInfo:
     """Return what is known of `dev` without taking it into use."""
-    backend = _backends.get(dev)
+    backend = registry.get(dev)
     if backend is not None:
         return backend.info
     _, cl_device, shared = _resolve(dev)
@@ -553,55 +520,4 @@ def _at_exit() -> None:
             debug_line(1, "%s at exit: %s", backend.device, error)
 
 
-def survives_fork() -> bool:
-    """Say whether forked children can use the cpu device (Note [Forks])."""
-    try:
-        return hasattr(os, "fork") and get_backend(device("cpu")).team is not None
-    except RuntimeError:  # there is no such device
-        return False
-
-
-def start_method() -> str:
-    """Name the way to start processes: Python's, but "spawn" where it would be "fork" and the cpu device does not survive that."""
-    chosen = multiprocessing.get_start_method(allow_none=True)
-    method = chosen or multiprocessing.get_all_start_methods()[0]
-    return "spawn" if method == "fork" and not survives_fork() else method
-
-
-_forking: list[Any] = []  # locks that the thread that forks holds: nothing is half done then
-
-
-def _before_fork() -> None:
-    _lock.acquire()
-    _forking.append(_lock)
-    for backend in in_use():
-        backend.lock.acquire()
-        _forking.append(backend.lock)
-        if backend.team is not None:
-            backend.finish()
-
-
-def _after_fork() -> None:
-    while _forking:
-        _forking.pop().release()
-
-
-def _after_fork_in_child() -> None:
-    for backend in in_use():
-        if backend.team is not None:
-            backend.__class__ = _TeamBackend
-            backend.team.forget_helpers()
-        else:
-            _keep_forever(backend)  # releasing what it owns would ask the driver too
-            backend.__class__ = _ForkedBackend
-    for name, backend in list(_backends.items()):
-        if isinstance(backend, _ForkedBackend):
-            del _backends[name]
-    _after_fork()
-
-
 atexit.register(_at_exit)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
-    )
