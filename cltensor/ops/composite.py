@@ -107,6 +107,16 @@ class Composite:
         return [next(found) if need else None for need in needs]
 
 
+def plain(tensors: Sequence[Any]) -> bool:
+    """Whether all are tensors with memory of their own, small, and nobody follows what is done to them."""
+    size = 0
+    for t in tensors:
+        if getattr(t, "_storage", None).__class__ is not Storage:
+            return False
+        size += t.numel()
+    return size <= SMALL and not FOLLOWED
+
+
 def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
     """Make one call to replay, without history, of `fn(tensors, *settings)`, several ops that return fresh tensors."""
 

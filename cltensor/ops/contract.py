@@ -16,6 +16,7 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES
 from . import core, writes
+from .composite import at_once, plain
 from .core import Tensor, is_tensor
 from .operands import check_tensor
 from .products import bmm, dot, mm
@@ -206,8 +207,15 @@ def einsum(*args: Any) -> Tensor:
             raise ValueError(
                 "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
             )
+        if len(operands) > 1 and plain(operands) and not graph.needs_grad(*operands):
+            return _replayed(operands, equation)[0]
         labels, output = _parse(equation, len(operands))
     return _einsum(operands, labels, output)
+
+
+@at_once
+def _replayed(operands: Sequence[Tensor], equation: str) -> list[Tensor]:
+    return [_einsum(operands, *_parse(equation, len(operands)))]
 
 
 def _sizes(operands: Sequence[Tensor], labels: list[list[int]]) -> tuple[list[int], int]:

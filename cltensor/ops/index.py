@@ -293,13 +293,17 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 
 def _plain(x: Tensor, index: tuple) -> Tensor | None:
-    """One view for a tuple of ints and slices where no history is kept; None where there is more to it."""
+    """One view for a tuple of ints, slices and Nones where no history is kept; None where there is more to it."""
     sizes, strides, offset = x.shape, x._strides, x._offset
-    ndim = len(sizes)
-    if len(index) > ndim:
-        return None
+    ndim, d = len(sizes), 0
     new_sizes, new_strides = [], []
-    for d, item in enumerate(index):
+    for item in index:
+        if item is None:
+            new_sizes.append(1)
+            new_strides.append(sizes[d] * strides[d] if d < ndim else 1)
+            continue
+        if d == ndim:
+            return None
         n = sizes[d]
         if item.__class__ is int:
             if not -n <= item < n:
@@ -313,7 +317,7 @@ def _plain(x: Tensor, index: tuple) -> Tensor | None:
             offset += start * strides[d]
         else:
             return None
-    d = len(index)
+        d += 1
     return core.view(
         x,
         (*new_sizes, *sizes[d:]),

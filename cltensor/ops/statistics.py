@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
@@ -12,7 +12,9 @@ from ..codegen.count import count
 from ..runtime import get_backend
 from . import core, norms, writes
 from .arithmetic import div_number, mul_number
+from .composite import at_once
 from .core import Tensor, is_tensor
+from .replay import Replayed
 from .row import FUNCTIONS, METHODS, invalid_combination, public, titled
 from .selection import where
 
@@ -206,12 +208,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         _least_and_most(input)
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None and minlength:
-        counts, others = _count(input, minlength)
+        counts, others = _count((input,), minlength)
         if not int(others):
             return counts
     n = max(minlength, _least_and_most(input)[1] + 1)
     if weights is None:
-        return _count(input, n)[0]
+        return _count((input,), n)[0]
     floats = weights.dtype.category == 2 and weights.dtype.itemsize >= 4
     what = weights.detach() if floats else weights.detach().double()
     return what.new_zeros(n).index_add(0, input.long(), what)
@@ -230,19 +232,21 @@ def _least_and_most(places: Tensor) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _count(places: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+@Replayed.of_memory
+def _count(given: Sequence[Tensor], bins: int) -> list[Tensor]:
     """How often 0, 1, … bins - 1 occur among integers, and how many are none of them (int64)."""
+    places = given[0]
     backend = get_backend(places.device)
     with backend.lock:
         found = count(backend, core.kernel_operand(places), bins)
-    return core.result(found[0], places.device), core.result(found[1], places.device)
+    return [core.result(x, places.device) for x in found]
 
 
 def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor | None = None) -> Tensor:
     """Sum `what` by place, or count; what is not inside goes into a bin beyond the end, which is dropped."""
     flat = where(inside, places, bins).reshape(-1)
     if what is None:
-        return _count(flat, bins)[0]
+        return _count((flat,), bins)[0]
     return what.new_zeros(bins + 1).index_add(0, flat, what.reshape(-1))[:bins]
 
 
@@ -271,9 +275,15 @@ def histc(
         raise RuntimeError("torch.histc: max must be larger than min")
     x = input.detach()
     low, high = _range("torch.histc: range of", x, (min, max) if min < max else None)
-    places = ((x - low) * bins / (high - low)).long().clamp(0, bins - 1)
-    counts = _counted(places, (x >= low) & (x <= high), bins).to(x.dtype)
+    (counts,) = _histogram((x,), bins, low, high)
     return writes.deliver(counts, out, "histc", (input,))
+
+
+@at_once
+def _histogram(given: Sequence[Tensor], bins: int, low: float, high: float) -> list[Tensor]:
+    x = given[0]
+    places = ((x - low) * bins / (high - low)).long().clamp(0, bins - 1)
+    return [_counted(places, (x >= low) & (x <= high), bins).to(x.dtype)]
 
 
 # ------------------------------------------------------------------------------------------- differences and integrals

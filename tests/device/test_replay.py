@@ -91,6 +91,13 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     ),
     "gather": (lambda x, i: x.gather(1, i), lambda: (whole(5, 7), places(5, 2, below=7))),
     "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
+    "einsum": (
+        lambda a, b: torch.einsum("bij,bjk->ikb", a, b),
+        lambda: (whole(2, 3, 4), whole(2, 4, 5)),
+    ),
+    "histc": (lambda x: torch.histc(x, 4, -4.0, 4.0), lambda: (whole(5, 7),)),
+    "bincount": (lambda i: torch.bincount(i, minlength=6), lambda: (places(9, below=6),)),
+    "glu": (lambda x: F.glu(x, 0), lambda: (whole(6, 5),)),
     "one_hot": (lambda i: F.one_hot(i, 5), lambda: (places(4, 3, below=5),)),
     "total norm": (
         lambda a, b: torch.nn.utils.get_total_norm([a, b, a]),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ... import layouts
 from ...autograd import record as graph
 from .. import writes
+from ..composite import at_once, plain
 from ..core import Tensor
 from ..formats import RowMajor
 from ..row import FLOAT, FUNCTIONS, METHODS, Row, public
@@ -279,11 +281,21 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}"
         )
-    a, b = input.detach().chunk(2, dim)
-    out = a * b.sigmoid()
+    if plain((input,)):
+        (out,) = _small_gated((input,), dim)
+    else:
+        (out,) = _gated((input.detach(),), dim)
     if graph.needs_grad(input):
         graph.record("GluBackward0", (input,), out, _glu_back, {"self": input, "dim": dim})
     return out
+
+
+def _gated(given: Sequence[Tensor], dim: int) -> list[Tensor]:
+    a, b = given[0].chunk(2, dim)
+    return [a * b.sigmoid()]
+
+
+_small_gated = at_once(_gated)
 
 
 def _glu_back(ctx: Any, g: Tensor) -> Tensor:
