@@ -6,9 +6,10 @@ from typing import Any
 
 from ..tensor import Tensor
 from .base import FusedOptimizer
+from .given import step_given
 from .stepper import check_options, gradient, require
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(FusedOptimizer):
@@ -71,3 +72,38 @@ class Adadelta(FusedOptimizer):
         }
         for _, some in self._by_count(group, params):
             self._run(group, lines, some, {"v": "square_avg", "u": "acc_delta"}, numbers)
+
+
+def adadelta(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    state_steps: list[Tensor],
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float | Tensor,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """Update tensors in place by a step of Adadelta, whose state is given as lists."""
+    group = {
+        "lr": lr,
+        "rho": rho,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "capturable": capturable,
+    }
+    states = {
+        "square_avg": square_avgs,
+        "acc_delta": acc_deltas,
+        "step": state_steps,
+    }
+    step_given(Adadelta, group, params, grads, states)

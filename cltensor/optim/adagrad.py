@@ -10,9 +10,10 @@ from ..sparse.tensor import entries
 from ..tensor import Tensor
 from .adam import check_fused
 from .base import FusedOptimizer
+from .given import step_given
 from .stepper import check_options, gradient, require
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(FusedOptimizer):
@@ -94,10 +95,47 @@ class Adagrad(FusedOptimizer):
         for count, some in self._by_count(group, params):
             step = -lr / (1 + (count - 1) * group["lr_decay"])
             for p in some:
-                g = p._grad.coalesce()
+                g = self._gradient(p).coalesce()
                 total, values = self.state[p]["sum"], g.values()
                 if group["maximize"]:
                     values = -values
                 total.add_(entries(g, values * values))
                 root = total.sparse_mask(g).values().sqrt() + group["eps"]
                 p.add_(entries(g, values / root), alpha=step)
+
+
+def adagrad(
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float | Tensor,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """Update tensors in place by a step of Adagrad, whose state is given as lists."""
+    group = {
+        "lr": lr,
+        "lr_decay": lr_decay,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+    }
+    states = {
+        "sum": state_sums,
+        "step": state_steps,
+    }
+    step_given(
+        Adagrad, group, params, grads, states, fused=fused, scale=grad_scale, found_inf=found_inf
+    )

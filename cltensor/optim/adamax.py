@@ -6,9 +6,10 @@ from typing import Any
 
 from ..tensor import Tensor
 from .base import FusedOptimizer
+from .given import step_given
 from .stepper import check_options, gradient, lerp
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 class Adamax(FusedOptimizer):
@@ -70,3 +71,39 @@ class Adamax(FusedOptimizer):
                 "weight_decay": group["weight_decay"],
             }
             self._run(group, lines, some, {"m": "exp_avg", "x": "exp_inf"}, numbers)
+
+
+def adamax(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_infs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float | Tensor,
+    weight_decay: float,
+) -> None:
+    """Update tensors in place by a step of Adamax, whose state is given as lists."""
+    group = {
+        "lr": lr,
+        "betas": (beta1, beta2),
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "capturable": capturable,
+    }
+    states = {
+        "exp_avg": exp_avgs,
+        "exp_inf": exp_infs,
+        "step": state_steps,
+    }
+    step_given(Adamax, group, params, grads, states)

@@ -7,9 +7,10 @@ from typing import Any
 from .. import dtypes
 from ..tensor import Tensor
 from .base import FusedOptimizer
+from .given import step_given
 from .stepper import check_options, counter, gradient, number, peek, poke
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 class ASGD(FusedOptimizer):
@@ -89,3 +90,42 @@ class ASGD(FusedOptimizer):
 def _rounded(value: float) -> float:
     """A number as a tensor of the default dtype holds it, also where loading made the state wider."""
     return float(dtypes.get_default_dtype().np.type(value))
+
+
+def asgd(
+    params: list[Tensor],
+    grads: list[Tensor],
+    axs: list[Tensor],
+    mus: list[Tensor],
+    etas: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lambd: float,
+    lr: float | Tensor,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+) -> None:
+    """Update tensors in place by a step of ASGD, whose state is given as lists."""
+    group = {
+        "lr": lr,
+        "lambd": lambd,
+        "t0": t0,
+        "alpha": alpha,
+        "weight_decay": weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "capturable": capturable,
+    }
+    states = {
+        "ax": axs,
+        "mu": mus,
+        "eta": etas,
+        "step": state_steps,
+    }
+    step_given(ASGD, group, params, grads, states)

@@ -50,6 +50,9 @@ class FusedOptimizer(Optimizer):
                     self._update(group, params)
         return loss
 
+    def _gradient(self, p: Tensor) -> Tensor:
+        return p._grad
+
     def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
         raise NotImplementedError
 
@@ -115,6 +118,6 @@ class FusedOptimizer(Optimizer):
         found = [self.state[p] for p in params] if states else []  # asking makes an entry
         for letter, name in states.items():
             writes[letter] = [state[name] for state in found]
-        grads = {"g": [p._grad for p in params]}
+        grads = {"g": [self._gradient(p) for p in params]}
         label = self.__class__.__name__.lower()
         update(label, lines, writes, grads, numbers, differentiable=group["differentiable"])

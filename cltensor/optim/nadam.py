@@ -6,9 +6,10 @@ from typing import Any
 
 from ..tensor import Tensor
 from .base import FusedOptimizer
+from .given import step_given
 from .stepper import check_options, gradient, lerp, peek, poke, require
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 class NAdam(FusedOptimizer):
@@ -103,3 +104,45 @@ class NAdam(FusedOptimizer):
             product = self.state[p]["mu_product"]
             parts.setdefault(poke(product, peek(product) * mu), []).append(p)
         return list(parts.items())
+
+
+def nadam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    mu_products: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float | Tensor,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+) -> None:
+    """Update tensors in place by a step of NAdam, whose state is given as lists."""
+    group = {
+        "lr": lr,
+        "betas": (beta1, beta2),
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "momentum_decay": momentum_decay,
+        "decoupled_weight_decay": decoupled_weight_decay,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "capturable": capturable,
+    }
+    states = {
+        "exp_avg": exp_avgs,
+        "exp_avg_sq": exp_avg_sqs,
+        "mu_product": mu_products,
+        "step": state_steps,
+    }
+    step_given(NAdam, group, params, grads, states)

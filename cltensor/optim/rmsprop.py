@@ -6,9 +6,10 @@ from typing import Any
 
 from ..tensor import Tensor
 from .base import FusedOptimizer
+from .given import step_given
 from .stepper import check_options, gradient, lerp, require
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(FusedOptimizer):
@@ -88,3 +89,44 @@ class RMSprop(FusedOptimizer):
         }
         for _, some in self._by_count(group, params):
             self._run(group, lines, some, self._states(group), numbers)
+
+
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float | Tensor,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """Update tensors in place by a step of RMSprop, whose state is given as lists."""
+    group = {
+        "lr": lr,
+        "alpha": alpha,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "centered": centered,
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "capturable": capturable,
+    }
+    states = {
+        "square_avg": square_avgs,
+        "grad_avg": grad_avgs,
+        "momentum_buffer": momentum_buffer_list,
+        "step": state_steps,
+    }
+    step_given(RMSprop, group, params, grads, states)

@@ -7,9 +7,10 @@ from typing import Any
 from .. import creation
 from ..tensor import Tensor
 from .base import FusedOptimizer
+from .given import step_given
 from .stepper import check_options, number, require
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 class Rprop(FusedOptimizer):
@@ -71,3 +72,36 @@ class Rprop(FusedOptimizer):
         numbers = {"grow": grow, "shrink": shrink, "least": least, "most": most}
         for _, some in self._by_count(group, params):
             self._run(group, lines, some, {"q": "prev", "s": "step_size"}, numbers)
+
+
+def rprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    prevs: list[Tensor],
+    step_sizes: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
+    """Update tensors in place by a step of Rprop, whose state is given as lists."""
+    group = {
+        "etas": (etaminus, etaplus),
+        "step_sizes": (step_size_min, step_size_max),
+        "maximize": maximize,
+        "differentiable": differentiable,
+        "capturable": capturable,
+    }
+    states = {
+        "prev": prevs,
+        "step_size": step_sizes,
+        "step": state_steps,
+    }
+    step_given(Rprop, group, params, grads, states)

@@ -7,9 +7,10 @@ from typing import Any
 from ..tensor import Tensor
 from .adam import check_fused
 from .base import FusedOptimizer
+from .given import step_given
 from .stepper import gradient, require, zeros_like
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(FusedOptimizer):
@@ -81,14 +82,21 @@ class SGD(FusedOptimizer):
         if new:
             for p, buffer in zip(new, zeros_like(new), strict=True):
                 self.state[p]["momentum_buffer"] = buffer
-            self._run(group, [*lines, "b = g", last], new, states, numbers)
+            start = "b = g"
+            if group["differentiable"]:  # no gradient passes through a first sum
+                self._run(group, [*lines, start], new, states, numbers)
+                for p in new:
+                    self.state[p]["momentum_buffer"] = self.state[p]["momentum_buffer"].detach()
+                start = "b = b"
+            self._run(group, [*lines, start, last], new, states, numbers)
         if old:
             self._run(group, [*lines, "b = momentum * b + fresh * g", last], old, states, numbers)
 
     def _update_sparse(self, group: dict[str, Any], params: list[Tensor]) -> None:
         lr, momentum = self._number(group, "lr"), group["momentum"]
         for p in params:
-            g = -p._grad if group["maximize"] else p._grad
+            g = self._gradient(p)
+            g = -g if group["maximize"] else g
             if group["weight_decay"] != 0:
                 g = g.add(p, alpha=group["weight_decay"])  # RuntimeError: the sum would be dense
             if momentum != 0:
@@ -100,3 +108,37 @@ class SGD(FusedOptimizer):
                 state["momentum_buffer"] = new = new.coalesce()  # else it would grow at each step
                 g = g.add(new, alpha=momentum) if group["nesterov"] else new
             p.add_(g, alpha=-lr)
+
+
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: float | Tensor,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """Update tensors in place by a step of SGD, whose state is given as lists."""
+    group = {
+        "lr": lr,
+        "momentum": momentum,
+        "dampening": dampening,
+        "weight_decay": weight_decay,
+        "nesterov": nesterov,
+        "maximize": maximize,
+    }
+    states = {
+        "momentum_buffer": momentum_buffer_list,
+    }
+    step_given(
+        SGD, group, params, d_p_list, states, fused=fused, scale=grad_scale, found_inf=found_inf
+    )

@@ -1,0 +1,77 @@
+"""`step_given`: a step of an optimiser over tensors, gradients and state that the caller holds in lists.
+
+Torch's functional forms (`torch.optim.adam.adam` and its kin) are this. Knows no algorithm: the class's `_update` is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from ..autograd import is_grad_enabled
+from ..tensor import Tensor
+from .base import FusedOptimizer
+
+
+class _Given(FusedOptimizer):
+    """What an optimiser is without parameters of its own: its gradients are the caller's."""
+
+    grads: dict[Tensor, Tensor]
+
+    def __init__(self, group: dict[str, Any], grads: dict[Tensor, Tensor], state: Any) -> None:
+        self.defaults, self.grads, self.state = group, grads, state
+
+    def _gradient(self, p: Tensor) -> Tensor:
+        return self.grads[p]
+
+    def _prepare(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        pass  # the caller made the state
+
+
+@cache
+def _given(kind: Any) -> type[_Given]:
+    return type(kind.__name__, (_Given, kind), {})
+
+
+def step_given(
+    kind: Any,
+    group: dict[str, Any],
+    params: Sequence[Any],
+    grads: Sequence[Tensor],
+    states: dict[str, list[Any]],
+    *,
+    fused: bool | None = None,
+    scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+) -> None:
+    """Update `params` by one step of `kind`; `states` has a list for each name of its state.
+
+    Shorter lists are of state that the options do not ask for. fused: heed the scale of the gradients, and whether some were
+    infinite, as torch's fused steps do. RuntimeError for counters that are numbers, AssertionError for a scale where not fused.
+    """
+    steps: Sequence[Any] = states.get("step", ())
+    if not all(isinstance(t, Tensor) for t in steps):
+        raise RuntimeError(
+            "API has changed, `state_steps` argument must contain a list of singleton tensors"
+        )
+    if not fused and not (scale is None and found_inf is None):
+        raise AssertionError("Expected grad_scale and found_inf to be None")
+    if found_inf is not None and found_inf.item():
+        return
+    group = {"foreach": None, "capturable": False, "decoupled_weight_decay": False, **group}
+    group.setdefault("differentiable", is_grad_enabled() and any(p.requires_grad for p in params))
+    if scale is not None:
+        grads = [g.div_(scale) for g in grads]
+    state: dict[Any, dict[str, Any]] = {
+        p: {name: entries[i] for name, entries in states.items() if i < len(entries)}
+        for i, p in enumerate(params)
+    }
+    run: _Given = _given(kind)(group, dict(zip(params, grads, strict=True)), state)
+    dense = [p for p, g in zip(params, grads, strict=True) if g._strided]
+    if len(dense) < len(params):
+        run._update_sparse(group, [p for p in params if not run.grads[p]._strided])
+    if dense:
+        run._update(group, dense)
+    for name, entries in states.items():  # a first step may have made some
+        entries[:] = [state[p].get(name) for p in params][: len(entries)]
