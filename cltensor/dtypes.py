@@ -6,6 +6,7 @@ of tensors, shapes or devices.
 
 from __future__ import annotations
 
+import math
 from builtins import bool as pybool
 from builtins import float as pyfloat
 from builtins import int as pyint
@@ -521,3 +522,10 @@ class iinfo:
 
     def __hash__(self) -> pyint:
         return hash(("iinfo", self.dtype))
+
+
+def filler(d: dtype) -> Any:
+    """Return what new memory is filled with so that reading it shows: nan, True, or the largest integer."""
+    if d.category >= 2:
+        return math.nan
+    return True if d.category == 0 else iinfo(d).max

@@ -1,6 +1,6 @@
 """Switches of torch's programs that choose precision or determinism: kept and answered, without effect on kernels.
 
-Every kernel is deterministic, and float32 products are computed in float32.
+Every kernel is deterministic, and float32 products are computed in float32; new memory is filled where torch fills it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import functools
 import warnings
 from typing import Any
 
-from .errors import Warned
+from .errors import Uninitialised, Warned
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -76,11 +76,18 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
         )
     _State.mode, _State.warn_only = debug_mode, debug_mode == 1
+    refill()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted: every kernel is deterministic."""
+    """Fill memory that nobody wrote, unless `utils.deterministic` says otherwise; every kernel is deterministic anyway."""
     _State.mode, _State.warn_only = (1 if warn_only else 2) if mode else 0, warn_only
+    refill()
+
+
+def refill() -> None:
+    """Work out whether new memory is filled from here on."""
+    Uninitialised.filled = Uninitialised.wanted and _State.mode > 0
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
+from ..errors import Uninitialised
 from ..lazy import Expr, Scalar
 from ..ops import core, formats
 from ..ops.values import check_value, number
@@ -24,6 +25,8 @@ def blank(shape: Size, dt: DType | None, dev: device) -> Tensor:
     dt = dt or dtypes.get_default_dtype()
     backend.require(dt)
     nbytes = layouts.storage_bytes(shape, None, 0, dt.itemsize)
+    if Uninitialised.filled:
+        return filled(shape, dtypes.filler(dt), dt, dev)
     return core.make(Storage.empty(backend, nbytes), shape, dt, dev)
 
 
@@ -62,7 +65,8 @@ def empty(
     """Make a tensor of undefined content."""
     shape = shape_of("empty", args, size)
     if out is not None:
-        return out.resize_(shape, memory_format=memory_format)
+        out.resize_(shape, memory_format=memory_format)
+        return out.fill_(dtypes.filler(out.dtype)) if Uninitialised.filled else out
     return ordered(blank(shape, dt, dev), formats.strides("empty", memory_format, shape))
 
 
@@ -116,7 +120,8 @@ def empty_strided(
         )
     nbytes = layouts.storage_bytes(size, stride, 0, dt.itemsize)
     storage = Storage.empty(get_backend(dev), nbytes)
-    return core.make(storage, Size(size), dt, dev, stride)
+    made = core.make(storage, Size(size), dt, dev, stride)
+    return made.fill_(dtypes.filler(dt)) if Uninitialised.filled else made
 
 
 @factory

@@ -8,12 +8,13 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..dtypes import dtype
+from ..errors import Uninitialised
 from ..memory_format import preserve_format
 from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
 from . import formats
-from .core import Tensor, is_tensor
+from .core import Tensor, is_tensor, make
 from .row import public
 from .shape import sizes
 
@@ -27,7 +28,10 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     strides = formats.strides("resize_", memory_format, shape)
     if shape == self.shape and strides is None:
         return self
+    held = self._storage.nbytes
     _grow(self._storage, layouts.storage_bytes(shape, strides, self._offset, self.dtype.itemsize))
+    if Uninitialised.filled:
+        _fill(self, held)
     self._set_layout(shape, strides or layouts.contiguous_strides(shape), self._offset)
     self._vc.value += 1
     return self
@@ -38,6 +42,14 @@ def _grow(storage: Storage, needed: int) -> None:
         if storage.shared:
             raise RuntimeError("Trying to resize storage that is not resizable")
         storage.resize(needed)
+
+
+def _fill(t: Tensor, held: int) -> None:
+    """Fill what a tensor's storage grew by, which held so many bytes before."""
+    start = -(-held // t.itemsize)
+    count = t._storage.nbytes // t.itemsize - start
+    if count > 0:
+        make(t._storage, (count,), t.dtype, t.device, (1,), start).fill_(dtypes.filler(t.dtype))
 
 
 def _hold(

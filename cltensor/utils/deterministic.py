@@ -1,3 +1,27 @@
-"""`torch.utils.deterministic`: kept and answered. Programs that read memory before they write it see what was there."""
+"""`torch.utils.deterministic`: whether new memory is filled while deterministic algorithms are asked for."""
 
-fill_uninitialized_memory = True
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from .. import switches
+from ..errors import Uninitialised
+
+
+class _Deterministic(types.ModuleType):
+    @property
+    def fill_uninitialized_memory(self) -> bool:
+        """Whether `empty`, `resize_` and their kin fill memory with nan or the largest number, so that reading it shows."""
+        return Uninitialised.wanted
+
+    @fill_uninitialized_memory.setter
+    def fill_uninitialized_memory(self, mode: Any) -> None:
+        if not isinstance(mode, bool):
+            raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
+        Uninitialised.wanted = mode
+        switches.refill()
+
+
+sys.modules[__name__].__class__ = _Deterministic
