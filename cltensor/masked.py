@@ -33,6 +33,8 @@ def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     mask = kwargs.get("mask")
     if mask is None:
         raise ValueError("_input_mask requires explicit mask")
+    if not mask._strided:
+        mask = mask.to_dense()
     if mask.ndim > input.ndim:
         raise IndexError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"

@@ -16,6 +16,7 @@ from .autograd import AutogradMixin
 from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
 from .dtypes import dtype
+from .errors import warn_once
 from .host import host_array, shared_array, widen
 from .memory_format import contiguous_format, strided
 from .memory_format import layout as _layout
@@ -148,13 +149,11 @@ class Tensor(AutogradMixin, Methods):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension."""
-        return self.shape if dim is None else self.shape[layouts.wrap_dim(dim, len(self.shape))]
+        return self.shape if dim is None else self.shape[_place(dim, len(self.shape))]
 
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides in elements, or that of one dimension."""
-        return (
-            self._strides if dim is None else self._strides[layouts.wrap_dim(dim, len(self.shape))]
-        )
+        return self._strides if dim is None else self._strides[_place(dim, len(self.shape))]
 
     def storage_offset(self) -> int:
         """Return the first element's place in the storage, in elements."""
@@ -400,12 +399,14 @@ class Tensor(AutogradMixin, Methods):
         return kind(value.real if isinstance(value, complex) and kind is not complex else value)
 
     def __float__(self) -> float:
+        _warn_of_history(self)
         return self._number(float, "double")
 
     def __int__(self) -> int:
         return self._number(int, "int64_t")
 
     def __complex__(self) -> complex:
+        _warn_of_history(self)
         return self._number(complex, "c10::complex<double>")
 
     def __index__(self) -> int:
@@ -564,6 +565,21 @@ class Tensor(AutogradMixin, Methods):
                 "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
             )
         return compare.bitwise_not(self)
+
+
+def _warn_of_history(t: Tensor) -> None:
+    if (t._requires or t._node is not None) and GRAD.enabled:
+        warn_once(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+            "Consider using tensor.detach() first."
+        )
+
+
+def _place(dim: int, ndim: int) -> int:
+    """A dimension's place, for what a tensor of no dims has none of."""
+    if not ndim and dim.__class__ is int:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return layouts.wrap_dim(dim, ndim)
 
 
 def _rebuild(

@@ -30,7 +30,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return _reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
 
 
 def hinge_embedding_loss(
@@ -43,8 +43,8 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """The input where the target is 1, max(0, margin - input) where it is -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    apart = where(target == 1, 0.0, (margin - input).clamp_min(0))
-    return _reduced(apart + where(target == -1, 0.0, input), reduction)
+    apart = (input.new_full((), margin) - input).clamp_min(0)  # integers stay integers
+    return _reduced(where(target == 1, 0, apart) + where(target == -1, 0, input), reduction)
 
 
 def soft_margin_loss(
@@ -56,8 +56,13 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-target * input)), target 1 or -1."""
     reduction = reduction_of(size_average, reduce, reduction)
+    if input.dtype.category < 2:
+        name = (
+            (-target).dtype.scalar_name if target.dtype.category == 0 else input.dtype.scalar_name
+        )
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
     # log1p(exp(.)) overflows for large margins, and its second derivative cancels.
-    return _reduced(-log_sigmoid(input * target), reduction)
+    return _reduced(-log_sigmoid(input * target), reduction).to(input.dtype)
 
 
 def cosine_embedding_loss(
@@ -216,6 +221,7 @@ def multi_margin_loss(
         )
     if target.dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
+    _check_floating(input, "multi_margin_loss_cpu_kernel")
     check_weight(input, weight)
     classes = input.shape[-1] if input.ndim else 1
     if weight is not None and weight.shape[0] != classes:
@@ -234,6 +240,11 @@ def multi_margin_loss(
         value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
     other = FUNCTIONS["arange"](classes, device=input.device) != y
     return _reduced(where(other, value, 0.0).sum(-1) / classes, reduction)
+
+
+def _check_floating(input: Tensor, kernel: str) -> None:
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
 
 
 def _check_classes(input: Tensor) -> None:
@@ -259,6 +270,9 @@ def multilabel_margin_loss(
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
+    _check_floating(input, "multilabel_margin_loss_forward_out_frame")
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
     x, y = (input, target) if input.ndim == 2 else (input.unsqueeze(0), target.unsqueeze(0))
     listed = (y < 0).to(dtypes.int64).cumsum(1) == 0
     safe = where(listed, y, 0)

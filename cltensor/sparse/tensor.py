@@ -12,6 +12,7 @@ Note [Gradients]
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from math import prod
 from sys import getrefcount
@@ -321,6 +322,7 @@ class SparseTensor(Tensor):
         t._requires = self._requires
         memo[id(self)] = t
         t.__dict__.update(self._attributes())
+        t._grad = copy.deepcopy(self._grad, memo)
         return t
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

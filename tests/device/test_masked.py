@@ -87,3 +87,15 @@ def test_errors() -> None:
         ct.masked.mean(ct.arange(3))
     with pytest.raises(AssertionError, match="unbiased and correction"):
         ct.masked.var(x, 1, True, correction=1)
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+def test_sparse_masks(layout: str) -> None:
+    a = ct.arange(6.0).reshape(2, 3)
+    plain = ct.tensor([[True, False, True], [False, False, True]])
+    mask = getattr(plain, layout)()
+    for name in ("sum", "amax", "mean", "norm", "softmax", "cumsum"):
+        f, first = getattr(ct.masked, name), (2.0,) if name == "norm" else ()
+        expected = f(a, *first, 1, mask=plain)
+        assert np.array_equal(f(a, *first, 1, mask=mask).cpu().numpy(), expected.cpu().numpy())
+    assert np.array_equal(ct.masked._input_mask(a, mask=mask).cpu().numpy(), plain.cpu().numpy())

@@ -318,6 +318,19 @@ torch.ones(2, dtype=torch.int64).__ilshift__("a") is NotImplemented
 torch.unique(torch.arange(24).reshape(2, 3, 4) % 5, dim=2).stride()
 torch.unique_consecutive(torch.arange(24).reshape(2, 3, 4) // 7, dim=1, return_counts=True)[0].stride()
 [getattr(torch.Tensor, n).__name__ for n in ("round_", "clamp_max_", "nan_to_num_", "polygamma", "addcmul_")]
+F.hinge_embedding_loss(torch.tensor([1, -1, 2]), torch.tensor([1, -1, 1]), margin=1.5, reduction="none")
+F.hinge_embedding_loss(torch.tensor([1, -1, 2]), torch.tensor([1, -1, 1]))
+F.margin_ranking_loss(torch.tensor([1, -1, 2]), torch.tensor([1, 1, 1]), torch.tensor([1, -1, 1]), 2)
+F.soft_margin_loss(torch.tensor([1, -1, 2]), torch.tensor([1, -1, 1]))
+F.soft_margin_loss(torch.tensor([True, False]), torch.tensor([True, False]))
+F.soft_margin_loss(torch.tensor([1.0, -1.0]), torch.tensor([1.0, -1.0], dtype=torch.float64))
+F.multilabel_margin_loss(torch.tensor([1, -1, 2]), torch.tensor([1, -1, 1]))
+F.multilabel_margin_loss(torch.tensor([1.0, -1.0, 2.0]), torch.tensor([1, -1, 1], dtype=torch.int32))
+F.multi_margin_loss(torch.tensor([[1, -1, 2]]), torch.tensor([1]))
+torch.tensor(2.0).size(0)
+torch.tensor(2.0).size(-1)
+torch.tensor(2.0).stride(0)
+torch.tensor(2.0).stride(1)
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import warnings
 from pathlib import Path
@@ -395,3 +396,13 @@ def test_checkpoints_of_both(tmp_path: Path) -> None:
         file_of_bad.seek(0)
         with pytest.raises(RuntimeError, match="size is 2 but found index 5"):
             ct.load(file_of_bad)
+
+
+def test_deepcopy_keeps_the_gradient() -> None:
+    for torch in (th, ct):
+        s = torch.tensor([[0.0, 1.0], [2.0, 0.0]]).to_sparse().requires_grad_()
+        torch.sparse.sum(s * 2).backward()
+        twin = copy.deepcopy(s)
+        assert twin.grad is not s.grad
+        assert twin.grad.layout is torch.sparse_coo
+        assert twin.grad.to_dense().tolist() == [[0.0, 2.0], [2.0, 0.0]]

@@ -1,0 +1,34 @@
+"""A number made of a tensor that requires grad warns, once, as torch does."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from parity.oracle import th
+from support import ct
+
+
+@pytest.fixture(autouse=True)
+def _always() -> Any:
+    for torch in (th, ct):
+        torch.set_warn_always(True)
+    yield
+    for torch in (th, ct):
+        torch.set_warn_always(False)
+
+
+@pytest.mark.parametrize(
+    "line", ["float(r)", "int(r)", "bool(r)", "complex(r)", "r.item()", "r.tolist()", "float(r * 2)", "'%f' % r", "float(r.detach())"],
+)  # fmt: skip
+@pytest.mark.parametrize("enabled", [True, False])
+def test_warning(line: str, enabled: bool) -> None:
+    found = []
+    for torch in (th, ct):
+        r = torch.tensor(2.0, requires_grad=True)
+        with torch.set_grad_enabled(enabled), warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            eval(line, {"r": r})
+        found.append([(w.category, str(w.message).partition(" (Triggered")[0]) for w in seen])
+    assert found[1] == found[0]
