@@ -6,6 +6,7 @@ results that need the same nodes, layouts, size) it leaves the expression to the
 
 from __future__ import annotations
 
+import weakref
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -106,6 +107,32 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):
         pending.pop()
     return True
+
+
+class Prepared:
+    """The tree that a storage holds, over numbers alone, to be run at once with others in their places; ValueError for any other."""
+
+    def __init__(self, storage: Storage) -> None:
+        backend, expr = storage.backend, storage.value
+        expr.cell = weakref.ref(storage)  # which is not noted as pending: nobody will run it
+        self.numbers: list[Any] = []  # in the order in which `run` takes them
+        leaves: list[_Operand] = []
+        alone = expr.size <= MOST and _walk(expr, None, [], leaves, self.numbers, [], {}, {})
+        entry = _entry(backend, expr) if alone and not leaves else None
+        if entry is None:
+            raise ValueError("not a tree over numbers")
+        self._backend, self._entry = backend, entry
+        self._nbytes = storage.nbytes
+        self._n = self._nbytes // expr.dtype.itemsize
+
+    def run(self, numbers: list[Any]) -> Buffer:
+        """Return the values in memory of their own."""
+        backend, (kernel, scalars, sizes, _) = self._backend, self._entry
+        with backend.lock:
+            buffer = backend.alloc(self._nbytes)
+            args = [self._n, 0, *sizes, *scalar_args(numbers, scalars), buffer, 0]
+            start(backend, kernel, self._n, args, self._nbytes)
+        return buffer
 
 
 def _walk(

@@ -16,6 +16,7 @@ from support import ct as torch
 from cltensor import config
 from cltensor.codegen import pointwise
 from cltensor.lazy import launch
+from cltensor.ops.random import draws
 
 N = 20000
 
@@ -298,13 +299,39 @@ def test_random_numbers_fuse_and_repeat_without_builds() -> None:
     def step(n: int) -> Any:
         return numpy((torch.rand(n) * 2 - 1).abs())
 
-    step(100)
+    step(100_000)
     before = torch.stats()
-    step(100)
-    step(257)
+    step(100_000)
+    step(100_257)
     after = torch.stats()
     assert after["builds"] == before["builds"]
     assert after["launches"] - before["launches"] == 2
+
+
+ALIKE: dict[str, Callable[[], Any]] = {
+    "rand": lambda: torch.rand(5, 7),
+    "randn": lambda: torch.randn(5, 7),
+    "randn, float16": lambda: torch.randn(35, dtype=torch.float16),
+    "randn_like": lambda: torch.randn_like(torch.ones(7, 5).t()),
+    "randint": lambda: torch.randint(-3, 12, (5, 7)),
+    "randint, as floats": lambda: torch.randint(0, 12, (5, 7), dtype=torch.float32),
+    "randint, wide": lambda: torch.randint(-(2**40), 2**60, (35,)),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_small_draws_alike_are_launched_at_once_with_the_numbers_of_pending_ones(name: str) -> None:
+    draws._known.clear()
+    torch.manual_seed(7)
+    found = [ALIKE[name]() for _ in range(4)]
+    assert found[-1]._storage.waits is (found[-1]._storage.backend.team is None)
+    torch.manual_seed(7)
+    for t in found:
+        draws._known.clear()
+        wanted = ALIKE[name]()
+        assert wanted._storage.waits
+        assert t.stride() == wanted.stride()
+        np.testing.assert_array_equal(numpy(t), numpy(wanted))
 
 
 # ------------------------------------------------------------------------------------------- quasi-random

@@ -11,14 +11,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ... import dtypes
+from ... import config, dtypes
 from ...codegen import sort as sorting
 from ...codegen.pointwise import IDENTITY, PointOp
 from ...dtypes import dtype as DType
 from ...layouts import check_shape, numel
 from ...lazy import Expr, Scalar
-from ...runtime import device, get_backend
+from ...lazy.tree import Prepared
+from ...runtime import Recorder, device, get_backend
 from ...size import Size
+from ...storage import Storage
 from .. import convert, core, formats, writes
 from ..convert import place
 from ..core import Tensor
@@ -189,6 +191,54 @@ def geometric(shape: Size, dt: DType, draw: Draw, p: float) -> Expr:
 # ---------------------------------------------------------------------- making tensors
 
 
+def drawn(
+    make: Callable[..., Expr], shape: Size, dt: DType, dev: device, source: Generator, *params: Any
+) -> Tensor:
+    """Draw a tensor by one of the expressions above; a small one like earlier ones is launched at once as they were."""
+    count = numel(shape)
+    draw = source.take(count)
+    if 0 < count <= _SMALL and Recorder.active is None and not config.CONFIG.eager:
+        key = (make, shape, dt, dev, repr(params))
+        known = _known.get(key)
+        if known is not None:
+            return known.launch(draw)
+        if len(_known) >= _MOST:
+            _known.clear()
+        # Prepared when a second one comes, for most are the only ones of their kind; where launches cost more, fusing spares one.
+        again = key in _known and get_backend(dev).team is not None
+        _known[key] = _Known(make, shape, dt, dev, params) if again else None
+    return finish(make(shape, dt, draw, *params), dt, shape, dev)
+
+
+_SMALL = (
+    1 << 14
+)  # elements; of more, fusing a draw with what is made of it spares more than Python's time
+_MOST = 1024  # kinds of draws that are remembered
+_SEED, _FIRST = object(), object()
+
+
+class _Known:
+    """A kind of draw, prepared."""
+
+    def __init__(
+        self, make: Callable[..., Expr], shape: Size, dt: DType, dev: device, params: tuple
+    ) -> None:
+        self._backend, self._shape, self._dtype, self._device = get_backend(dev), shape, dt, dev
+        expr = make(shape, dt, (_SEED, _FIRST), *params)
+        self._nbytes = numel(shape) * dt.itemsize
+        self._prepared = Prepared(Storage(self._backend, expr, self._nbytes))
+
+    def launch(self, draw: Draw) -> Tensor:
+        numbers = [
+            draw[0] if v is _SEED else draw[1] if v is _FIRST else v for v in self._prepared.numbers
+        ]
+        storage = Storage(self._backend, self._prepared.run(numbers), self._nbytes)
+        return core.make(storage, self._shape, self._dtype, self._device)
+
+
+_known: dict[tuple, _Known | None] = {}
+
+
 def finish(expr: Expr, dt: DType, shape: Size, dev: device) -> Tensor:
     """Make the tensor of an expression; a complex one from an expression of its components."""
     get_backend(dev).require(dt)
@@ -260,6 +310,11 @@ def wanted(
 
 
 def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
+    def draw(shape: Size, dt: DType, dev: device, source: Generator) -> Tensor:
+        if dt.category == 2:
+            return drawn(uniform if kind == "uniform" else normal, shape, dt, dev, source)
+        return finish(floating(kind, kernel, shape, dt, source), dt, shape, dev)
+
     def make(
         *size: Any,
         generator: Generator | None = None,
@@ -277,8 +332,7 @@ def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
                 f"{function}() got an unexpected keyword argument '{next(iter(named))}'"
             )
         dt, dev = wanted(function, out, dtype, layout, device)
-        expr = floating(kind, kernel, shape, dt, choose(generator, dev))
-        return hand_over(finish(expr, dt, shape, dev), out, requires_grad)
+        return hand_over(draw(shape, dt, dev, choose(generator, dev)), out, requires_grad)
 
     def like(
         input: Tensor,
@@ -293,7 +347,7 @@ def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
     ) -> Tensor:
         return _alike(
             input,
-            lambda s, d, g: floating(kind, kernel, s, d, g),
+            draw,
             function + "_like",
             dtype,
             device,
@@ -312,7 +366,7 @@ def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
 
 def _alike(
     input: Tensor,
-    expr: Callable[[Size, DType, Generator], Expr],
+    draw: Callable[[Size, DType, device, Generator], Tensor],
     function: str,
     dt: DType | None,
     dev: Any,
@@ -328,7 +382,7 @@ def _alike(
     dt = dtypes.asked(dt, function) or input.dtype
     where = input.device if dev is None else place(dev)
     shape = Size(input.shape)
-    t = finish(expr(shape, dt, choose(generator, where)), dt, shape, where)
+    t = draw(shape, dt, where, choose(generator, where))
     strides = formats.strides_like(function, input, memory_format)
     if strides is not None:
         t = core.make(t._storage, shape, dt, where, strides, 0)
@@ -428,8 +482,8 @@ def randint(
     shape = parse_size("randint", (), size)
     dt, dev = wanted("randint", out, dtype, layout, device, dtypes.int64)
     check_range(dt, low, high)
-    expr = integers(shape, dt, choose(generator, dev).take(numel(shape)), low, high)
-    return hand_over(finish(expr, dt, shape, dev), out, requires_grad)
+    made = drawn(integers, shape, dt, dev, choose(generator, dev), low, high)
+    return hand_over(made, out, requires_grad)
 
 
 @public(method=False)
@@ -459,12 +513,12 @@ def randint_like(
         _whole("randint_like", "high", high, 2),
     )
 
-    def expr(shape: Size, dt: DType, source: Generator) -> Expr:
+    def draw(shape: Size, dt: DType, dev: Any, source: Generator) -> Tensor:
         check_range(dt, first, last)
-        return integers(shape, dt, source.take(numel(shape)), first, last)
+        return drawn(integers, shape, dt, dev, source, first, last)
 
     return _alike(
-        input, expr, "randint_like", dtype, device, generator, requires_grad, memory_format
+        input, draw, "randint_like", dtype, device, generator, requires_grad, memory_format
     )
 
 
