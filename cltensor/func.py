@@ -17,6 +17,7 @@ from .nn.modules.batchnorm import _BatchNorm
 from .nn.modules.module import Module
 from .nn.utils import stateless
 from .ops.row import FUNCTIONS
+from .rearrange import rearrange
 from .tensor import Tensor
 from .utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -29,6 +30,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlparse
 
-__all__ = ["download_url_to_file", "get_dir", "load", "load_state_dict_from_url", "set_dir"]
+__all__ = [
+    "download_url_to_file",
+    "get_dir",
+    "help",
+    "list",
+    "load",
+    "load_state_dict_from_url",
+    "set_dir",
+]
 
 try:
     from tqdm import tqdm
@@ -133,8 +141,32 @@ def load_state_dict_from_url(
     return load_file(path, map_location=map_location, weights_only=True)
 
 
-def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: code written for torch is not fetched and run."""
+_Trust = bool | str | None
+
+
+def _refuse(function: str, repo: str) -> NoReturn:
     raise NotImplementedError(
-        f"hub.load: the code of {repo_or_dir} is not fetched; define {model} with cltensor and use load_state_dict_from_url"
+        f"hub.{function}: the code of {repo} is not fetched; define its models with cltensor and use load_state_dict_from_url"
     )
+
+
+def load(
+    repo_or_dir: str, model: str, *args: Any, source: str = "github", trust_repo: _Trust = "check", force_reload: bool = False,
+    verbose: bool = True, skip_validation: bool = False, **kwargs: Any,
+) -> NoReturn:  # fmt: skip
+    """NotImplementedError: code written for torch is not fetched and run."""
+    _refuse("load", repo_or_dir)
+
+
+def list(
+    github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: _Trust = "check", verbose: bool = True
+) -> NoReturn:  # fmt: skip
+    """NotImplementedError, as `load`."""
+    _refuse("list", github)
+
+
+def help(
+    github: str, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: _Trust = "check"
+) -> NoReturn:  # fmt: skip
+    """NotImplementedError, as `load`."""
+    _refuse("help", github)

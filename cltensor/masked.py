@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -306,3 +307,6 @@ def logaddexp(
 
 
 __all__ = [*_REDUCTIONS, *_NORMALIZATIONS, "logaddexp"]  # noqa: PLE0604 - the tables hold names
+
+# Torch keeps these functions in a module of their own, under which programs import them, too.
+_ops = sys.modules[f"{__name__}._ops"] = sys.modules[__name__]

@@ -77,6 +77,7 @@ from ..ops.nn.multihead import multi_head_attention_forward
 from ..ops.nn.normalization import rms_norm
 from ..ops.nn.padding import pad
 from ..ops.nn.pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from ..ops.nn.pixel import channel_shuffle as native_channel_shuffle
 from ..ops.nn.softmax import log_softmax as _log_softmax
 from ..ops.nn.softmax import softmax as _softmax
 from ..ops.random.gumbel import gumbel_softmax

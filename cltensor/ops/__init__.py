@@ -70,6 +70,7 @@ from . import (  # isort: skip
     copies,
     polynomials,
     differences,
+    fake_quantize,
     segments,
     positions,
     foreach,

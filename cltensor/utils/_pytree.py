@@ -5,6 +5,7 @@ Owns trees and their forms. What a container is stands in _tree_kinds.py.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -42,12 +43,13 @@ from ._tree_kinds import (  # noqa: F401  names that libraries look for here
     kind_of,
 )
 
-__all__ = ["Context", "GetAttrKey", "LeafSpec", "MappingKey", "NodeDef", "PyTree", "SUPPORTED_NODES", "SequenceKey", "TreeSpec", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq_class", "is_structseq_instance", "keystr", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_leaf"]  # fmt: skip
+__all__ = ["Context", "GetAttrKey", "LeafSpec", "MappingKey", "NodeDef", "PyTree", "SUPPORTED_NODES", "SequenceKey", "TreeSpec", "is_constant_class", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq_class", "is_structseq_instance", "keystr", "register_constant", "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_leaf"]  # fmt: skip
 
 PyTree = Any
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 IsLeaf = Callable[[Any], bool] | None
 _get_node_type = kind_of
+_CONSTANTS: set[type] = set()
 
 
 def register_pytree_node(
@@ -62,6 +64,78 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+
+
+def register_dataclass(
+    cls: type, *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None, serialized_type_name: str | None = None,
+) -> None:  # fmt: skip
+    """Have instances of a dataclass, or of a class made from fields alike, taken apart into fields that are not None.
+
+    ValueError where `field_names`, which a class that is no dataclass needs, are not those which the class is made from, save
+    `drop_field_names`.
+    """
+    if not dataclasses.is_dataclass(cls):
+        if field_names is None:
+            raise ValueError(
+                f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a dataclass."
+            )
+        names = field_names
+    else:
+        own = [f.name for f in dataclasses.fields(cls) if f.init]
+        names = own if field_names is None else field_names
+        if field_names is not None:
+            _check_fields(set(own) - set(drop_field_names or ()), set(field_names))
+
+    def keyed(obj: Any) -> tuple[list[tuple[Any, Any]], Context]:
+        fields = [(name, getattr(obj, name)) for name in names]
+        held = [(GetAttrKey(name), value) for name, value in fields if value is not None]
+        missing = [name for name, value in fields if value is None]
+        return held, [[key.name for key, _ in held], missing]
+
+    def flatten(obj: Any) -> tuple[list[Any], Context]:
+        held, context = keyed(obj)
+        return [value for _, value in held], context
+
+    def unflatten(values: Iterable[Any], context: Context) -> Any:
+        held, missing = context
+        return cls(**dict(zip(held, values, strict=True)), **dict.fromkeys(missing))
+
+    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=keyed)
+
+
+def _check_fields(wanted: set[str], given: set[str]) -> None:
+    if wanted == given:
+        return
+    text = "field_names does not include all dataclass fields.\n"
+    if missing := wanted - given:
+        text += (
+            f"Missing fields in `field_names`: {missing}. If you want to include these fields in the pytree, please add them "
+            "to `field_names`, otherwise please add them to `drop_field_names`.\n"
+        )
+    if unexpected := given - wanted:
+        text += f"Unexpected fields in `field_names`: {unexpected}. Please remove these fields, or add them to `drop_field_names`.\n"
+    raise ValueError(text)
+
+
+def register_constant(cls: type) -> None:
+    """Have instances of a class taken for containers of nothing, which are part of a tree's form. TypeError unless they compare and hash."""
+    if cls.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
+        raise TypeError(
+            "register_constant(cls) expects `cls` to have a non-default `__eq__` implementation."
+        )
+    if cls.__hash__ is None:
+        raise TypeError(
+            "register_constant(cls) expects `cls` to have a non-default `__hash__` implementation."
+        )
+    register_pytree_node(
+        cls, lambda x: ((), x), lambda _, x: x, flatten_with_keys_fn=lambda x: ((), x)
+    )
+    _CONSTANTS.add(cls)
+
+
+def is_constant_class(cls: type) -> bool:
+    """Tell whether a class was registered as a constant."""
+    return isinstance(cls, type) and cls in _CONSTANTS
 
 
 def _register_pytree_node(

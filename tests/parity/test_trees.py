@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import re
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
@@ -81,3 +83,47 @@ def test_workers_seed_numpy_as_torchs_do() -> None:
     for seed, worker in ((1, 0), (12345678901, 3)):
         found = [m.utils.data._utils.worker._generate_state(seed, worker) for m in (ct, th)]
         assert found[0] == found[1]
+
+
+@dataclasses.dataclass
+class _Point:
+    x: Any
+    y: Any = None
+
+
+class _Plain:
+    def __init__(self, a: Any, b: Any = 2) -> None:
+        self.a, self.b = a, b
+
+
+@dataclasses.dataclass(frozen=True)
+class _Setting:
+    name: str
+
+
+def test_dataclasses_and_constants() -> None:
+    outcomes = []
+    for torch in (th, ct):
+        tree = importlib.import_module(f"{torch.__name__}.utils._pytree")
+        point, plain, setting = (type(c.__name__, (c,), {}) for c in (_Point, _Plain, _Setting))
+        tree.register_dataclass(point)
+        tree.register_dataclass(plain, field_names=["a"])
+        tree.register_constant(setting)
+        made = tree.tree_map(lambda n: n + 1, [point(1, 2), point(3), plain(4, 5)])
+        seen: list[Any] = [[(p.x, p.y) for p in made[:2]], (made[2].a, made[2].b)]
+        paths, _ = tree.tree_flatten_with_path({"k": point(1, 2)})
+        seen.append([tree.keystr(path) for path, _ in paths])
+        leaves, form = tree.tree_flatten([setting("l2"), 3])
+        seen += [leaves, tree.tree_unflatten(leaves, form)[0].name, tree.is_constant_class(setting)]
+        for line in (
+            "p.register_dataclass(plain)",
+            "p.register_dataclass(point, field_names=['x'])",
+            "p.register_dataclass(point, field_names=['x', 'y', 'z'])",
+            "p.register_constant(plain)",
+            "p.register_constant(point)",
+        ):
+            with pytest.raises((ValueError, TypeError)) as raised:
+                eval(line, {"p": tree, "plain": _Plain, "point": _Point})
+            seen.append((type(raised.value), str(raised.value)))
+        outcomes.append(seen)
+    assert outcomes[1] == outcomes[0]
