@@ -25,6 +25,7 @@ from ..row import BOOL, FUNCTIONS, Row, public
 from .draws import (
     coins,
     coins_by,
+    drawn,
     exponential,
     finish,
     floating,
@@ -215,6 +216,11 @@ def _weights_fault(given: Sequence[Tensor]) -> list[Tensor]:
     return [selection.where(sound, selection.where(some, 0, 2), 1)]
 
 
+@at_once
+def _first(given: Sequence[Tensor]) -> list[Tensor]:
+    return [(given[0] / given[1]).argmax(-1, keepdim=True)]
+
+
 @public()
 def multinomial(
     input: Tensor,
@@ -270,6 +276,9 @@ def multinomial(
     else:
         # The largest p/q, q exponential, is a class drawn by weight; the next largest the next one
         # drawn.
-        race = p / core.pending(exponential(p.shape, wide, source.take(p.numel()), 1.0), dev)
-        t = race.argmax(-1, keepdim=True) if num_samples == 1 else race.topk(num_samples, -1)[1]
+        q = drawn(exponential, Size(p.shape), wide, dev, source, 1.0)
+        if num_samples == 1 and not q._storage.waits:
+            (t,) = _first((p, q))
+        else:
+            t = (p / q).argmax(-1, True) if num_samples == 1 else (p / q).topk(num_samples, -1)[1]
     return writes.deliver(t, out, "multinomial", (input,))
