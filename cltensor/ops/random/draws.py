@@ -86,6 +86,11 @@ def _bits(shape: Size, draw: Draw, op: PointOp = _BITS) -> Expr:
     )
 
 
+def _keys(shape: Size, dt: DType, draw: Draw) -> Expr:
+    """Random bits, all of them."""
+    return _bits(shape, draw)
+
+
 def wide_of(dt: DType) -> DType:
     """The dtype a floating distribution is computed in."""
     return dt if dt is dtypes.float64 else dtypes.float32
@@ -557,7 +562,7 @@ def randperm(
         raise RuntimeError(f"value cannot be converted to type {dt.name}_t without overflow")
     if dt in _EXACT and n > _EXACT[dt]:
         raise RuntimeError(f"n cannot be greater than {_EXACT[dt]} for {dt.scalar_name} type.")
-    keys = core.pending(_bits(shape, choose(generator, dev).take(n)), dev)
+    keys = drawn(_keys, shape, dtypes.int64, dev, choose(generator, dev))
     (t,) = _order((keys,))
     t = t if dt is dtypes.int64 else convert.cast(t, dt)
     return hand_over(t, out, requires_grad)
