@@ -162,7 +162,8 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
         )
     dt = dtypes.from_numpy(ndarray.dtype)
-    shape, plain = ndarray.shape, ndarray.flags.c_contiguous and 1 not in ndarray.shape
+    shape = ndarray.shape
+    plain = ndarray.flags.c_contiguous and 0 not in shape and 1 not in shape
     if not plain:
         _check_strides(ndarray)
     if not ndarray.flags.writeable:
