@@ -123,6 +123,7 @@ if _typing.TYPE_CHECKING:
     )
     from ._surface import *
 from .printing import set_printoptions  # isort: skip
+from .library import Tag
 from .random import (
     Generator,
     default_generator,

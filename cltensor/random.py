@@ -19,6 +19,7 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]
 
 
@@ -82,3 +83,8 @@ def fork_rng(
     finally:
         for g, old in saved:
             g.manual_seed(old.initial_seed()).set_offset(old.get_offset())
+
+
+def thread_safe_generator() -> Generator | None:
+    """Return None, for the default generator: loaders' workers are processes here, each with one of its own."""
+    return None

@@ -6,11 +6,13 @@ from typing import Any
 
 from .. import opencl
 from . import amp
+from .capabilities import get_capabilities
 
 __all__ = [
     "amp",
     "current_device",
     "device_count",
+    "get_capabilities",
     "is_available",
     "is_initialized",
     "set_device",

@@ -179,8 +179,25 @@ def _on_plain(name: str) -> Any:
     return method
 
 
-for _name in ("to", "cpu", "cuda", "half", "float", "double", "bfloat16", "type", "detach", "size"):
+for _name in ("to", "cpu", "cuda", "half", "float", "double", "bfloat16", "size"):
     setattr(UninitializedTensorMixin, _name, _on_plain(_name))
+
+
+def _refused(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        asked = f"<method '{name}' of 'torch._C.TensorBase' objects>"
+        raise ValueError(_NO_VALUE.replace("a function", asked, 1).format(type(self).__name__))
+
+    method.__name__ = name
+    return method
+
+
+# What does not ask for the shape, and would answer for the empty tensor behind.
+for _name in (
+    "stride", "is_contiguous", "storage", "untyped_storage", "detach", "dim", "numel", "nelement", "data_ptr", "element_size",
+    "storage_offset", "is_shared", "type", "storage_type", "pin_memory", "numpy", "tolist", "zero_", "fill_", "backward",
+):  # fmt: skip
+    setattr(UninitializedTensorMixin, _name, _refused(_name))
 
 
 def is_lazy(param: Any) -> bool:
