@@ -15,6 +15,7 @@ from ..ops.convert import place
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
+from ..storages import UntypedStorage
 from ..tensor import Tensor
 from .factory import finish
 from .parse import encode, parse
@@ -50,10 +51,20 @@ def tensor(
     if isinstance(data, Tensor):
         dev = data.device if device is None else device
         return finish(copied(data, dt or data.dtype, dev, "torch.tensor"), requires_grad)
+    if isinstance(data, UntypedStorage):
+        read = _read_as(data, dt)
+        return finish(read.to(read.device if device is None else device, copy=True), requires_grad)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         made = lenders[0](data)
         return finish(made.to(place(device), dt or made.dtype, copy=True), requires_grad)
     return finish(from_data(data, dt, place(device)), requires_grad)
+
+
+def _read_as(storage: UntypedStorage, dt: DType | None) -> Tensor:
+    """The memory of a storage as numbers of a dtype, int64 if None."""
+    dt = dt or dtypes.int64
+    count = storage.nbytes() // dt.itemsize
+    return core.make(storage._storage, Size((count,)), dt, storage.device)
 
 
 def from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
@@ -79,6 +90,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray) and data.flags.writeable and data.dtype.isnative:
         t = from_numpy(data)
         return t.to(device=place(device), dtype=dtype)
+    if isinstance(data, UntypedStorage):
+        t = _read_as(data, dtypes.asked(dtype, "as_tensor"))
+        return t.to(device=t.device if device is None else device)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         return lenders[0](data).to(device=place(device), dtype=dtype)
     return tensor(data, dtype=dtype, device=device)
@@ -124,6 +138,8 @@ def _on_memory_of(obj: Any, dt: DType | None) -> Tensor | None:
     """The object itself, or a tensor on its memory; None for what has no memory that a tensor can be on."""
     if isinstance(obj, Tensor):
         return obj
+    if isinstance(obj, UntypedStorage):
+        return _read_as(obj, dt)
     if isinstance(obj, np.ndarray):
         return from_numpy(obj) if obj.flags.writeable and obj.dtype.isnative else None
     if isinstance(obj, np.generic):

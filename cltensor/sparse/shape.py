@@ -142,7 +142,7 @@ def _within(s: SparseTensor, dim: int, start: int, stop: int) -> tuple[Tensor, T
         return which, p.indices.index_select(1, which)
 
 
-@op("narrow_copy", function=False)
+@op("narrow_copy")
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> SparseTensor:
     """Return `length` positions of a dim from `start`."""
     _coo(input, "narrow_copy")

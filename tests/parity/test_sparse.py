@@ -406,3 +406,12 @@ def test_deepcopy_keeps_the_gradient() -> None:
         assert twin.grad is not s.grad
         assert twin.grad.layout is torch.sparse_coo
         assert twin.grad.to_dense().tolist() == [[0.0, 2.0], [2.0, 0.0]]
+
+
+def test_narrow_copy_is_a_function_too() -> None:
+    for torch in (th, ct):
+        s = torch.arange(12.0).reshape(3, 4).to_sparse()
+        got = torch.narrow_copy(s, 0, 1, 2)
+        assert got.layout is torch.sparse_coo
+        assert got.to_dense().tolist() == torch.arange(4.0, 12.0).reshape(2, 4).tolist()
+        assert torch.narrow_copy(s.to_dense(), 1, 0, 1).tolist() == [[0.0], [4.0], [8.0]]

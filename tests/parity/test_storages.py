@@ -143,3 +143,35 @@ def test_one_memory_is_saved_as_one_type() -> None:
         lib.save([x, x.untyped_storage()], io.BytesIO())
 
     assert_same_error(Ran(ct, save), Ran(th, save))
+
+
+STORAGE_LINES = """
+torch.tensor(U)
+torch.tensor(U, dtype=torch.uint8)
+torch.tensor(U, dtype=torch.int16)
+torch.tensor(U, dtype=torch.bool)
+torch.tensor(U, dtype=torch.float32)
+torch.tensor(torch.UntypedStorage(list(range(7))), dtype=torch.int16)
+torch.as_tensor(U, dtype=torch.float32)
+torch.asarray(U, dtype=torch.float32)
+torch.asarray(U)
+"""
+
+
+@pytest.mark.parametrize("line", STORAGE_LINES.split("\n")[1:-1])
+def test_bytes_are_read_as_numbers(line: str) -> None:
+    results = []
+    for torch in (th, ct):
+        t = eval(line, {"torch": torch, "U": torch.UntypedStorage(list(range(16)))})
+        results.append((str(t.dtype).rpartition(".")[2], t.tolist()))
+    assert results[1] == results[0]
+
+
+def test_as_tensor_is_on_the_storage() -> None:
+    storage = ct.UntypedStorage(list(range(16)))
+    t = ct.as_tensor(storage, dtype=ct.uint8)
+    t[3] = 99
+    assert storage[3] == 99
+    copy = ct.tensor(storage, dtype=ct.uint8)
+    copy[3] = 7
+    assert storage[3] == 99
