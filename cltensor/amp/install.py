@@ -84,6 +84,7 @@ def _wrapper(fn: Callable, by_device: Mapping[str, str]) -> Callable:
             return fn(*args, **kwargs)
         return _run(fn, by_device, args, kwargs)
 
+    vars(cast_first)["__uncast__"] = fn
     return cast_first
 
 

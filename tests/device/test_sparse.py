@@ -240,6 +240,15 @@ def test_functions_taken_before_take_sparse_tensors_and_dense_ones_pay_nothing_b
     subprocess.run([sys.executable, "-c", text], check=True)
 
 
+def test_functions_know_sparse_operands_though_autocast_came_first() -> None:
+    text = (
+        "import cltensor as torch\n"
+        "with torch.autocast('cpu', dtype=torch.bfloat16): torch.ones(2, 2) @ torch.ones(2, 2)\n"
+        "assert torch.nn.functional.linear(torch.eye(3).to_sparse(), torch.ones(4, 3)).tolist() == [[1.0] * 4] * 3\n"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True)
+
+
 def test_find() -> None:
     dispatch.install()
     a = Pattern((3, 4), torch.tensor([[0, 1, 2], [3, 0, 2]]), coalesced=True)
