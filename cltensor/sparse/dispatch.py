@@ -80,7 +80,7 @@ def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
 
     def make(plain: FunctionType) -> Ask:
         def ask(args: Any, kwargs: Any) -> Any:
-            for a in args[0] if listed and args else args:
+            for a in args[0] if listed and args and isinstance(args[0], tuple | list) else args:
                 if a.__class__ is SparseTensor:
                     break
             else:

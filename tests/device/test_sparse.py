@@ -240,6 +240,14 @@ def test_functions_taken_before_take_sparse_tensors_and_dense_ones_pay_nothing_b
     subprocess.run([sys.executable, "-c", text], check=True)
 
 
+def test_functions_of_lists_refuse_what_is_none_in_their_own_words() -> None:
+    dispatch.install()
+    with pytest.raises(
+        TypeError, match=r"stack\(\): argument 'tensors' \(position 1\) must be tuple"
+    ):
+        torch.stack(3)
+
+
 def test_functions_know_sparse_operands_though_autocast_came_first() -> None:
     text = (
         "import cltensor as torch\n"
