@@ -29,7 +29,7 @@ from .tensor import Tensor
 def __getattr__(name: str) -> Any:
     if name.startswith("__") or name not in dir(_python):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if _python.get_start_method(allow_none=True) is None:
+    if name != "set_start_method" and _python.get_start_method(allow_none=True) is None:
         found = getattr(_python.get_context(start_method()), name, None)
         if found is not None:  # Process, Queue, Pool, Lock, ...
             return found

@@ -150,7 +150,7 @@ def _put(queue: Any, t: torch.Tensor) -> None:
 
 def test_processes_start_as_python_starts_them() -> None:
     mp = torch.multiprocessing
-    assert mp.set_start_method is multiprocessing.set_start_method
+    assert mp.set_start_method == multiprocessing.set_start_method
     with pytest.raises(AttributeError, match="has no attribute 'no'"):
         mp.no
     t, shared = torch.arange(4.0), torch.arange(4.0).share_memory_()
