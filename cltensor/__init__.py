@@ -123,7 +123,6 @@ if _typing.TYPE_CHECKING:
     )
     from ._surface import *
 from .printing import set_printoptions  # isort: skip
-from .library import Tag
 from .random import (
     Generator,
     default_generator,
@@ -414,6 +413,7 @@ _LENT = {
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
     "ScriptObject": "_C",
+    "Tag": "library",
     "fork": "jit",
     "vmap": "func",
     "wait": "jit",
