@@ -92,18 +92,6 @@ def adadelta(
     maximize: bool,
 ) -> None:
     """Update tensors in place by a step of Adadelta, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "rho": rho,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "maximize": maximize,
-        "differentiable": differentiable,
-        "capturable": capturable,
-    }
-    states = {
-        "square_avg": square_avgs,
-        "acc_delta": acc_deltas,
-        "step": state_steps,
-    }
-    step_given(Adadelta, group, params, grads, states)
+    step_given(
+        Adadelta, locals(), square_avgs="square_avg", acc_deltas="acc_delta", state_steps="step"
+    )

@@ -124,18 +124,4 @@ def adagrad(
     maximize: bool,
 ) -> None:
     """Update tensors in place by a step of Adagrad, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "lr_decay": lr_decay,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "maximize": maximize,
-        "differentiable": differentiable,
-    }
-    states = {
-        "sum": state_sums,
-        "step": state_steps,
-    }
-    step_given(
-        Adagrad, group, params, grads, states, fused=fused, scale=grad_scale, found_inf=found_inf
-    )
+    step_given(Adagrad, locals(), state_sums="sum", state_steps="step")

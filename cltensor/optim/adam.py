@@ -150,24 +150,11 @@ def adam(
     maximize: bool,
 ) -> None:
     """Update tensors in place by a step of Adam, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "betas": (beta1, beta2),
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "amsgrad": amsgrad,
-        "maximize": maximize,
-        "foreach": foreach,
-        "capturable": capturable,
-        "differentiable": differentiable,
-        "decoupled_weight_decay": decoupled_weight_decay,
-    }
-    states = {
-        "exp_avg": exp_avgs,
-        "exp_avg_sq": exp_avg_sqs,
-        "max_exp_avg_sq": max_exp_avg_sqs,
-        "step": state_steps,
-    }
     step_given(
-        Adam, group, params, grads, states, fused=fused, scale=grad_scale, found_inf=found_inf
+        Adam,
+        locals(),
+        exp_avgs="exp_avg",
+        exp_avg_sqs="exp_avg_sq",
+        max_exp_avg_sqs="max_exp_avg_sq",
+        state_steps="step",
     )

@@ -92,18 +92,4 @@ def adamax(
     weight_decay: float,
 ) -> None:
     """Update tensors in place by a step of Adamax, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "betas": (beta1, beta2),
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "maximize": maximize,
-        "differentiable": differentiable,
-        "capturable": capturable,
-    }
-    states = {
-        "exp_avg": exp_avgs,
-        "exp_inf": exp_infs,
-        "step": state_steps,
-    }
-    step_given(Adamax, group, params, grads, states)
+    step_given(Adamax, locals(), exp_avgs="exp_avg", exp_infs="exp_inf", state_steps="step")

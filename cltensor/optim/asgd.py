@@ -112,20 +112,4 @@ def asgd(
     weight_decay: float,
 ) -> None:
     """Update tensors in place by a step of ASGD, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "lambd": lambd,
-        "t0": t0,
-        "alpha": alpha,
-        "weight_decay": weight_decay,
-        "maximize": maximize,
-        "differentiable": differentiable,
-        "capturable": capturable,
-    }
-    states = {
-        "ax": axs,
-        "mu": mus,
-        "eta": etas,
-        "step": state_steps,
-    }
-    step_given(ASGD, group, params, grads, states)
+    step_given(ASGD, locals(), axs="ax", mus="mu", etas="eta", state_steps="step")

@@ -34,22 +34,27 @@ def _given(kind: Any) -> type[_Given]:
     return type(kind.__name__, (_Given, kind), {})
 
 
-def step_given(
-    kind: Any,
-    group: dict[str, Any],
-    params: Sequence[Any],
-    grads: Sequence[Tensor],
-    states: dict[str, list[Any]],
-    *,
-    fused: bool | None = None,
-    scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-) -> None:
-    """Update `params` by one step of `kind`; `states` has a list for each name of its state.
+_PAIRS = {  # options of a class that the functional forms take apart
+    "betas": ("beta1", "beta2"),
+    "etas": ("etaminus", "etaplus"),
+    "step_sizes": ("step_size_min", "step_size_max"),
+}
 
-    Shorter lists are of state that the options do not ask for. fused: heed the scale of the gradients, and whether some were
-    infinite, as torch's fused steps do. RuntimeError for counters that are numbers, AssertionError for a scale where not fused.
+
+def step_given(kind: Any, given: dict[str, Any], **lists: str) -> None:
+    """Update tensors by one step of `kind`, told as torch's functional form is.
+
+    given: the form's arguments by name, first the parameters and their gradients; the others that are not state are options of
+    the class. lists: the arguments that are state, and its names in the class; shorter lists are of state that the options do
+    not ask for. RuntimeError for counters that are numbers, AssertionError for a scale of gradients where not fused.
     """
+    (_, params), (_, grads), *others = given.items()
+    group = {"capturable": False, "decoupled_weight_decay": False, **dict(others)}
+    states: dict[str, list[Any]] = {name: group.pop(argument) for argument, name in lists.items()}
+    for name, parts in _PAIRS.items():
+        if parts[0] in group:
+            group[name] = tuple([group.pop(part) for part in parts])
+    fused, scale, found_inf = (group.get(n) for n in ("fused", "grad_scale", "found_inf"))
     steps: Sequence[Any] = states.get("step", ())
     if not all(isinstance(t, Tensor) for t in steps):
         raise RuntimeError(
@@ -59,7 +64,6 @@ def step_given(
         raise AssertionError("Expected grad_scale and found_inf to be None")
     if found_inf is not None and found_inf.item():
         return
-    group = {"foreach": None, "capturable": False, "decoupled_weight_decay": False, **group}
     group.setdefault("differentiable", is_grad_enabled() and any(p.requires_grad for p in params))
     if scale is not None:
         grads = [g.div_(scale) for g in grads]

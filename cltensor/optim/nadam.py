@@ -128,21 +128,11 @@ def nadam(
     eps: float,
 ) -> None:
     """Update tensors in place by a step of NAdam, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "betas": (beta1, beta2),
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "momentum_decay": momentum_decay,
-        "decoupled_weight_decay": decoupled_weight_decay,
-        "maximize": maximize,
-        "differentiable": differentiable,
-        "capturable": capturable,
-    }
-    states = {
-        "exp_avg": exp_avgs,
-        "exp_avg_sq": exp_avg_sqs,
-        "mu_product": mu_products,
-        "step": state_steps,
-    }
-    step_given(NAdam, group, params, grads, states)
+    step_given(
+        NAdam,
+        locals(),
+        exp_avgs="exp_avg",
+        exp_avg_sqs="exp_avg_sq",
+        mu_products="mu_product",
+        state_steps="step",
+    )

@@ -107,19 +107,4 @@ def radam(
     eps: float,
 ) -> None:
     """Update tensors in place by a step of RAdam, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "betas": (beta1, beta2),
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "decoupled_weight_decay": decoupled_weight_decay,
-        "maximize": maximize,
-        "differentiable": differentiable,
-        "capturable": capturable,
-    }
-    states = {
-        "exp_avg": exp_avgs,
-        "exp_avg_sq": exp_avg_sqs,
-        "step": state_steps,
-    }
-    step_given(RAdam, group, params, grads, states)
+    step_given(RAdam, locals(), exp_avgs="exp_avg", exp_avg_sqs="exp_avg_sq", state_steps="step")

@@ -112,21 +112,11 @@ def rmsprop(
     centered: bool,
 ) -> None:
     """Update tensors in place by a step of RMSprop, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "alpha": alpha,
-        "eps": eps,
-        "weight_decay": weight_decay,
-        "momentum": momentum,
-        "centered": centered,
-        "maximize": maximize,
-        "differentiable": differentiable,
-        "capturable": capturable,
-    }
-    states = {
-        "square_avg": square_avgs,
-        "grad_avg": grad_avgs,
-        "momentum_buffer": momentum_buffer_list,
-        "step": state_steps,
-    }
-    step_given(RMSprop, group, params, grads, states)
+    step_given(
+        RMSprop,
+        locals(),
+        square_avgs="square_avg",
+        grad_avgs="grad_avg",
+        momentum_buffer_list="momentum_buffer",
+        state_steps="step",
+    )

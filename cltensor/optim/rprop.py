@@ -92,16 +92,4 @@ def rprop(
     etaplus: float,
 ) -> None:
     """Update tensors in place by a step of Rprop, whose state is given as lists."""
-    group = {
-        "etas": (etaminus, etaplus),
-        "step_sizes": (step_size_min, step_size_max),
-        "maximize": maximize,
-        "differentiable": differentiable,
-        "capturable": capturable,
-    }
-    states = {
-        "prev": prevs,
-        "step_size": step_sizes,
-        "step": state_steps,
-    }
-    step_given(Rprop, group, params, grads, states)
+    step_given(Rprop, locals(), prevs="prev", step_sizes="step_size", state_steps="step")

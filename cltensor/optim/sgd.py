@@ -128,17 +128,4 @@ def sgd(
     maximize: bool,
 ) -> None:
     """Update tensors in place by a step of SGD, whose state is given as lists."""
-    group = {
-        "lr": lr,
-        "momentum": momentum,
-        "dampening": dampening,
-        "weight_decay": weight_decay,
-        "nesterov": nesterov,
-        "maximize": maximize,
-    }
-    states = {
-        "momentum_buffer": momentum_buffer_list,
-    }
-    step_given(
-        SGD, group, params, d_p_list, states, fused=fused, scale=grad_scale, found_inf=found_inf
-    )
+    step_given(SGD, locals(), momentum_buffer_list="momentum_buffer")
