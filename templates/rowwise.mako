@@ -1,6 +1,6 @@
 <%doc>
 What is computed along rows (sets of elements): stages that each pass over a row and accumulate, then a pass that stores.
-A row stays in cache between passes. A Kind (codegen/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
+A row stays in cache between passes. A Kind (codegen/reduce/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
 or, where that has another type or goes past the cache (`streams`), in a row of each work-item's own (`scratch`).
 `ahead`: while a row's last stage computes exponentials, or else while it is stored, the next row is asked for, unless rows are
 shorter or longer than this; across rows, what lies so many steps further, where a step is at least so many elements.

@@ -132,7 +132,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         return F.linear(r(17, 9), r(35, 9), r(35)).relu() * r(17, 35), (r(5, 3) @ r(3, 2)).tanh()
 
     def winograd() -> Any:
-        from cltensor.codegen import winograd
+        from cltensor.codegen.conv import winograd
 
         for name in ("CHANNELS", "WEIGHT_CHANNELS", "PAIRS", "TILES", "WORK", "LOCAL_BYTES"):
             setattr(winograd, name, 0)
@@ -142,9 +142,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         return grads(lambda x, w, b: F.conv2d(x, w, b, padding=1), *leaves)
 
     def depthwise() -> Any:
-        from cltensor.codegen import conv_depthwise
+        from cltensor.codegen.conv import depthwise
 
-        conv_depthwise.ROOM, conv_depthwise.BAND, conv_depthwise.PLANES = 1 << 11, 256, 0
+        depthwise.ROOM, depthwise.BAND, depthwise.PLANES = 1 << 11, 256, 0
         found = []
         for stride, plane in ((1, (5, 7)), (1, (17, 18)), (2, (5, 7)), (2, (18, 19))):
             call = partial(F.conv2d, stride=stride, padding=1, groups=3)
@@ -320,7 +320,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 def run(schedule: str, name: str) -> None:
     """Compute one family on the simulator; runs under Oclgrind."""
     import cltensor as torch
-    from cltensor.codegen import gemm_cpu, source
+    from cltensor.codegen import source
+    from cltensor.codegen.products import gemm_cpu
     from cltensor.ops import dense
     from cltensor.runtime import device, get_backend
 

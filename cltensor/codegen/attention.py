@@ -16,7 +16,7 @@ import numpy as np
 from .. import dtypes
 from ..layouts import contiguous_strides, numel
 from .operand import Operand
-from .product import (
+from .products.product import (
     LONG,
     PACE,
     SCALARS,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .index.rows import memory_of
 from .operand import Operand
 from .region import empty, index_type, is_gpu, run, workers
-from .rows import memory_of
 from .source import include
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes
 from .operand import Operand
-from .product import LONG, accumulator, built, ceil_div, tile
+from .products.product import LONG, accumulator, built, ceil_div, tile
 from .region import empty, from_host
 from .source import include, render
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import layouts
-from ..codegen import gemm
-from ..codegen.epilogue import Epilogue, Place
 from ..codegen.pointwise import INDEX
+from ..codegen.products import gemm
+from ..codegen.products.epilogue import Epilogue, Place
 from .launch import TURN, runs_across, scalar_args
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from .. import layouts
-from ..codegen import copies, pointwise
+from ..codegen import pointwise
+from ..codegen.move import copies
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, Program
 from ..codegen.region import STREAM, STREAM_ALIGN

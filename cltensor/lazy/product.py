@@ -2,7 +2,7 @@
 
 Note [Products]. A product is an `Expr` whose op is `PRODUCT`: its operands are leaves, so that writes in place find it, and
 its last argument holds the `Factors`. It runs alone as soon as anything but a pointwise chain of its own shape wants it. A
-chain that is run with a product in it becomes that product's epilogue (codegen/epilogue.py): one launch, whose results
+chain that is run with a product in it becomes that product's epilogue (codegen/products/epilogue.py): one launch, whose results
 have the bits that two would give. The product is stored too if somebody holds it or will read it later.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..codegen import gemm
 from ..codegen.operand import Operand
 from ..codegen.pointwise import PointOp
+from ..codegen.products import gemm
 from .expression import HEAVY, PRODUCTS, UNKNOWN_READS, Expr, Leaf, Scalar, View
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 
 from .. import dtypes, layouts, lazy
 from ..autograd.mode import unrecorded
-from ..codegen import gemm
 from ..codegen.operand import Operand
+from ..codegen.products import gemm
 from ..runtime import get_backend
 from . import core
 from .core import Tensor

@@ -12,7 +12,7 @@ from typing import Any
 from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..codegen import triangle as kernels
+from ..codegen.move import triangle as kernels
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..lazy import Expr, Scalar
 from ..size import Size

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..codegen import row_kinds
+from ..codegen.reduce import row_kinds
 from . import core, return_types, writes
 from .core import Tensor
 from .dims import NO_DIM, dims_of, no_complex, nonempty, one_dim, one_or_all, refuse

@@ -18,9 +18,9 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.hooks import type_string
-from ..codegen import index as kernels
-from ..codegen import mask as masks
+from ..codegen.index import lookup as kernels
 from ..codegen.operand import Operand
+from ..codegen.order import mask as masks
 from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr, Scalar
 from ..size import sized

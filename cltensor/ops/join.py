@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..codegen import join as kernels
+from ..codegen.move import join as kernels
 from ..codegen.pointwise import IDENTITY
 from ..lazy import Expr
 from ..memory_format import contiguous_format

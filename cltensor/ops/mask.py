@@ -11,8 +11,8 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..codegen import mask as masks
-from ..codegen import sort as sort_kernels
+from ..codegen.order import mask as masks
+from ..codegen.order import sort as sort_kernels
 from ..size import Size
 from . import core, parts, shape, writes
 from .changes import backend_of, both, change, like, need_tensor, target, zeros

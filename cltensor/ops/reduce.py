@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..codegen import row_kinds
+from ..codegen.reduce import row_kinds
 from ..dtypes import asked, dtype
 from . import writes
 from .core import Tensor

@@ -11,9 +11,9 @@ from typing import Any
 
 from .. import dtypes, layouts, lazy
 from ..autograd import record as graph
-from ..codegen import reduce as family
 from ..codegen.pointwise import IDENTITY
-from ..codegen.prologue import Source
+from ..codegen.reduce import reduction as family
+from ..codegen.reduce.prologue import Source
 from ..dtypes import dtype
 from ..lazy import INDEXED, Expr, Fusion, Leaf, View
 from ..runtime import get_backend

@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..codegen import join as kernels
+from ..codegen.move import join as kernels
 from ..codegen.pointwise import IDENTITY
 from ..memory_format import contiguous_format
 from ..runtime import get_backend

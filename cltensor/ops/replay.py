@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import config
-from ..codegen.prologue import Source
+from ..codegen.reduce.prologue import Source
 from ..runtime import STATS, Buffer, Recorder, Trace
 from ..storage import Storage
 from . import core

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..autograd import record as graph
-from ..codegen import scan as family
 from ..codegen.operand import Operand
+from ..codegen.order import scan as family
 from ..dtypes import dtype
 from ..runtime import get_backend
 from . import core, return_types, writes

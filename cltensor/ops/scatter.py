@@ -14,8 +14,8 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..codegen import index as kernels
-from ..codegen import scatter as writing
+from ..codegen.index import lookup as kernels
+from ..codegen.index import scatter as writing
 from . import core, writes
 from .changes import (
     INTEGERS,

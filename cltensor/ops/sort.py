@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..codegen import sort as family
+from ..codegen.order import sort as family
 from ..runtime import get_backend
 from . import core, formats, return_types, writes
 from .core import Tensor

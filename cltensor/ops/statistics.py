@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
-from ..codegen.count import count
+from ..codegen.order.count import count
 from ..runtime import get_backend
 from . import core, norms, writes
 from .arithmetic import div_number, mul_number

@@ -11,7 +11,7 @@ from typing import Any
 from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..codegen import join as kernels
+from ..codegen.move import join as kernels
 from . import core, formats
 from .core import Tensor
 from .replay import Replayed

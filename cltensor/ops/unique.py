@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
-from ..codegen import sort as family
+from ..codegen.order import sort as family
 from ..runtime import get_backend
 from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor

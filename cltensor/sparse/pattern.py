@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import creation, dtypes
 from ..autograd.mode import unrecorded
-from ..codegen import sparse as kernels
+from ..codegen.products import sparse as kernels
 from ..ops import core
 from ..ops.row import FUNCTIONS as F
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..codegen import sparse as kernels
+from ..codegen.products import sparse as kernels
 from ..memory_format import sparse_coo, sparse_csr
 from ..ops import core
 from ..ops.row import FUNCTIONS as F

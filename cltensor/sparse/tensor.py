@@ -23,8 +23,8 @@ from ..autograd import record as graph
 from ..autograd.mode import GRAD, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
 from ..autograd.views import LEAF_WRITTEN
-from ..codegen import sparse as kernels
-from ..codegen.scatter import index_copy as copy_rows
+from ..codegen.index.scatter import index_copy as copy_rows
+from ..codegen.products import sparse as kernels
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
 from ..ops import core

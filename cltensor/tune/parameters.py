@@ -151,7 +151,7 @@ PARAMETERS = (
     Parameter("pointwise.group", (32, 64, 256), _large_chains, ("gpu", "accelerator"), _FUSED),
     Parameter("copy.vectors", (2, 4, 16), _turned),
     Parameter("copy.tile", (8, 32), _turned, ("gpu", "accelerator")),
-    Parameter("gemm.step", (8, 32), _products, ("gpu", "accelerator"), ("cltensor.codegen.product:_kernels",)),
+    Parameter("gemm.step", (8, 32), _products, ("gpu", "accelerator"), ("cltensor.codegen.products.product:_kernels",)),
     Parameter("move.grain", (1 << 11, 1 << 12, 1 << 14, 1 << 15, 1 << 16), _moves),
     Parameter("rows.grain", (1 << 11, 1 << 12, 1 << 14, 1 << 15, 1 << 16), _rows),
     Parameter("multi.grain", (1 << 10, 1 << 11, 1 << 13, 1 << 14, 1 << 15), _steps),

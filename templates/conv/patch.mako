@@ -4,7 +4,7 @@ it leaves the input, such that the tap (a, b, c) of the output position q of the
 are as long as its input is wide, so that runs of positions are runs of memory for every tap. Positions at the end of a row are
 junk. Where the stride is not 1 the copy is split into phases, inputs of equal remainder side by side.
 Box: n images of b0 x b1 x b2 outputs. Per channel and phase lie n x e0 x e1 x e2 numbers. Zeros at the end of a row may be
-those at the start of the next (codegen/conv_cpu.py chooses e so); `tail` zeros follow the last channel.
+those at the start of the next (codegen/conv/cpu.py chooses e so); `tail` zeros follow the last channel.
 </%doc>
 <%def name="types()">\
 // Loops that only tidy up: not worth the compiler's time.

@@ -11,7 +11,7 @@ from support import close, data
 from support import on_device as tensor
 
 import cltensor as ct
-from cltensor.codegen import conv_depthwise
+from cltensor.codegen.conv import depthwise
 from cltensor.runtime import get_backend
 
 F = ct.nn.functional
@@ -23,7 +23,7 @@ PLANES = [(7, 7), (3, 5), (9, 8), (14, 13), (16, 17), (21, 38), (61, 150)]
 
 def enough() -> int:
     """Return how many channels are divided among the device's threads, filters' gradients too."""
-    return max(8, conv_depthwise.PLANES * get_backend(ct.get_default_device()).info.compute_units)
+    return max(8, depthwise.PLANES * get_backend(ct.get_default_device()).info.compute_units)
 
 
 def all_three(plane: tuple[int, int], taps: int, stride: int, padding: Any, channels: int) -> list:
@@ -46,7 +46,7 @@ def test_values_are_those_of_the_general_schedule(
     cases = [(p, pad) for p, pad in cases if min(p) + 2 * np.min(pad) >= taps]
     n = enough()
     found = [all_three(plane, taps, stride, pad, n) for plane, pad in cases]
-    monkeypatch.setattr(conv_depthwise, "_fits", lambda *args: False)
+    monkeypatch.setattr(depthwise, "_fits", lambda *args: False)
     for (plane, pad), ours in zip(cases, found, strict=True):
         for a, b in zip(ours, all_three(plane, taps, stride, pad, n), strict=True):
             close(a, b, 2e-4)
@@ -56,7 +56,7 @@ def test_values_are_those_of_the_general_schedule(
 def test_which_are_made_so(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     for name in ("correlate", "spread", "weigh"):
-        way = getattr(conv_depthwise, name)
+        way = getattr(depthwise, name)
 
         def noted(*args: Any, way: Any = way, name: str = name) -> Any:
             found = way(*args)
@@ -64,7 +64,7 @@ def test_which_are_made_so(monkeypatch: pytest.MonkeyPatch) -> None:
                 made.append(name)
             return found
 
-        monkeypatch.setattr(conv_depthwise, name, noted)
+        monkeypatch.setattr(depthwise, name, noted)
     all_three((9, 8), 3, 1, 1, enough())
     assert made == ["correlate", "correlate", "weigh"]
     made.clear()

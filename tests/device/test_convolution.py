@@ -14,8 +14,8 @@ from support import on_device as tensor
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
-from cltensor.codegen import conv as kernels
-from cltensor.codegen import conv_product
+from cltensor.codegen.conv import as_product
+from cltensor.codegen.conv import correlation as kernels
 from cltensor.ops.nn.correlation import Spec, _apart, _phases, _window
 from cltensor.runtime import STATS, get_backend
 
@@ -123,7 +123,7 @@ def test_which_are_products(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launches(lambda: F.conv2d(x[:, :, :7, :7], w)) == 3
     assert launches(lambda: F.conv2d(x, w, stride=2)) == 3
     one = F.conv2d(x[:, :, :7, :7], w)
-    monkeypatch.setattr(conv_product, "FEW", 0)
+    monkeypatch.setattr(as_product, "FEW", 0)
     assert launches(lambda: F.conv2d(x[:, :, :7, :7], w)) == 2
     close(one, F.conv2d(x[:, :, :7, :7], w).tolist(), 1e-5)
     # Sums of each image, or of all.
@@ -147,10 +147,10 @@ def test_patches_that_overlap_are_copied_some_images_at_a_time(
         ct.opencl.synchronize()
         return y, slope, STATS.launches - before
 
-    monkeypatch.setattr(conv_product, "FEW", 0)
+    monkeypatch.setattr(as_product, "FEW", 0)
     ways = []
     for numbers in (1 << 22, 2 * 84 * 288, 1):
-        monkeypatch.setattr(conv_product, "UNFOLDED", numbers)
+        monkeypatch.setattr(as_product, "UNFOLDED", numbers)
         both()
         ways.append(both())
     assert ways[0][2] < ways[1][2] < ways[2][2]
@@ -198,7 +198,7 @@ def test_taps_added_up_are_what_phases_give(monkeypatch: pytest.MonkeyPatch) -> 
     ]  # fmt: skip
     ways = []
     for least in (1, 1 << 20):
-        monkeypatch.setattr(conv_product, "SPREAD", least)
+        monkeypatch.setattr(as_product, "SPREAD", least)
         ways.append([])
         for gs, ws, kwargs in cases:
             call = F.conv_transpose2d if len(gs) == 4 else F.conv_transpose3d

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import cltensor as torch
 from cltensor import config, dtypes
-from cltensor.codegen import epilogue, gemm, gemm_cpu
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.pointwise import Node, PointOp
+from cltensor.codegen.products import epilogue, gemm, gemm_cpu
 from cltensor.ops import dense
 from cltensor.runtime import STATS
 

@@ -12,11 +12,12 @@ from support import close, data
 
 import cltensor as ct
 from cltensor import dtypes
-from cltensor.codegen import index, scan, scatter
-from cltensor.codegen import reduce as family
-from cltensor.codegen import rows as chosen
+from cltensor.codegen.index import lookup, scatter
+from cltensor.codegen.index import rows as chosen
 from cltensor.codegen.operand import Operand
-from cltensor.codegen.prologue import of_operands
+from cltensor.codegen.order import scan
+from cltensor.codegen.reduce import reduction as family
+from cltensor.codegen.reduce.prologue import of_operands
 from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
 
@@ -125,7 +126,7 @@ def test_rows_are_taken(places: int, width: int, n: int, step: int, seed: int) -
     table = rng.standard_normal((places * step, width)).astype(np.float32)
     at = rng.integers(0, places, n)
     x = ct.from_numpy(table.copy()).to(ct.get_default_device())[::step]
-    found = index.index_select(backend(), core.kernel_operand(x), 0, operand(at))
+    found = lookup.index_select(backend(), core.kernel_operand(x), 0, operand(at))
     np.testing.assert_array_equal(values(found), table[::step][at])
 
 
@@ -142,7 +143,7 @@ def test_elements_along_rows(rows: int, places: int, n: int, shared: bool, seed:
     where = operand(at)
     if shared:
         where = where._replace(strides=(0, 1))
-    found = values(index.gather(backend(), operand(table), 1, where))
+    found = values(lookup.gather(backend(), operand(table), 1, where))
     np.testing.assert_array_equal(found, np.take_along_axis(table, at, 1))
     target = operand(table)
     scatter.scatter(backend(), target, 1, where, operand(new), "add")

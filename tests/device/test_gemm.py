@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cltensor import dtypes
-from cltensor.codegen import gemm, product
 from cltensor.codegen.operand import Operand
+from cltensor.codegen.products import gemm, product
 from cltensor.runtime import STATS
 from cltensor.runtime.processor import facts
 

@@ -11,9 +11,11 @@ from backends import backend_for
 from support import poison
 
 from cltensor import dtypes
-from cltensor.codegen import copies, join, mask, pad, scatter
-from cltensor.codegen import index as ix
 from cltensor.codegen.checks import flush_checks
+from cltensor.codegen.index import lookup as ix
+from cltensor.codegen.index import scatter
+from cltensor.codegen.move import copies, join, pad
+from cltensor.codegen.order import mask
 
 pytestmark = pytest.mark.usefixtures("divided")
 

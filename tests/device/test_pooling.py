@@ -11,8 +11,8 @@ from support import close, data
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
-from cltensor.codegen import pool
-from cltensor.codegen.pool import Window
+from cltensor.codegen.resample import pool
+from cltensor.codegen.resample.pool import Window
 from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
 

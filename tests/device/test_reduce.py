@@ -11,8 +11,8 @@ from support import close, data
 
 import cltensor as ct
 from cltensor import dtypes
-from cltensor.codegen import reduce as family
-from cltensor.codegen.prologue import of_operands
+from cltensor.codegen.reduce import reduction as family
+from cltensor.codegen.reduce.prologue import of_operands
 from cltensor.ops import core
 from cltensor.runtime import STATS, get_backend
 

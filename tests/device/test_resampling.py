@@ -13,7 +13,8 @@ from support import close, data
 import cltensor as ct
 import cltensor.nn.functional as F
 from cltensor.autograd import gradcheck, gradgradcheck
-from cltensor.codegen import bag, grid_sample, resample
+from cltensor.codegen.index import bag
+from cltensor.codegen.resample import axes, grid
 from cltensor.ops.nn.grid_formula import composed
 from cltensor.size import Size
 
@@ -128,13 +129,13 @@ def test_interpolation_schedules_agree(turned: bool) -> None:
 
     x = torch.tensor(data(2, 2, 9, 20))
     for kind in _KINDS:
-        axes = [resample.Axis(kind, 9, 5, 9 / 5), resample.Axis(kind, 7, 20, 7 / 20)]
+        ways = [axes.Axis(kind, 9, 5, 9 / 5), axes.Axis(kind, 7, 20, 7 / 20)]
         if turned:
-            axes[0] = resample.Axis(kind, 5, 9, 5 / 9)
+            ways[0] = axes.Axis(kind, 5, 9, 5 / 9)
         else:
-            axes[1] = resample.Axis(kind, 20, 7, 20 / 7)
+            ways[1] = axes.Axis(kind, 20, 7, 20 / 7)
         found = [
-            get(b, resample.resample(b, put(b, x), axes, turned))
+            get(b, axes.resample(b, put(b, x), ways, turned))
             for b in map(backend_for, ("cpu", "gpu"))
         ]
         np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-5)
@@ -203,14 +204,14 @@ def test_interpolation_errors_and_warnings() -> None:
 # ------------------------------------------------------------------------------------------- grids
 
 _WAYS = [
-    grid_sample.Way(m, p, a)
+    grid.Way(m, p, a)
     for m, p, a in (
         ("bilinear", "zeros", False),
         ("nearest", "border", False),
     )
 ]
 _MORE = [
-    grid_sample.Way(m, p, a)
+    grid.Way(m, p, a)
     for m, p, a in (
         ("bilinear", "reflection", True),
         ("nearest", "reflection", False),
@@ -224,7 +225,7 @@ def _points(*shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("way", _WAYS, ids=str)
-def test_samples_and_gradients_match_the_formula(way: grid_sample.Way) -> None:
+def test_samples_and_gradients_match_the_formula(way: grid.Way) -> None:
     found = []
     g = ct.tensor(data(2, 3, 5, 8).tolist(), dtype=ct.float64)
     for sample in (
@@ -269,7 +270,7 @@ def test_volumes_are_sampled() -> None:
 
 @pytest.mark.parametrize("way", _WAYS[:1] + _MORE, ids=str)
 @pytest.mark.parametrize("dims", [2, 3])
-def test_grid_sample_schedules_agree(way: grid_sample.Way, dims: int) -> None:
+def test_grid_sample_schedules_agree(way: grid.Way, dims: int) -> None:
     from kernel_tools import get, put, torch
 
     if dims == 3 and way.mode == "bicubic":
@@ -286,9 +287,9 @@ def test_grid_sample_schedules_agree(way: grid_sample.Way, dims: int) -> None:
     for b in map(backend_for, ("cpu", "gpu")):
         x, p, g = (put(b, torch.tensor(a)) for a in arrays)
         results = (
-            grid_sample.sample(b, x, p, way),
-            grid_sample.by_grid(b, x, p, g, way),
-            grid_sample.by_input(b, x.shape, p, g, way),
+            grid.sample(b, x, p, way),
+            grid.by_grid(b, x, p, g, way),
+            grid.by_input(b, x.shape, p, g, way),
         )
         found.append([get(b, r) for r in results])
     for cpu, gpu in zip(*found, strict=True):

@@ -14,8 +14,8 @@ from support import close, data, on_device
 import cltensor as ct
 import cltensor.nn.functional as F
 from cltensor import config
-from cltensor.codegen import row_kinds, rowwise
-from cltensor.codegen.prologue import of_operands
+from cltensor.codegen.reduce import row_kinds, rowwise
+from cltensor.codegen.reduce.prologue import of_operands
 from cltensor.ops import core
 from cltensor.ops.nn import rowwise as rows
 from cltensor.runtime import STATS, get_backend

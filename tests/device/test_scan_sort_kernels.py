@@ -10,9 +10,9 @@ import pytest
 from support import poison
 
 from cltensor import dtypes
-from cltensor.codegen import scan as sc
-from cltensor.codegen import sort as so
-from cltensor.codegen.count import count
+from cltensor.codegen.order import scan as sc
+from cltensor.codegen.order import sort as so
+from cltensor.codegen.order.count import count
 
 pytestmark = pytest.mark.usefixtures("divided")
 

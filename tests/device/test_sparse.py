@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cltensor as torch
-from cltensor.codegen import sparse as kernels
+from cltensor.codegen.products import sparse as kernels
 from cltensor.sparse import dispatch
 from cltensor.sparse.pattern import Pattern
 

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cltensor as torch
-from cltensor.codegen import copies, moves, rowwise
+from cltensor.codegen.index import moves
+from cltensor.codegen.move import copies
+from cltensor.codegen.reduce import rowwise
 from cltensor.profiler import profile
 
 LAZY = [

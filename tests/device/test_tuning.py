@@ -12,8 +12,8 @@ import pytest
 
 import cltensor as torch
 from cltensor import config
-from cltensor.codegen import gemm, product
 from cltensor.codegen.operand import Operand
+from cltensor.codegen.products import gemm, product
 from cltensor.runtime import DeviceInfo, get_backend, tuning
 from cltensor.tune import cli
 from cltensor.tune.child import Trial, bits

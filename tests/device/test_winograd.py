@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import data
 
 import cltensor as ct
-from cltensor.codegen import conv as kernels
-from cltensor.codegen import winograd
+from cltensor.codegen.conv import correlation as kernels
+from cltensor.codegen.conv import winograd
 from cltensor.ops.nn.correlation import Spec, _apart, _filters, _window
 from cltensor.runtime import STATS, Backend, get_backend
 

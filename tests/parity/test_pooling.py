@@ -8,7 +8,7 @@ import pytest
 from parity.oracle import assert_same_error, assert_same_outcome, evaluate, lines, tensor, th
 from support import close, ct, data
 
-from cltensor.codegen import pool
+from cltensor.codegen.resample import pool
 
 # x (2, 3, 8), y (2, 3, 8, 9), z (2, 3, 4, 5, 6)
 VALUES = """

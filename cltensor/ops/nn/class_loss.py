@@ -16,9 +16,9 @@ from ... import dtypes, layouts
 from ...autograd import record as graph
 from ...autograd.anomaly import STATE as ANOMALY
 from ...autograd.mode import GRAD
-from ...codegen import row_kinds as kinds
-from ...codegen import rowwise as family
 from ...codegen.checks import checking
+from ...codegen.reduce import row_kinds as kinds
+from ...codegen.reduce import rowwise as family
 from ...runtime import get_backend
 from .. import core
 from ..core import Tensor

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ... import dtypes, layouts
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
-from ...codegen import conv as kernels
+from ...codegen.conv import correlation as kernels
 from ...codegen.operand import Operand
 from ...runtime import get_backend
 from ...size import Size

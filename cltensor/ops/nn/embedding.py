@@ -8,7 +8,7 @@ from typing import Any
 from ... import dtypes
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
-from ...codegen import index as kernels
+from ...codegen.index import lookup as kernels
 from .. import core
 from ..changes import backend_of, like
 from ..core import Tensor

@@ -8,7 +8,7 @@ from typing import Any
 
 from ... import dtypes
 from ...autograd import record as graph
-from ...codegen import bag as family
+from ...codegen.index import bag as family
 from ...runtime import get_backend
 from .. import core
 from ..composite import settled

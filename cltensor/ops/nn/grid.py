@@ -9,7 +9,7 @@ from typing import Any
 from ...autograd import record as graph
 from ...autograd.engine import grad as engine_grad
 from ...autograd.mode import unrecorded
-from ...codegen import grid_sample as family
+from ...codegen.resample import grid as family
 from ...runtime import get_backend
 from .. import core
 from ..core import Tensor

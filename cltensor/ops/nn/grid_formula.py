@@ -9,7 +9,7 @@ import itertools
 from math import prod
 from typing import NamedTuple
 
-from ...codegen.grid_sample import Way
+from ...codegen.resample.grid import Way
 from ..core import Tensor
 from ..selection import where
 

@@ -1,4 +1,4 @@
-"""Interpolation: images enlarged and shrunk, as one kernel over separable tables (codegen/resample.py).
+"""Interpolation: images enlarged and shrunk, as one kernel over separable tables (codegen/resample/axes.py).
 
 It is linear in the image, so the gradient is the transposed kernel and the gradient's gradient the kernel again.
 Owns the arguments, their errors and the choice of tables; "area" is pooling's.
@@ -14,8 +14,8 @@ from typing import Any
 
 from ... import layouts
 from ...autograd import record as graph
-from ...codegen.resample import Axis
-from ...codegen.resample import resample as kernel
+from ...codegen.resample.axes import Axis
+from ...codegen.resample.axes import resample as kernel
 from ...runtime import get_backend
 from .. import core, formats
 from ..core import Tensor

@@ -12,7 +12,7 @@ from typing import Any
 from ... import dtypes
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
-from ...codegen.pool import Window
+from ...codegen.resample.pool import Window
 from ...layouts import numel
 from .. import formats
 from ..core import Tensor

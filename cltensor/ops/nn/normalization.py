@@ -15,7 +15,7 @@ from ... import dtypes, layouts
 from ...autograd import record as graph
 from ...autograd import views
 from ...autograd.mode import unrecorded
-from ...codegen import row_kinds as rows
+from ...codegen.reduce import row_kinds as rows
 from ...size import Size
 from .. import core, formats, multi
 from ..composite import placed, present, settled

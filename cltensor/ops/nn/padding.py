@@ -11,7 +11,7 @@ from typing import Any
 
 from ... import memory_format
 from ...autograd import record as graph
-from ...codegen import pad as family
+from ...codegen.move import pad as family
 from ...runtime import get_backend
 from .. import core, formats
 from ..core import Tensor

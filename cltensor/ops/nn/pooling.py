@@ -12,8 +12,8 @@ from typing import Any
 from ... import layouts
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
-from ...codegen import pool as family
-from ...codegen.pool import Triple, Window
+from ...codegen.resample import pool as family
+from ...codegen.resample.pool import Triple, Window
 from ...dtypes import dtype
 from ...runtime import get_backend
 from .. import core, formats

@@ -1,4 +1,4 @@
-"""How kernels over rows (codegen/rowwise.py) reach tensors: operands with their pending expressions in, tensors out."""
+"""How kernels over rows (codegen/reduce/rowwise.py) reach tensors: operands with their pending expressions in, tensors out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import layouts, lazy
-from ...codegen import reduce as reductions
-from ...codegen import rowwise as family
-from ...codegen.prologue import Source
-from ...codegen.row_kinds import Kind
+from ...codegen.reduce import reduction as reductions
+from ...codegen.reduce import rowwise as family
+from ...codegen.reduce.prologue import Source
+from ...codegen.reduce.row_kinds import Kind
 from ...dtypes import dtype
 from ...runtime import Backend, Buffer, get_backend
 from ...size import Size
@@ -161,7 +161,7 @@ def sums(
     out: dtype,
     dims: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """Take two sums over tensors of one shape in one pass, without gradient: a kind of codegen/states.py with its results' names."""
+    """Take two sums over tensors of one shape in one pass, without gradient: a kind of codegen/reduce/states.py with its results' names."""
     return _sums(xs, kind, tuple(names), out, None if dims is None else tuple(dims))
 
 

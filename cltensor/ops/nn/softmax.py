@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd import record as graph
-from ...codegen import row_kinds as family
+from ...codegen.reduce import row_kinds as family
 from ...dtypes import asked, dtype
 from ..core import Tensor
 from ..dims import one_dim, refuse

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import config, dtypes
-from ...codegen import sort as sorting
+from ...codegen.order import sort as sorting
 from ...codegen.pointwise import IDENTITY, PointOp
 from ...dtypes import dtype as DType
 from ...layouts import check_shape, numel

@@ -1,0 +1,225 @@
+"""The convolution family: correlation of strided operands, and the sum over all places that gives its
+weight gradient.
+
+Owns the numbers a kernel takes and the choice of schedule; what is special to a CPU is in
+cpu.py, for 3 x 3 filters in winograd.py, for a filter per plane in depthwise.py, and where it is a matrix product in
+as_product.py.
+A kernel's key is dtypes and tile, never a shape or a stride. Knows nothing of tensors, padding
+modes or gradients: operands arrive with their groups apart and three spatial dims.
+
+    correlate:  y[g, b, o, p] = bias[g, o] + sum over c, k of x[g, b, c, p * stride + k * step - pad] * f[g, o, c, k]
+    weigh:      f[g, o, c, k] = sum over b, p of y[g, b, o, p] * x[g, b, c, p * stride + k * step - pad]
+
+Where x is read outside its extent it is zero. `weigh` is `correlate` with the roles of b and c, f and
+y, stride and step exchanged; a GPU computes it so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dtypes import bfloat16
+from ...layouts import contiguous_strides, numel
+from ..operand import Operand
+from ..products.product import (
+    LONG,
+    WIDE,
+    access_variables,
+    accumulator,
+    built,
+    ceil_div,
+    dots,
+    lane_step,
+)
+from ..source import render
+from . import as_product, cpu, depthwise, winograd
+from .window import LONGS, Three, Window, numbers
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend, Kernel
+
+PAIRED = 32  # channels from which on bfloat16's products of pairs pay
+PIECE = 1024  # the shortest piece of a sum worth a work-group of its own
+
+
+def widens(backend: Backend, dt: dtype) -> bool:
+    """Say whether operands of a dtype are to be made float32: on a CPU all sums of 16-bit floats are, and some ways know no other."""
+    return _on_cpu(backend, None) and dt.is_floating_point and dt.itemsize == 2
+
+
+def pairs(
+    backend: Backend,
+    dt: dtype,
+    kind: str,
+    filters: tuple[int, ...],
+    places: tuple[int, ...],
+    window: Window,
+) -> bool:
+    """Say whether a convolution ("y") or a gradient of it ("x", "w") is best made of products of pairs of numbers as they are.
+
+    So are bfloat16's where the processor has such products, if they are products and not better transformed as float32.
+    Filters are (O, C, *K).
+    """
+    if dt is not bfloat16 or not dots(backend):
+        return False
+    outputs, channels = filters[:2]
+    taps = filters[2:]
+    single = numel(taps) == 1 and window.stride == (1, 1, 1) and window.pad == (0, 0, 0)
+    if single or kind == "x":
+        return single and min(outputs, channels) >= PAIRED // 2
+    transformed = taps == (3, 3) and window.stride == (1, 1, 1) and channels >= PAIRED
+    if window.step != (1, 1, 1) or (transformed and numel(places) >= as_product.SMALL):
+        return False
+    return as_product.unfolds(outputs, channels * numel(taps), numel(places), 2 * PAIRED, dt)
+
+
+def correlate(
+    backend: Backend,
+    x: Operand,
+    f: Operand,
+    y: Operand,
+    window: Window,
+    bias: Operand | None = None,
+    *,
+    schedule: str | None = None,
+) -> None:
+    """Write the correlation of x [G, B, C, s0, s1, s2] with f [G, O, C, k0, k1, k2] to y [G, B, O, p0, p1, p2].
+
+    One dtype, not bool, complex or one that `widens`; any strides, bias [G, O]. No taps or channels give the bias.
+    `schedule` is "cpu" or "gpu"; by default the device decides.
+    """
+    if not numel(y.shape):
+        return
+    if _on_cpu(backend, schedule):
+        if depthwise.correlate(backend, x, f, y, window, bias):
+            return
+        if winograd.fits(backend, x, f.shape, y, window):
+            winograd.correlate(backend, x, f, y, window, bias)
+            return
+        if as_product.correlate(backend, x, f, y, window, bias):
+            return
+        if cpu.correlate(backend, x, f, y, window, bias):
+            return
+    _gpu(backend, x, f, y, window, bias)
+
+
+def spread(
+    backend: Backend,
+    y: Operand,
+    f: Operand,
+    x: Operand,
+    window: Window,
+    bias: Operand | None = None,
+) -> bool:
+    """Write to x the sum that makes `correlate` of it y's adjoint, where one launch does: filters are [G, C, O, ...] still.
+
+    False, with nothing done, where it takes a correlation for each remainder of the stride.
+    """
+    if not _on_cpu(backend, None):
+        return False
+    ways = depthwise.spread, as_product.spread
+    return any(way(backend, y, f, x, window, bias) for way in ways)
+
+
+def weigh(
+    backend: Backend,
+    x: Operand,
+    y: Operand,
+    taps: Three,
+    window: Window,
+    *,
+    schedule: str | None = None,
+) -> Operand:
+    """Return partial sums [pieces, G, O, C, *taps] in the accumulating dtype; their total is the weight gradient."""
+    groups, _, channels = x.shape[:3]
+    shape = (groups, y.shape[2], channels, *taps)
+    if _on_cpu(backend, schedule):
+        if winograd.fits_weight(backend, x, shape, y, window):
+            return winograd.weigh(backend, x, y, shape, window)
+        found = depthwise.weigh(backend, x, y, shape, window)
+        found = found or as_product.weigh(backend, x, y, shape, window)
+        found = found or cpu.weigh(backend, x, y, shape, window)
+        if found is not None:
+            return found
+    wide = WIDE[accumulator(x.dtype)]
+    tiles = ceil_div(shape[1], 64) * ceil_div(numel(shape[2:]), 64) * groups
+    length = x.shape[1] * numel(y.shape[3:])
+    pieces = max(min(2 * backend.info.compute_units // max(tiles, 1), length // PIECE), 1)
+    out = empty(backend, wide, (pieces, *shape))
+    if numel(shape):
+        part = Operand(out.buffer, wide, shape, out.strides[1:])
+        _gpu(
+            backend,
+            _exchange(x),
+            _exchange(y),
+            _exchange(part),
+            window.exchanged(),
+            None,
+            pieces,
+        )
+    return out
+
+
+def empty(backend: Backend, dt: dtype, shape: tuple[int, ...]) -> Operand:
+    """Allocate a dense operand."""
+    return Operand(backend.alloc(numel(shape) * dt.itemsize), dt, shape, contiguous_strides(shape))
+
+
+def _on_cpu(backend: Backend, schedule: str | None) -> bool:
+    return schedule == "cpu" if schedule else backend.info.kind == "cpu"
+
+
+def _exchange(v: Operand) -> Operand:
+    """Swap dims 1 and 2: samples and channels."""
+    s, t = v.shape, v.strides
+    return v._replace(shape=(s[0], s[2], s[1], *s[3:]), strides=(t[0], t[2], t[1], *t[3:]))
+
+
+def _gpu_kernel(backend: Backend, dt: dtype, out: dtype) -> tuple[Kernel, int]:
+    group = 16 if backend.info.max_group >= 256 else 8
+    longs = (*LONGS, "pieces", "span", "y_piece")
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"conv_gpu_{dt.code}_{out.code}"
+        step, variables = lane_step(backend, accumulator(dt)), access_variables(dt, out, 8)
+        source = render("conv/gpu", fn=name, G=group, W=4, BK=step, longs=longs, **variables)
+        return name, source, [None, None, None, None, np.int32, *[LONG] * len(longs)]
+
+    return built(backend, ("conv gpu", dt, out), make), group
+
+
+def _gpu(
+    backend: Backend,
+    x: Operand,
+    f: Operand,
+    y: Operand,
+    window: Window,
+    bias: Operand | None,
+    pieces: int = 1,
+) -> None:
+    kernel, group = _gpu_kernel(backend, x.dtype, y.dtype)
+    groups, batch, channels = x.shape[:3]
+    length = channels * numel(f.shape[3:])
+    tile = 4 * group
+    args = (
+        *(x.buffer, f.buffer, y.buffer, (bias or x).buffer, int(bias is not None)),
+        *numbers(x, f, y, bias, window),
+        *(pieces, max(ceil_div(length, pieces), 1), numel(y.shape)),
+    )
+    columns = ceil_div(batch * numel(y.shape[3:]), tile)
+    # Some devices allow 65535 groups in the third dim; the kernel walks on through it.
+    backend.launch(
+        kernel,
+        (
+            columns * group,
+            ceil_div(f.shape[1], tile) * group,
+            min(groups * pieces, 65535),
+        ),
+        (group, group, 1),
+        args,
+        x.nbytes + f.nbytes + y.nbytes,
+        2 * numel(y.shape) * length,
+    )

@@ -1,0 +1,370 @@
+"""The CPU schedules of the convolution: how its boxes are cut, and its launches.
+
+A work-item copies a box of the input to local memory and computes everything that it needs of it (see
+templates/conv/patch.mako). Both entries say when a convolution fits no box; correlation.py then takes the
+other schedule. Plans are a function of sizes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from math import gcd
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...layouts import contiguous_strides, numel
+from ..operand import Operand
+from ..products.product import (
+    LONG,
+    PACE,
+    WIDE,
+    access_variables,
+    accumulator,
+    built,
+    ceil_div,
+    tile,
+)
+from ..source import render
+from .window import LONGS, numbers
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend, Kernel
+    from .window import Window
+
+ROOM_BYTES = 512 * 1024  # local memory for boxes, at most; stays in a core's cache
+TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
+POSITIONS = 4096  # output positions of a box, about
+WEIGHT_BYTES = 128 * 1024  # weights that stay in cache while a box is gone through
+ROWS = 48  # output channels that make the copy of a box cheap
+STEPS = 256  # products a register tile should sum at least before it is stored
+
+_BOX = ("n", "b0", "b1", "b2", "h0", "h1", "h2", "e0", "e1", "e2", "tail", "part", "span", "block")
+_LONGS = (*LONGS, *_BOX)
+
+
+class Shape(NamedTuple):
+    """The sizes of a correlation; a plan follows from them."""
+
+    groups: int
+    batch: int
+    channels: int
+    rows: int
+    taps: tuple[int, ...]
+    places: tuple[int, ...]
+    sizes: tuple[int, ...]
+    stride: tuple[int, ...]
+    step: tuple[int, ...]
+    pad: tuple[int, ...]
+
+    @property
+    def work(self) -> int:
+        """The multiply-adds."""
+        rows = self.groups * self.batch * self.channels * self.rows
+        return rows * max(numel(self.taps), 1) * numel(self.places)
+
+
+class Plan(NamedTuple):
+    """Box, phases, channels at a time, and panels (`correlate`) or output channels (`weigh`) per work-item."""
+
+    box: tuple[int, ...]
+    phases: tuple[int, ...]
+    extents: tuple[int, ...]
+    tail: int
+    part: int
+    span: int
+    grid: tuple[int, int, int]
+    block: int = 0
+    each: int = 0
+
+    def args(self) -> tuple[int, ...]:
+        """Return the values of _BOX."""
+        return (*self.box, *self.phases, *self.extents, self.tail, self.part, self.span, self.block)
+
+
+def _shape(x: Operand, f_shape: tuple[int, ...], y: Operand, window: Window) -> Shape:
+    return Shape(
+        *(x.shape[0], x.shape[1], x.shape[2], f_shape[1]),
+        *(tuple(f_shape[3:]), tuple(y.shape[3:]), tuple(x.shape[3:])),
+        *window,
+    )
+
+
+def _phases(s: Shape) -> tuple[int, ...]:
+    return tuple(
+        max(min(k, stride // gcd(stride, step)), 1)
+        for k, stride, step in zip(s.taps, s.stride, s.step, strict=True)
+    )
+
+
+def _reach(s: Shape, d: int) -> int:
+    """Return how far beyond its outputs a box reads along a dim."""
+    return max(s.taps[d] - 1, 0) * s.step[d] // s.stride[d]
+
+
+def _shared(s: Shape, box: tuple[int, ...], d: int) -> int:
+    """Return how many zeros at the end of a dim can be those at the start of what follows in memory."""
+    if s.stride[d] != 1 or box[d + 1] < s.places[d]:
+        return 0
+    after = s.places[d] + _reach(s, d) - s.sizes[d] - s.pad[d]
+    return max(min(s.pad[d], after, _reach(s, d)), 0)
+
+
+def _extents(s: Shape, box: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return how many numbers of a phase lie along each dim of a box."""
+    a, b, c = (box[d + 1] + _reach(s, d) - _shared(s, box, d) for d in range(3))
+    return a, b, c
+
+
+def _tail(s: Shape, box: tuple[int, ...], lanes: int) -> int:
+    """Return how many zeros the last channel's tiles read past its end."""
+    _, e1, e2 = _extents(s, box)
+    a, b, c = (_shared(s, box, d) for d in range(3))
+    return (a * e1 + b) * e2 + c + lanes
+
+
+def _plane(s: Shape, box: tuple[int, ...]) -> int:
+    """Return what a box takes per channel."""
+    return numel(_phases(s)) * box[0] * numel(_extents(s, box))
+
+
+def _positions(s: Shape, box: tuple[int, ...]) -> int:
+    """Return how many positions a box's tiles walk over, junk included."""
+    _, e1, e2 = e = _extents(s, box)
+    n, b0, b1, b2 = box
+    return (((n - 1) * e[0] + b0 - 1) * e1 + b1 - 1) * e2 + b2
+
+
+def _grown(s: Shape, fits: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
+    """Grow a box from the innermost dim out while it fits; boxes come out about equal in size."""
+    full = (s.batch, *s.places)
+    box = [1, 1, 1, 1]
+    for d in (3, 2, 1, 0):
+        low, high = 1, full[d]
+        while low < high:
+            middle = (low + high + 1) // 2
+            box[d] = middle
+            low, high = (middle, high) if fits(tuple(box)) else (low, middle - 1)
+        box[d] = ceil_div(full[d], ceil_div(full[d], low))
+        if box[d] < full[d]:
+            break
+    return tuple(box)
+
+
+def _boxes(s: Shape, box: tuple[int, ...]) -> int:
+    return numel(tuple(ceil_div(n, b) for n, b in zip((s.batch, *s.places), box, strict=True)))
+
+
+def _room(backend: Backend, acc: str) -> int:
+    size = 8 if acc in ("double", "ulong") else 4
+    return min(ROOM_BYTES, max(backend.info.local_mem // 2, 8192)) // size
+
+
+def _wanted(backend: Backend, work: int) -> int:
+    """Return how many work-items keep every core busy without being too small to be worth their start."""
+    alone = work < PACE * backend.info.wake_us
+    return 1 if alone else min(max(work // TASK_WORK, 1), 4 * backend.info.compute_units)
+
+
+# ---- y from x and f
+
+
+def _tile(rows: int, most: int) -> tuple[int, int]:
+    """Return the register tile (output channels, vectors of positions) for so many output channels."""
+    wide = most >= 8
+    if rows == 1:
+        return 1, 8 if wide else 6
+    return (4, 4 if wide else 2) if rows <= 4 else (most, 2)
+
+
+@lru_cache(4096)
+def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
+    """Choose the box, and how many channels are summed at once."""
+    room = _room(backend, acc)
+    most, lanes = tile(backend, acc)
+    mr, _ = _tile(s.rows, most)
+    taps = max(numel(s.taps), 1)
+    few = 16 * lanes
+
+    def grown(part: int, positions: int) -> tuple[int, ...]:
+        def fits(box: tuple[int, ...]) -> bool:
+            need = part * _plane(s, box) + _tail(s, box, lanes)
+            return need <= room and _positions(s, box) <= positions
+
+        return _grown(s, fits)
+
+    # Few positions read the weights for little work: rather sum over fewer channels at a time.
+    part = max(s.channels, 1)
+    while True:
+        box = grown(part, POSITIONS)
+        if part == 1 or _positions(s, box) >= min(s.batch * numel(s.places), few):
+            break
+        if part * taps <= 2 * STEPS and part * _plane(s, box) <= room // 2:
+            break
+        part = ceil_div(part, 2)
+    positions, panels = _positions(s, box), ceil_div(s.rows, mr)
+    wanted = _wanted(backend, s.work)
+    # Rather split output channels, while a box copied is used by enough of them, than make boxes smaller.
+    splits = max(panels * mr // ROWS, 1)
+    while _boxes(s, box) * s.groups * splits < wanted and positions > few:
+        positions //= 2
+        box = grown(part, positions)
+    tail = _tail(s, box, lanes)
+    if part * _plane(s, box) + tail > room:
+        return None
+    pieces = min(ceil_div(wanted, _boxes(s, box) * s.groups), panels)
+    span = ceil_div(panels, pieces)
+    grid = (_boxes(s, box), ceil_div(panels, span), s.groups)
+    weights = part * taps * mr * WIDE[acc].itemsize
+    block = min(max(WEIGHT_BYTES // weights, 1), span)
+    return Plan(box, _phases(s), _extents(s, box), tail, part, span, grid, block)
+
+
+def correlate(
+    backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
+) -> bool:
+    """As conv.correlate; False where the box of a single output does not fit."""
+    acc = accumulator(x.dtype)
+    s = _shape(x, f.shape, y, window)
+    plan = _correlate_plan(backend, acc, s)
+    if plan is None:
+        return False
+    mr, nv = _tile(s.rows, tile(backend, acc)[0])
+    values = (*numbers(x, f, y, bias, window), *plan.args())
+    filters, shift = _filters(backend, f, s, mr, values)
+    kernel = _correlate_kernel(backend, x.dtype, mr, nv)
+    args = (x.buffer, filters, shift, y.buffer, (bias or x).buffer, int(bias is not None), *values)
+    backend.launch(kernel, plan.grid, (1, 1, 1), args, x.nbytes + f.nbytes + y.nbytes, 2 * s.work)
+    return True
+
+
+def _correlate_kernel(backend: Backend, dt: dtype, mr: int, nv: int) -> Kernel:
+    def make() -> tuple[str, str, list[Any]]:
+        acc = accumulator(dt)
+        name = f"conv_{dt.code}_{mr}x{nv}"
+        source = render(
+            "conv/cpu",
+            fn=name,
+            MR=mr,
+            NV=nv,
+            room=_room(backend, acc),
+            longs=_LONGS,
+            **access_variables(dt, dt, tile(backend, acc)[1]),
+        )
+        return name, source, [None] * 5 + [np.int32] + [LONG] * len(_LONGS)
+
+    return built(backend, ("conv cpu", dt, mr, nv), make)
+
+
+def _filters(
+    backend: Backend, f: Operand, s: Shape, mr: int, values: tuple[int, ...]
+) -> tuple[Any, Any]:
+    """Prepare panels of weights (none for mr = 0) and the shift of every tap."""
+    dt = f.dtype
+    acc = accumulator(dt)
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"conv_filters_{dt.code}_{mr}"
+        source = render("conv/filters", fn=name, MR=mr, longs=_LONGS, **access_variables(dt, dt, 8))
+        return name, source, [None] * 3 + [LONG] * len(_LONGS)
+
+    taps = numel(s.taps)
+    panels = ceil_div(s.rows, mr) if mr else 1
+    groups = s.groups if mr else 1
+    count = groups * panels * s.channels * taps * mr
+    filters = backend.alloc(max(count, 1) * WIDE[acc].itemsize)
+    shift = backend.alloc(max(taps, 1) * 4)
+    kernel = built(backend, ("conv filters", dt, mr), make)
+    backend.launch(kernel, (panels, groups), (1, 1), (f.buffer, filters, shift, *values))
+    return filters, shift
+
+
+# ---- f from x and y
+
+
+def _weigh_tile(s: Shape, wide: bool) -> tuple[int, int]:
+    """Return (output channels, pairs of channel and tap) of the register tile."""
+    if s.rows == 1:
+        return 1, 8
+    return (4, 4) if wide else (4, 3)
+
+
+@lru_cache(4096)
+def _weigh_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
+    room = _room(backend, acc)
+    _, lanes = tile(backend, acc)
+    taps = max(numel(s.taps), 1)
+
+    def fits(box: tuple[int, ...], part: int, span: int) -> bool:
+        positions = _positions(s, box)
+        full = ceil_div(positions, lanes) * lanes
+        need = part * _plane(s, box) + _tail(s, box, lanes) + span * full
+        return need <= room and positions <= POSITIONS
+
+    # Every number copied is used by the other side's channels, so both blocks want to be large; but a
+    # sum over few positions costs more at its end than in its loop.
+    part, span = min(s.channels, max(128 // taps, 16)), min(s.rows, 64)
+    while True:
+        box = _grown(s, partial(fits, part=part, span=span))
+        if part == span == 1 or box == (s.batch, *s.places) or _positions(s, box) >= 16 * lanes:
+            break
+        if part > 1 and (span == 1 or part * numel(_phases(s)) > span):
+            part = ceil_div(part, 2)
+        else:
+            span = ceil_div(span, 2)
+    if not fits(box, part, span):
+        return None
+    wanted = _wanted(backend, s.work)
+    blocks = ceil_div(s.channels, part) * ceil_div(s.rows, span)
+    each = ceil_div(_boxes(s, box), ceil_div(wanted, blocks * s.groups))
+    grid = (ceil_div(_boxes(s, box), each), blocks, s.groups)
+    tail = _tail(s, box, lanes)
+    return Plan(box, _phases(s), _extents(s, box), tail, part, span, grid, each=each)
+
+
+def weigh(
+    backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
+) -> Operand | None:
+    """As conv.weigh for a result [G, O, C, *taps]; None where the box of a single output does not fit."""
+    if not numel(shape) or not numel(x.shape) or not numel(y.shape):
+        return None
+    acc = accumulator(x.dtype)
+    s = _shape(x, shape, y, window)
+    plan = _weigh_plan(backend, acc, s)
+    if plan is None:
+        return None
+    out_shape = (plan.grid[0], *shape)
+    wide = WIDE[acc]
+    strides = contiguous_strides(out_shape)
+    out = Operand(backend.alloc(numel(out_shape) * wide.itemsize), wide, out_shape, strides)
+    # Only its strides and sizes are used: the weights are what is computed.
+    f = out._replace(dtype=x.dtype, shape=shape, strides=strides[1:])
+    values = (*numbers(x, f, y, None, window), *plan.args())
+    _, shift = _filters(backend, f, s, 0, values)
+    wide_tile = tile(backend, acc)[0] >= 8
+    kernel = _weigh_kernel(backend, x.dtype, *_weigh_tile(s, wide_tile))
+    args = (x.buffer, y.buffer, shift, out.buffer, *values, plan.each)
+    backend.launch(kernel, plan.grid, (1, 1, 1), args, x.nbytes + y.nbytes + out.nbytes, 2 * s.work)
+    return out
+
+
+def _weigh_kernel(backend: Backend, dt: dtype, ro: int, rc: int) -> Kernel:
+    longs = (*_LONGS, "each")
+
+    def make() -> tuple[str, str, list[Any]]:
+        acc = accumulator(dt)
+        name = f"conv_weight_{dt.code}_{ro}x{rc}"
+        source = render(
+            "conv/weight",
+            fn=name,
+            RO=ro,
+            RC=rc,
+            room=_room(backend, acc),
+            longs=longs,
+            **access_variables(dt, dt, tile(backend, acc)[1]),
+        )
+        return name, source, [None] * 4 + [LONG] * len(longs)
+
+    return built(backend, ("conv weight", dt, ro, rc), make)

@@ -1,0 +1,51 @@
+"""What every convolution kernel is told: the window and the numbers of a correlation (see correlation.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..operand import Operand
+
+Three = tuple[int, int, int]
+
+
+class Window(NamedTuple):
+    """How a kernel moves over the input, for each of three spatial dims; `pad` may be negative."""
+
+    stride: Three
+    step: Three
+    pad: Three
+
+    def exchanged(self) -> Window:
+        """Return the window in which taps and places have changed roles."""
+        return Window(self.step, self.stride, self.pad)
+
+
+# The numbers of a correlation in the order kernels take them; x: input, f: filter, y: output, d: bias.
+LONGS = (
+    *("x_off", "x_g", "x_b", "x_c", "x_0", "x_1", "x_2"),
+    *("f_off", "f_g", "f_o", "f_c", "f_0", "f_1", "f_2"),
+    *("y_off", "y_g", "y_b", "y_o", "y_0", "y_1", "y_2"),
+    *("d_off", "d_g", "d_o"),
+    *("groups", "batch", "channels", "rows"),
+    *("s0", "s1", "s2", "k0", "k1", "k2", "p0", "p1", "p2"),
+    *("stride0", "stride1", "stride2", "step0", "step1", "step2", "pad0", "pad1", "pad2"),
+)
+
+
+def numbers(
+    x: Operand, f: Operand, y: Operand, bias: Operand | None, window: Window
+) -> tuple[int, ...]:
+    """Return the values of LONGS."""
+    groups, batch, channels = x.shape[:3]
+    d = (0, 0, 0) if bias is None else (bias.offset, *bias.strides)
+    return (
+        *(x.offset, *x.strides),
+        *(f.offset, *f.strides),
+        *(y.offset, *y.strides),
+        *d,
+        *(groups, batch, channels, f.shape[1]),
+        *(*x.shape[3:], *f.shape[3:], *y.shape[3:]),
+        *(*window.stride, *window.step, *window.pad),
+    )

@@ -1,0 +1,294 @@
+"""3 x 3 convolution on a CPU with 2.25 times fewer multiplications: Winograd's F(2 x 2, 3 x 3).
+
+After Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015, arXiv:1509.09308). Owns which correlations are made
+so (`fits`), and which gradients by their filters (`fits_weight`), how they are cut, and their launches. A GPU keeps the schedule
+of correlation.py. Errors are of the plain schedule's size, as sums are shorter. Outputs that are not finite, or would not be on the way,
+are the plain schedule's. A gradient by the filters may be nan where that would be infinite, or where an input is beyond a quarter
+of the largest number.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ...layouts import contiguous_strides, numel
+from ..operand import Operand
+from ..products.product import LONG, built, ceil_div, tile
+from ..source import include, render
+from .window import LONGS, numbers
+
+if TYPE_CHECKING:
+    from ...runtime import Backend, Buffer, Kernel
+    from .window import Window
+
+# Channels in and out, and pairs of them: with fewer the transforms cost more than is saved.
+CHANNELS, WEIGHT_CHANNELS, PAIRS = 8, 16, 256
+TILES = 8  # with fewer the filters' transform does
+WORK = 1 << 22  # multiply-adds of the plain schedule that are worth a second way
+LOCAL_BYTES = 1 << 19  # of local memory, at least
+VECTORS = 2  # of a register tile
+ASIDE = 2  # register tiles side by side that a work-item makes, at most
+FEW = 4  # channels gathered at a time
+# Cycles, when a multiplication of a tile by one filter takes one: reading the filter, transforms there and back, sums between parts.
+READ, GATHER, SCATTER, ADD = 2, 16, 12, 3
+
+SUMMED = 48  # tiles that a weight gradient sums before it adds to what lies in memory
+PIECES = 1 << 20  # floats of sums that are added up in the end, about
+
+_LONGS = (*LONGS, "T", "part", "span", "block")
+_WEIGHT_LONGS = (*LONGS, "each", "part", "span", "block")
+
+
+class Sizes(NamedTuple):
+    """What a device suggests: rows and lanes of a register tile, floats of transformed input (and as many of products), cores."""
+
+    rows: int
+    lanes: int
+    room: int
+    cores: int
+
+
+class Plan(NamedTuple):
+    """Tiles of a work-item, input channels at a time, panels of a work-item and at a time, and the grid."""
+
+    tiles: int
+    part: int
+    span: int
+    block: int
+    grid: tuple[int, int]
+
+
+def fits(backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
+    """Say whether a correlation with filters of a shape is one that this schedule makes, and sooner than the plain one.
+
+    float32, two spatial dims, 3 x 3 taps side by side, stride 1; enough channels, tiles and work.
+    """
+    return (
+        x.dtype is dtypes.float32
+        and shape[3:] == (1, 3, 3)
+        and x.shape[3] == y.shape[3] == window.pad[0] + 1 == 1
+        and window.stride == (1, 1, 1)
+        and window.step[1:] == (1, 1)
+        and min(shape[1:3]) >= CHANNELS
+        and shape[1] * shape[2] >= PAIRS
+        and _tiles(y) >= TILES
+        and 9 * numel(y.shape) * shape[2] >= WORK
+        and backend.info.local_mem >= LOCAL_BYTES
+    )
+
+
+def fits_weight(
+    backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window
+) -> bool:
+    """As `fits`, of the gradient by the filters."""
+    return min(shape[1:3]) >= WEIGHT_CHANNELS and fits(backend, x, shape, y, window)
+
+
+def correlate(
+    backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
+) -> None:
+    """As conv.correlate, of what `fits`."""
+    groups, rows, channels = f.shape[:3]
+    sizes = _sizes(backend)
+    plan = _plan(sizes, _tiles(y), channels, rows, groups)
+    values = numbers(x, f, y, bias, window)
+    filters = _filters(backend, sizes, f, plan.part, values)
+    cut = plan.tiles, plan.part, plan.span, plan.block
+    args = (
+        x.buffer,
+        filters,
+        f.buffer,
+        y.buffer,
+        (bias or x).buffer,
+        int(bias is not None),
+        *values,
+        *cut,
+    )
+    nbytes, flops = x.nbytes + f.nbytes + y.nbytes, 18 * numel(y.shape) * channels
+    kernel = _kernel(backend, sizes)
+    backend.launch(kernel, (*plan.grid, groups), (1, 1, 1), args, nbytes, flops)
+
+
+def _tiles(y: Operand) -> int:
+    return y.shape[1] * ceil_div(y.shape[4], 2) * ceil_div(y.shape[5], 2)
+
+
+def _sizes(backend: Backend) -> Sizes:
+    # Input and products together are a little more than half of local memory, and of a core's cache.
+    room = min(backend.info.local_mem, 1 << 20) * 9 // 128
+    return Sizes(*tile(backend, "float"), room, backend.info.compute_units)
+
+
+@lru_cache(4096)
+def _plan(sizes: Sizes, tiles: int, channels: int, rows: int, groups: int) -> Plan:
+    """Choose the cut whose estimated time is least."""
+    mr, lanes, room, cores = sizes
+    panels, place = ceil_div(rows, mr), room // 16 - 16
+
+    def plan(size: int, span: int) -> tuple[int, Plan]:
+        parts = ceil_div(channels, place // (size + lanes))
+        blocks = ceil_div(span, place // (mr * size))
+        grid = ceil_div(tiles, size), ceil_div(panels, span)
+        made, gathered = span * mr, channels * (blocks if parts > 1 else 1)
+        each = channels * made * (size + READ)
+        each += size * (GATHER * gathered + (SCATTER + ADD * (parts - 1)) * made)
+        cut = Plan(size, ceil_div(channels, parts), span, ceil_div(span, blocks), grid)
+        return ceil_div(grid[0] * grid[1] * groups, cores) * each, cut
+
+    widths = [VECTORS * lanes * n for n in range(1, ASIDE + 1) if VECTORS * lanes * n * mr <= place]
+    spans = {ceil_div(panels, n) for n in range(1, panels + 1)}
+    return min(plan(size, span) for size in widths for span in spans)[1]
+
+
+def _kernel(backend: Backend, sizes: Sizes) -> Kernel:
+    mr, lanes, room, _ = sizes
+
+    def make() -> tuple[str, str, list[Any]]:
+        source = render(
+            "conv/winograd",
+            fn="conv_winograd",
+            MR=mr,
+            NV=VECTORS,
+            V=lanes,
+            room=room,
+            tiles=ASIDE * VECTORS * lanes,
+            few=FEW,
+            longs=_LONGS,
+            limits=include("limits"),
+        )
+        return "conv_winograd", source, [None] * 5 + [np.int32] + [LONG] * len(_LONGS)
+
+    return built(backend, ("conv winograd", mr, lanes, room), make)
+
+
+def _filters(
+    backend: Backend, sizes: Sizes, f: Operand, part: int, values: tuple[int, ...]
+) -> Buffer:
+    """Transform the filters, laid out as the kernel reads them: see templates/conv/winograd_filters.mako."""
+    mr = sizes.rows
+
+    def make() -> tuple[str, str, list[Any]]:
+        longs = (*LONGS, "part")
+        source = render("conv/winograd_filters", fn="conv_winograd_filters", MR=mr, longs=longs, limits=include("limits"), ahead=include("ahead"))  # fmt: skip
+        return "conv_winograd_filters", source, [None] * 2 + [LONG] * len(longs)
+
+    groups, rows, channels = f.shape[:3]
+    grid = ceil_div(rows, mr), ceil_div(channels, part), groups
+    filters = backend.alloc(groups * grid[1] * 16 * (grid[0] * part * mr + 16) * 4)
+    kernel = built(backend, ("conv winograd filters", mr), make)
+    args = f.buffer, filters, *values, part
+    backend.launch(kernel, grid, (1, 1, 1), args, f.nbytes + filters.nbytes)
+    return filters
+
+
+# ---- f from x and y
+
+
+class WeightPlan(NamedTuple):
+    """Tiles of a work-item, vectors of input channels at a time, panels of a work-item and at a time, the grid, the sizes of a piece."""
+
+    each: int
+    part: int
+    span: int
+    block: int
+    grid: tuple[int, int]
+    rows: int
+    columns: int
+
+
+@lru_cache(4096)
+def _weight_plan(sizes: Sizes, tiles: int, channels: int, rows: int, groups: int) -> WeightPlan:
+    """Divide among as many work-items as keep the cores busy: tiles while the sums are small, else output channels."""
+    mr, lanes, room, cores = sizes
+    abreast = _abreast(sizes, channels)
+    panels, vectors = ceil_div(rows, mr), ceil_div(channels, abreast * lanes) * abreast
+    piece = 16 * panels * mr * vectors * lanes
+    wanted = ceil_div(2 * cores, groups)
+    pieces = max(min(wanted, ceil_div(tiles, SUMMED), PIECES // (piece * groups)), 1)
+    each = ceil_div(ceil_div(tiles, SUMMED), pieces) * SUMMED
+    pieces = ceil_div(tiles, each)
+    span = ceil_div(panels, min(panels, ceil_div(wanted, pieces)))
+    most = (room // 16 - 16) // (SUMMED * lanes * abreast) * abreast
+    part = ceil_div(vectors, abreast * ceil_div(vectors, most)) * abreast
+    pitch = (_weight_room(room) // 16 - 16) // SUMMED // lanes * lanes
+    block = ceil_div(span, ceil_div(span, (pitch - lanes) // mr))
+    grid = pieces, ceil_div(panels, span)
+    return WeightPlan(each, part, span, block, grid, panels * mr, vectors * lanes)
+
+
+def _abreast(sizes: Sizes, channels: int) -> int:
+    """Return the vectors of a register tile: those that there are channels for."""
+    return min(VECTORS, ceil_div(channels, sizes.lanes))
+
+
+def _weight_room(room: int) -> int:
+    return room * 9 // 8
+
+
+def weigh(
+    backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
+) -> Operand:
+    """As conv.weigh for a result [G, O, C, 1, 3, 3] of what `fits_weight`: one piece."""
+    groups, rows, channels = shape[:3]
+    sizes = _sizes(backend)
+    plan = _weight_plan(sizes, _tiles(y), channels, rows, groups)
+    strides = contiguous_strides((1, *shape))
+    out = Operand(backend.alloc(numel(shape) * 4), dtypes.float32, (1, *shape), strides)
+    sums = backend.alloc(plan.grid[0] * groups * 16 * plan.rows * plan.columns * 4)
+    values = numbers(x, out._replace(shape=shape, strides=strides[1:]), y, None, window)
+    args = (x.buffer, y.buffer, sums, *values, plan.each, plan.part, plan.span, plan.block)
+    nbytes, flops = x.nbytes + y.nbytes + out.nbytes, 18 * numel(y.shape) * channels
+    abreast = _abreast(sizes, channels)
+    kernel = _weight_kernel(backend, sizes, abreast)
+    backend.launch(kernel, (*plan.grid, groups), (1, 1, 1), args, nbytes, flops)
+    each = 8
+    grid = ceil_div(channels, each * sizes.lanes), rows, groups
+    args = (sums, out.buffer, channels, plan.grid[0], each)
+    taps = _taps_kernel(backend, sizes, abreast)
+    backend.launch(taps, grid, (1, 1, 1), args, sums.nbytes + out.nbytes)
+    return out
+
+
+def _weight_kernel(backend: Backend, sizes: Sizes, abreast: int) -> Kernel:
+    mr, lanes, room, _ = sizes
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"conv_winograd_weight_{mr}x{abreast}"
+        source = render(
+            "conv/winograd_weight",
+            fn=name,
+            MR=mr,
+            NV=abreast,
+            V=lanes,
+            T=SUMMED,
+            v_room=room,
+            m_room=_weight_room(room),
+            longs=_WEIGHT_LONGS,
+            limits=include("limits"),
+        )
+        return name, source, [None] * 3 + [LONG] * len(_WEIGHT_LONGS)
+
+    return built(backend, ("conv winograd weight", mr, abreast, lanes, room, SUMMED), make)
+
+
+def _taps_kernel(backend: Backend, sizes: Sizes, abreast: int) -> Kernel:
+    mr, lanes = sizes[:2]
+
+    def make() -> tuple[str, str, list[Any]]:
+        name, longs = f"conv_winograd_taps_{mr}x{abreast}", ("channels", "pieces", "each")
+        source = render(
+            "conv/winograd_taps",
+            fn=name,
+            MR=mr,
+            NV=abreast,
+            V=lanes,
+            longs=longs,
+            limits=include("limits"),
+        )
+        return name, source, [None, None, LONG, LONG, LONG]
+
+    return built(backend, ("conv winograd taps", mr, abreast, lanes), make)

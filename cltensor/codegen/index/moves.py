@@ -1,0 +1,311 @@
+"""The two kernels behind indexing: launching them over regions and index operands.
+
+`move` reads through index operands (or writes through them where order does not matter); `combine`
+writes or reduces into positions where several contributions may meet, always in index order. Owns
+how the work is divided; what an operation means is for lookup.py and scatter.py. Knows nothing of tensors.
+
+Note [Order of writes]: a duplicate index means "the last one wins" for plain writes on a CPU
+schedule, and a sum (product, maximum ...) taken in index order for reductions on every schedule, so
+results are the same in every run. Plain writes on a GPU schedule leave the winner among duplicates
+open, as torch does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ... import dtypes
+from ..checks import Describe, checking
+from ..operand import Operand
+from ..region import GRAIN, LINE, STREAM, Dims, empty, index_type, is_gpu, run, storage, workers
+from ..source import include
+from . import rows
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+# A GPU schedule gives a lane to each position that cannot collide when there are this many, else it
+# sorts.
+_SERIAL_LANES = 4096
+ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
+
+
+class Through(NamedTuple):
+    """An index operand laid over the iteration space, and what it indexes."""
+
+    operand: Operand
+    strides: tuple[int, ...]  # over the iteration space
+    size: int  # of the indexed dim
+    step: int  # its stride in the indexed operand
+
+
+class Meeting(NamedTuple):
+    """A reduction of `src` into `dst`: positions along `c` may meet, those along `s` do not."""
+
+    action: str
+    dst: Operand
+    src: Operand
+    c: Dims
+    s: Dims
+    through: Sequence[Through]
+    wrap: bool
+    describe: Describe
+    factor: Operand | None
+
+
+# -- the two kernels ------------------------------------------------------------------------------
+
+
+def _targets(through: Sequence[Through]) -> list[int]:
+    return [v for t in through for v in (t.operand.offset, t.size, t.step)]
+
+
+class _Launch(NamedTuple):
+    """A kernel, and how its work is divided."""
+
+    template: str
+    name: str
+    work: int | tuple[int, int]
+    nbytes: int
+    key: dict[str, Any]
+
+    def run(
+        self,
+        backend: Backend,
+        buffers: Sequence[Any],
+        scalars: Sequence[int],
+        longs: Sequence[int] = (),
+    ) -> None:
+        run(
+            backend, self.template, self.name, buffers, scalars, self.work, self.nbytes, longs, **self.key
+        )  # fmt: skip
+
+
+def move(
+    backend: Backend,
+    side: str,
+    dst: Operand,
+    src: Operand | tuple[int, int],
+    space: Sequence[int],
+    dst_strides: Sequence[int],
+    src_strides: Sequence[int],
+    through: Sequence[Through] = (),
+    wrap: bool = False,
+    describe: Describe | None = None,
+) -> None:
+    """Launch index/move.mako over `space`; `src` is an operand or the two words of a scalar's bits."""
+    if not math.prod(space):
+        return
+    source = [src] if isinstance(src, Operand) else []
+    words: Sequence[int] = () if isinstance(src, Operand) else src
+    strides = [dst_strides, *([src_strides] if source else []), *(t.strides for t in through)]
+    dims = Dims(space, strides)
+    if side == "get" and describe is not None and source and not is_gpu(backend):
+        if rows.take(backend, dst, source[0], dims, through, wrap, describe):
+            return
+    operands = [dst, *source, *(t.operand for t in through)]
+    launch = _moving(backend, side, operands, not source, dims, through, wrap)
+    buffers = [x.buffer for x in operands]
+    places = [dims.n, dst.offset, *(x.offset for x in source)]
+    if not through:
+        launch.run(backend, buffers, [*places, *dims.args()], words)
+        return
+    assert describe is not None
+    with checking(backend, describe) as status:
+        scalars = [status.offset, *places, *_targets(through), *dims.args()]
+        launch.run(backend, [*buffers, status.buffer], scalars, words)
+
+
+def _moving(
+    backend: Backend,
+    side: str,
+    operands: Sequence[Operand],
+    scalar: bool,
+    dims: Dims,
+    through: Sequence[Through],
+    wrap: bool,
+) -> _Launch:
+    """Choose the kernel of a move and divide its work: the destination, the source if it is no scalar, and the indices."""
+    dt, gpu = operands[0].dtype, is_gpu(backend)
+    moving = 1 if scalar else 2
+    hoist = (
+        not gpu and all(s[-1] == 0 for s in dims.strides[moving:]) if dims.sizes[-1] >= 8 else False
+    )
+    units = () if gpu else dims.units()
+    step = 0 if gpu or through or scalar else _step_in_runs(dims, dt.itemsize)
+    streamed = step != 0 and dims.n * dt.itemsize >= STREAM and backend.info.host_shared
+    work = dims.n
+    if not gpu:
+        pace = ANYWHERE if through and not hoist else 1
+        work = workers(backend, pace * dims.n, backend.tuned.get("move.grain", GRAIN))
+    shape = "s" if scalar else ""
+    name = f"{side}{shape}_b{dt.itemsize}_r{dims.rank}_k{len(through)}"
+    name += "_back" * (step < 0) + "_streamed" * streamed
+    key: dict[str, Any] = {
+        "T": storage(dt),
+        "I": index_type(backend, *operands),
+        "rank": dims.rank,
+        "side": side,
+        "index": tuple(t.operand.dtype.cl for t in through),
+        "widths": tuple(t.operand.dtype.itemsize for t in through),
+        "wrap": wrap,
+        "hoist": hoist or (not gpu and not through),
+        "units": units[:moving],
+        "flat": units[moving:],
+        "gpu": gpu,
+        "scalar": scalar,
+        "step": step,
+        "size": dt.itemsize,
+        "headers": include("stream") if streamed else "",
+    }
+    nbytes = dims.n * (moving * dt.itemsize + sum(t.operand.dtype.itemsize for t in through))
+    return _Launch("index/move", name, work, nbytes, key)
+
+
+def _step_in_runs(dims: Dims, size: int) -> int:
+    """Return 1 or -1 where vectors of a source lie in the order of the destination's, or in the reverse of it; else 0."""
+    to, of = (strides[-1] for strides in dims.strides[:2])
+    return of if to == 1 and abs(of) == 1 and size <= 8 and dims.sizes[-1] * size >= LINE else 0
+
+
+def combine(
+    backend: Backend,
+    action: str,
+    dst: Operand,
+    src: Operand,
+    space: Sequence[int],
+    colliding: Sequence[int],
+    dst_strides: Sequence[int],
+    src_strides: Sequence[int],
+    through: Sequence[Through],
+    wrap: bool,
+    describe: Describe,
+    factor: Operand | None = None,
+) -> None:
+    """Launch index/write.mako; `colliding` names the dims of `space` along which positions may meet."""
+    if not math.prod(space):
+        return
+    gpu = is_gpu(backend)
+    if gpu and action == "move":
+        move(backend, "set", dst, src, space, dst_strides, src_strides, through, wrap, describe)
+        return
+    strides = [dst_strides, src_strides, *(t.strides for t in through)]
+    safe = [d for d in range(len(space)) if d not in colliding]
+
+    def part(dims: Sequence[int]) -> Dims:
+        return Dims([space[d] for d in dims], [[s[d] for d in dims] for s in strides])
+
+    meeting = Meeting(
+        action, dst, src, part(colliding), part(safe), through, wrap, describe, factor
+    )
+    c, s = meeting.c, meeting.s
+    hoist = all(not any(t.strides[d] for d in safe if space[d] != 1) for t in through)
+    if gpu and s.n < _SERIAL_LANES and c.n > 32:
+        _combine_sorted(backend, meeting, hoist)
+        return
+    if not gpu and rows.combine(backend, meeting):
+        return
+    launch = _walking(backend, meeting, hoist)
+    buffers = [x.buffer for x in (dst, src, *([factor] if factor else []))]
+    buffers += [t.operand.buffer for t in through]
+    with checking(backend, describe) as status:
+        scalars = [
+            status.offset,
+            c.n,
+            s.n,
+            dst.offset,
+            src.offset,
+            *_targets(through),
+            *c.args(),
+            *s.args(),
+        ]
+        launch.run(backend, [*buffers, status.buffer], scalars)
+
+
+def _walking(backend: Backend, meeting: Meeting, hoist: bool) -> _Launch:
+    """Choose the walk of a reduction and divide its work; `hoist`: indices do not vary along `s`."""
+    action, dst, _, c, s, through, _, _, factor = meeting
+    gpu = is_gpu(backend)
+    # The walk with the shorter steps in memory goes inside. A loop over few positions of s inside would cost more than looking
+    # every index up in the loop over c.
+    outer = "c" if s.n >= 8 and (hoist or _step(s) <= _step(c)) else "s"
+    inner = s if outer == "c" else c
+    work = s.n
+    if not gpu:
+        work = min(workers(backend, c.n * s.n), s.n)
+        if outer == "c":  # every work-item reads all indices: no more of them than cores
+            work = min(work, backend.info.compute_units, max(1, s.n // 16))
+    key: dict[str, Any] = {
+        **_common(backend, meeting, hoist and outer == "c"),
+        "T": storage(dst.dtype),
+        "dt": dst.dtype if action != "move" else None,
+        "action": action,
+        "outer": outer,
+        "units": () if gpu or inner.n == 1 else inner.units()[:2],
+        "scale": factor is not None,
+    }
+    what = f"b{dst.dtype.itemsize}" if action == "move" else dst.dtype.code
+    name = f"index_{action}_{what}_{outer}_r{c.rank}{s.rank}_k{len(through)}"
+    nbytes = c.n * s.n * (3 * dst.dtype.itemsize + 8)
+    return _Launch("index/write", name, work, nbytes, key)
+
+
+def _common(backend: Backend, meeting: Meeting, hoist: bool) -> dict[str, Any]:
+    """What the kernels of a reduction all ask."""
+    operands = [meeting.dst, meeting.src, *(t.operand for t in meeting.through)]
+    return {
+        "I": index_type(backend, *operands),
+        "rank_c": meeting.c.rank,
+        "rank_s": meeting.s.rank,
+        "index": tuple(t.operand.dtype.cl for t in meeting.through),
+        "wrap": meeting.wrap,
+        "hoist": hoist,
+        "gpu": is_gpu(backend),
+    }
+
+
+def _step(dims: Dims) -> int:
+    """How far a walk along the nearest dim goes in the source and the indices."""
+    return min(
+        (
+            sum(abs(strides[d]) for strides in dims.strides[1:])
+            for d, n in enumerate(dims.sizes)
+            if n > 1
+        ),
+        default=1 << 62,
+    )
+
+
+def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:
+    """Reduce by destination on a GPU schedule: sort the destinations, then one lane walks each
+    run of equal ones.
+    """
+    from ..order.sort import sort_flat  # sort.py uses this module
+
+    action, dst, src, c, s, through, _, describe, factor = meeting
+    rows = 1 if hoist else s.n
+    common = _common(backend, meeting, hoist)
+    keys = empty(backend, dtypes.int64, (rows * c.n,))
+    with checking(backend, describe) as status:
+        buffers = [keys.buffer, *(t.operand.buffer for t in through), status.buffer]
+        scalars = [status.offset, rows * c.n, c.n, *_targets(through), *c.args(), *s.args()]
+        name = f"index_keys_r{c.rank}{s.rank}_k{len(through)}"
+        run(backend, "index/keys", name, buffers, scalars, rows * c.n, rows * c.n * 16, **common)
+    ordered, order = sort_flat(backend, keys)
+    buffers = [dst.buffer, src.buffer, *([factor.buffer] if factor else [])]
+    buffers += [ordered.buffer, order.buffer, *(t.operand.buffer for t in through)]
+    scalars = [
+        rows * c.n,
+        c.n,
+        s.n,
+        dst.offset,
+        src.offset,
+        *_targets(through),
+        *c.args(),
+        *s.args(),
+    ]
+    key: dict[str, Any] = {**common, "dt": dst.dtype, "action": action, "scale": factor is not None}
+    name = f"index_runs_{action}_{dst.dtype.code}_r{c.rank}{s.rank}_k{len(through)}"
+    run(backend, "index/runs", name, buffers, scalars, c.n * s.n, c.n * s.n * 16, **key)

@@ -1,0 +1,171 @@
+"""Rows and one index, on a CPU schedule: rows that the index chooses, and rows along which it chooses elements.
+
+What gather, scatter_add, index_select, embeddings and index_add mostly are; the general walks are in moves.py, which asks here
+first. Each function tells whether the layout was its own. Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ... import dtypes
+from ..checks import Describe, checking
+from ..operand import Operand
+from ..pointwise import Memory
+from ..region import Dims, run, storage, workers
+from ..source import include
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+    from .moves import Meeting, Through
+
+_LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading ahead
+_AHEAD, _NEAR = 8, 1024  # rows between asking for one and reading it, and how many bytes of it
+_CACHE = 1 << 20  # bytes that a core's own cache holds: rows that lie in it are not asked for
+SLICE = 1024  # bytes of a row that are worth a work-item of their own
+memory_of = functools.cache(Memory)  # part of a kernel's key
+
+
+def take(
+    backend: Backend,
+    dst: Operand,
+    src: Operand,
+    dims: Dims,
+    through: Sequence[Through],
+    wrap: bool,
+    describe: Describe,
+) -> bool:
+    """Copy what an index chooses to `dst`: rows of `src`, or elements of each row; `dims` walk dst, src and the index."""
+    size = dst.dtype.itemsize
+    lanes = min(16, 64 // size)
+    if len(through) != 1 or dims.rank != 2 or size > 8 or dims.sizes[1] < lanes:
+        return False
+    if not dims.strides[1][1] and dims.strides[2][1]:
+        _along(backend, "get", dst, src, dims, through[0], wrap, describe, None)
+        return True
+    (dst_step, dst_unit), (fixed, src_unit), (index_step, index_unit) = dims.strides
+    if fixed or index_unit or dst_unit != 1 or src_unit != 1:
+        return False
+    (index, _, count, step), (n, width) = through[0], dims.sizes
+    places = [dst.offset, src.offset, step, dst_step, width]
+    name, storage_type = f"take_b{size}_{index.dtype.code}_rows", storage(dst.dtype)
+    words = size < 4 and width * size >= _LINE and not any(k % (4 // size) for k in places)
+    if words:  # they move by wider vectors
+        places = [k * size // 4 for k in places]
+        size, lanes, storage_type, name = 4, 16, "uint", f"take_b4_{index.dtype.code}_rows"
+    dst_offset, src_offset, step, dst_step, width = places
+    with checking(backend, describe) as status:
+        run(
+            backend,
+            "index/take",
+            name,
+            [dst.buffer, src.buffer, index.buffer, status.buffer],
+            [
+                *(status.offset, n, width, dst_offset, src_offset, index.offset, count, step),
+                *(dst_step, index_step, min(width, _NEAR // size)),
+            ],
+            workers(backend, dims.n),
+            n * (2 * width * size + index.dtype.itemsize),
+            T=storage_type,
+            L=lanes,
+            size=size,
+            headers=include("ahead"),
+            ahead=_AHEAD if count * width * size > _CACHE else 0,
+            I="long",
+            index=index.dtype.cl,
+            wrap=wrap,
+        )
+    return True
+
+
+def combine(backend: Backend, meeting: Meeting) -> bool:
+    """Reduce rows of `src` into the rows of `dst` that one index chooses."""
+    action, dst, src, c, s, through, wrap, describe, factor = meeting
+    dt, width = dst.dtype, s.n
+    strides = [st[0] for st in c.strides]
+    if len(through) != 1 or c.rank != 1 or s.rank != 1 or strides[0] or action == "move":
+        return False
+    if width > 1 and abs(through[0].step) < abs(s.strides[0][0]) and c.n >= 8:
+        dims = Dims((width, c.n), [(a[0], b[0]) for a, b in zip(s.strides, c.strides, strict=True)])
+        if dims.rank == 2:
+            _along(backend, action, dst, src, dims, through[0], wrap, describe, factor)
+        return dims.rank == 2
+    lanes = backend.info.lanes // (2 if dt.itemsize > 4 else 1)
+    plain = s.strides[0] == (1,) and s.strides[1] in ((0,), (1,)) and s.strides[2] == (0,)
+    if not plain or dt.is_complex or width < lanes:
+        return False
+    index, size, step = through[0].operand, through[0].size, through[0].step
+    # A slice of columns is balanced whatever the indices are; a range of rows is walked in longer runs.
+    # Every work-item reads all indices: no more of them than cores.
+    items = min(backend.info.compute_units, workers(backend, c.n * width))
+    slices = max(1, min(items, width * dt.itemsize // SLICE))
+    ranges = max(1, min(items // slices, size))
+    head = "#define CLT_DOUBLE 1\n" if dt is dtypes.float64 else ""
+    head += f"#define CLT_LANES {lanes}\n"
+    head += include("half") if dt.code in ("f16", "bf16") else ""
+    head += include("ahead")
+    scalars = [ranges, slices, dst.offset, src.offset, index.offset, size, step, *strides[1:]]
+    scalars.append(min(width, _NEAR // dt.itemsize))
+    with checking(backend, describe) as status:
+        run(
+            backend,
+            "index/rows",
+            f"index_{action}_{dt.code}_{index.dtype.code}_rows{'' if s.strides[1][0] else '_flat'}",
+            [x.buffer for x in (dst, src, *([factor] if factor else []), index)] + [status.buffer],
+            [status.offset, c.n, width, *scalars],
+            ranges * slices,
+            c.n * (width * 3 * dt.itemsize + index.dtype.itemsize * ranges * slices),
+            headers=head,
+            ahead=_AHEAD if size * width * dt.itemsize > _CACHE else 0,
+            dt=dt,
+            L=lanes,
+            memory=memory_of(dt, lanes),
+            scalar=memory_of(dt, 1),
+            I="long",
+            action=action,
+            index=index.dtype.cl,
+            wrap=wrap,
+            scale=factor is not None,
+            unit=s.strides[1] == (1,),
+        )
+    return True
+
+
+def _along(
+    backend: Backend,
+    action: str,
+    dst: Operand,
+    src: Operand,
+    dims: Dims,
+    through: Through,
+    wrap: bool,
+    describe: Describe,
+    factor: Operand | None,
+) -> None:
+    """Read from, or reduce into, the elements of rows that an index chooses along them."""
+    (index, _, count, step), (rows, n), dt = through, dims.sizes, dst.dtype
+    size = dt.itemsize
+    (dst_row, dst_step), (src_row, src_step), (index_row, index_step) = dims.strides
+    # A row that fits the first-level cache and of which most lines are met is worth reading in order.
+    whole = step == 1 and count * size <= _ROW and 2 * n * _LINE >= count * size
+    numbers = [rows, n, count if whole else 0, dst.offset, src.offset, index.offset, count, step]
+    with checking(backend, describe) as status:
+        run(
+            backend,
+            "index/along",
+            f"index_{action}_{f'b{size}' if action == 'get' else dt.code}_{index.dtype.code}_along",
+            [x.buffer for x in (dst, src, *([factor] if factor else []), index)] + [status.buffer],
+            [status.offset, *numbers, dst_row, src_row, index_row, dst_step, src_step, index_step],
+            min(rows, workers(backend, dims.n)),
+            dims.n * (2 * size + index.dtype.itemsize),
+            T=storage(dt),
+            dt=None if action == "get" else dt,
+            I="long",
+            line=_LINE // size,
+            action=action,
+            index=index.dtype.cl,
+            wrap=wrap,
+            scale=factor is not None,
+        )

@@ -1,0 +1,1 @@
+"""Regions of memory moved as they are: copies, joins, padding, triangles."""

@@ -1,0 +1,160 @@
+"""Strided copies and fills: straight, along the rows of the source, or tile by tile where the two sides run along different dims.
+
+Owns which of these a copy is. Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..index.moves import move
+from ..operand import Operand
+from ..region import LINE, STREAM, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
+from ..scalars import Scalar, scalar_words
+from ..source import include
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+FEW = 8  # places along a dim that make no tile
+PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
+_SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
+
+
+def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
+    """Copy `src` to `dst` of the same shape and item size; strides of either sign, zero only in
+    `src`.
+    """
+    if not math.prod(src.shape):
+        return
+    size, n = dst.dtype.itemsize, math.prod(src.shape)
+    if is_dense(src) and is_dense(dst):
+        if n * size >= _SHARED and src.buffer is not dst.buffer and not is_gpu(backend):
+            to, of = (x._replace(shape=(n,), strides=(1,)) for x in (dst, src))
+            move(backend, "set", to, of, (n,), (1,), (1,))
+            return
+        backend.copy(src.buffer, src.offset * size, dst.buffer, dst.offset * size, n * size)
+        return
+    tiling = _tiling(backend, src, dst)
+    if tiling is not None:
+        _copy_tiled(backend, src, dst, tiling)
+        return
+    order = _along_rows(src)
+    if order is not None:
+        src, dst = _ordered(src, order), _ordered(dst, order)
+    move(backend, "set", dst, src, dst.shape, dst.strides, src.strides)
+
+
+def _along_rows(src: Operand) -> list[int] | None:
+    """Return an order of dims in which rows are read where the last dim has few places, such as channels; None where it is not so."""
+    shape, strides = src.shape, src.strides
+    last = first = len(shape) - 1
+    if last < 1 or shape[last] >= FEW or strides[last - 1] != 1 or abs(strides[last]) <= 1:
+        return None
+    first -= 1
+    while first and strides[first - 1] == strides[first] * shape[first]:
+        first -= 1
+    return [*range(first), last, *range(first, last)]
+
+
+def _ordered(x: Operand, order: Sequence[int]) -> Operand:
+    """See an operand with its dims in another order."""
+    return x._replace(
+        shape=tuple([x.shape[d] for d in order]), strides=tuple([x.strides[d] for d in order])
+    )
+
+
+class _Tiling(NamedTuple):
+    """Tiles of two dims: `a`, along which the destination is written, and `b`, along which the source is read."""
+
+    dims: Dims
+    outer: Dims  # the other dims
+    a: int
+    b: int
+    tile_a: int
+    tile_b: int
+    vector: int  # elements, 0 without vectors
+    streamed: bool
+    phased: bool
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles there are."""
+        na, nb = self.dims.sizes[self.a], self.dims.sizes[self.b]
+        return self.outer.n * -(-na // self.tile_a) * -(-nb // self.tile_b)
+
+
+def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
+    """Work out tiles; None where the sides run along one dim, or tiles do not pay."""
+    dims = Dims(dst.shape, [dst.strides, src.strides])
+    to, of = ([abs(s) for s in strides] for strides in dims.strides)
+    a = min(range(dims.rank), key=lambda d: to[d])
+    b = min((d for d in range(dims.rank) if of[d]), key=lambda d: of[d], default=a)
+    na, nb = dims.sizes[a], dims.sizes[b]
+    if a == b or min(na, nb) < FEW or dims.n < 4096 or of[a] < 4 * of[b] or to[b] < 4 * to[a]:
+        return None
+    rest = [d for d in range(dims.rank) if d not in (a, b)]
+    outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
+    gpu, size = is_gpu(backend), dst.dtype.itemsize
+    unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
+    vector = 0 if gpu or not unit or size > 8 or nb < 16 // size else min(16, LINE // size)
+    tile_a = tile_b = backend.tuned.get("copy.tile", 16) if gpu else 16
+    if vector:
+        tile_a, tile_b = 2 * LINE // size, LINE // size * backend.tuned.get("copy.vectors", 64)
+    steps = [k for count, k in zip(outer.sizes, outer.strides[0], strict=True) if count > 1]
+    places = [dst.buffer.address, *(size * k for k in (dst.offset, dims.strides[0][b], *steps))]
+    large = vector > 0 and backend.info.host_shared and dims.n * size >= STREAM
+    phased = large and any(place % LINE for place in places)
+    streamed = large and not (phased and na < PHASED * LINE // size)
+    return _Tiling(dims, outer, a, b, tile_a, tile_b, vector, streamed, phased and streamed)
+
+
+def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -> None:
+    """Launch move/tile.mako."""
+    dims, outer, a, b, tile_a, tile_b, vector, streamed, phased = tiling
+    gpu, size = is_gpu(backend), dst.dtype.itemsize
+    lanes = 64 if gpu else 1
+    work = (
+        (min(tiling.tiles, 1 << 16) * lanes, lanes)
+        if gpu
+        else min(tiling.tiles, workers(backend, dims.n))
+    )
+    steps = [strides[d] for strides in dims.strides for d in (a, b)]
+    run(
+        backend,
+        "move/tile",
+        f"copy_tile_b{size}_r{outer.rank}_v{vector}{'_streamed' * streamed}{'_phased' * phased}",
+        [dst.buffer, src.buffer],
+        [outer.n, dst.offset, src.offset, dims.sizes[a], dims.sizes[b], *steps, *outer.args()],
+        work,
+        2 * dims.n * size,
+        T=storage(dst.dtype),
+        I=index_type(backend, dst, src),
+        rank=outer.rank,
+        gpu=gpu,
+        tile_a=tile_a,
+        tile_b=tile_b,
+        lanes=lanes,
+        vector=vector,
+        side=LINE // size,
+        size=size,
+        headers=include("ahead") * (vector > 0) + include("stream") * streamed,
+        streamed=streamed,
+        phased=phased,
+    )
+
+
+def fill_strided(backend: Backend, dst: Operand, value: Scalar) -> None:
+    """Set every element of a strided region."""
+    move(backend, "set", dst, scalar_words(dst.dtype, value), dst.shape, dst.strides, ())
+
+
+def dense(backend: Backend, x: Operand) -> Operand:
+    """Return `x` itself when row-major without gaps, else a copy that is."""
+    if is_dense(x):
+        return x
+    result = empty(backend, x.dtype, x.shape)
+    copy_strided(backend, x, result)
+    return result

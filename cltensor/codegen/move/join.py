@@ -1,0 +1,103 @@
+"""Rearranging regions, by strided copies keyed by element size and rank (flip, roll), and joining short rows.
+
+Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..operand import Operand
+from ..region import GRAIN, empty, index_type, is_gpu, narrow, run, storage, workers
+from .copies import copy_strided
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend
+
+# What `interleave` takes at most: bytes of a source's row, and sources.
+RUN_BYTES, RUN_PARTS = 32, 8
+
+
+def interleaves(total: int, length: int, parts: int, itemsize: int) -> bool:
+    """Whether `total` elements, rows of `length` of so many sources, are better made in one launch than copied source by source.
+
+    There is a kernel for each length and number of sources: few, and not worth a build where little is moved.
+    """
+    return (
+        total >= GRAIN
+        and itemsize <= 8
+        and length * itemsize <= RUN_BYTES
+        and 1 < parts <= RUN_PARTS
+    )
+
+
+def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: Operand) -> None:
+    """Write rows of `length` elements of each source in turn into `out`; all are dense and of one dtype."""
+    rows = math.prod(sources[0].shape) // length
+    total, size = rows * length * len(sources), out.dtype.itemsize
+    run(
+        backend, "move/interleave", f"interleave_b{size}_{len(sources)}x{length}", [out.buffer, *[x.buffer for x in sources]],
+        [rows, out.offset, *[x.offset for x in sources]], rows if is_gpu(backend) else workers(backend, total), 2 * total * size,
+        I=index_type(backend, out, *sources), T=storage(out.dtype), gpu=is_gpu(backend), parts=len(sources), run=length,
+    )  # fmt: skip
+
+
+def spread(backend: Backend, ends: Operand, total: int, dt: dtype) -> Operand:
+    """Return each number as often as running totals of counts, dense and int64, say: [1, 1, 3] makes [0, 2, 2]."""
+    out, n, gpu = empty(backend, dt, (total,)), ends.shape[0], is_gpu(backend)
+    if total:
+        run(
+            backend, "move/spread", f"spread_{dt.code}", [out.buffer, ends.buffer], [n], n if gpu else workers(backend, n + total),
+            n * 8 + total * dt.itemsize, I=index_type(backend, ends, out), T=dt.cl, gpu=gpu,
+        )  # fmt: skip
+    return out
+
+
+def flipped(x: Operand, dims: Sequence[int]) -> Operand:
+    """View with the order of some dims reversed: their strides become negative."""
+    offset, strides = x.offset, list(x.strides)
+    for d in dims:
+        offset += strides[d] * max(x.shape[d] - 1, 0)
+        strides[d] = -strides[d]
+    return x._replace(strides=tuple(strides), offset=offset)
+
+
+def flip(backend: Backend, src: Operand, dims: Sequence[int]) -> Operand:
+    """Return `src` with the order of `dims` reversed, in one launch."""
+    result = empty(backend, src.dtype, src.shape)
+    copy_strided(backend, flipped(src, dims), result)
+    return result
+
+
+def roll(
+    backend: Backend,
+    src: Operand,
+    shifts: Sequence[int],
+    dims: Sequence[int],
+) -> Operand:
+    """Return `src` shifted along `dims`, what leaves at the end coming in at the start: two
+    copies per shifted dim.
+    """
+    result = empty(backend, src.dtype, src.shape)
+    if not math.prod(src.shape):
+        return result
+    pairs = [(src, result)]
+    for shift, d in zip(shifts, dims, strict=True):
+        size = src.shape[d]
+        shift %= size
+        if not shift:
+            continue
+        pairs = [
+            pair
+            for a, b in pairs
+            for pair in (
+                (narrow(a, d, 0, size - shift), narrow(b, d, shift, size - shift)),
+                (narrow(a, d, size - shift, shift), narrow(b, d, 0, shift)),
+            )
+        ]
+    for a, b in pairs:
+        copy_strided(backend, a, b)
+    return result

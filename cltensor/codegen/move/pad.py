@@ -1,0 +1,68 @@
+"""Padding in one pass: by a constant, by reflection, by the nearest element, by wrapping around.
+
+Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...layouts import numel
+from ..operand import Operand
+from ..region import LINE, empty, index_type, is_gpu, run, storage, workers
+from ..scalars import Scalar, scalar_words
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+MODES = ("constant", "reflect", "replicate", "circular")
+Pairs = Sequence[tuple[int, int]]
+
+
+def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar = 0) -> Operand:
+    """Return `src` with so many elements before and after each dim, dense; negative amounts cut off. What a mode allows was checked."""
+    out = empty(backend, src.dtype, [n + a + b for n, (a, b) in zip(src.shape, pairs, strict=True)])
+    if not numel(out.shape):
+        return out
+    dims = _merged(src, pairs)
+    rank, gpu, size = len(dims), is_gpu(backend), src.dtype.itemsize
+    scalars = []
+    for n, step, before, after in dims:
+        scalars += [n, n + before + after, before, step, max(-before, 0), n - max(-after, 0)]
+    total, width = numel(out.shape), scalars[6 * (rank - 1) + 1]
+    rows = total // width
+    lanes = LINE // size if not gpu and dims[-1][1] == 1 and size <= 8 else 1
+    lanes = min(lanes, 16)
+    run(
+        backend,
+        "move/pad",
+        f"pad_{mode}_b{size}_r{rank}_v{lanes}",
+        [out.buffer, src.buffer],
+        [total if gpu else rows, src.offset, *scalars],
+        total if gpu else min(rows, workers(backend, total)),
+        2 * total * size,
+        scalar_words(src.dtype, value),
+        T=storage(src.dtype),
+        I=index_type(backend, out, src),
+        mode=mode,
+        rank=rank,
+        size=size,
+        lanes=lanes,
+        gpu=gpu,
+    )
+    return out
+
+
+def _merged(src: Operand, pairs: Pairs) -> list[tuple[int, int, int, int]]:
+    """Size, stride and amounts of dims, neighbours that nothing is added to and that lie in order taken together."""
+    dims: list[tuple[int, int, int, int]] = []
+    for n, step, (before, after) in zip(src.shape, src.strides, pairs, strict=True):
+        if not (before or after):
+            if n == 1:
+                continue
+            if dims and dims[-1][1:] == (n * step, 0, 0):
+                dims[-1] = dims[-1][0] * n, step, 0, 0
+                continue
+        dims.append((n, step, before, after))
+    return dims or [(1, 1, 0, 0)]

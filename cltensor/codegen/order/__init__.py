@@ -1,0 +1,1 @@
+"""Order, prefixes and selection: sorts, scans, masks, counts."""

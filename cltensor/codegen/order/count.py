@@ -1,0 +1,54 @@
+"""Counting: how often each small integer occurs, which bincount and the histograms are made of.
+
+Sums of integers do not depend on their order, so tables are filled side by side and added. Knows operands and backends,
+nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ... import dtypes
+from ...layouts import numel
+from ..move.copies import dense
+from ..operand import Operand
+from ..region import empty, index_type, is_gpu, run, workers
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+WAYS = 4  # tables that a work-item fills in turn
+SHARE = 4  # elements for each entry of a table, which is written and added up, too
+
+
+def count(backend: Backend, places: Operand, bins: int) -> tuple[Operand, Operand]:
+    """Count in an integer operand 0, 1, … `bins - 1`, and what is none of them: int64 of (bins,), and of one element."""
+    result = empty(backend, dtypes.int64, (bins,))
+    rest = empty(backend, dtypes.int64, (1,))
+    src, gpu, width = dense(backend, places), is_gpu(backend), bins + 1
+    n = numel(src.shape)
+    if n >= 1 << 32:
+        raise RuntimeError("counting 2**32 elements and more is not supported")
+    items = 1 if gpu else max(1, min(workers(backend, n), n // (SHARE * width)))
+    ways = 1 if gpu or n < SHARE * WAYS * items * width else WAYS
+    tables = backend.alloc(4 * items * ways * width)
+    key: dict[str, Any] = {"I": index_type(backend, src, result), "gpu": gpu}
+    scalars = [n, src.offset, bins, ways]
+    counted = [src.buffer, tables]
+    if gpu:
+        run(backend, "count", "count_zero", counted, scalars, width, 4 * width, action="zero", src=None, **key)  # fmt: skip
+    nbytes = n * src.dtype.itemsize
+    run(backend, "count", f"count_{src.dtype.code}", counted, scalars, n if gpu else items, nbytes, action="count", src=src.dtype, **key)  # fmt: skip
+    run(
+        backend,
+        "count",
+        "count_sum",
+        [tables, result.buffer, rest.buffer],
+        [bins, items * ways],
+        width if gpu else workers(backend, items * ways * width),
+        4 * items * ways * width,
+        action="sum",
+        src=None,
+        **key,
+    )
+    return result, rest

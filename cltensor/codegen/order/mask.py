@@ -1,0 +1,219 @@
+"""Selection by mask: masked_select, nonzero, masked_scatter, and the runs of equal neighbours that
+`unique` needs.
+
+Results whose length the device counts read one small array back: the number of elements kept. Knows
+operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ... import dtypes
+from ...layouts import numel
+from ..checks import checking
+from ..move.copies import dense
+from ..operand import Operand
+from ..region import Dims, empty, index_type, is_gpu, run, storage, workers
+from .scan import scan
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+
+class _Places:
+    """Where kept elements go: counts per work-item (CPU schedule) or an inclusive scan of the
+    mask (GPU schedule).
+    """
+
+    def __init__(self, backend: Backend, mask: Operand) -> None:
+        self.backend, self.mask = backend, mask
+        self.n = numel(mask.shape)
+        self.gpu = is_gpu(backend)
+        if self.gpu:
+            flags = self._flags()
+            self.work = self.n
+            flat = flags._replace(shape=(self.n,), strides=(1,))
+            self.buffer = scan(backend, flat, 0, "cumsum", dtypes.int64).buffer
+            return
+        dims = Dims(mask.shape, [mask.strides])
+        self.work = workers(backend, self.n)
+        self.buffer = backend.alloc(8 * self.work)
+        self.launch("count", dims, [], [self.n, mask.offset, *dims.args()], mask.dtype)
+
+    def _flags(self) -> Operand:
+        """Return the mask as dense bool."""
+        mask = dense(self.backend, self.mask)
+        if mask.dtype is dtypes.bool:
+            return mask
+        flags = scan(
+            self.backend,
+            mask._replace(shape=(*mask.shape, 1), strides=(*mask.strides, 1)),
+            -1,
+            "cumsum",
+            dtypes.bool,
+        )
+        assert isinstance(flags, Operand)
+        return flags
+
+    def total(self) -> int:
+        """Read the number of kept elements back."""
+        if self.gpu:
+            return int(self.backend.read(self.buffer, 8 * (self.n - 1), 8).view(np.int64)[0])
+        return int(self.backend.read(self.buffer, 0, 8 * self.work).view(np.int64).sum())
+
+    def launch(
+        self,
+        action: str,
+        dims: Dims,
+        operands: Sequence[Operand],
+        scalars: Sequence[int],
+        moved: dtypes.dtype,
+        buffers: Sequence[object] = (),
+    ) -> None:
+        """Run one kernel of mask.mako over the mask's elements."""
+        mask = self.mask
+        run(
+            self.backend,
+            "mask",
+            f"mask_{action}_{mask.dtype.code}_b{moved.itemsize}_r{dims.rank}",
+            [mask.buffer, self.buffer, *(x.buffer for x in operands), *buffers],  # type: ignore[list-item]
+            scalars,
+            self.work,
+            self.n * (mask.dtype.itemsize + moved.itemsize),
+            mask=mask.dtype,
+            action=action,
+            T="long" if action == "nonzero" else storage(moved),
+            rank=dims.rank,
+            I=index_type(self.backend, mask, *operands),
+            gpu=self.gpu,
+            units=() if self.gpu else dims.units(),
+        )
+
+
+def masked_select(backend: Backend, src: Operand, mask: Operand) -> Operand:
+    """Return the elements of `src` where `mask` (same shape, already expanded) holds, as a 1-D
+    operand.
+    """
+    if not numel(src.shape):
+        return empty(backend, src.dtype, (0,))
+    places = _Places(backend, mask)
+    result = empty(backend, src.dtype, (places.total(),))
+    if result.shape[0]:
+        dims = Dims(mask.shape, [mask.strides, src.strides])
+        scalars = [places.n, mask.offset, src.offset, *dims.args()]
+        places.launch("select", dims, [src, result], scalars, src.dtype)
+    return result
+
+
+def nonzero(backend: Backend, src: Operand) -> Operand:
+    """Return the coordinates of the elements that are not zero: int64 of shape (count, ndim), in
+    row-major order, those along a dimension side by side in memory.
+    """
+    ndim = len(src.shape)
+    if not numel(src.shape):
+        return empty(backend, dtypes.int64, (0, ndim))._replace(strides=(1, 0))
+    places = _Places(backend, src)
+    many = places.total()
+    result = empty(backend, dtypes.int64, (ndim, many))
+    if many and ndim:
+        dims = Dims.apart(src.shape, [src.strides])  # whose places are the coordinates
+        scalars = [many, places.n, src.offset, *dims.args()]
+        places.launch("nonzero", dims, [result], scalars, dtypes.int64)
+    return result._replace(shape=(many, ndim), strides=(1, many))
+
+
+def compact(backend: Backend, flags: Operand) -> Operand:
+    """Return the positions at which a 1-D operand is not zero."""
+    found = nonzero(backend, flags)
+    return found._replace(shape=(found.shape[0],), strides=(1,))
+
+
+def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) -> None:
+    """Fill the elements of `dst` where `mask` (same shape) holds with the elements of `src` in
+    order, in place.
+
+    RuntimeError when `src` has fewer elements than `mask` has ones.
+    """
+    if not numel(dst.shape):
+        return
+    places = _Places(backend, mask)
+    source = dense(backend, src)
+    if source.offset:
+        source = _packed(backend, source)
+    dims = Dims(mask.shape, [mask.strides, dst.strides])
+
+    def describe(value: int, ordinal: int) -> Exception:
+        return RuntimeError("Number of elements of source < number of ones in mask")
+
+    with checking(backend, describe) as status:
+        scalars = [
+            status.offset,
+            numel(src.shape),
+            places.n,
+            mask.offset,
+            dst.offset,
+            *dims.args(),
+        ]
+        places.launch("scatter", dims, [dst, source], scalars, dst.dtype, [status.buffer])
+
+
+def _packed(backend: Backend, x: Operand) -> Operand:
+    result = empty(backend, x.dtype, x.shape)
+    size = x.dtype.itemsize
+    backend.copy(x.buffer, x.offset * size, result.buffer, 0, numel(x.shape) * size)
+    return result
+
+
+def first_of_runs(backend: Backend, src: Operand, first: bool = True) -> Operand:
+    """Flag the first of each run of equal values of a 1-D operand; that of the first run as `first` says."""
+    n = src.shape[0]
+    gpu = is_gpu(backend)
+    flags = empty(backend, dtypes.bool, (n,))
+    run(
+        backend,
+        "sort/runs",
+        f"runs_{src.dtype.code}",
+        [src.buffer, flags.buffer],
+        [n, src.offset, src.strides[0]],
+        n if gpu else workers(backend, n),
+        n * (src.dtype.itemsize + 1),
+        dt=src.dtype,
+        lengths=False,
+        first_flag=first,
+        I=index_type(backend, src),
+        gpu=gpu,
+    )
+    return flags
+
+
+def run_numbers(backend: Backend, src: Operand) -> Operand:
+    """Number the runs of equal values of a 1-D operand, for each element (int64)."""
+    groups = scan(backend, first_of_runs(backend, src, False), 0, "cumsum", dtypes.int64)
+    assert isinstance(groups, Operand)
+    return groups
+
+
+def run_lengths(backend: Backend, starts: Operand, total: int) -> Operand:
+    """Return the lengths of runs from their starts; the last ends at `total`."""
+    n = starts.shape[0]
+    result = empty(backend, dtypes.int64, (n,))
+    gpu = is_gpu(backend)
+    run(
+        backend,
+        "sort/runs",
+        "runs_lengths",
+        [starts.buffer, result.buffer],
+        [n, total],
+        n if gpu else workers(backend, n),
+        16 * n,
+        dt=None,
+        lengths=True,
+        first_flag=False,
+        I=index_type(backend, starts),
+        gpu=gpu,
+    )
+    return result

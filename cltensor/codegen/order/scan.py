@@ -1,0 +1,179 @@
+"""Scan kernels: cumsum, cumprod, cummax, cummin and logcumsumexp along one dim.
+
+Long rows are split in parts that are scanned in parallel from the states of the parts before them;
+the split depends on shapes and the device only, so results are the same in every run. Knows
+operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ... import dtypes
+from ..operand import Operand
+from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, run, workers
+from ..source import include
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
+_BLOCK = 64  # neighbouring rows a CPU work-item carries together
+_BESIDE = 16  # rows whose steps a CPU work-item takes together
+_LANES = 128  # of a GPU work-group
+_STATE_BYTES = 32
+_TORCH_NAMES = {
+    "cummax": "cummax_cpu",
+    "cummin": "cummin_cpu",
+    "logcumsumexp": "logcumsumexp_out_cpu",
+}
+
+
+def _check(dt: dtypes.dtype, kind: str) -> None:
+    if kind not in KINDS:
+        raise ValueError(f"scan: unknown kind {kind!r}")
+    bad = dt is dtypes.complex32
+    bad |= kind in ("cummax", "cummin") and dt.is_complex
+    bad |= kind == "logcumsumexp" and dt.category < dtypes.FLOATING
+    if bad:
+        name = _TORCH_NAMES.get(kind, f"{kind}_out_cpu")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
+
+
+def scan(
+    backend: Backend,
+    src: Operand,
+    dim: int,
+    kind: str,
+    dtype: dtypes.dtype | None = None,
+) -> Operand | tuple[Operand, Operand]:
+    """Return the scan of `src` along `dim`; for cummax and cummin a pair with the int64 positions.
+
+    cumsum and cumprod take `dtype` (default: int64 for integers and bool); each element is
+    converted first. For equal extremes the position is that of the last; a NaN stays.
+    """
+    ranked = kind in ("cummax", "cummin")
+    target = src.dtype
+    if kind in ("cumsum", "cumprod"):
+        target = dtype or (dtypes.int64 if src.dtype.category < dtypes.FLOATING else src.dtype)
+    _check(target, kind)
+    dim = dim % len(src.shape) if src.shape else 0
+    result = empty(backend, target, src.shape)
+    indices = empty(backend, dtypes.int64, src.shape) if ranked else None
+    if math.prod(src.shape):
+        _scan(backend, src, dim, kind, result, indices)
+    return result if indices is None else (result, indices)
+
+
+def _headers(kind: str, dt: dtypes.dtype, wide: bool) -> str:
+    """Return the device functions a kernel needs."""
+    if kind == "logcumsumexp":
+        names = ["elementary/exp", "elementary/log1p"] if dt.reg == "float" else []
+    else:
+        names = ["all_lanes"] * (wide and kind in ("cummax", "cummin"))
+    return f"#define CLT_LANES {16 if wide else 1}\n{include(*names)}" if names else ""
+
+
+class _Schedule(NamedTuple):
+    """How rows are walked; `chunks` parts of each are scanned side by side."""
+
+    columns: bool  # neighbouring rows together, step by step
+    chunks: int
+    unit: bool  # float32 without gaps along the rows
+    dense: bool  # any dtype without gaps
+    beside: bool  # sixteen rows at a time, a step of each in one vector
+    wide: bool  # by vectors
+
+
+def _schedule(
+    backend: Backend,
+    src: Operand,
+    dst: Operand,
+    kind: str,
+    dims: Dims,
+    length: int,
+    steps: list[int],
+) -> _Schedule:
+    """Choose by layouts and the device; the walk of `dst` says which rows are neighbours."""
+    gpu, ranked, units = is_gpu(backend), len(steps) > 2, backend.info.compute_units
+    columns = not gpu and dims.sizes[-1] >= 8 and dims.strides[1][-1] < steps[1] and length > 1
+    chunks = 1
+    if gpu:
+        if dims.n < 4 * units:
+            chunks = max(1, min(64, length // (8 * _LANES)))
+    elif not columns and dims.n < units:
+        chunks = max(1, min(-(-4 * units // dims.n), length // GRAIN))
+    single = src.dtype is dst.dtype is dtypes.float32 and not gpu
+    near = [s[-1] for s in dims.strides] if columns else steps  # of what a vector holds
+    wide = single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near)
+    dense = not gpu and steps[:2] == [1, 1]
+    beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
+    beside = beside and dims.n >= _BESIDE and length >= _BESIDE
+    return _Schedule(columns, chunks, single and steps[:2] == [1, 1], dense, beside, wide)
+
+
+def _scan(
+    backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, indices: Operand | None
+) -> None:
+    operands = [src, dst, *([] if indices is None else [indices])]
+    if not src.shape:
+        operands = [x._replace(shape=(1,), strides=(1,)) for x in operands]
+    lifted = [moved_last(x, dim) for x in operands]
+    shape = lifted[0].shape
+    length, steps = shape[-1], [x.strides[-1] for x in lifted]
+    dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
+    gpu = is_gpu(backend)
+    total = dims.n * length
+    plan = _schedule(backend, src, dst, kind, dims, length, steps)
+    columns, chunks, wide = plan.columns, plan.chunks, plan.wide or plan.beside
+    key: dict[str, Any] = {
+        "kind": kind,
+        "src_dt": src.dtype,
+        "dt": dst.dtype,
+        "rank": dims.rank,
+        "I": index_type(backend, *operands),
+        "gpu": gpu,
+        "columns": columns,
+        "block": _BLOCK,
+        "lanes": _LANES,
+        "unit": plan.unit,
+        "dense": plan.dense,
+        "beside": plan.beside,
+        "wide": wide,
+        "headers": _headers(kind, dst.dtype, wide),
+    }
+    tail: list[int] = []
+    rows = dims.n
+    if columns:
+        width = dims.sizes[-1]
+        tail = [width, *(s[-1] for s in dims.strides)]
+        rest = Dims(dims.sizes[:-1], [s[:-1] for s in dims.strides])
+        dims, rows = rest, rest.n
+        key["rank"] = rest.rank
+        work: int | tuple[int, int] = min(workers(backend, total), rows * -(-width // _BLOCK))
+    elif gpu:
+        work = (min(rows * chunks, 1 << 16) * _LANES, _LANES)
+    else:
+        work = min(workers(backend, total), rows * chunks)
+    states = backend.alloc(rows * chunks * _STATE_BYTES if chunks > 1 else _STATE_BYTES)
+    offsets = [src.offset, dst.offset, steps[0], steps[1]]
+    if indices is not None:
+        offsets += [indices.offset, steps[2]]
+    buffers = [x.buffer for x in operands] + [states]
+    scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
+    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}"
+    nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
+    if chunks > 1:
+        run(
+            backend,
+            "scan",
+            name + "_totals",
+            buffers,
+            scalars,
+            work,
+            total * src.dtype.itemsize,
+            totals=True,
+            **key,
+        )
+    run(backend, "scan", name, buffers, scalars, work, nbytes, totals=False, **key)

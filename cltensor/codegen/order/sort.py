@@ -1,0 +1,452 @@
+"""Sorting kernels: sort, topk, k-th values, medians, modes, binary search and the uniques of a
+sorted row.
+
+Sorts are stable on order-preserving unsigned keys (NaN is the largest value, -0 equals 0), so a
+kernel depends on how values are stored and never on arithmetic. CPU schedule: radix sort of whole
+rows, long rows in parts that are then merged in parallel. GPU schedule: tiles in local memory, then
+merges by rank. Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ... import dtypes
+from ..index.lookup import index_select
+from ..index.moves import Through, move
+from ..move.copies import copy_strided, dense
+from ..operand import Operand
+from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, narrow, run, workers
+from .mask import compact, first_of_runs, run_lengths, run_numbers
+
+if TYPE_CHECKING:
+    from ...runtime import Backend, Buffer
+
+_TILE, _TILE_LANES = 512, 128
+_TOPK_MOST, _FIRST_MOST = 64, 1024
+_TURN = 1 << 12
+
+
+def _sortable(x: Operand, what: str) -> None:
+    if x.dtype.is_complex:
+        raise NotImplementedError(f"\"{what}\" not implemented for '{x.dtype.scalar_name}'")
+    if x.shape and max(x.shape) >= 2**32 - 1:
+        raise RuntimeError(f"{what}: rows of 2**32 elements and more are not supported")
+
+
+def _key_type(dt: dtypes.dtype) -> dtypes.dtype:
+    """Return the one type that stands for all whose keys are made alike (bool and uint8, for
+    example).
+    """
+    return dtypes.uint8 if dt is dtypes.bool else dt
+
+
+def _lift(x: Operand, dim: int) -> Operand:
+    """View with `dim` last; a 0-d operand as one row of one."""
+    if not x.shape:
+        return x._replace(shape=(1,), strides=(1,))
+    return moved_last(x, dim)
+
+
+class _Rows:
+    """Rows of a source and of its results, in the argument order of the sort kernels."""
+
+    def __init__(self, src: Operand, *results: Operand) -> None:
+        every = (src, *results)
+        self.buffers = [x.buffer for x in every]
+        self.length = src.shape[-1]
+        self.dims = Dims(src.shape[:-1], [x.strides[:-1] for x in every])
+        self.rows = self.dims.n
+        self.offsets = [x.offset for x in every]
+        self.steps = [x.strides[-1] for x in every]
+        self.nbytes = math.prod(src.shape) * sum(x.dtype.itemsize for x in every)
+
+
+class _Sorting:
+    """One sort of the rows (last dim) of `src` into strided operands of the same shape, and its scratch memory: two halves of keys,
+    and of their places where positions are wanted.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        src: Operand,
+        values: Operand,
+        indices: Operand | None,
+        descending: bool,
+    ) -> None:
+        results = [values, *([indices] if indices else [])]
+        self.backend, self.rows, self.order = backend, _Rows(src, *results), indices is not None
+        self.total = self.rows.rows * self.rows.length
+        self.dt = _key_type(src.dtype)
+        rank = self.rows.dims.rank
+        self.key: dict[str, Any] = {
+            "dt": self.dt,
+            "descending": descending,
+            "rank": rank,
+            "I": index_type(backend, src, *results),
+            "gpu": is_gpu(backend),
+            "order": self.order,
+        }
+        way = "desc" if descending else "asc"
+        self.name = f"{self.dt.code}_{way}_r{rank}{'' if self.order else '_values'}"
+        self.scratch: list[Buffer] = []
+
+    def take(self, half: int) -> None:
+        """Take scratch memory for so many keys in each half."""
+        self.scratch = [self.backend.alloc(2 * half * self.dt.itemsize)]
+        self.scratch += [self.backend.alloc(2 * half * 4)] * self.order
+
+    def launch(
+        self,
+        template: str,
+        what: str,
+        scalars: list[int],
+        work: int | tuple[int, int],
+        **more: Any,
+    ) -> None:
+        """Run one kernel."""
+        r = self.rows
+        run(
+            self.backend,
+            template,
+            f"{what}_{self.name}",
+            [*r.buffers, *self.scratch],
+            [r.length, r.rows, *scalars, *r.offsets, *r.steps, *r.dims.args()],
+            work,
+            r.nbytes,
+            **self.key,
+            **more,
+        )
+
+    def merge(self, span: int, half: int, work: int, *, results: bool) -> int:
+        """Merge sorted runs of `span` keys until a row is one, the last time into the results if so; return where its half begins."""
+        a, b = 0, half
+        while span < self.rows.length:
+            last = results and 2 * span >= self.rows.length
+            what = "sort_last" if last else "sort_merge"
+            self.launch("sort/merge", what, [span, a, b], work, final=last)
+            a, b = b, a
+            span *= 2
+        return a
+
+
+def _sort(
+    backend: Backend, src: Operand, values: Operand, indices: Operand | None, descending: bool
+) -> None:
+    """Sort the rows (last dim) of `src` into `values` and `indices`, strided operands of the
+    same shape. Only a CPU schedule can do without indices.
+    """
+    gpu = is_gpu(backend)
+    sorting = _Sorting(backend, src if gpu else _along(backend, src), values, indices, descending)
+    if sorting.total:
+        (_sort_tiles if gpu else _sort_rows)(sorting)
+
+
+def _sort_rows(sorting: _Sorting) -> None:
+    """CPU: whole rows, or where there are few and long ones, parts of them that are merged."""
+    backend, total = sorting.backend, sorting.total
+    rows, length = sorting.rows.rows, sorting.rows.length
+    work, units, chunks = workers(backend, total), backend.info.compute_units, 1
+    if rows < units and length >= 4 * GRAIN:
+        while chunks * rows < units:
+            chunks *= 2
+    if chunks == 1:
+        work = min(work, rows)
+        sorting.take(work * length)
+        sorting.launch("sort/rows", "sort_rows", [1, work * length], work, final=True)
+        return
+    work = min(rows * chunks, 4 * units)
+    sorting.take(total)
+    sorting.launch("sort/rows", "sort_part", [chunks, total], work, final=False)
+    sorting.merge(-(-length // chunks), total, work, results=True)
+
+
+def _sort_tiles(sorting: _Sorting) -> None:
+    """GPU: tiles in local memory, which are merged, and written."""
+    total = sorting.total
+    tiles = -(-sorting.rows.length // _TILE)
+    groups = min(sorting.rows.rows * tiles, 1 << 16)
+    how = {"tile": _TILE, "lanes": _TILE_LANES}
+    sorting.take(total)
+    work = groups * _TILE_LANES, _TILE_LANES
+    sorting.launch("sort/tile", "sort_tile", [tiles, 0], work, out=False, **how)
+    at = sorting.merge(_TILE, total, total, results=False)
+    sorting.launch("sort/tile", "sort_out", [0, at], total, out=True, **how)
+
+
+def sort(
+    backend: Backend,
+    src: Operand,
+    dim: int = -1,
+    descending: bool = False,
+) -> tuple[Operand, Operand]:
+    """Return the values along `dim` in order, equal ones in their old order, and their int64 positions; NaN
+    counts as the largest.
+    """
+    _sortable(src, "sort")
+    dim = dim % len(src.shape) if src.shape else 0
+    values, indices = empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape)
+    _sort(backend, _lift(src, dim), _lift(values, dim), _lift(indices, dim), descending)
+    return values, indices
+
+
+def sort_flat(backend: Backend, src: Operand) -> tuple[Operand, Operand]:
+    """Sort a 1-D operand ascending."""
+    return sort(backend, src, 0)
+
+
+def _sorted_values(backend: Backend, src: Operand) -> Operand:
+    """Return the values of a 1-D operand in ascending order, -0 before 0."""
+    if is_gpu(backend):
+        return sort_flat(backend, src)[0]
+    _sortable(src, "sort")
+    values = empty(backend, src.dtype, src.shape)
+    _sort(backend, src, values, None, False)
+    return values
+
+
+def _along(backend: Backend, rows: Operand) -> Operand:
+    """Return rows with their elements side by side, where a copy by tiles is less work than to read them apart."""
+    if rows.strides[-1] == 1 or math.prod(rows.shape) < _TURN:
+        return rows
+    return dense(backend, rows)
+
+
+def topk(
+    backend: Backend, src: Operand, k: int, dim: int = -1, largest: bool = True
+) -> tuple[Operand, Operand]:
+    """Return the `k` largest (or smallest) values along `dim`, in order, and their positions.
+
+    RuntimeError when `k` exceeds the size of the dim.
+    """
+    _sortable(src, "topk")
+    dim = dim % len(src.shape) if src.shape else 0
+    if k < 0 or k > (src.shape[dim] if src.shape else 1):
+        raise RuntimeError("selected index k out of range")
+    shape = (*src.shape[:dim], k, *src.shape[dim + 1 :]) if src.shape else ()
+    values, indices = empty(backend, src.dtype, shape), empty(backend, dtypes.int64, shape)
+    if not math.prod(shape) or not k:
+        return values, indices
+    length = src.shape[dim] if src.shape else 1
+    many = k > _FIRST_MOST or (k > 16 and (32 if k > _TOPK_MOST else 8) * k > length)
+    if many or is_gpu(backend):
+        every = sort(backend, src, dim, largest)
+        for part, result in zip(every, (values, indices), strict=True):
+            copy_strided(backend, narrow(part, dim, 0, k) if src.shape else part, result)
+        return values, indices
+    r = _Rows(_along(backend, _lift(src, dim)), _lift(values, dim), _lift(indices, dim))
+    dt = _key_type(src.dtype)
+    order, unit = "max" if largest else "min", r.steps[0] == 1
+    work = min(r.rows, workers(backend, r.rows * r.length))
+    held, scratch = [k], []
+    if k > _TOPK_MOST:
+        held = [k, 4 * k]
+        scratch = [backend.alloc(work * 4 * k * size) for size in (dt.itemsize, 4)]
+    run(
+        backend,
+        "sort/first" if scratch else "sort/topk",
+        f"{'first' if scratch else 'topk'}_{dt.code}_{order}_r{r.dims.rank}{'_unit' * unit}",
+        [*r.buffers, *scratch],
+        [r.length, r.rows, *held, *r.offsets, *r.steps, *r.dims.args()],
+        work,
+        r.nbytes,
+        dt=dt,
+        largest=largest,
+        unit=unit,
+        rank=r.dims.rank,
+        I="long",
+        most=_TOPK_MOST,
+    )
+    return values, indices
+
+
+def _select(
+    backend: Backend, src: Operand, dim: int, mode: str, k: int = 1
+) -> tuple[Operand, Operand]:
+    _sortable(src, mode)
+    shape = (*src.shape[:dim], *src.shape[dim + 1 :])
+    values, indices = empty(backend, src.dtype, shape), empty(backend, dtypes.int64, shape)
+    if not math.prod(shape):
+        return values, indices
+    rows = _lift(src, dim)
+    dt = _key_type(src.dtype)
+    places = [x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1)) for x in (values, indices)]
+    gpu = is_gpu(backend)
+    if mode == "mode" or gpu:
+        ordered, order = (
+            empty(backend, src.dtype, rows.shape),
+            empty(backend, dtypes.int64, rows.shape),
+        )
+        _sort(backend, rows, ordered, order, False)
+        dims = Dims(shape, [values.strides, indices.strides])
+        run(
+            backend,
+            "sort/pick",
+            f"pick_{mode}_{dt.code}_r{dims.rank}",
+            [ordered.buffer, order.buffer, values.buffer, indices.buffer],
+            [rows.shape[-1], dims.n, k, 0, 0, *dims.args()],
+            dims.n if gpu else min(dims.n, workers(backend, math.prod(src.shape))),
+            math.prod(src.shape) * dt.itemsize,
+            dt=dt,
+            mode=mode,
+            rank=dims.rank,
+            I=index_type(backend, ordered, order),
+            gpu=gpu,
+        )
+        return values, indices
+    r = _Rows(_along(backend, rows), *places)
+    work = min(r.rows, workers(backend, r.rows * r.length))
+    scratch = backend.alloc(work * r.length * dt.itemsize)
+    run(
+        backend,
+        "sort/select",
+        f"select_{mode}_{dt.code}_r{r.dims.rank}",
+        [*r.buffers, scratch],
+        [r.length, r.rows, k, *r.offsets, r.steps[0], *r.dims.args()],
+        work,
+        r.nbytes,
+        dt=dt,
+        mode=mode,
+        rank=r.dims.rank,
+        I="long",
+    )
+    return values, indices
+
+
+def _nonempty(src: Operand, dim: int, name: str) -> int:
+    dim = dim % len(src.shape) if src.shape else 0
+    if src.shape and not src.shape[dim]:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+    return dim
+
+
+def kthvalue(backend: Backend, src: Operand, k: int, dim: int = -1) -> tuple[Operand, Operand]:
+    """Return the `k`-th smallest value along `dim` (from 1) and its position, the first of
+    equals on a CPU.
+    """
+    dim = dim % len(src.shape) if src.shape else 0
+    if not 1 <= k <= (src.shape[dim] if src.shape else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    return _select(backend, src, dim, "kth", k)
+
+
+def median(
+    backend: Backend, src: Operand, dim: int, ignore_nan: bool = False
+) -> tuple[Operand, Operand]:
+    """Return the lower median along `dim` and its position; NaN if there is one, or of the
+    others with `ignore_nan`.
+    """
+    name = "nanmedian" if ignore_nan else "median"
+    return _select(backend, src, _nonempty(src, dim, name), name)
+
+
+def mode(backend: Backend, src: Operand, dim: int = -1) -> tuple[Operand, Operand]:
+    """Return the most frequent value along `dim`, the smallest of equally frequent ones, and its
+    last position.
+    """
+    return _select(backend, src, _nonempty(src, dim, "mode"), "mode")
+
+
+def searchsorted(
+    backend: Backend,
+    sorted: Operand,
+    values: Operand,
+    right: bool = False,
+    out_dtype: dtypes.dtype = dtypes.int64,
+    sorter: Operand | None = None,
+) -> Operand:
+    """Return where each value goes in its sorted row: `sorted` is 1-D, or has the leading dims of
+    `values`.
+
+    `sorter` (int64, shape of `sorted`) gives the order of an unsorted `sorted`. Both operands have
+    one dtype.
+    """
+    result = empty(backend, out_dtype, values.shape)
+    n = math.prod(values.shape)
+    if not n:
+        return result
+    length = sorted.shape[-1]
+    flat = len(sorted.shape) == 1
+
+    def over(x: Operand) -> tuple[int, ...]:
+        return (0,) * len(values.shape) if flat else (*x.strides[:-1], 0)
+
+    extra = [] if sorter is None else [sorter]
+    dims = Dims(values.shape, [over(sorted), values.strides, result.strides, *map(over, extra)])
+    gpu = is_gpu(backend)
+    side = "right" if right else "left"
+    many = 16 if dims.sizes[-1] >= 8 and not dims.strides[0][-1] else 1  # searches of one row
+    run(
+        backend,
+        "sort/search",
+        f"search_{side}_{values.dtype.code}_r{dims.rank}_n{many}",
+        [x.buffer for x in (sorted, values, result, *extra)],
+        [n, length, sorted.strides[-1], sorted.offset, values.offset, 0]
+        + [v for x in extra for v in (x.strides[-1], x.offset)]
+        + [*dims.args()],
+        n if gpu else workers(backend, n * max(1, length.bit_length())),
+        n * (values.dtype.itemsize + 8),
+        dt=values.dtype,
+        out=out_dtype.cl,
+        right=right,
+        sorter=sorter is not None,
+        rank=dims.rank,
+        many=many,
+        I=index_type(backend, sorted, values, *extra),
+        gpu=gpu,
+    )
+    return result
+
+
+class Unique(NamedTuple):
+    """Distinct values; where each element is among them and how often each occurs, if asked for (int64)."""
+
+    values: Operand
+    inverse: Operand | None
+    counts: Operand | None
+
+
+def unique_consecutive(
+    backend: Backend, src: Operand, inverse: bool = True, counts: bool = True
+) -> Unique:
+    """Return, for a 1-D operand, the first of each run of equal values, the run of each position,
+    and the run lengths.
+
+    NaNs differ from each other. On sorted values this is `unique`. Reads one number back.
+    """
+    n = src.shape[0]
+    if not n:
+        none = empty(backend, dtypes.int64, (0,))
+        values = empty(backend, src.dtype, (0,))
+        return Unique(values, none if inverse else None, none if counts else None)
+    starts = compact(backend, first_of_runs(backend, src))
+    return Unique(
+        index_select(backend, src, 0, starts),
+        run_numbers(backend, src) if inverse else None,
+        run_lengths(backend, starts, n) if counts else None,
+    )
+
+
+def unique(backend: Backend, src: Operand, inverse: bool = True, counts: bool = True) -> Unique:
+    """Return the sorted unique values of `src`, where each element is among them (shape of
+    `src`), and the counts.
+    """
+    flat = dense(backend, src)
+    flat = flat._replace(shape=(math.prod(src.shape),), strides=(1,))
+    if not inverse or not flat.shape[0]:
+        found = unique_consecutive(backend, _sorted_values(backend, flat), False, counts)
+        return found._replace(inverse=empty(backend, dtypes.int64, src.shape)) if inverse else found
+    ordered, order = sort_flat(backend, flat)
+    found = unique_consecutive(backend, ordered, True, counts)
+    assert found.inverse is not None
+    places = empty(backend, dtypes.int64, src.shape)
+    # No two elements go to one place, so all may be written at once.
+    through = [Through(order, (1,), flat.shape[0], 1)]
+    move(backend, "set", places, found.inverse, flat.shape, (0,), (1,), through, describe=_never)
+    return found._replace(inverse=places)
+
+
+def _never(value: int, ordinal: int) -> Exception:
+    return AssertionError(f"position {value} of a sort")

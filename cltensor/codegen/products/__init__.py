@@ -1,0 +1,1 @@
+"""Matrix products: dense, batched, with vectors, of sparse matrices; and the chains computed from their results."""

@@ -1,0 +1,138 @@
+"""A pointwise chain applied to a product's elements in registers, before they are stored.
+
+Owns the layout of the chain's operands over rows and columns and the text of the device function `finish`, which product
+kernels paste and call for each run of elements that is complete. Must not know how the product is computed.
+
+Operand classes along a row: v unit stride, s one element, g any stride, c one element for all, p the product itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..pointwise import Body, Memory, Node, Program, choose_lanes, headers, scalar_type
+from ..source import render
+from .product import LONG
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...dtypes import dtype
+    from ...runtime import Backend, Buffer
+
+
+class Place(NamedTuple):
+    """A matrix in memory: buffer, offset and the strides of rows and columns, in elements."""
+
+    buffer: Buffer
+    offset: int
+    row: int
+    col: int
+
+    def kind(self) -> str:
+        """Classify a step along a row."""
+        if self.col == 1:
+            return "v"
+        return "g" if self.col else "s" if self.row else "c"
+
+
+class Epilogue(NamedTuple):
+    """Nodes over one product (the operand without a place) and other operands; results in memory."""
+
+    leaves: tuple[tuple[dtype, Place | None], ...]
+    scalars: tuple[Any, ...]
+    scalar_types: tuple[dtype, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[tuple[tuple[str, int], dtype, Place], ...]
+
+    def transposed(self) -> Epilogue:
+        """Return the same chain for the product written the other way round."""
+
+        def turn(place: Place) -> Place:
+            return place._replace(row=place.col, col=place.row)
+
+        return self._replace(
+            leaves=tuple([(dt, turn(p) if p else None) for dt, p in self.leaves]),
+            outputs=tuple([(ref, dt, turn(p)) for ref, dt, p in self.outputs]),
+        )
+
+    def program(self) -> Program:
+        """Return what the kernel depends on: nothing that varies with sizes, strides or numbers."""
+        leaves = tuple([(dt, p.kind() if p else "p") for dt, p in self.leaves])
+        outputs = tuple([(ref, dt, p.kind()) for ref, dt, p in self.outputs])
+        return Program(leaves, self.scalar_types, self.nodes, outputs, 0)
+
+    def arguments(self) -> list[Any]:
+        """Return the values of `Finish.parameters`."""
+        args: list[Any] = []
+        for _, place in self.leaves:
+            args += place or ()
+        args += self.scalars
+        for _, _, place in self.outputs:
+            args += place
+        return args
+
+
+class Finish(NamedTuple):
+    """The text of `finish` and what a kernel that calls it is to declare and pass on."""
+
+    lanes: int
+    text: str
+    parameters: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[Any, ...]
+
+
+def fitted(backend: Backend, epilogue: Epilogue | None, span: int) -> tuple[Program | None, int]:
+    """Return the program of an epilogue and its lanes; 0 where runs of `span` numbers cannot take it."""
+    if epilogue is None:
+        return None, 1
+    program = epilogue.program()
+    lanes = choose_lanes(program, backend.info.lanes if span > 1 else 1)
+    fits = 1 < lanes <= span or span == 1
+    arguments = 320 + 8 * len(epilogue.arguments())
+    return program, lanes if fits and arguments <= backend.info.arg_bytes else 0
+
+
+def suffix(program: Program | None) -> str:
+    """Name the operations of a chain, for the kernel that includes it."""
+    return "".join([f"_{node.op.name}" for node in program.nodes[:8]]) if program else ""
+
+
+def finish(program: Program, lanes: int) -> Finish:
+    """Render the device function of a chain."""
+    declared: list[tuple[str, Any]] = []
+
+    def matrix(name: str, cl: str) -> None:
+        declared.append((f"__global {cl} *{name}", None))
+        declared.extend((f"const long {name}{what}", LONG) for what in ("_at", "_row", "_col"))
+
+    for k, (dt, kind) in enumerate(program.leaves):
+        if kind != "p":
+            matrix(f"p{k}", f"const {dt.cl}")
+    for k, dt in enumerate(program.scalars):
+        declared.append((f"const {dt.reg} k{k}_", scalar_type(dt)))
+    body = Body(program, lanes)
+    stores = []
+    for k, (ref, dt, kind) in enumerate(program.outputs):
+        matrix(f"q{k}", dt.cl)
+        stores.append((k, dt, kind, body._as(ref, dt)))
+    parameters = tuple([text for text, _ in declared])
+    used = [dt for dt, _ in program.leaves] + [o[1] for o in program.outputs]
+    text = render(
+        "gemm/epilogue",
+        program=program,
+        lanes=lanes,
+        body=body.lines,
+        stores=stores,
+        memories={dt.code: Memory(dt, lanes) for dt in used},
+        headers=headers(program, lanes),
+        parameters=parameters,
+    )
+    names = tuple([p.split()[-1].lstrip("*") for p in parameters])
+    return Finish(lanes, text, parameters, names, tuple([t for _, t in declared]))
+
+
+def options(backend: Backend, finish: Finish | None) -> Sequence[str]:
+    """Return the options of a kernel that computes more than the product: a chain's own."""
+    return backend.info.build_options if finish else ()

@@ -1,0 +1,328 @@
+"""The dense-product family: matrix-matrix, matrix-vector and dot products of strided operands.
+
+Owns the public entries and the choice of schedule. A kernel's key is dtypes, how its operands are
+read (in place or packed) and the chain it ends with, never a shape or a stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims arrive already equal
+(stride 0 where broadcast).
+
+Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm/gpu.mako, here: a
+work-item is a lane). Products with one row or column, on a CPU a few, go to gemv.py when the matrix has
+an adjacent dim.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from ... import dtypes
+from ...layouts import collapse, contiguous_strides, numel
+from ..operand import Operand
+from ..source import render
+from . import epilogue as epilogues
+from . import gemm_cpu, gemm_small, gemv
+from .product import (
+    LONG,
+    SIDES,
+    Product,
+    Side,
+    access_variables,
+    accumulator,
+    built,
+    ceil_div,
+    ending_types,
+    in_pieces,
+    lane_step,
+    side_args,
+    spread_args,
+    traffic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...dtypes import dtype
+    from ...runtime import Backend, Kernel
+    from ..pointwise import Program
+    from .epilogue import Epilogue
+
+PIECE = 1024  # the shortest piece of K worth a second pass
+
+
+def matmul(
+    backend: Backend,
+    a: Operand,
+    b: Operand,
+    out: Operand | None = None,
+    *,
+    alpha: float = 1,
+    beta: float = 0,
+    bias: Operand | None = None,
+    schedule: str | None = None,
+) -> Operand:
+    """Compute beta * bias + alpha * (a @ b) and return where it lies.
+
+    a is [..., M, K], b [..., K, N], bias and out [..., M, N] with equal batch dims, any strides,
+    one dtype (not bool), or out and bias of the type that sums are in. Without `out` the result is dense and new; `out` may be `bias` but must
+    not overlap a or b. beta == 0 ignores bias, nan and all. K == 0 gives beta * bias. For complex
+    types alpha and beta are real (ValueError).
+    `schedule` is "cpu" or "gpu"; by default the device decides.
+    """
+    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+    batch = a.shape[:-2]
+    assert b.shape == (*batch, k, n), f"matmul: {a.shape} @ {b.shape}"
+    assert a.dtype is b.dtype
+    assert a.dtype is not dtypes.bool
+    if out is None:
+        shape = (*batch, m, n)
+        out = Operand(
+            backend.alloc(numel(shape) * a.dtype.itemsize),
+            a.dtype,
+            shape,
+            contiguous_strides(shape),
+        )
+    if not numel(out.shape):
+        return out
+    if beta == 0:
+        bias = None
+    if a.dtype.is_complex:
+        _complex(backend, a, b, out, alpha, beta, bias, schedule)
+        return out
+    same = schedule is None and out.dtype is a.dtype
+    if same and not batch and gemm_cpu.again(backend, a, b, out, alpha, beta, bias):
+        return out
+    sides = [a, b, out] if bias is None else [a, b, out, bias]
+    if not batch:
+        p = _product(sides, [0] * 4, (), [()] * 4, m, n, k, alpha, beta)
+        _run(backend, a.dtype, p, schedule, out.dtype)
+        return out
+    dims, strides = collapse(batch, [s.strides[:-2] for s in sides])
+    # Two batch dims go into one launch; what is left over (rare) is a launch each.
+    for index in itertools.product(*map(range, dims[:-2])):
+        moved = [
+            sum(i * s for i, s in zip(index, strides[n], strict=False)) for n in range(len(sides))
+        ]
+        steps = [s[-2:] for s in strides]
+        p = _product(sides, moved, dims[-2:], steps, m, n, k, alpha, beta)
+        _run(backend, a.dtype, p, schedule, out.dtype)
+    return out
+
+
+def fused(
+    backend: Backend,
+    a: Operand,
+    b: Operand,
+    epilogue: Epilogue,
+    *,
+    alpha: float = 1,
+    beta: float = 0,
+    bias: Operand | None = None,
+    schedule: str | None = None,
+) -> bool:
+    """Store what `epilogue` makes of a product of two matrices, and not the product.
+
+    Operands as for `matmul`, float32 or float64. The product's bits are those of `matmul`. False, with
+    nothing done, where the product runs in more than one launch or the chain does not fit its kernel.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    dense = Operand(a.buffer, a.dtype, (m, n), (n, 1))
+    sides = [a, b, dense] if bias is None or beta == 0 else [a, b, dense, bias]
+    p = _product(sides, [0] * 4, (), [()] * 4, m, n, k, alpha, beta)
+    if min(m, n, k) < 2 or a.dtype.name not in ("float32", "float64"):
+        return False
+    return _run(backend, a.dtype, p._replace(epilogue=epilogue), schedule)
+
+
+def matvec(
+    backend: Backend,
+    a: Operand,
+    x: Operand,
+    out: Operand | None = None,
+    *,
+    schedule: str | None = None,
+) -> Operand:
+    """Compute a @ x, a [..., M, K] and x [..., K]; else as `matmul`."""
+    if out is None:
+        shape = a.shape[:-1]
+        out = Operand(
+            backend.alloc(numel(shape) * a.dtype.itemsize),
+            a.dtype,
+            shape,
+            contiguous_strides(shape),
+        )
+
+    def column(v: Operand) -> Operand:
+        return v._replace(shape=(*v.shape, 1), strides=(*v.strides, 1))
+
+    matmul(backend, a, column(x), column(out), schedule=schedule)
+    return out
+
+
+def dot(
+    backend: Backend,
+    a: Operand,
+    b: Operand,
+    out: Operand | None = None,
+    *,
+    schedule: str | None = None,
+) -> Operand:
+    """Compute the sum of a * b over the last dim of a and b [..., K], without conjugation."""
+    row = a._replace(
+        shape=(*a.shape[:-1], 1, a.shape[-1]), strides=(*a.strides[:-1], 0, a.strides[-1])
+    )
+    if out is not None:
+        out = out._replace(shape=(*out.shape, 1), strides=(*out.strides, 1))
+    done = matvec(backend, row, b, out, schedule=schedule)
+    return done._replace(shape=done.shape[:-1], strides=done.strides[:-1])
+
+
+def _product(
+    sides: list[Operand],
+    moved: list[int],
+    dims: tuple[int, ...],
+    strides: list[tuple[int, ...]],
+    m: int,
+    n: int,
+    k: int,
+    alpha: float,
+    beta: float,
+) -> Product:
+    pad = (0, 0)[: 2 - len(dims)]
+    made = [
+        Side(s.buffer, s.offset + add, s.strides[-2], s.strides[-1], *pad, *st)
+        for s, add, st in zip(sides, moved, strides, strict=False)
+    ]
+    outer, inner = (1, 1)[: 2 - len(dims)] + tuple(dims)
+    return Product(
+        made[0],
+        made[1],
+        made[2],
+        made[3] if len(made) > 3 else None,
+        m,
+        n,
+        k,
+        outer,
+        inner,
+        alpha,
+        beta,
+    )
+
+
+def _complex(
+    backend: Backend,
+    a: Operand,
+    b: Operand,
+    out: Operand,
+    alpha: float,
+    beta: float,
+    bias: Operand | None,
+    schedule: str | None,
+) -> None:
+    """Four real products over the components, which lie at twice the stride."""
+    if isinstance(alpha, complex) or isinstance(beta, complex):
+        if complex(alpha).imag or complex(beta).imag:
+            raise ValueError("matmul: alpha and beta of a complex product must be real")
+        alpha, beta = complex(alpha).real, complex(beta).real
+    real = a.dtype.to_real()
+
+    def part(v: Operand, which: int) -> Operand:
+        return Operand(
+            v.buffer, real, v.shape, tuple(2 * s for s in v.strides), 2 * v.offset + which
+        )
+
+    for which, (first, second, sign) in enumerate((((0, 0), (1, 1), -1), ((0, 1), (1, 0), 1))):
+        c = part(out, which)
+        d = part(bias, which) if bias is not None else None
+        (i, j), (k, m) = first, second
+        matmul(
+            backend, part(a, i), part(b, j), c, alpha=alpha, beta=beta, bias=d, schedule=schedule
+        )
+        matmul(
+            backend,
+            part(a, k),
+            part(b, m),
+            c,
+            alpha=sign * alpha,
+            beta=1,
+            bias=c,
+            schedule=schedule,
+        )
+
+
+def _run(
+    backend: Backend, dt: dtype, p: Product, schedule: str | None, out: dtype | None = None
+) -> bool:
+    if p.k == 0:
+        p = p._replace(alpha=0)
+    cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
+    if out is not None and out is not dt:
+        return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, out, p)
+    if cpu and gemm_small.takes(backend, dt, p):
+        gemm_small.run(backend, dt, p)
+        return True
+    if (few := gemv.chosen(p, cpu)) is not None:
+        if p.epilogue is None:
+            gemv.run(backend, dt, few, cpu)
+        return p.epilogue is None
+    return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, dt, p)
+
+
+# ---- work-items as lanes
+
+
+def _gpu_kernel(
+    backend: Backend, dt: dtype, out: dtype, program: Program | None, group: int
+) -> Kernel:
+    acc = accumulator(dt)
+
+    def make() -> tuple[str, str, list[Any], Sequence[str]]:
+        finish = epilogues.finish(program, 1) if program else None
+        name = f"gemm_gpu_{dt.code}_{out.code}{epilogues.suffix(program)}"
+        variables = access_variables(dt, out, 8)
+        step = lane_step(backend, acc)
+        source = render("gemm/gpu", fn=name, G=group, W=4, BK=step, finish=finish, **variables)
+        types = [*SIDES, *ending_types(acc), *[LONG] * 14]
+        return (
+            name,
+            source,
+            types + list(finish.types if finish else ()),
+            epilogues.options(backend, finish),
+        )
+
+    return built(backend, ("gpu", dt, out, program), make)
+
+
+def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
+    program, lanes = epilogues.fitted(backend, p.epilogue, 1)
+    group = 16 if backend.info.max_group >= 256 else 8
+    rows, cols = ceil_div(p.m, 4 * group), ceil_div(p.n, 4 * group)
+    batches = p.outer * p.inner
+    # Too few groups to fill the device over a long K: cut K.
+    room = 2 * backend.info.compute_units // (rows * cols * batches)
+    if p.kstep == 0 and p.inner == 1 and room > 1 and p.k >= 2 * PIECE:
+        if program is not None:
+            return False
+        pieces = min(room, p.k // PIECE)
+        in_pieces(
+            backend,
+            dt,
+            out_dt,
+            p,
+            ceil_div(p.k, pieces),
+            lambda wide, q: _run_gpu(backend, dt, wide, q),
+        )
+        return True
+    if not lanes:
+        return False
+    acc = accumulator(dt)
+    args = (*side_args(p, acc), p.m, p.n, p.k, batches, p.inner, p.kstep, *spread_args(p))
+    if p.epilogue is not None:
+        args += tuple(p.epilogue.arguments())
+    # Some devices allow 65535 groups in the third dim; the kernel walks on through it.
+    backend.launch(
+        _gpu_kernel(backend, dt, out_dt, program, group),
+        (rows * group, cols * group, min(batches, 65535)),
+        (group, group, 1),
+        args,
+        *traffic(dt, out_dt, p),
+    )
+    return True

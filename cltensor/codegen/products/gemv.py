@@ -1,0 +1,130 @@
+"""Matrix times one vector or a few, and dot products, bound by the memory the matrix is read from.
+
+Owns the schedules of templates/gemm/gemv.mako, for products with one column whose matrix has an adjacent dim, and on a CPU
+with a few columns; the others are left to gemm.py. Knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..source import render
+from .product import (
+    LONG,
+    SIDES,
+    Product,
+    access_variables,
+    accumulator,
+    built,
+    ceil_div,
+    ending_types,
+    in_pieces,
+    side_args,
+    spread_args,
+    tile,
+    traffic,
+)
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend, Kernel
+
+X_ROOM = 2048  # elements of the vector staged at a time
+M_ROOM = 1024  # sums of a column kept in local memory
+FEW = 8  # columns for which a large matrix is read once and copied nowhere
+LARGE = 1 << 16  # numbers of such a matrix, at least
+TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
+PACE_BYTES = 20_000  # memory that a CPU's thread reads in a microsecond
+PIECE = 1 << 15  # the shortest piece of K worth a second pass
+
+
+def chosen(p: Product, cpu: bool) -> Product | None:
+    """Return a product as it has a schedule here, itself or transposed; None if it has none."""
+    if min(p.m, p.n) > FEW:
+        return None
+    q = p if p.n <= p.m else p.transposed()
+    if q.n > 1:
+        few = cpu and q.m >= 4 * FEW and q.m * q.k >= LARGE
+        apart = q.a.row == 1 != q.a.col
+        return q if few and (apart or q.a.col == q.b.row == 1) else None
+    fits = not cpu or q.a.col == 1 or q.k <= 1 or (q.a.row == 1 and q.m >= 8)
+    return q if fits else None
+
+
+def _kernel(
+    backend: Backend, dt: dtype, out: dtype, body: str, rows: int, span: int, stage: bool
+) -> Kernel:
+    def make() -> tuple[str, str, list[Any]]:
+        acc = accumulator(dt)
+        lanes = tile(backend, acc)[1] if body != "group" else 8
+        name = f"gemv_{body}{rows}x{span}_{dt.code}_{out.code}{'_staged' if stage else ''}"
+        source = render(
+            "gemm/gemv",
+            fn=name,
+            body=body,
+            R=rows,
+            S=span,
+            U=1 if span > 1 else 2 if rows > 1 else 4,
+            G=_group(backend) if body == "group" else 1,
+            stage=stage,
+            X_ROOM=X_ROOM,
+            M_ROOM=M_ROOM,
+            N_ROOM=1 if span == 1 else FEW,
+            **access_variables(dt, out, lanes),
+        )
+        return name, source, [*SIDES, *ending_types(acc), *[LONG] * 15]
+
+    return built(backend, ("gemv", dt, out, body, rows, span, stage), make)
+
+
+def _group(backend: Backend) -> int:
+    return 64 if backend.info.max_group >= 64 else 8
+
+
+def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None = None) -> None:
+    """Run a product that `chosen` returned."""
+    out = out_dt or dt
+    acc = accumulator(dt)
+    batches = p.outer * p.inner
+    units = backend.info.compute_units
+    length = p.kstep or p.k
+    nbytes = p.m * length * batches * dt.itemsize
+    alone = cpu and nbytes * ceil_div(p.n, 2) < PACE_BYTES * backend.info.wake_us
+    wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * units)
+    if cpu:
+        along_k = p.a.col == 1 or p.k <= 1
+        rows = 1 if p.m < 4 or not along_k else 4 if p.n == 1 else 6
+        step = rows if along_k else 8 * tile(backend, acc)[1]
+        tasks = min(ceil_div(wanted, batches), ceil_div(p.m, step))
+        stage = along_k and p.n == 1 < p.k and (p.b.row != 1 or dt.itemsize < 4)
+    else:
+        along_k, rows, step, stage, tasks = True, 1, 1, False, p.m
+    short = tasks * batches < (units if cpu else 2 * units)
+    if p.kstep == 0 and p.inner == 1 and short and p.k >= 2 * PIECE // min(p.m, 8):
+        pieces = max(min(ceil_div(2 * units, tasks * batches), p.k * min(p.m, 8) // PIECE), 1)
+        in_pieces(
+            backend,
+            dt,
+            out,
+            p,
+            ceil_div(p.k, pieces),
+            lambda wide, q: run(backend, dt, q, cpu, wide),
+        )
+        return
+    if stage and length > X_ROOM and out.itemsize == 2 and out.is_floating_point:
+        in_pieces(backend, dt, out, p, p.k, lambda wide, q: run(backend, dt, q, cpu, wide))
+        return
+    body = "group" if not cpu else "rows" if along_k else "cols"
+    kernel = _kernel(backend, dt, out, body, rows, min(p.n, 2), stage)
+    block = ceil_div(ceil_div(p.m, tasks), step) * step
+    args = (
+        *side_args(p, acc),
+        *(p.m, p.n, p.k, block, batches, p.inner, p.kstep),
+        *spread_args(p),
+    )
+    if cpu:
+        size, local = (ceil_div(p.m, block), batches), (1, 1)
+    else:
+        group = _group(backend)
+        size, local = (p.m * group, min(batches, 65535)), (group, 1)
+    backend.launch(kernel, size, local, args, *traffic(dt, out, p))

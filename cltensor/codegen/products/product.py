@@ -1,0 +1,383 @@
+"""What the dense-product kernels share: element access, the record of one product, the second pass.
+
+Knows nothing of schedules (gemm.py, gemv.py) or tensors.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ...errors import BuildError, debug_line
+from ..source import include, render
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend, Buffer, Kernel
+    from .epilogue import Epilogue
+
+PACE = 50_000  # multiply-adds that a CPU's thread is done with in a microsecond, at most
+LONG = np.int64
+SIDE = [None, LONG, LONG, LONG]  # argument types of `Side.args`
+SIDES = SIDE * 4
+_SIZES = {
+    "char": 1,
+    "uchar": 1,
+    "short": 2,
+    "ushort": 2,
+    "int": 4,
+    "uint": 4,
+    "float": 4,
+    "long": 8,
+    "ulong": 8,
+    "double": 8,
+}
+_kernels: dict[tuple[Any, ...], Kernel] = {}
+
+
+class Access(NamedTuple):
+    """How elements of a storage type become numbers of the accumulating type, and back."""
+
+    cl: str
+    acc: str
+    code: str
+
+    def load(self, place: str) -> str:
+        if self.code == "f16":
+            return f"vload_half(0, &{place})"
+        if self.code == "bf16":
+            return f"as_float((uint){place} << 16)"
+        return place if self.cl == self.acc else f"({self.acc}){place}"
+
+    def loadv(self, pointer: str, lanes: int) -> str:
+        if self.code == "f16":
+            return f"clt_load_f16_float{lanes}({pointer})"
+        text = f"*(__global const {self.cl}{lanes}_u *)({pointer})"
+        if self.code == "bf16":
+            return f"as_float{lanes}(convert_uint{lanes}({text}) << 16)"
+        if self.cl == self.acc:
+            return text
+        if self.cl in ("char", "short"):
+            return f"as_uint{lanes}(convert_int{lanes}({text}))"
+        return (
+            f"as_{self.acc}{lanes}({text})"
+            if self.cl in ("int", "long")
+            else f"convert_{self.acc}{lanes}({text})"
+        )
+
+    def store(self, value: str, pointer: str, index: str) -> str:
+        if self.code == "f16":
+            return f"vstore_half_rte({value}, {index}, {pointer})"
+        if self.code == "bf16":
+            return f"({pointer})[{index}] = clt_to_bf16_float({value})"
+        return f"({pointer})[{index}] = ({self.cl})({value})"
+
+    def storev(self, value: str, pointer: str, lanes: int) -> str:
+        if self.code == "f16":
+            return f"clt_store_f16_float{lanes}({value}, {pointer})"
+        if self.code == "bf16":
+            return f"*(__global ushort{lanes}_u *)({pointer}) = clt_to_bf16_float{lanes}({value})"
+        if self.cl in ("int", "long"):
+            value = f"as_{self.cl}{lanes}({value})"
+        elif self.cl != self.acc:
+            value = f"convert_{self.cl}{lanes}({value})"
+        return f"*(__global {self.cl}{lanes}_u *)({pointer}) = {value}"
+
+
+def accumulator(dt: dtype) -> str:
+    """Name the type that sums products of `dt`; unsigned for integers, which wrap."""
+    if dt.category == 1:
+        return "ulong" if dt.itemsize == 8 else "uint"
+    return dt.reg
+
+
+SCALARS: dict[str, Any] = {
+    "float": np.float32,
+    "double": np.float64,
+    "uint": np.uint32,
+    "ulong": np.uint64,
+}
+
+
+def number(acc: str, value: float) -> float | int:
+    """Convert a Python scalar to what a kernel argument of type `acc` takes."""
+    if acc == "uint":
+        return int(value) & 0xFFFFFFFF
+    return int(value) & 0xFFFFFFFFFFFFFFFF if acc == "ulong" else value
+
+
+@cache
+def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
+    """Return the texts a kernel over these storage types needs."""
+    texts = [include("limits")]
+    if "f16" in codes or "bf16" in codes:
+        texts += [f"#define CLT_LANES {lanes}", include("half")]
+    return tuple(texts)
+
+
+def access_variables(dt: dtype, out: dtype, lanes: int) -> dict[str, Any]:
+    """Return the template variables that read `dt` and read or write `out`."""
+    acc = accumulator(dt)
+    ta, to = Access(dt.cl, acc, dt.code), Access(out.cl, acc, out.code)
+    return {
+        "ta": dt.cl,
+        "to": out.cl,
+        "acc": acc,
+        "V": lanes,
+        "unaligned": [
+            (t, _SIZES[t])
+            for t in sorted({"ushort" if t == "half" else t for t in (dt.cl, out.cl, acc)})
+        ],
+        "headers": headers((dt.code, out.code), lanes),
+        "load": lambda place, which="ta": (ta if which == "ta" else to).load(place),
+        "loadv": lambda p, which="ta": (ta if which == "ta" else to).loadv(p, lanes),
+        "store": to.store,
+        "storev": lambda v, p: to.storev(v, p, lanes),
+    }
+
+
+_PROBE = """
+__kernel void cltensor_probe_registers(__global int *out) {
+#ifdef __AVX512F__
+  out[0] = 16;
+#else
+  out[0] = 8;
+#endif
+}
+"""
+_tiles: dict[Backend, tuple[int, int]] = {}
+
+
+def _wide_registers(backend: Backend) -> bool:
+    """Say whether kernels have 32 registers of 64 bytes, rather than 16 of 32, where a larger tile spills.
+
+    What PoCL reports as its vector width is not what its compiler has registers for (one older than the processor
+    knows less): so it is asked. Others compile for a processor of no name first, and their compiler is asked in vain.
+    """
+    if not backend.info.is_pocl:
+        return backend.info.native_lanes >= 16
+    out = backend.alloc(4)
+    kernel = backend.kernel("cltensor_probe_registers", _PROBE, [None])
+    backend.launch(kernel, (1,), (1,), (out,))
+    return bool(backend.read(out, 0, 4).view(np.int32)[0] == 16)
+
+
+def tile(backend: Backend, acc: str) -> tuple[int, int]:
+    """Return (rows, lanes) of the register tile, which is two vectors wide, for an accumulator."""
+    found = _tiles.get(backend)
+    if found is None:
+        found = _tiles[backend] = (8, 16) if _wide_registers(backend) else (6, 8)
+    return found if acc in ("float", "uint") else (found[0], found[1] // 2)
+
+
+_PAIRS = """
+CLT_PAIRS __kernel void cltensor_probe_pairs(__global float *out, __global const int *in) {
+  uint a = 7, b, c = 1, d;
+  __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  out[0] = 0;
+  if (a >> 5 & 1) {
+    clt_sums sum = 1;
+    sum = clt_dot(sum, (clt_pairs)in[0], (clt_pairs)in[1]);
+    out[0] = ((const float *)&sum)[sizeof(sum) / sizeof(float) - 1];
+  }
+}
+"""
+_dots: dict[Backend, bool] = {}
+
+
+def dots(backend: Backend) -> bool:
+    """Say whether kernels can use the processor's products of pairs of bfloat16 numbers (cl_kernels/dot.cl).
+
+    PoCL's compiler has to take assembly, and knows some processors that have them for older ones: so both are asked.
+    """
+    found = _dots.get(backend)
+    if found is None:
+        found = backend.info.is_pocl and platform.machine() in ("x86_64", "AMD64")
+        found = _dots[backend] = found and _probe_dots(backend)
+    return found
+
+
+def _probe_dots(backend: Backend) -> bool:
+    out, pair = backend.alloc(4), backend.alloc(8)
+    try:
+        kernel = backend.kernel("cltensor_probe_pairs", include("dot") + _PAIRS, [None, None])
+    except BuildError as error:
+        debug_line(1, "no products of pairs: %s", error)
+        return False
+    backend.write(pair, 0, np.array([0x40003FC0, 0x40403F80], np.uint32))  # (1.5, 2) and (1, 3)
+    backend.launch(kernel, (1,), (1,), (out, pair))
+    return float(backend.read(out, 0, 4).view(np.float32)[0]) == 8.5
+
+
+def lane_step(backend: Backend, acc: str) -> int:
+    """Return how much of K a GPU's work-group keeps in local memory at a time; sums do not depend on it."""
+    step = backend.tuned.get("gemm.step", 16)
+    return step if SCALARS[acc]().itemsize == 4 else min(step, 16)
+
+
+class Side(NamedTuple):
+    """One operand: buffer, offset, strides of its two matrix dims and of two batch dims."""
+
+    buffer: Buffer
+    offset: int
+    row: int
+    col: int
+    outer: int
+    inner: int
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """What kernels take of a matrix: buffer, offset, row and column stride."""
+        return self.buffer, self.offset, self.row, self.col
+
+    def transposed(self) -> Side:
+        return self._replace(row=self.col, col=self.row)
+
+
+class Product(NamedTuple):
+    """out[z] = beta * bias[z] + alpha * (a[z] @ b[z]) over two batch dims, numbers only."""
+
+    a: Side
+    b: Side
+    out: Side
+    bias: Side | None
+    m: int
+    n: int
+    k: int
+    outer: int
+    inner: int
+    alpha: float
+    beta: float
+    kstep: int = 0  # not 0: the inner batch dim walks pieces of K of this length
+    epilogue: Epilogue | None = None  # what is stored in place of the product
+
+    def transposed(self) -> Product:
+        """Return the same product written out^T = b^T a^T."""
+        bias = self.bias.transposed() if self.bias is not None else None
+        return self._replace(
+            a=self.b.transposed(),
+            b=self.a.transposed(),
+            out=self.out.transposed(),
+            bias=bias,
+            epilogue=self.epilogue.transposed() if self.epilogue else None,
+            m=self.n,
+            n=self.m,
+        )
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Return a / b rounded up."""
+    return -(-a // b)
+
+
+def built(backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[Any, ...]]) -> Kernel:
+    """Return the kernel of a key, made at first use: name, source, argument types, perhaps options."""
+    found = _kernels.get((backend, key))
+    if found is None:
+        found = _kernels[backend, key] = backend.kernel(*make())
+    return found
+
+
+def traffic(dt: dtype, out: dtype, p: Product) -> tuple[int, int]:
+    """Return the bytes a product moves at least and its floating-point operations, for observers."""
+    batches = p.outer * (1 if p.kstep else p.inner)
+    nbytes = (p.m * p.k + p.k * p.n) * dt.itemsize + p.m * p.n * out.itemsize
+    return batches * nbytes, 2 * batches * p.m * p.n * p.k
+
+
+def side_args(p: Product, acc: str) -> tuple[Any, ...]:
+    """Return the operands and factors of a product, in the order kernels take them."""
+    bias = p.bias or p.out
+    return *p.a.args, *p.b.args, *p.out.args, *bias.args, *ending_args(p, acc)
+
+
+def ending_args(p: Product, acc: str) -> tuple[Any, ...]:
+    """Return whether there is a bias, and the factors of the product and of the bias."""
+    return int(p.bias is not None), number(acc, p.alpha), number(acc, p.beta)
+
+
+def ending_types(acc: str) -> list[Any]:
+    """Return the argument types of `ending_args`."""
+    return [np.int32, SCALARS[acc], SCALARS[acc]]
+
+
+def spread_args(p: Product) -> tuple[Any, ...]:
+    """Return the batch strides of a product's operands, in the order kernels take them."""
+    a, b, c, d = p.a, p.b, p.out, p.bias or p.out
+    return a.outer, a.inner, b.outer, b.inner, c.outer, c.inner, d.outer, d.inner
+
+
+def in_pieces(
+    backend: Backend,
+    dt: dtype,
+    out_dt: dtype,
+    p: Product,
+    piece: int,
+    run: Callable[[dtype, Product], object],
+) -> None:
+    """Compute a product by `run` over pieces of K, in the accumulating type, then add them up.
+
+    The inner batch dim is taken for the pieces unless there is only one piece.
+    """
+    acc = accumulator(dt)
+    pieces = max(ceil_div(p.k, piece), 1)
+    assert pieces == 1 or p.inner == 1
+    wide = WIDE[acc]
+    partial = backend.alloc(p.outer * p.inner * pieces * p.m * p.n * wide.itemsize)
+    matrix = p.m * p.n
+    if pieces == 1:
+        out = Side(partial, 0, p.n, 1, p.inner * matrix, matrix)
+        q = p._replace(out=out, bias=None, alpha=1, beta=0)
+    else:
+        q = p._replace(
+            a=p.a._replace(inner=piece * p.a.col),
+            b=p.b._replace(inner=piece * p.b.row),
+            bias=None,
+            alpha=1,
+            beta=0,
+            out=Side(partial, 0, p.n, 1, pieces * matrix, matrix),
+            inner=pieces,
+            kstep=piece,
+        )
+    run(wide, q)
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"gemm_combine_{out_dt.code}"
+        types = [None, LONG, *SIDE, *SIDE, *ending_types(acc), *[LONG] * 8]
+        return name, render("gemm/combine", fn=name, **access_variables(dt, out_dt, 8)), types
+
+    c, d = p.out, p.bias or p.out
+    span, group = (256, 1) if backend.info.lanes > 1 else (1, 64)
+    backend.launch(
+        built(backend, ("combine", acc, out_dt), make),
+        (ceil_div(p.n, span * group) * group, p.m, p.outer * p.inner),
+        (group, 1, 1),
+        (
+            partial,
+            pieces,
+            *c.args,
+            *d.args,
+            *ending_args(p, acc),
+            p.m,
+            p.n,
+            span,
+            p.inner,
+            c.outer,
+            c.inner,
+            d.outer,
+            d.inner,
+        ),
+    )
+
+
+WIDE = {
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "uint": dtypes.uint32,
+    "ulong": dtypes.uint64,
+}

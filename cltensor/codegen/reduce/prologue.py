@@ -1,0 +1,308 @@
+"""The elements that a reducing kernel reads: a fused expression over an iteration of kept and reduced dims.
+
+Owns the split of every operand's layout into kept and reduced dims, the choice of the dim that vectors run along, and
+the C text of decoding positions and loading values. Must not know what is computed from the values.
+
+Operand classes, along the vectors' dim: v unit stride, s one element, g any stride, c one element for the whole kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ... import dtypes, layouts
+from ...dtypes import dtype
+from ..language import lanes_of
+from ..operand import Operand
+from ..pointwise import Body, Memory, Node, Program, choose_lanes, headers, scalar_type
+from ..region import collapse
+
+if TYPE_CHECKING:
+    from ...runtime import Buffer
+
+Strides = tuple[int, ...]
+_new: Any = tuple.__new__  # makes a named tuple in half the time
+
+
+class Source(NamedTuple):
+    """An expression to be read: operands laid out over `shape`, scalars, nodes, and the references of its values."""
+
+    shape: tuple[int, ...]
+    leaves: tuple[tuple[Buffer, dtype, Strides, int], ...]
+    scalars: tuple[Any, ...]
+    scalar_types: tuple[dtype, ...]
+    nodes: tuple[Node, ...]
+    values: tuple[tuple[str, int], ...]
+
+    def pattern(self) -> Source:
+        """The same without memory and numbers: what a kernel and the division of its work depend on."""
+        leaves = tuple([(None, dt, strides, 0) for _, dt, strides, _ in self.leaves])
+        return _new(Source, (self.shape, leaves, (), self.scalar_types, self.nodes, self.values))
+
+
+def of_operands(*operands: Operand) -> Source:
+    """Read plain memory: one value per operand, all of one shape."""
+    leaves = tuple([(x.buffer, x.dtype, tuple(x.strides), x.offset) for x in operands])
+    return Source(
+        tuple(operands[0].shape), leaves, (), (), (), tuple([("a", k) for k in range(len(leaves))])
+    )
+
+
+class Split(NamedTuple):
+    """Kept and reduced dims, each collapsed over all operands together."""
+
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    kept_strides: tuple[Strides, ...]
+    reduced_strides: tuple[Strides, ...]
+    constant: tuple[bool, ...]
+    nout: int
+    nred: int
+
+
+@functools.lru_cache(maxsize=4096)
+def split(
+    shape: tuple[int, ...],
+    layouts: tuple[Strides, ...],
+    dims: tuple[int, ...],
+    extra: tuple[Strides, ...] = (),
+    *,
+    ordered: bool = False,
+) -> Split:
+    """Separate kept from reduced `dims`; `ordered` keeps the reduced dims in row-major order.
+
+    `extra` are layouts that have to walk along (outputs over the whole iteration); they come last.
+    """
+    constant = tuple(
+        [not any(s for s, n in zip(st, shape, strict=True) if n != 1) for st in layouts]
+    )
+    every = (*layouts, *extra)
+    kept = [d for d in range(len(shape)) if d not in dims]
+    reduced = list(dims)
+    if not ordered:
+        reduced.sort(key=lambda d: -sum(abs(st[d]) for st in every))
+    nred, nout = math.prod(shape[d] for d in reduced), math.prod(shape[d] for d in kept)
+    kept_sizes, kept_strides = collapse(
+        [shape[d] for d in kept], [[st[d] for d in kept] for st in every] or [[0] * len(kept)]
+    )
+    if nred:
+        red_sizes, red_strides = collapse(
+            [shape[d] for d in reduced],
+            [[st[d] for d in reduced] for st in every] or [[0] * len(reduced)],
+        )
+    else:
+        red_sizes, red_strides = (1,), tuple((0,) for _ in every) or ((0,),)
+    return Split(
+        kept_sizes, red_sizes, tuple(kept_strides), tuple(red_strides), constant, nout, nred
+    )
+
+
+def along_reduced(parts: Split, least: int = 48) -> bool:
+    """Whether vectors run along the innermost reduced dim ('row') or the innermost kept one ('col').
+
+    Operands that vary both along and across rows decide, if there are any, or else what is written: what is one number for a row
+    costs little either way.
+    `least`: the shortest rows dense in memory that vectors run along.
+    """
+    if parts.nout == 1:
+        return True
+    layouts = [
+        (kept, reduced)
+        for kept, reduced, constant in zip(
+            parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
+        )
+        if not constant
+    ]
+    whole = [pair for pair in layouts if any(pair[0]) and any(pair[1])]
+    given = len(parts.constant)
+    whole = whole or [*zip(parts.kept_strides[given:], parts.reduced_strides[given:], strict=True)]
+    row = sum(reduced[-1] == 1 for _, reduced in whole or layouts)
+    col = sum(kept[-1] == 1 for kept, _ in whole or layouts)
+    if row > col:
+        return parts.reduced[-1] >= least or parts.kept[-1] < 16
+    if col > row:
+        return parts.kept[-1] < 8 and parts.reduced[-1] >= 64
+    return parts.reduced[-1] >= parts.kept[-1]
+
+
+class Reader:
+    """C text that reads a source: arguments, base pointers and values. `row` says which dim the vectors run along."""
+
+    def __init__(
+        self,
+        source: Source,
+        parts: Split,
+        *,
+        row: bool,
+        lanes: int,
+        outputs: Sequence[dtype] = (),
+        wide: bool = False,
+    ) -> None:
+        self.row, self.kept_rank, self.reduced_rank = row, len(parts.kept), len(parts.reduced)
+        leaves = []
+        for (_, dt, _, _), kept, reduced, constant in zip(
+            source.leaves, parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
+        ):
+            step = (reduced if row else kept)[-1]
+            leaves.append(
+                (dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g")
+            )
+        program = Program(
+            tuple(leaves),
+            source.scalar_types,
+            source.nodes,
+            tuple([(source.values[0], dt, "d") for dt in outputs]),
+            0,
+        )
+        lanes = choose_lanes(program, lanes)
+        self.lanes = min(lanes, 8) if wide and lanes > 1 else lanes
+        self.program = program
+        self.values = source.values
+        self.key = (program, row, self.kept_rank, self.reduced_rank, self.lanes)
+        self.types = [dt for dt, _ in leaves] + list(outputs)
+
+    @functools.cached_property
+    def memories(self) -> dict[str, Memory]:
+        """Loads and stores by dtype code."""
+        return {dt.code: Memory(dt, self.lanes) for dt in self.types}
+
+    def headers(self) -> str:
+        """The device functions the expression needs."""
+        return headers(self.program, self.lanes)
+
+    # ---- arguments
+    def parameters(self) -> list[str]:
+        """The kernel's parameters: kept sizes, reduced sizes, operands with strides, scalars."""
+        out = [f"const long n{d}" for d in range(self.kept_rank)] + [
+            f"const long m{d}" for d in range(self.reduced_rank)
+        ]
+        for k, (dt, cls) in enumerate(self.program.leaves):
+            out += [f"__global const {dt.cl} *p{k}", f"const long o{k}"]
+            if cls != "c":
+                out += [f"const long s{k}_{d}" for d in range(self.kept_rank)]
+                out += [f"const long r{k}_{d}" for d in range(self.reduced_rank)]
+        for k, dt in enumerate(self.program.scalars):
+            if dt.is_complex:
+                out += [f"const {dt.reg[:-1]} k{k}_re", f"const {dt.reg[:-1]} k{k}_im"]
+            else:
+                out.append(f"const {dt.reg} k{k}_")
+        return out
+
+    def argument_types(self) -> list:
+        """Match `parameters` for the backend."""
+        i64 = dtypes.int64.np.type
+        types: list = [i64] * (self.kept_rank + self.reduced_rank)
+        for _, cls in self.program.leaves:
+            types += [None, i64] + (
+                [] if cls == "c" else [i64] * (self.kept_rank + self.reduced_rank)
+            )
+        for dt in self.program.scalars:
+            types += [scalar_type(dt)] * (2 if dt.is_complex else 1)
+        return types
+
+    def arguments(self, source: Source, parts: Split) -> list:
+        """Match `parameters` with a source of this pattern."""
+        args: list = [*parts.kept, *parts.reduced]
+        for (buffer, _, _, offset), kept, reduced, constant in zip(
+            source.leaves, parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
+        ):
+            args += [buffer, offset]
+            if not constant:
+                args += [*kept, *reduced]
+        return args + list(source.scalars)
+
+    def scalars(self) -> list[str]:
+        """Registers that hold the scalar arguments."""
+        out = []
+        for k, dt in enumerate(self.program.scalars):
+            reg = lanes_of(dt.reg, self.lanes)
+            out.append(
+                f"const {dt.reg} k{k} = ({dt.reg})(k{k}_re, k{k}_im);"
+                if dt.is_complex
+                else f"const {reg} k{k} = ({reg})(k{k}_);"
+            )
+        return out
+
+    # ---- positions
+    def kept_bases(self, position: str, *, inner: str | None = None) -> list[str]:
+        """Point h0.. at an output's first element; with `inner` the position counts rows of the innermost kept dim."""
+        rank = self.kept_rank
+        out = [f"long kq = {position};"]
+        last = rank - 1 if inner is not None else rank
+        for d in range(last - 1, 0, -1):
+            out.append(f"const long x{d} = kq % n{d}; kq /= n{d};")
+        names = [f"x{d}" for d in range(last)]
+        if last:
+            out.append("const long x0 = kq;")
+        if inner is not None:
+            names.append(inner)
+        return out + self._pointers("h", lambda k: f"p{k} + o{k}", "s", names)
+
+    def reduced_bases(self, position: str) -> list[str]:
+        """Point b0.. at a run along the innermost reduced dim, `position` counting its rows."""
+        rank = self.reduced_rank
+        out = [f"long rq = {position};"] if rank > 1 else []
+        for d in range(rank - 2, 0, -1):
+            out.append(f"const long y{d} = rq % m{d}; rq /= m{d};")
+        if rank > 1:
+            out.append("const long y0 = rq;")
+        return out + self._pointers("b", lambda k: f"h{k}", "r", [f"y{d}" for d in range(rank - 1)])
+
+    def _pointers(self, name: str, base: Any, stride: str, positions: list[str]) -> list[str]:
+        out = []
+        for k, (dt, cls) in enumerate(self.program.leaves):
+            if cls != "c":
+                terms = "".join(f" + {x} * {stride}{k}_{d}" for d, x in enumerate(positions))
+                out.append(f"__global const {dt.cl} *{name}{k} = {base(k)}{terms};")
+        return out
+
+    # ---- values
+    def load(self, at: str, m: str, vector: str = "0") -> list[str]:
+        """Load all operands at `at` along the innermost reduced dim; `vector` is the lane offset of a 'col' vector."""
+        out = []
+        for k, (dt, cls) in enumerate(self.program.leaves):
+            reduced = f"r{k}_{self.reduced_rank - 1}"
+            step = reduced if self.row else f"s{k}_{self.kept_rank - 1}"
+            if cls == "c":
+                pointer = f"p{k} + o{k}"
+            elif self.row:
+                pointer = f"b{k} + ({at})" + ("" if cls == "v" else f" * {step}")
+            else:
+                along = {"v": f" + {vector}", "s": "", "g": f" + ({vector}) * {step}"}[cls]
+                pointer = f"b{k} + ({at}) * {reduced}{along}"
+            out.append(
+                f"const {lanes_of(dt.reg, self.lanes)} a{k} = {self._fetch(dt, cls, pointer, step, m)};"
+            )
+        return out
+
+    def _fetch(self, dt: dtype, cls: str, pointer: str, step: str, m: str) -> str:
+        mem = self.memories[dt.code]
+        if self.lanes == 1:
+            return mem.scalar_load(pointer)
+        if cls in "cs":
+            return f"({mem.reg})({mem.scalar_load(pointer)})"
+        if cls == "g":
+            return f"gather_{dt.code}({pointer}, {step}, {m})"
+        return (
+            mem.vector_load(pointer) if m == str(self.lanes) else f"load_{dt.code}({pointer}, {m})"
+        )
+
+    def element(
+        self, at: str, m: str, compute: Sequence[dtype], vector: str = "0"
+    ) -> tuple[list[str], list[str]]:
+        """Statements that load and compute at a position, and the names of the values in their compute dtypes."""
+        body = Body(self.program, self.lanes)
+        names = []
+        for number, (ref, dt) in enumerate(zip(self.values, compute, strict=True)):
+            text = body._as(ref, dt)
+            body.lines.append(f"const {lanes_of(dt.reg, self.lanes)} v{number} = {text};")
+            names.append(f"v{number}")
+        return self.load(at, m, vector) + body.lines, names
+
+
+def dense(shape: tuple[int, ...]) -> Strides:
+    """Row-major strides."""
+    return layouts.contiguous_strides(shape)

@@ -1,0 +1,379 @@
+"""The reduction family: a fused expression is reduced over any dims of any layout in one or two launches.
+
+Chooses between vectors along the reduced dims ('row'), along the kept ones ('col') and work-groups ('group'), and how
+many parts an output is cut into where outputs are few. Results are dense over the kept dims. Deterministic: the same
+shapes on the same device always add in the same order. Knows nothing of tensors and pending values.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ...dtypes import dtype
+from ..operand import Operand
+from ..pointwise import Memory, scalar_type
+from ..source import include, render
+from .prologue import Reader, Source, Split, along_reduced, dense, split
+from .states import BLOCK, KINDS, State, converted
+
+if TYPE_CHECKING:
+    from ...runtime import Backend, Buffer
+
+GRAIN = 16384  # elements that are worth a CPU work-item
+PACE = 20_000  # elements times their weight that a CPU's thread is done with in a microsecond
+GROUP = 128
+# Of running states that a work-item goes along before it takes the next reduced rows: they come and go once for several rows.
+COL_BYTES = 1 << 15
+COL_VECTORS = 256
+SHORT = (8, 64)  # vectors of a row, least and most, for rows to be read one by one as they lie
+_NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
+
+_kernels: dict[tuple, Any] = {}
+
+
+def reduce(
+    backend: Backend,
+    kind: str,
+    source: Source,
+    dims: Sequence[int],
+    compute: dtype,
+    outputs: Sequence[tuple[str, dtype]],
+    *,
+    scale: float | None = None,
+    schedule: str | None = None,
+    parts: int | None = None,
+) -> list[Operand]:
+    """Reduce `source` over `dims`: one dense operand over the kept dims for each named output.
+
+    `compute` is the accumulator's dtype. `scale` divides (mean, var). `schedule` and `parts` override the choice:
+    "row", "col", "gpu-group", "gpu-col".
+    """
+    plan = _plan(
+        backend, backend.info.wake_us, kind, source.pattern(), tuple(sorted(dims)), compute, tuple(outputs), schedule, parts
+    )  # fmt: skip
+    results = [
+        Operand(backend.alloc(plan.nout * dt.itemsize), dt, plan.kept, plan.strides, 0)
+        for _, dt in outputs
+    ]
+    kernel, cut, parts, scaled = plan.kernel, plan.cut, plan.parts, plan.scaled
+    if kernel is None:
+        return results
+    targets = [r.buffer for r in results]
+    if parts > 1:
+        targets = [backend.alloc(plan.nout * parts * size) for size in plan.stored]
+    args = [plan.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
+    args += plan.reader.arguments(source, cut)
+    if scaled:
+        args.append(float(scale))  # type: ignore[arg-type]
+    n = plan.nout * cut.nred
+    nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
+    backend.launch(kernel, (plan.items,), (GROUP,) if plan.gpu else (1,), [*args, *targets], nbytes)
+    if parts > 1:
+        _merge(
+            backend, kind, compute, tuple(outputs), targets, results, plan.nout, parts, scale, plan.gpu
+        )  # fmt: skip
+    return results
+
+
+class _Plan(NamedTuple):
+    """A kernel and the division of its work, for all reductions of one pattern; no kernel where there are no outputs."""
+
+    kept: tuple[int, ...]
+    strides: tuple[int, ...]
+    nout: int
+    kernel: Any
+    cut: Split
+    reader: Reader
+    gpu: bool
+    scaled: bool  # whether the kernel itself divides
+    stored: tuple[int, ...]  # bytes of the fields of a part's state
+    items: int
+    ochunk: int
+    parts: int
+    pchunk: int
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(
+    backend: Backend,
+    wake_us: int,
+    kind: str,
+    source: Source,
+    dims: tuple[int, ...],
+    compute: dtype,
+    outputs: tuple[tuple[str, dtype], ...],
+    schedule: str | None,
+    parts: int | None,
+) -> _Plan:
+    shape = source.shape
+    kept = tuple([n for d, n in enumerate(shape) if d not in dims])
+    _require(backend, source, compute, outputs)
+    state = KINDS[kind](compute)
+    cut = split(shape, tuple([leaf[2] for leaf in source.leaves]), dims, ordered=state.needs_index)
+    gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
+    if schedule is None:
+        row = along_reduced(cut) if not gpu else _group_wins(cut)
+    else:
+        row = schedule in ("row", "gpu-group")
+    reader = Reader(
+        source,
+        cut,
+        row=row,
+        lanes=1 if gpu else backend.info.lanes,
+        outputs=[dt for _, dt in outputs],
+        wide=compute.itemsize > 4,
+    )
+    unroll = 1 if gpu else _unroll(reader, state, row)
+    if not cut.nout:
+        division, kernel = (0, 0, 1, 0), None
+    else:
+        if gpu:
+            division = _plan_gpu(backend, cut, row, parts)
+        else:
+            vectors = unroll if row else _col_vectors(state, reader.lanes)
+            alone = cut.nout * cut.nred * _weight(reader, state) < PACE * wake_us
+            division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone)
+        kernel = _kernel(backend, state, reader, gpu, unroll, outputs, division[2] > 1)
+    stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
+    scaled = state.scale and division[2] == 1
+    return _Plan(
+        kept, dense(kept), math.prod(kept), kernel, cut, reader, gpu, scaled, stored, *division
+    )
+
+
+def _require(
+    backend: Backend, source: Source, compute: dtype, outputs: Sequence[tuple[str, dtype]]
+) -> None:
+    for dt in (
+        compute,
+        *(leaf[1] for leaf in source.leaves),
+        *(node.compute for node in source.nodes),
+        *(o[1] for o in outputs),
+    ):
+        backend.require(dt)
+
+
+def _stored(state: State) -> list[str]:
+    return [kind for _, kind in state.partial("", 1, "0")]
+
+
+def _weight(reader: Reader, state: State) -> int:
+    """Estimate the work of an element: 1 for a plain sum."""
+    weight = 1 + sum(8 if node.op.heavy else 1 for node in reader.program.nodes)
+    return weight + (0 if state.light else 8) + 2 * len(state.block)
+
+
+def _unroll(reader: Reader, state: State, row: bool) -> int:
+    """How many vectors a CPU work-item reads in one step: neighbours of a row, or rows at the same place."""
+    weight = _weight(reader, state) - 1
+    if weight > 8:
+        return 2 if weight <= 16 else 1
+    if not row:
+        return 8
+    return 4 if len(state.block) <= 2 else 2  # the accumulators stay in registers
+
+
+def _col_vectors(state: State, lanes: int) -> int:
+    """How many vectors of outputs 'col' goes along: their states stay in a cache that is a core's own."""
+    fields = state.block or state.fields
+    size = sum(np.dtype(_NUMPY[t]).itemsize for _, t, _ in fields) * lanes
+    return max(16, min(COL_VECTORS, COL_BYTES // size))
+
+
+def _plan_cpu(
+    backend: Backend,
+    cut: Split,
+    row: bool,
+    lanes: int,
+    vectors: int,
+    parts: int | None,
+    alone: bool,
+) -> tuple[int, int, int, int]:
+    """Work-items, outputs per item, parts per output, elements per part; `vectors` are read together.
+
+    alone: one work-item, if `parts` does not ask for more.
+    """
+    total = cut.nout * max(cut.nred, 1)
+    # Enough items that threads which finish early find more; columns are dear to merge.
+    most = 1 if alone else backend.info.compute_units * (16 if row else 8)
+    items = max(1, min(most, total // GRAIN))
+    width = vectors * lanes
+    if row:
+        ochunk = max(1, -(-cut.nout // items))
+        wanted = 1 if cut.nout >= items else -(-items // cut.nout)
+    else:
+        # Long runs of outputs before more parts: rows are then read a page at a time.
+        ochunk = -(-max(1, -(-cut.nout // items)) // lanes) * lanes
+        if cut.nred >= 512:
+            ochunk = max(ochunk, min(-(-cut.nout // lanes) * lanes, width))
+        wanted = -(-items // -(-cut.nout // ochunk))
+    wanted = max(parts or wanted, -(-cut.nred // (1 << 30)))
+    pchunk = max(1, -(-cut.nred // wanted))
+    if row:
+        pchunk = -(-pchunk // width) * width
+    parts = max(1, -(-cut.nred // pchunk))
+    return -(-cut.nout // ochunk) * parts, ochunk, parts, pchunk
+
+
+def _plan_gpu(
+    backend: Backend, cut: Split, row: bool, parts: int | None
+) -> tuple[int, int, int, int]:
+    units = backend.info.compute_units * 8
+    if row:
+        groups = min(cut.nout, units * 16)
+        wanted = parts or max(1, min(units // groups, cut.nred // (GROUP * 16)))
+    else:
+        groups = min(-(-cut.nout // GROUP), units * 16)
+        wanted = parts or max(1, min(units // groups, cut.nred // 256))
+    wanted = max(wanted, -(-cut.nred // (1 << 30)))
+    pchunk = max(1, -(-cut.nred // wanted))
+    parts = max(1, -(-cut.nred // pchunk))
+    if not row:
+        groups = min(-(-cut.nout * parts // GROUP), units * 16)
+        return groups * GROUP, 1, parts, pchunk
+    return groups * parts * GROUP, 1, parts, pchunk
+
+
+def _group_wins(cut: Split) -> bool:
+    """On a GPU: neighbouring lanes along the reduced dims, unless outputs are many and lie side by side."""
+    return along_reduced(cut) or cut.nout < 64
+
+
+def _kernel(
+    backend: Backend,
+    state: State,
+    reader: Reader,
+    gpu: bool,
+    unroll: int,
+    outputs: tuple,
+    partial: bool,
+) -> Any:
+    key = (
+        backend.device,
+        state.name,
+        state.dt,
+        reader.key,
+        reader.values,
+        gpu,
+        unroll,
+        None if partial else outputs,
+        partial,
+    )
+    kernel = _kernels.get(key)
+    if kernel is not None:
+        return kernel
+    schedule = "col" if not reader.row else "group" if gpu else "row"
+    i64 = np.int64
+    parameters = [
+        "const long nout",
+        "const long ochunk",
+        "const long nred",
+        "const long parts",
+        "const long pchunk",
+        *reader.parameters(),
+    ]
+    types: list = [i64] * 5 + reader.argument_types()
+    if state.scale and not partial:
+        parameters.append(f"const {_real(state.dt).reg} scale")
+        types.append(scalar_type(state.dt))
+    targets = _stored(state) if partial else [dt.cl for _, dt in outputs]
+    parameters += [f"__global {t} *q{k}" for k, t in enumerate(targets)]
+    types += [None] * len(targets)
+    codes = "_".join(
+        dict.fromkeys(
+            d.code
+            for d in (*(d for d, _ in reader.program.leaves), state.dt, *(o[1] for o in outputs))
+        )
+    )
+    ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
+    classes = "".join(c for _, c in reader.program.leaves)
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
+    first = schedule == "row" and state.needs_index
+    ahead = schedule == "col" and state.ahead and not gpu
+    text = render(
+        "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
+        block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
+        compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + _doubles(state.dt) + _headers(reader, state), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
+        partial=partial, converted=converted,
+    )  # fmt: skip
+    kernel = _kernels[key] = backend.kernel(name, text, types)
+    return kernel
+
+
+def _real(dt: dtype) -> dtype:
+    return dt.to_real() if dt.is_complex else dt
+
+
+def _doubles(dt: dtype) -> str:
+    return (
+        "#ifndef CLT_DOUBLE\n#define CLT_DOUBLE 1\n#endif\n"
+        if dt.reg in ("double", "double2")
+        else ""
+    )
+
+
+def _headers(reader: Reader, state: State) -> str:
+    text = reader.headers() + include(*state.headers)
+    return (
+        text.replace("#define CLT_DOUBLE 1\n", "")
+        if state.dt.reg in ("double", "double2")
+        else text
+    )
+
+
+def _merge(
+    backend: Backend,
+    kind: str,
+    compute: dtype,
+    outputs: tuple,
+    fields: list[Buffer],
+    results: list[Operand],
+    nout: int,
+    parts: int,
+    scale: float | None,
+    gpu: bool,
+) -> None:
+    grouped = gpu and parts > 16
+    key = (backend.device, "merge", kind, compute, outputs, grouped)
+    kernel = _kernels.get(key)
+    state = KINDS[kind](compute, merging=True)
+    if kernel is None:
+        parameters = ["const long nout", "const long ochunk", "const long parts"]
+        types: list = [np.int64] * 3
+        if state.scale:
+            parameters.append(f"const {_real(compute).reg} scale")
+            types.append(scalar_type(compute))
+        parameters += [f"__global const {t} *p{k}" for k, (_, t, _) in enumerate(state.fields)]
+        parameters += [f"__global {dt.cl} *q{k}" for k, (_, dt) in enumerate(outputs)]
+        types += [None] * (len(state.fields) + len(outputs))
+        name = f"{kind}__{compute.code}_{'_'.join(dict.fromkeys(dt.code for _, dt in outputs))}__merge{'_group' if grouped else ''}"
+        used = [compute, *(dt for _, dt in outputs)]
+        head = _doubles(compute) + "#define CLT_LANES 1\n"
+        head += include("half") if any(d.code in ("f16", "bf16") for d in used) else ""
+        head += include("complex") if any(d.is_complex for d in used) else ""
+        head += include(*state.headers)
+        text = render(
+            "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
+            reader=None, compute=(compute,), ahead=False, headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
+            partial=False, converted=converted,
+        )  # fmt: skip
+        kernel = _kernels[key] = backend.kernel(name, text, types)
+    args: list = [
+        nout,
+        1 if grouped else max(1, -(-nout // (backend.info.compute_units * 4)) if not gpu else 1),
+        parts,
+    ]
+    items = nout if grouped else -(-nout // args[1])
+    if state.scale:
+        args.append(float(scale))  # type: ignore[arg-type]
+    size, local = ((min(items, 4096) * GROUP,), (GROUP,)) if grouped else ((items,), (1,))
+    backend.launch(kernel, size, local, [*args, *fields, *[r.buffer for r in results]], 0)
+
+
+__all__ = ["Source", "dtypes", "reduce"]

@@ -1,0 +1,307 @@
+"""The row family: what passes over sets of elements several times (softmax, normalisations, cross entropy) in one kernel.
+
+A `Kind` says what is accumulated in each pass and what is stored. The operands may be pending expressions, as in a
+reduction, and those with stride 0 along a row serve as its numbers. Owns schedules and launches; knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ...dtypes import dtype
+from ..language import _SIGNED, convert
+from ..operand import Operand
+from ..pointwise import scalar_type
+from ..region import STREAM, STREAM_ALIGN
+from ..source import include, render
+from .prologue import Reader, Source, Split, along_reduced, dense, split
+from .row_kinds import Kind
+
+if TYPE_CHECKING:
+    from ...runtime import Backend, Buffer
+
+GRAIN = 8192  # elements that are worth a CPU work-item
+PACE = 2000  # elements that a CPU's thread is done with in a microsecond
+GROUP = 128
+WIDE_VECTORS = 64
+LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it, most of whose lanes may be idle
+BLOCK = 128  # steps between flushes of a sum
+KEPT = 1 << 14  # elements of a row up to which what it keeps stays in a cache of its own
+AHEAD = (
+    512,
+    1 << 16,
+)  # elements of a row, least and most, for the next one to be asked for meanwhile
+# Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
+FURTHER = (512, 4)
+
+_kernels: dict[tuple, Any] = {}
+
+
+class Targets(NamedTuple):
+    """Class indices, dense over the rows; the index that does not count; where a bad one is noted."""
+
+    buffer: Buffer
+    offset: int
+    ignore: int
+    status: Buffer
+    slot: int
+
+
+class Rows(NamedTuple):
+    """A result over all elements (None where the kind stores none) and the numbers, dense over the rows.
+
+    Then those of the runs, dense over rows and outer dims of a row, and the parts of sums over rows: a line each, whole vectors long.
+    """
+
+    all: Operand | None
+    numbers: list[Operand]
+
+
+def run(
+    backend: Backend,
+    kind: Kind,
+    source: Source,
+    dims: Sequence[int],
+    compute: dtype,
+    out: dtype,
+    *,
+    strides: tuple[int, ...] | None = None,
+    eps: float = 0.0,
+    targets: Targets | None = None,
+    schedule: str | None = None,
+) -> Rows:
+    """Compute `kind` over the rows along `dims` into fresh memory, laid out by `strides` (row-major if None).
+
+    `schedule` overrides the choice: "row", "col", "gpu-row", "gpu-col".
+    """
+    shape, alloc = source.shape, backend.alloc
+    place = alloc(math.prod(shape) * out.itemsize) if kind.store else None
+    plan = _plan(
+        backend, backend.info.wake_us, kind, source.pattern(), tuple(dims), compute, out, strides, schedule, _streams(backend, place)
+    )  # fmt: skip
+    result = None if place is None else Operand(place, out, shape, plan.strides, 0)
+    numbers = [
+        Operand(alloc(math.prod(each) * dt.itemsize), dt, each, dense(each), 0)
+        for dt, each in zip(plan.types, plan.shapes, strict=True)
+    ]
+    if plan.kernel is None:
+        return Rows(result, numbers)
+    args = [plan.nout, plan.chunk, plan.cut.nred, *plan.reader.arguments(source, plan.cut)]
+    if result is not None:
+        args += [result.buffer, *plan.along]
+    args += [x.buffer for x in numbers]
+    if kind.epsilon:
+        args.append(float(eps))
+    if targets is not None:
+        args += [*targets]
+    if kind.columns:
+        args += [plan.height, plan.shapes[-1][1]]
+    if plan.scratch:
+        args.append(alloc(plan.scratch))
+    n = plan.n
+    nbytes = n * out.itemsize * bool(kind.store)
+    nbytes += sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
+    backend.launch(plan.kernel, (plan.items,), (plan.group,), args, nbytes)
+    return Rows(result, numbers)
+
+
+class _Plan(NamedTuple):
+    """A kernel and the division of its work, for all calls of one pattern; no kernel where there are no elements."""
+
+    n: int
+    strides: tuple[int, ...]
+    nout: int
+    types: tuple[dtype, ...]  # of the numbers of the rows
+    shapes: tuple[tuple[int, ...], ...]  # of these
+    kernel: Any
+    cut: Any
+    reader: Any
+    along: tuple[int, ...]  # the result's strides over kept and reduced dims
+    scratch: int  # bytes
+    items: int
+    group: int
+    chunk: int
+    height: int = 0  # rows that are added up to a part of `columns`
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(
+    backend: Backend,
+    wake_us: int,
+    kind: Kind,
+    source: Source,
+    dims: tuple[int, ...],
+    compute: dtype,
+    out: dtype,
+    strides: tuple[int, ...] | None,
+    schedule: str | None,
+    streams: bool,
+) -> _Plan:
+    shape = source.shape
+    n, steps = math.prod(shape), dense(shape) if strides is None else strides
+    kept = tuple([size for d, size in enumerate(shape) if d not in dims])
+    types = _numbers(kind, compute)
+    outer = (*kept, *[shape[d] for d in dims[:-1]])
+    shapes = (kept,) * (len(types) - len(kind.runs) - len(kind.columns)) + (outer,) * len(kind.runs)
+    fresh = (n, steps, math.prod(kept), types)
+    if not n:
+        return _Plan(*fresh, shapes, None, None, None, (), 0, 0, 0, 0)
+    _require(backend, source, compute, out)
+    layouts = tuple([leaf[2] for leaf in source.leaves])
+    cut = split(shape, layouts, dims if shape else (), (steps,), ordered=True)
+    gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
+    row = along_reduced(cut, LEAST) if schedule is None else schedule.endswith("row")
+    lanes = 1 if gpu else backend.info.lanes
+    streams = streams and row and not gpu and _aligned(cut, lanes, out)
+    if kind.keep and cut.nred > KEPT:
+        streams = False
+    scratch = bool(kind.keep) and (out is not compute or streams)
+    if scratch and (gpu or not row):
+        kind, scratch = kind.recomputed(), False
+    reader = Reader(
+        source,
+        cut,
+        row=row,
+        lanes=lanes,
+        outputs=[out],
+        wide=compute.itemsize > 4,
+    )
+    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, scratch, streams)
+    along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
+    if gpu:
+        groups = min(cut.nout if row else -(-cut.nout // GROUP), backend.info.compute_units * 64)
+        return _Plan(*fresh, shapes, kernel, cut, reader, along, 0, groups * GROUP, GROUP, 0)
+    worked = n if kind.stages or kind.store else cut.nout
+    chunk = _chunk(backend, wake_us, cut.nout, worked, 1 if row else reader.lanes)
+    height = 0
+    if kind.columns:
+        height = min(chunk, BLOCK)
+        chunk = -(-chunk // height) * height
+        pitch = -(-cut.nred // reader.lanes) * reader.lanes
+        shapes += ((-(-cut.nout // height), pitch),) * len(kind.columns)
+    items = -(-cut.nout // chunk)
+    spare = items * (cut.nred + reader.lanes) * compute.itemsize if scratch else 0
+    return _Plan(*fresh, shapes, kernel, cut, reader, along, spare, items, 1, chunk, height)
+
+
+def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
+    """The dtypes of what is left of rows, runs and columns."""
+    target = (dtypes.int32,) * bool(kind.pick)
+    rows = (compute,) * len(kind.rows + kind.each + kind.pick) + target
+    return rows + (compute,) * (len(kind.runs) + len(kind.columns))
+
+
+def _streams(backend: Backend, place: Buffer | None) -> bool:
+    """Whether a result is so large that it goes past the cache, if nothing of it is read back and its rows allow it."""
+    if place is None or place.nbytes < STREAM or not backend.info.host_shared:
+        return False
+    return place.address % STREAM_ALIGN == 0
+
+
+def _aligned(cut: Split, lanes: int, out: dtype) -> bool:
+    """Whether all whole vectors of the result lie in memory as vectors do."""
+    steps = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
+    plain = out.code not in ("f16", "bf16") and lanes > 1 and steps[-1] == 1
+    return plain and not any(step % lanes for step in steps[:-1])
+
+
+def _require(backend: Backend, source: Source, compute: dtype, out: dtype) -> None:
+    for dt in (
+        compute,
+        out,
+        *(leaf[1] for leaf in source.leaves),
+        *(node.compute for node in source.nodes),
+    ):
+        backend.require(dt)
+
+
+def _chunk(backend: Backend, wake_us: int, nout: int, n: int, lanes: int) -> int:
+    """Rows for one CPU work-item."""
+    alone = n < PACE * wake_us
+    items = 1 if alone else max(1, min(backend.info.compute_units * 4, n // GRAIN, nout))
+    chunk = -(-nout // items)
+    return -(-chunk // lanes) * lanes
+
+
+def _kernel(
+    backend: Backend,
+    kind: Kind,
+    reader: Reader,
+    source: Source,
+    cut: Split,
+    compute: dtype,
+    out: dtype,
+    gpu: bool,
+    scratch: bool,
+    streams: bool,
+) -> Any:
+    along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
+    key = (backend.device, kind, compute, out, reader.key, reader.values, gpu, along == 1, streams)
+    kernel = _kernels.get(key)
+    if kernel is not None:
+        return kernel
+    parameters, types = _signature(kind, reader, compute, out, scratch)
+    codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
+    ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
+    classes = "".join(c for _, c in reader.program.leaves)
+    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{'_streamed' if streams else ''}"
+    ahead = FURTHER if not (gpu or reader.row) else None
+    if kind.stages and not gpu and reader.row:
+        ahead = AHEAD
+    head = (
+        include("stream") * streams
+        + include("ahead") * bool(ahead)
+        + reader.headers()
+        + include(*kind.headers(compute))
+    )
+    if compute.reg == "double" and "#define CLT_DOUBLE" not in head:
+        head = "#define CLT_DOUBLE 1\n" + head
+    index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
+    scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
+    unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1
+    text = render(
+        "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, block=BLOCK, dt=compute,
+        out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=_SIGNED[compute.reg],
+        memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
+        scratch=scratch, streams=streams, ahead=ahead,
+    )  # fmt: skip
+    kernel = _kernels[key] = backend.kernel(name, text, types)
+    return kernel
+
+
+def _signature(
+    kind: Kind, reader: Reader, compute: dtype, out: dtype, scratch: bool
+) -> tuple[list[str], list]:
+    """The kernel's parameters and their types for the backend."""
+    i64 = np.int64
+    parameters = ["const long nout", "const long chunk", "const long nred", *reader.parameters()]
+    types: list = [i64] * 3 + reader.argument_types()
+    if kind.store:
+        kept = reader.kept_rank if reader.row else reader.kept_rank - 1
+        strides = [f"z_{d}" for d in range(kept)] + ([] if reader.row else ["z_k"])
+        strides += [f"zr_{d}" for d in range(reader.reduced_rank - 1)] + ["z_r"]
+        parameters += [f"__global {out.cl} *q0", *[f"const long {name}" for name in strides]]
+        types += [None] + [i64] * len(strides)
+    numbers = _numbers(kind, compute)
+    parameters += [f"__global {dt.cl} *row{k}" for k, dt in enumerate(numbers)]
+    types += [None] * len(numbers)
+    if kind.epsilon:
+        parameters.append(f"const {compute.reg} eps")
+        types.append(scalar_type(compute))
+    if kind.pick:
+        parameters += ["__global const long *targets", "const long origin", "const long ignore"]
+        parameters += ["__global long *status", "const long slot"]
+        types += [None, i64, i64, None, i64]
+    if kind.columns:
+        parameters += ["const long height", "const long pitch"]
+        types += [i64, i64]
+    if scratch:
+        parameters.append(f"__global {compute.cl} *spare")
+        types.append(None)
+    return parameters, types

@@ -1,0 +1,1 @@
+"""Images: interpolation, sampling at points, pooling."""

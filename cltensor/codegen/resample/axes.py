@@ -1,0 +1,253 @@
+"""Resampling kernels: enlarging and shrinking images along up to three axes, and the transposes of these.
+
+An `Axis` says how positions of one axis read those of another (the interpolation's kind, sizes and scale). Its tables (first
+position, weights) are made on the device, once, and kept for the next call. Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ..operand import Operand
+from ..region import empty, index_type, is_gpu, run, workers
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend, Buffer
+
+# Taps of the kinds that read a fixed number of positions, and the radius in which the others' weights are not 0.
+TAPS = {"nearest": 1, "exact": 1, "linear": 2, "cubic": 4}
+RADIUS = {"antialias_linear": 1, "antialias_cubic": 2, "antialias_lanczos": 3}
+_KEPT = 128
+_FEW = 8  # taps that are worth a vector each
+_BATCH = 8  # rows that are added up before they are walked along
+_LANES = 64
+
+
+class Axis(NamedTuple):
+    """How `no` positions read `ni` others; `scale` is input positions per output position."""
+
+    kind: str
+    ni: int
+    no: int
+    scale: float
+    aligned: bool = False
+
+    @property
+    def same(self) -> bool:
+        """Whether every position reads the one at its own place."""
+        return self.ni == self.no and (self.kind == "linear" or self.scale == 1)
+
+    @property
+    def taps(self) -> int:
+        """The most positions that one reads."""
+        if self.kind in TAPS:
+            return TAPS[self.kind]
+        return math.ceil(RADIUS[self.kind] * max(self.scale, 1.0)) * 2 + 1
+
+    @property
+    def readers(self) -> int:
+        """No fewer than the most positions that read one: those whose place is near, or beyond the first or the last."""
+        if self.scale <= 0:
+            return self.no
+        reach = self.taps + 0.5  # places before the first count as the first
+        spread = max(reach / self.scale, self.no - (self.ni - reach) / self.scale)
+        return max(1, min(self.no, int(spread + 0.5) + 1))
+
+
+class _Table(NamedTuple):
+    """An axis as resample/resample.mako takes it: kind there, sizes read and made, and the buffers in its order."""
+
+    kind: str
+    ni: int
+    no: int
+    buffers: tuple[Buffer, ...] = ()
+    taps: int = 0  # where each of several has so many or fewer, and they are few, else 0
+
+
+_tables: OrderedDict[tuple, _Table] = OrderedDict()
+
+
+def _kept(key: tuple, make: Callable[[], _Table]) -> _Table:
+    found = _tables.get(key)
+    if found is None:
+        found = _tables[key] = make()
+        if len(_tables) > _KEPT:
+            _tables.popitem(last=False)
+    else:
+        _tables.move_to_end(key)
+    return found
+
+
+def _scale_bits(scale: float, dt: dtype) -> int:
+    if dt is dtypes.float64:
+        return int(np.float64(scale).view(np.int64))
+    return int(np.float32(scale).view(np.int32))
+
+
+def _work(backend: Backend, n: int) -> int:
+    return n if is_gpu(backend) else workers(backend, n)
+
+
+def _axis_tables(
+    backend: Backend, axis: Axis, dt: dtype
+) -> tuple[Buffer, Buffer | None, Buffer | None]:
+    """Start, size and weights of an axis; the latter two are None where one position is copied."""
+    weighted = axis.taps > 1
+    start = empty(backend, dtypes.int32, (axis.no,)).buffer
+    size = empty(backend, dtypes.int32, (axis.no,)).buffer if weighted else None
+    weight = empty(backend, dt, (axis.taps * axis.no,)).buffer if weighted else None
+    run(
+        backend,
+        "resample/axis",
+        f"resample_{axis.kind}_{dt.code}",
+        [b for b in (start, size, weight) if b is not None],
+        [axis.ni, axis.no, int(axis.aligned), axis.taps],
+        _work(backend, axis.no),
+        longs=[_scale_bits(axis.scale, dt)],
+        kind=axis.kind,
+        T=dt.reg,
+        I=index_type(backend),
+        fixed=TAPS.get(axis.kind, 0),
+        radius=RADIUS.get(axis.kind, 0),
+        gpu=is_gpu(backend),
+    )
+    return start, size, weight
+
+
+def _forward(backend: Backend, axis: Axis, dt: dtype) -> _Table:
+    if axis.same:
+        return _Table("same", axis.ni, axis.no)
+
+    def make() -> _Table:
+        start, size, weight = _axis_tables(backend, axis, dt)
+        if size is None or weight is None:
+            return _Table("one", axis.ni, axis.no, (start,))
+        return _Table("many", axis.ni, axis.no, (start, size, weight), TAPS.get(axis.kind, 0))
+
+    return _kept((backend, axis, dt, "forward"), make)
+
+
+def _turned(backend: Backend, axis: Axis, dt: dtype) -> _Table:
+    """The transpose of an axis: what reads each of its inputs."""
+    if axis.same:
+        return _Table("same", axis.no, axis.ni)
+
+    def make() -> _Table:
+        first, count, weight = _axis_tables(backend, axis, dt)
+        start, size = (empty(backend, dtypes.int32, (axis.ni,)).buffer for _ in range(2))
+        taps = axis.readers
+        turned = None if weight is None else empty(backend, dt, (taps * axis.ni,)).buffer
+        run(
+            backend,
+            "resample/turn",
+            f"resample_turn{'' if weight is None else f'_{dt.code}'}",
+            [b for b in (first, count, start, size, weight, turned) if b is not None],
+            [axis.ni, axis.no, taps],
+            _work(backend, axis.ni),
+            I=index_type(backend),
+            T=dt.reg,
+            sized=weight is not None,
+            gpu=is_gpu(backend),
+        )
+        few = taps if taps <= _FEW else 0
+        if turned is None:
+            return _Table("sum", axis.no, axis.ni, (start, size), few)
+        return _Table("many", axis.no, axis.ni, (start, size, turned), few)
+
+    return _kept((backend, axis, dt, "turned"), make)
+
+
+def _bytes(backend: Backend, axis: Axis) -> _Table:
+    """An axis with fixed-point weights, for 8-bit images."""
+    if axis.same or axis.kind in ("nearest", "exact"):
+        return _forward(backend, axis, dtypes.float32)
+
+    def make() -> _Table:
+        dt = dtypes.float64 if backend.info.fp64 else dtypes.float32
+        start, size, weight = _axis_tables(backend, axis, dt)
+        assert size is not None
+        assert weight is not None
+        fixed = empty(backend, dtypes.int32, (axis.taps * axis.no,)).buffer
+        bits = empty(backend, dtypes.int32, (1,)).buffer
+        lanes = _LANES if is_gpu(backend) else 1
+        run(
+            backend,
+            "resample/bytes",
+            f"resample_bytes_{dt.code}",
+            [weight, size, fixed, bits],
+            [axis.no, axis.taps],
+            (lanes, lanes),
+            I=index_type(backend),
+            T=dt.reg,
+            half="0.5" if dt is dtypes.float64 else "0.5f",
+            lanes=lanes,
+        )
+        return _Table("many", axis.ni, axis.no, (start, size, fixed, bits))
+
+    return _kept((backend, axis, "bytes"), make)
+
+
+def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool = False) -> Operand:
+    """Return `src` (N, C, up to three axes) resampled along each axis, or the gradient of that, dense.
+
+    `turned`: `src` is the gradient of the result, what is returned that of the input. 8-bit integers are rounded after each axis,
+    width first, as torch does.
+    """
+    dt = src.dtype
+    table_dt = dtypes.float64 if dt is dtypes.float64 else dtypes.float32
+    integral = dt is dtypes.uint8 and any(a.taps > 1 for a in axes)
+    if integral:
+        tables = [_bytes(backend, a) for a in axes]
+    else:
+        tables = [(_turned if turned else _forward)(backend, a, table_dt) for a in axes]
+    tables = [_Table("same", 1, 1)] * (3 - len(tables)) + tables
+    strides = (*src.strides[:2], *(0,) * (3 - len(axes)), *src.strides[2:])
+    shape = (*src.shape[:2], *(t.no for t in tables[3 - len(axes) :]))
+    out = empty(backend, dt, shape)
+    n, planes = math.prod(shape), shape[0] * shape[1]
+    if not n:
+        return out
+    gpu = is_gpu(backend)
+    rows = not gpu and not integral
+    kinds = tuple(t.kind for t in tables)
+    half = dt.itemsize == 2
+    plain = rows and all(k in ("same", "one") for k in kinds[:2]) and not half
+    buffers = [src.buffer, out.buffer]
+    lines = planes * tables[0].no * tables[1].no
+    work = n if gpu else min(workers(backend, max(n, math.prod(src.shape))), lines if rows else n)
+    last = tables[2]
+    wide = rows and not half and (last.kind == "one" or (not plain and last.taps > 0))
+    if rows and not plain:
+        item = table_dt.itemsize
+        buffers.append(backend.alloc(work * _BATCH * (last.ni + last.taps) * item))
+    for t in tables:
+        buffers += t.buffers
+    sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
+    run(
+        backend,
+        "resample/resample",
+        f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' if strides[-1] == 1 else ''}{f'_{last.taps}' * wide}",
+        buffers,
+        [planes, shape[1], src.offset, strides[0], strides[1], *sizes],
+        work,
+        (n + math.prod(src.shape)) * dt.itemsize,
+        dt=dt,
+        I=index_type(backend, src, out),
+        axis_kinds=kinds,
+        unit=strides[-1] == 1,
+        bytes=integral,
+        rows=rows,
+        gpu=gpu,
+        wide=wide,
+        taps=last.taps,
+        spare=last.taps,
+        batch=_BATCH,
+    )
+    return out

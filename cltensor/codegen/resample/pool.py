@@ -1,0 +1,259 @@
+"""Pooling over one to three dims of planes: which kernel, how many work-items, which columns go in vectors.
+
+Owns the geometry of windows as the kernels see it (always three dims, leading ones of size 1). Knows operands and
+backends, nothing of tensors, and checks no argument: every window starts inside the padded input.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ...layouts import numel
+from ..move.copies import dense
+from ..operand import Operand
+from ..pointwise import Memory
+from ..region import GPU_GROUP, LINE, STREAM, empty, is_gpu, workers
+from ..region import lanes as gpu_lanes
+from ..source import include, render
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend
+
+Triple = tuple[int, int, int]
+_ONES, _ZEROS = (1, 1, 1), (0, 0, 0)
+_MASKS = {"float": "int", "int": "int", "double": "long", "long": "long"}
+_LOWEST = {
+    "char": "CHAR_MIN", "uchar": "0", "short": "SHRT_MIN", "int": "INT_MIN", "long": "LONG_MIN",
+    "float": "-INFINITY", "double": "-INFINITY",
+}  # fmt: skip
+
+
+class Window(NamedTuple):
+    """The windows of one pooling: input and output sizes, and how a window lies on the input.
+
+    kind "regular" uses all fields; "fractional" uses `kernel`; "adaptive" none. `divisor` 0 means the number of elements,
+    padding included or not.
+    """
+
+    kind: str
+    rank: int
+    size: Triple
+    out: Triple
+    kernel: Triple = _ONES
+    stride: Triple = _ONES
+    padding: Triple = _ZEROS
+    dilation: Triple = _ONES
+    include_padding: bool = True
+    divisor: int = 0
+
+    def sizes(self, best: bool) -> dict[str, int]:
+        """Return the kernel's size arguments by name."""
+        fields = {"i": self.size, "o": self.out}
+        if self.kind != "adaptive":
+            fields["k"] = self.kernel
+        if self.kind == "regular":
+            fields |= {"s": self.stride, "p": self.padding}
+            if best:
+                fields["w"] = self.dilation
+            else:
+                fields["q"] = self.padding if self.include_padding else _ZEROS
+        return {f"{letter}{d}": v[d] for letter, v in fields.items() for d in range(3)}
+
+    @property
+    def apart(self) -> bool:
+        """Whether windows lie side by side: what a window sends back is all that its elements get."""
+        return self.kind == "regular" and self.stride == self.kernel and self.padding == _ZEROS
+
+    @property
+    def one(self) -> bool:
+        """Whether there is one window, which is the whole plane."""
+        return self.apart and self.out == _ONES and self.kernel == self.size
+
+    def whole(self) -> tuple[int, int]:
+        """Return the range of output columns whose windows lie within the row."""
+        if self.kind != "regular":
+            return 0, 0
+        k, s, p, w = self.kernel[2], self.stride[2], self.padding[2], self.dilation[2]
+        last = self.size[2] - 1 - (k - 1) * w + p
+        return -(-p // s), min(self.out[2], last // s + 1 if last >= 0 else 0)
+
+
+def _lanes(backend: Backend, dt: dtype, window: Window, side_by_side: int) -> int:
+    """Lanes of a vector, for so many elements that one can take together."""
+    if dt.reg not in _MASKS or numel(window.size) >= 2**31:
+        return 1
+    lanes = backend.info.lanes if dt.itemsize <= 4 else backend.info.lanes // 2
+    least = 8 if dt.itemsize == 2 else 4
+    while lanes > 1 and lanes > side_by_side:
+        lanes //= 2
+    return lanes if lanes >= least else 1
+
+
+class _Schedule(NamedTuple):
+    """What a kernel is compiled for, beside its kind."""
+
+    lanes: int
+    stride: int  # of windows along a row, where vectors run over outputs; else 0
+    apart: bool  # windows that do not meet are sent back
+    streamed: bool
+    one: bool  # the one window of a plane
+
+
+def _schedule(
+    backend: Backend, action: str, window: Window, x: Operand, y: Operand, last: bool
+) -> _Schedule:
+    """Choose vectors, and whether results go past the cache."""
+    dt, gpu, back, best = x.dtype, is_gpu(backend), action.endswith("back"), action[:3] == "max"
+    one = action == "max" and not (gpu or last) and window.one
+    apart = action == "avg_back" and not gpu and window.apart
+    lanes = 1
+    if not gpu and (not back or best or (apart and window.kernel[2] == 2)):
+        low, high = window.whole()
+        along_plane = one or (back and best)
+        beside = x.shape[-1] if last else high - low
+        lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
+    one = one and lanes > 1
+    row = window.size[2] * dt.itemsize
+    streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
+    streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
+    stride = min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0
+    return _Schedule(lanes, stride, apart, streamed, one)
+
+
+@functools.cache
+def _kernel(
+    backend: Backend, action: str, kind: str, rank: int, dt: dtype, schedule: _Schedule, indices: bool, big: bool,
+    last: bool, names: tuple[str, ...], longs: int,
+) -> Any:  # fmt: skip
+    """Build one kernel of pool.mako."""
+    gpu = is_gpu(backend)
+    backend.require(dt)
+    lanes, stride, apart, streamed, one = schedule
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_gpu' if gpu else ''}"
+    head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
+    head += (
+        f"#define CLT_LANES {lanes}\n"
+        + (include("half") if dt.reg != dt.cl else "")
+        + include("stream") * streamed
+    )
+    memories = {dt.code: Memory(dt, lanes), "i64": Memory(dtypes.int64, lanes)}
+    text = render(
+        "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
+        I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
+        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one,
+    )  # fmt: skip
+    buffers = 2 + (indices or action == "max_back") + (kind == "fractional")
+    index = np.int64 if big else np.int32
+    return backend.kernel(fn, text, [None] * buffers + [index] * len(names) + [np.int64] * longs)
+
+
+def _launch(
+    backend: Backend,
+    action: str,
+    window: Window,
+    x: Operand,
+    y: Operand,
+    where: Operand | None = None,
+    samples: Operand | None = None,
+    *,
+    last: bool = False,
+) -> None:
+    """Run one kernel over dense operands: from x to y, the positions of largest elements in or out."""
+    if not numel(y.shape):
+        return
+    gpu, back, best = is_gpu(backend), action.endswith("back"), action[:3] == "max"
+    if action == "max_back" and not gpu:
+        window = window._replace(kind="adaptive")  # adds up by position: windows do not matter
+    schedule = _schedule(backend, action, window, x, y, last)
+    sizes = window.sizes(best)
+    if last:
+        sizes["channels"] = x.shape[-1]
+    elif schedule.lanes > 1 and not (back or schedule.one):
+        sizes["lo"], sizes["hi"] = window.whole()
+    touched = numel(x.shape) + numel(y.shape)
+    if gpu:
+        work, chunk = numel(y.shape), 1
+        global_size, local_size = gpu_lanes(work), GPU_GROUP
+    else:
+        planes = numel(x.shape[: -window.rank - last])
+        work = planes if back else planes * window.out[0] * window.out[1]
+        chunk = -(-work // min(work, workers(backend, touched)))
+        global_size, local_size = -(-work // chunk), 1
+    longs = [work, x.offset, chunk]
+    longs += [where.offset] if back and where is not None else []
+    longs += [samples.offset] if samples is not None else []
+    longs += [] if best else [window.divisor]
+    kernel = _kernel(
+        backend,
+        action,
+        window.kind,
+        window.rank if window.kind == "fractional" else 0,
+        x.dtype,
+        schedule,
+        where is not None and not back,
+        max(numel(window.size), numel(window.out), *sizes.values()) >= 2**31,
+        last,
+        tuple(sizes),
+        len(longs),
+    )
+    buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
+    backend.launch(
+        kernel,
+        (global_size,),
+        (local_size,),
+        [*buffers, *sizes.values(), *longs],
+        touched * x.dtype.itemsize,
+    )
+
+
+def _pooled_shape(x: Operand, window: Window, last: bool) -> tuple[int, ...]:
+    lead, tail = (
+        (x.shape[: -window.rank - 1], x.shape[-1:]) if last else (x.shape[: -window.rank], ())
+    )
+    return (*lead, *window.out[-window.rank :], *tail)
+
+
+def largest(
+    backend: Backend, x: Operand, window: Window, *, positions: bool, samples: Operand | None = None, last: bool = False
+) -> tuple[Operand, Operand | None]:  # fmt: skip
+    """Return the largest element of every window of (planes…, sizes…), nan above all, and its position in its plane.
+
+    `last`: of (images…, sizes…, channels) instead, as they lie; not for fractional windows. Positions are int64 and count elements of the last `rank` dims in row-major order. The first of equals is taken, the
+    last nan. `samples` is (planes, rank) for fractional windows.
+    """
+    shape = _pooled_shape(x, window, last)
+    y = empty(backend, x.dtype, shape)
+    where = empty(backend, dtypes.int64, shape) if positions else None
+    drawn = None if samples is None else dense(backend, samples)
+    _launch(backend, "max", window, dense(backend, x), y, where, drawn, last=last)
+    return y, where
+
+
+def average(backend: Backend, x: Operand, window: Window, *, last: bool = False) -> Operand:
+    """Return the mean of every window; integers round towards zero. `last` as for `largest`."""
+    y = empty(backend, x.dtype, _pooled_shape(x, window, last))
+    _launch(backend, "avg", window, dense(backend, x), y, last=last)
+    return y
+
+
+def _input_shape(g: Operand, window: Window) -> tuple[int, ...]:
+    return (*g.shape[: -window.rank], *window.size[-window.rank :])
+
+
+def largest_back(backend: Backend, g: Operand, where: Operand, window: Window) -> Operand:
+    """Add up what every input element is sent by the windows whose largest it was. Not for fractional windows on a GPU."""
+    y = empty(backend, g.dtype, _input_shape(g, window))
+    _launch(backend, "max_back", window, dense(backend, g), y, dense(backend, where))
+    return y
+
+
+def average_back(backend: Backend, g: Operand, window: Window) -> Operand:
+    """Add up every input element's share of the windows it lies in."""
+    y = empty(backend, g.dtype, _input_shape(g, window))
+    _launch(backend, "avg_back", window, dense(backend, g), y)
+    return y
