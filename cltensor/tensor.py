@@ -310,7 +310,7 @@ class Tensor(AutogradMixin, Methods):
     def data(self) -> Tensor:
         """The same memory without history and with its own version counter."""
         t = self.alias()
-        t._vc = VersionCounter()
+        t._vc = type(self._vc)()
         return t
 
     @data.setter

@@ -12,6 +12,11 @@ Note [Order]
     Nodes run by falling sequence number as soon as everything that feeds them has run; leaves run
     first. A node's inputs are always older than itself, so no other order is needed for
     correctness.
+
+Note [Noughts]
+    The derivative of a step function is zero, and what it is of gets a gradient all the same. Such a
+    gradient is passed on as None, with its edge in the pass's `nought`: formulas are linear, so a node that gets
+    nothing else is not run. Zeros are made where somebody sees them: leaves, targets, hooks, custom functions.
 """
 
 from __future__ import annotations
@@ -37,9 +42,10 @@ class Task:
 
     `wanted`: the nodes whose gradients are asked for, None for all. `reached`: all nodes of the
     pass. `node`: a node that is running Python code. `seed`: some tensor to make zeros from.
+    `nought`: the edges at which zeros arrived that nobody has computed; see Note [Noughts].
     """
 
-    __slots__ = ("callbacks", "node", "reached", "seed", "wanted")
+    __slots__ = ("callbacks", "node", "nought", "reached", "seed", "wanted")
 
     def __init__(self, seed: Any) -> None:
         self.seed = seed
@@ -47,6 +53,7 @@ class Task:
         self.node: Any = None
         self.reached: Any = ()
         self.callbacks: list[Any] | None = None
+        self.nought: set[tuple[Node, int]] = set()
 
     def comes_to(self, node: Node) -> bool:
         """Whether gradients arrive at a node in this pass."""
@@ -211,15 +218,31 @@ def _zeros(task: Task, meta: Any) -> Any:
     return task.seed.new_zeros(meta[0], dtype=meta[1], device=meta[2])
 
 
+def _nothing(task: Task, node: Node) -> Any:
+    """Stand for the run of a node that no gradient has come to: noughts are passed on, and None is returned."""
+    if task.nought and any((node, nr) in task.nought for nr in range(len(node._meta))):
+        task.nought.update([edge for edge in node._edges if edge[0] is not None])
+    return None
+
+
+def _materialise(task: Task, node: Node, grads: list[Any]) -> None:
+    """Make zeros of the noughts that have come to a node."""
+    for nr, g in enumerate(grads):
+        if g is None and (node, nr) in task.nought:
+            grads[nr] = _zeros(task, node._meta[nr])
+
+
 def _run_node(task: Task, node: Node, grads: list[Any]) -> Any:
     """Run one node's formula; None stands for "no gradient anywhere"."""
     fn = node._fn
     if fn is None:
         task.node = node
+        if task.nought:
+            _materialise(task, node, grads)
         return node._apply(grads)
     if len(grads) == 1:
         if grads[0] is None:
-            return None
+            return _nothing(task, node)
         return fn(node, grads[0])
     some = False
     for g in grads:
@@ -227,7 +250,7 @@ def _run_node(task: Task, node: Node, grads: list[Any]) -> Any:
             some = True
             break
     if not some:
-        return None
+        return _nothing(task, node)
     for i, meta in enumerate(node._meta):
         if grads[i] is None and meta is not None:
             grads[i] = _zeros(task, meta)
@@ -372,15 +395,19 @@ def _walk(
             node = heappop(ready)[1]
             box = buffers.pop(node)
             if type(node) is AccumulateGrad:
+                if box[0] is None and task.nought:
+                    _materialise(task, node, box)
                 _end_at_leaf(node, box, asked, create_graph)
                 continue
             extra = node._extra
             if extra is not None or node in ends:
+                if task.nought:
+                    _materialise(task, node, box)
                 box = _arrived(node, box, asked)
                 if box is None:
                     continue
             if plain and extra is None and len(box) == 1 and node._fn is not None:
-                outs = None if box[0] is None else node._fn(node, box[0])
+                outs = _nothing(task, node) if box[0] is None else node._fn(node, box[0])
                 if not keep_graph:
                     node._release()
                 if type(outs) is not tuple or len(outs) != len(node._edges):

@@ -16,7 +16,7 @@ from .mode import FORWARD, GRAD
 from .node import _CLASSES as CLASSES
 from .node import OpNode, TensorBase, next_sequence, op_class
 from .saved import save_dict
-from .views import input_edges, rebase
+from .views import gradient_edge, input_edges, rebase
 
 __all__ = ["TensorBase", "needs_grad", "rebase", "record", "tie"]
 
@@ -130,19 +130,17 @@ def tie(node: Any, gradient: Any) -> Any:
 
     The derivative is zero: it is for formulas that are step functions of the inputs, whose second derivatives torch has, as zeros.
     """
-    if GRAD.enabled and not needs_grad(gradient):
+    if GRAD.enabled:
         made = op_class("StepBackward0")()
-        made._edges, made.shapes, made._fn = node._edges, node.shapes, _zeros
+        made._edges = (*node._edges, gradient_edge(gradient))
+        made.shapes, made._fn = (*node.shapes, gradient.shape), _noughts
         made._meta = ((gradient.shape, gradient.dtype, gradient.device),)
         made._key, made._extra, made._saved = -next_sequence(), None, None
         gradient._node, gradient._nr = made, 0
     return gradient
 
 
-def _zeros(ctx: Any, g: Any) -> tuple[Any, ...]:
-    return tuple(
-        [
-            g.new_zeros(shape) if wanted else None
-            for shape, wanted in zip(ctx.shapes, ctx.needs, strict=True)
-        ]
-    )
+def _noughts(ctx: Any, g: Any) -> tuple[Any, ...]:
+    for edge in ctx._edges[:-1]:
+        GRAD.task.nought.add(edge)
+    return (*[None] * (len(ctx._edges) - 1), g)

@@ -240,13 +240,11 @@ def check_inplace(t: Any, *others: Any) -> None:
 
     `others` are the op's further tensor inputs (None and numbers are let pass).
     """
-    check_inference(t)
-    if not GRAD.enabled:
-        return
     meta = t._view
-    if meta is None:
-        if t._requires:
-            raise RuntimeError(LEAF_WRITTEN)
+    if meta is None and t._requires and GRAD.enabled:
+        raise RuntimeError(LEAF_WRITTEN)
+    check_inference(t)
+    if meta is None or not GRAD.enabled:
         return
     wants = requires(t)
     if not wants:
@@ -261,6 +259,18 @@ def check_inplace(t: Any, *others: Any) -> None:
             raise RuntimeError(VIEW_OF_LEAF_WRITTEN)
         if grad_node(t) is None:
             raise RuntimeError(LEAF_WRITTEN)
+
+
+def inferred(inputs: Sequence[Any]) -> bool:
+    """Whether all operands were made in inference mode: what is computed of them is not recorded, as torch has it.
+
+    Numbers were not: torch wraps them in tensors.
+    """
+    for t in inputs:
+        vc = getattr(t, "_vc", None)
+        if vc.__class__ is not InferenceVersion and (vc is not None or t.__class__ in (int, float, bool, complex)):  # fmt: skip
+            return False
+    return True
 
 
 def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any], bool]:
@@ -282,7 +292,7 @@ def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any]
                 continue
             if view is not None and (view.base._node is not None or view.base._requires):
                 found = True
-            if t._requires:
+            if t._requires and (t._vc.__class__ is not InferenceVersion or not inferred(inputs)):  # type: ignore[attr-defined]
                 ref = t._acc
                 node = ref() if ref is not None else None
                 if node is None:

@@ -183,7 +183,9 @@ def _nll_back(ctx: Any, g: Tensor) -> tuple:
             hit._storage, shape, hit.dtype, hit.device, (0,) * len(shape), hit._offset
         )
         rows = [_along(v, dim) for v in (hit, _once(g, shape))]
-        return (rowwise.run(kinds.PICKED_BACK, (whole, *rows), (dim,), ctx.dtype)[0],)
+        return (
+            graph.tie(ctx, rowwise.run(kinds.PICKED_BACK, (whole, *rows), (dim,), ctx.dtype)[0]),
+        )
     each = g.unsqueeze(dim) if g.shape else g
     unseen = ctx.handed is not None and _unseen(ctx)
     if unseen:
