@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import lazy
+from .amp.state import STATE as AUTOCAST
 from .autograd.mode import GRAD
 from .codegen import checks
 from .lazy import UNKNOWN_READS, Expr
@@ -222,9 +223,15 @@ def _storages(backend: Backend) -> list[tuple[Storage, Buffer]]:
     ]
 
 
+def _modes() -> tuple:
+    """What a function finds switched on."""
+    casts = (*AUTOCAST.enabled.values(), *AUTOCAST.dtypes.values()) if AUTOCAST.active else ()
+    return GRAD.enabled, casts
+
+
 def _signature(args: tuple) -> tuple:
     return (
-        GRAD.enabled,
+        _modes(),
         *[
             (t.shape, t.dtype, t._storage.backend, t._requires or t._node)
             if t.__class__ is Tensor
@@ -268,7 +275,7 @@ class Captured:
                     f"{self._name}(): argument number {i} requires grad: parameters belong to the function, not to its arguments"
                 )
             inputs[i] = _plain(t)
-        key = (_told(plan), tuple([(t.shape, t.dtype, t.device) for t in inputs]), GRAD.enabled)
+        key = (_told(plan), tuple([(t.shape, t.dtype, t.device) for t in inputs]), _modes())
         recorded = self._recorded.get(key)
         if recorded is not None:
             return recorded.play(inputs)

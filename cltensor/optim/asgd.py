@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from .. import dtypes
 from ..tensor import Tensor
 from .base import FusedOptimizer
 from .given import step_given
-from .stepper import check_options, counter, gradient, number, peek, poke
+from .stepper import check_options, counter, gradient, number, peek, poke, put, tally
 
 __all__ = ["ASGD", "asgd"]
+
+_AVERAGE = "a = a + (p - a) * mu"
+_MARKS = itertools.count()
 
 
 class ASGD(FusedOptimizer):
@@ -22,6 +26,7 @@ class ASGD(FusedOptimizer):
     """
 
     counters = ("step", "eta", "mu")
+    counts_on_device = True
     late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # fmt: skip
 
     def __init__(
@@ -63,28 +68,53 @@ class ASGD(FusedOptimizer):
         return ("ax",)
 
     def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        lr, lambd = number(group["lr"]), group["lambd"]
+        lr = self._number(group, "lr")
         for count, some in self._by_count(group, params):
+            if isinstance(count, Tensor):
+                self._update_on_device(group, some, _rates(group, lr, count))
+                continue
             rates: dict[tuple[float, float], list[Tensor]] = {}
             for p in some:
-                state = self.state[p]
+                state, following = self.state[p], _rates(group, lr, count)
                 rates.setdefault((peek(state["eta"]), peek(state["mu"])), []).append(p)
-                poke(state["eta"], _rounded(lr / (1 + lambd * lr * count) ** group["alpha"]))
-                poke(state["mu"], _rounded(1 / max(1, count - group["t0"])))
+                for name, rate in zip(("eta", "mu"), following, strict=True):
+                    poke(state[name], _rounded(rate))
             for (eta, mu), same in rates.items():
-                lines = [
-                    *gradient(group),
-                    "p = p * keep",
-                    "p = p - eta * g",
-                    "a = p" if mu == 1 else "a = a + (p - a) * mu",
-                ]
-                numbers = {
-                    "keep": 1 - lambd * eta,
-                    "eta": eta,
-                    "mu": mu,
-                    "weight_decay": group["weight_decay"],
-                }
-                self._run(group, lines, same, {"a": "ax"}, numbers)
+                self._descend(group, same, eta, mu, "a = p" if mu == 1 else _AVERAGE)
+
+    def _update_on_device(
+        self, group: dict[str, Any], params: list[Tensor], following: tuple[Tensor, Tensor]
+    ) -> None:
+        """The same with rates that the host does not know: noted is which were written together."""
+        parts: dict[float, list[Tensor]] = {}
+        for p in params:
+            parts.setdefault(tally(self.state[p]["eta"]), []).append(p)
+        for some in parts.values():
+            first = self.state[some[0]]
+            average = f"a = where(mu == 1, p, {_AVERAGE[4:]})"
+            self._descend(group, some, first["eta"], first["mu"], average)
+        mark = -1.0 - next(_MARKS)  # which is no rate
+        for name, rate in zip(("eta", "mu"), following, strict=True):
+            put([self.state[p][name] for p in params], rate, mark)
+
+    def _descend(
+        self, group: dict[str, Any], params: list[Tensor], eta: Any, mu: Any, average: str
+    ) -> None:
+        lines = [*gradient(group), "p = p * keep", "p = p - eta * g", average]
+        numbers = {
+            "keep": 1 - group["lambd"] * eta,
+            "eta": eta,
+            "mu": mu,
+            "weight_decay": group["weight_decay"],
+        }
+        self._run(group, lines, params, {"a": "ax"}, numbers)
+
+
+def _rates(group: dict[str, Any], lr: Any, count: Any) -> tuple[Any, Any]:
+    """The rate of the next step, and its weight in the average."""
+    late = count - group["t0"]
+    late = late.clamp(min=1) if isinstance(late, Tensor) else max(1, late)
+    return lr / (1 + group["lambd"] * lr * count) ** group["alpha"], 1 / late
 
 
 def _rounded(value: float) -> float:

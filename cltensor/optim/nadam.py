@@ -7,7 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from .base import FusedOptimizer
 from .given import step_given
-from .stepper import check_options, gradient, lerp, peek, poke, require
+from .stepper import check_options, gradient, lerp, peek, poke, put, require, tally
 
 __all__ = ["NAdam", "nadam"]
 
@@ -22,6 +22,7 @@ class NAdam(FusedOptimizer):
     """
 
     counters = ("step", "mu_product")
+    counts_on_device = True
     late_options = {
         "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "decoupled_weight_decay": False,
     }  # fmt: skip
@@ -83,20 +84,19 @@ class NAdam(FusedOptimizer):
             "shrink": 1 - lr * group["weight_decay"],
         }
         for count, some in self._by_count(group, params):
-            mu, following = (
-                beta1 * (1.0 - 0.5 * 0.96 ** (n * group["momentum_decay"]))
-                for n in (count, count + 1)
-            )
+            mu, following = (_momentum(group, n) for n in (count, count + 1))
             numbers["bias"] = 1 - beta2**count
-            for product, same in self._by_product(group, some, mu):
+            for product, same in self._by_product(group, some, count, mu):
                 numbers["along"] = -lr * (1.0 - mu) / (1.0 - product)
                 numbers["ahead"] = -lr * following / (1.0 - product * following)
                 self._run(group, lines, same, {"m": "exp_avg", "v": "exp_avg_sq"}, numbers)
 
     def _by_product(
-        self, group: dict[str, Any], params: list[Tensor], mu: float
+        self, group: dict[str, Any], params: list[Tensor], count: Any, mu: Any
     ) -> list[tuple[Any, list[Tensor]]]:
         """Multiply the product of momenta of every parameter, and part them by it."""
+        if isinstance(count, Tensor):
+            return self._by_product_on_device(group, params, count, mu)
         if group["differentiable"]:  # the product has a history
             return [(self.state[p]["mu_product"].mul_(mu), [p]) for p in params]
         parts: dict[float, list[Tensor]] = {}
@@ -104,6 +104,24 @@ class NAdam(FusedOptimizer):
             product = self.state[p]["mu_product"]
             parts.setdefault(poke(product, peek(product) * mu), []).append(p)
         return list(parts.items())
+
+    def _by_product_on_device(
+        self, group: dict[str, Any], params: list[Tensor], count: Tensor, mu: Tensor
+    ) -> list[tuple[Any, list[Tensor]]]:
+        parts: dict[float, list[Tensor]] = {}
+        for p in params:
+            parts.setdefault(tally(self.state[p]["mu_product"]), []).append(p)
+        found = []
+        for value, some in parts.items():
+            products = [self.state[p]["mu_product"] for p in some]
+            put(products, products[0] * mu, value * _momentum(group, tally(count)))
+            found.append((products[0], some))
+        return found
+
+
+def _momentum(group: dict[str, Any], count: Any) -> Any:
+    """The momentum of a step, which warms up."""
+    return group["betas"][0] * (1.0 - 0.5 * 0.96 ** (count * group["momentum_decay"]))
 
 
 def nadam(

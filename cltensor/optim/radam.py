@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.selection import where
 from ..tensor import Tensor
 from .base import FusedOptimizer
 from .given import step_given
-from .stepper import check_options, gradient, lerp
+from .stepper import check_options, exact, gradient, lerp
 
 __all__ = ["RAdam", "radam"]
 
@@ -20,6 +21,7 @@ class RAdam(FusedOptimizer):
     maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
     """
 
+    counts_on_device = True
     late_options = {
         "foreach": None, "maximize": False, "differentiable": False, "decoupled_weight_decay": False, "capturable": False,
     }  # fmt: skip
@@ -62,10 +64,7 @@ class RAdam(FusedOptimizer):
             lerp("m", "g", "w1", 1 - beta1),
             "v = v * beta2 + g * g * w2",
         ]
-        certain = 2 / (1 - beta2) - 1
         for count, some in self._by_count(group, params):
-            bias = 1 - beta2**count
-            rho = certain - 2 * count * beta2**count / bias
             numbers = {
                 "w1": 1 - beta1,
                 "beta2": beta2,
@@ -77,14 +76,32 @@ class RAdam(FusedOptimizer):
                 "shrink": 1 - lr * group["weight_decay"],
             }
             last = "p = p - m / bias * lr"
-            if rho > 5.0:
-                last += " * (root / (sqrt(v) + eps)) * rectify"
-                numbers["root"] = bias**0.5
-                numbers["rectify"] = (
-                    (rho - 4) * (rho - 2) * certain / ((certain - 4) * (certain - 2) * rho)
-                ) ** 0.5
+            root, rectify = _rectified(count, beta2)
+            if rectify is not None:
+                numbers |= {"root": root, "rectify": rectify}
+                scale = "(root / (sqrt(v) + eps)) * rectify"
+                if isinstance(rectify, Tensor):
+                    scale = f"where(rectify > 0, {scale}, 1)"
+                last += f" * {scale}"
             states = {"m": "exp_avg", "v": "exp_avg_sq"}
             self._run(group, [*lines, last], some, states, numbers)
+
+
+def _rectified(count: Any, beta2: float) -> tuple[Any, Any]:
+    """Return the root of the squares' bias, and the factor that rectifies it: None while they are not known well.
+
+    On the device both are tensors, and the factor is 0 so long.
+    """
+    certain = 2 / (1 - beta2) - 1
+    known = not isinstance(count, Tensor)
+    steps = count if known else exact(count)
+    bias = 1 - beta2**steps
+    rho = certain - 2 * steps * beta2**steps / bias
+    square = (rho - 4) * (rho - 2) * certain / ((certain - 4) * (certain - 2) * rho)
+    if known:
+        return bias**0.5, square**0.5 if rho > 5.0 else None
+    rectify = where(rho > 5.0, square.clamp(min=0).sqrt(), 0.0)
+    return bias.sqrt().to(count.dtype), rectify.to(count.dtype)
 
 
 def radam(

@@ -20,6 +20,7 @@ class Rprop(FusedOptimizer):
     the largest step. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
     """
 
+    counts_on_device = True
     late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # fmt: skip
 
     def __init__(
@@ -52,9 +53,9 @@ class Rprop(FusedOptimizer):
 
     def _prepare(self, group: dict[str, Any], params: list[Tensor]) -> None:
         super()._prepare(group, params)
-        first = number(group["lr"])
         for p in params:
             if "step_size" not in self.state[p]:
+                first = number(group["lr"])
                 size = complex(first, first) if p.is_complex() else first
                 self.state[p]["step_size"] = creation.full_like(p.grad, size)
 

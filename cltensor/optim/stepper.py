@@ -95,6 +95,11 @@ def number(x: Any, keep: bool = False) -> Any:
     return x.reshape(()) if keep else x.item()
 
 
+def exact(x: Tensor) -> Tensor:
+    """A number on the device as float64 where that has it: differences of large numbers are taken."""
+    return x.double() if get_backend(x.device).info.fp64 else x
+
+
 def counter(value: float, place: Tensor | None = None, *, fused: bool = False) -> Tensor:
     """Make a 0-dim tensor of a number: on the host's device, where reading waits for nothing, or where `place` is."""
     double = not fused and dtypes.get_default_dtype() is dtypes.float64
@@ -182,14 +187,12 @@ def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -
     """The same for counters that stay on the device: parts come with one of their counters."""
     counters = [state[p]["step"] for p in params]
     parts: dict[float, list[Tensor]] = {}
-    tallies = []
-    for p, count in zip(params, counters, strict=True):
-        version, tally = fields(count).get("_tally", (None, 0.0))
-        tallies.append(1 + (tally if version == count._vc.value else float(count.item())))
-        parts.setdefault(tallies[-1], []).append(p)
+    tallies = [1 + tally(count) for count in counters]
+    for p, made in zip(params, tallies, strict=True):
+        parts.setdefault(made, []).append(p)
     update("count", ["t = t + 1"], {"t": counters}, {}, {})
-    for count, tally in zip(counters, tallies, strict=True):
-        fields(count)["_tally"] = (count._vc.value, tally)
+    for count, made in zip(counters, tallies, strict=True):
+        note(count, made)
     return [(state[some[0]]["step"], some) for some in parts.values()]
 
 
@@ -214,6 +217,24 @@ def check_options(
     eps: Any = 0.0,
     betas: Sequence[Any] | None = None,
 ) -> None:
+def tally(t: Tensor) -> float:
+    """What a number on the device is, by what the host has noted; it is read where nobody has."""
+    version, value = fields(t).get("_tally", (None, 0.0))
+    return value if version == t._vc.value else float(t.item())
+
+
+def note(t: Tensor, value: float) -> None:
+    """Note what a number on the device has become."""
+    fields(t)["_tally"] = (t._vc.value, value)
+
+
+def put(tensors: Sequence[Tensor], value: Tensor, noted: float) -> None:
+    """Write one number into several on the device; `noted` is what the host takes it for."""
+    update("put", ["x = value"], {"x": tensors}, {}, {"value": value})
+    for t in tensors:
+        note(t, noted)
+
+
     """Raise torch's ValueError for a bad learning rate, epsilon, beta or weight decay."""
     if isinstance(lr, Tensor):
         require(lr.numel() == 1, "Tensor lr must be 1-element")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cltensor as torch
@@ -115,6 +116,43 @@ def test_modules_and_optimisers() -> None:
     steps()
     with pytest.raises(RecordingError, match="capturable"):
         steps()
+
+
+@pytest.mark.parametrize(
+    "kind", ["RAdam", "NAdam", "Rprop", "ASGD", "Adamax", "RMSprop", "Adadelta"]
+)
+def test_capturable_optimisers_are_recorded(kind: str) -> None:
+    found = []
+    for captured in (False, True):
+        torch.manual_seed(0)
+        model, extra = torch.nn.Linear(5, 3), {"t0": 3} if kind == "ASGD" else {}
+        optimizer = getattr(torch.optim, kind)(
+            model.parameters(), lr=1e-2, capturable=captured, **extra
+        )
+
+        def step(x: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = torch.capture(step) if captured else step
+        losses = [run(torch.randn(4, 5)).item() for _ in range(9)]
+        states = [v for s in optimizer.state.values() for v in s.values()]
+        found.append([losses, *[t.tolist() for t in [*model.parameters(), *states]]])
+    for plain, recorded in zip(*found, strict=True):
+        np.testing.assert_allclose(recorded, plain, 2e-5, 1e-6)
+
+
+def test_autocast_is_part_of_what_is_recorded() -> None:
+    w = torch.randn(4, 4)
+    play = torch.capture(lambda x: x @ w)
+    x = torch.randn(2, 4)
+    for _ in range(3):
+        assert play(x).dtype is torch.float32
+        with torch.autocast("cpu", torch.bfloat16):
+            assert play(x).dtype is torch.bfloat16
 
 
 def test_plays_build_and_allocate_nothing_that_stays() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ... import creation
+from ...amp.state import STATE as AUTOCAST
 from ...autograd import no_grad
 from ...ops import multi
 from ...ops.composite import at_once
@@ -61,7 +62,7 @@ def get_total_norm(
     if not tensors:
         return creation.tensor(0.0)
     _refuse_sparse(tensors, "linalg_vector_norm")
-    (total,) = _measure(tensors, norm_type)
+    (total,) = _measure(tensors, norm_type, AUTOCAST.active)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error "
@@ -71,8 +72,8 @@ def get_total_norm(
 
 
 @at_once
-def _measure(tensors: Sequence[Tensor], norm_type: float) -> list[Tensor]:
-    """The norm of all tensors' elements together."""
+def _measure(tensors: Sequence[Tensor], norm_type: float, casts: bool) -> list[Tensor]:
+    """The norm of all tensors' elements together. casts: whether autocast is on, in which 16-bit numbers are measured as others."""
     device = tensors[0].device
     joined = tensors if norm_type == 0 else _joined(tensors)
     norms = [vector_norm(t, norm_type).to(device) for t in joined]
@@ -80,8 +81,8 @@ def _measure(tensors: Sequence[Tensor], norm_type: float) -> list[Tensor]:
 
 
 @at_once
-def _share(total: Sequence[Tensor], max_norm: float) -> list[Tensor]:
-    """What gradients of a norm are to be multiplied by."""
+def _share(total: Sequence[Tensor], max_norm: float, casts: bool) -> list[Tensor]:
+    """What gradients of a norm are to be multiplied by. casts: as above."""
     return [(max_norm / (total[0] + 1e-6)).clamp(max=1.0)]
 
 
@@ -120,7 +121,8 @@ def clip_grads_with_norm_(
     """Scale gradients by max_norm / total_norm, unless that is above 1."""
     grads = _grads(parameters)
     if grads:
-        multi.apply(_SCALE, [grads], {}, _share((total_norm,), float(max_norm)))
+        share = _share((total_norm,), float(max_norm), AUTOCAST.active)
+        multi.apply(_SCALE, [grads], {}, share)
 
 
 @no_grad()
