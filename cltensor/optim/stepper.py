@@ -196,6 +196,24 @@ def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -
     return [(state[some[0]]["step"], some) for some in parts.values()]
 
 
+def tally(t: Tensor) -> float:
+    """What a number on the device is, by what the host has noted; it is read where nobody has."""
+    version, value = fields(t).get("_tally", (None, 0.0))
+    return value if version == t._vc.value else float(t.item())
+
+
+def note(t: Tensor, value: float) -> None:
+    """Note what a number on the device has become."""
+    fields(t)["_tally"] = (t._vc.value, value)
+
+
+def put(tensors: Sequence[Tensor], value: Tensor, noted: float) -> None:
+    """Write one number into several on the device; `noted` is what the host takes it for."""
+    update("put", ["x = value"], {"x": tensors}, {}, {"value": value})
+    for t in tensors:
+        note(t, noted)
+
+
 def run_closure(closure: Callable[[], Any] | None) -> Any:
     """Call a step's closure with gradients on."""
     if closure is None:
@@ -217,24 +235,6 @@ def check_options(
     eps: Any = 0.0,
     betas: Sequence[Any] | None = None,
 ) -> None:
-def tally(t: Tensor) -> float:
-    """What a number on the device is, by what the host has noted; it is read where nobody has."""
-    version, value = fields(t).get("_tally", (None, 0.0))
-    return value if version == t._vc.value else float(t.item())
-
-
-def note(t: Tensor, value: float) -> None:
-    """Note what a number on the device has become."""
-    fields(t)["_tally"] = (t._vc.value, value)
-
-
-def put(tensors: Sequence[Tensor], value: Tensor, noted: float) -> None:
-    """Write one number into several on the device; `noted` is what the host takes it for."""
-    update("put", ["x = value"], {"x": tensors}, {}, {"value": value})
-    for t in tensors:
-        note(t, noted)
-
-
     """Raise torch's ValueError for a bad learning rate, epsilon, beta or weight decay."""
     if isinstance(lr, Tensor):
         require(lr.numel() == 1, "Tensor lr must be 1-element")
