@@ -2,6 +2,7 @@
 One fused chain over n elements.
 CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ. What is left
 of a chunk or row has a statement of its own: the loop is then free of calls and conditions, and its constants stay in registers.
+Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
 GPU: a work-item is a lane; consecutive work-items touch consecutive elements.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
 </%doc>\
@@ -74,7 +75,22 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
   const ${reg(dt)} k${k} = (${reg(dt)})(k${k}_);
 % endif
 % endfor
+% if drawn:
+  long first = 0, last = 0;
+% for draw in drawn:
+  ${draw.array}
+% endfor
+% endif
 <%def name="element(pos)">\
+% if drawn:
+      if (i + ${L} > last) {
+        first = i & ~1L, last = first + CLT_DRAWN;
+% for draw in drawn:
+        ${draw.fill}
+% endfor
+      }
+      const long at = i - first;
+% endif
 % for k, (dt, cls) in enumerate(program.leaves):
       const ${reg(dt)} a${k} = ${load(k, dt, cls, pos)};
 % endfor

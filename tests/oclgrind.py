@@ -226,7 +226,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemm chain": chain,
         "gemv": lambda: r(17, 33) @ r(33),
         "gemv few": lambda: r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T,
-        "random": lambda: torch.rand(33) + torch.randn(33),
+        "random": lambda: (torch.rand(33) + torch.randn(33), torch.randint(9, (133,))),
         "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),
         "conv1d": lambda: grads(lambda x, w: F.conv1d(x, w, dilation=2), r(2, 3, 21), r(5, 3, 3)),
         "conv2d": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3)),

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from .. import dtypes
 from ..dtypes import dtype
+from .drawn import Draw, draws
 from .language import OPERANDS, Emitter, Formula, convert, lanes_of, parse, round_to, truth
 from .source import include, render
 
@@ -101,17 +102,27 @@ def choose_lanes(program: Program, preferred: int) -> int:
 class Body:
     """Statements that compute a program's nodes, given register variables for its leaves and scalars.
 
-    With `stored`, what nothing but a store of its own dtype reads is left to be rounded there.
+    With `stored`, what nothing but a store of its own dtype reads is left to be rounded there. `drawn` are the draws whose
+    words are read where they were drawn ahead.
     """
 
     def __init__(
-        self, program: Program, lanes: int, index: str = "i", *, stored: bool = False
+        self,
+        program: Program,
+        lanes: int,
+        index: str = "i",
+        *,
+        stored: bool = False,
+        drawn: dict[int, Draw] | None = None,
     ) -> None:
         self.program, self.lanes = program, lanes
+        self._drawn = drawn or {}
         self._unrounded = _only_stored(program) if stored else frozenset()
         self.lines: list[str] = []
         self._converted: dict[tuple[str, int, dtype], str] = {}
         for number, node in enumerate(program.nodes):
+            if number in self._drawn and self._drawn[number].form != "all":
+                continue  # who reads a half reads it itself
             self.lines.append(
                 f"const {lanes_of(node.result.reg, lanes)} t{number} = {self._node(number, node, index)};"
             )
@@ -146,6 +157,11 @@ class Body:
             if lanes == 1:
                 return f"(long)({index})"
             return f"(long{lanes})({index}) + (long{lanes})({', '.join(map(str, range(lanes)))})"
+        if number in self._drawn:
+            return self._drawn[number].read()
+        source = self._drawn.get(node.args[0][1]) if node.args and node.args[0][0] == "t" else None
+        if source is not None and source.form != "all":
+            return source.read_half(op.text, lanes)
         operands = {}
         for name, ref in zip(OPERANDS, node.args, strict=False):
             if name in op.masks:
@@ -181,9 +197,11 @@ def _only_stored(program: Program) -> frozenset[int]:
     return frozenset(n for (_, n), dt in stored.items() if dt is program.nodes[n].result)
 
 
-def headers(program: Program, lanes: int) -> str:
-    """Paste the device functions a program needs."""
+def headers(program: Program, lanes: int, drawn: bool = False) -> str:
+    """Paste the device functions a program needs; words may be `drawn` ahead."""
     names = sorted({h for node in program.nodes for h in node.op.formula.headers})
+    if drawn:
+        names.append("random/words")
     used = [d for node in program.nodes for d in (node.compute, node.result)] + [
         d for d, _ in program.leaves
     ]
@@ -257,7 +275,8 @@ class Memory:
 def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str, list]:
     """Render a program: (kernel name, text, argument types)."""
     name = kernel_name(program)
-    body = Body(program, lanes, stored=True)
+    drawn = draws(program) if lanes > 1 and not lane_schedule else {}
+    body = Body(program, lanes, stored=True, drawn=drawn)
     stores = []
     for number, (ref, dt, cls) in enumerate(program.outputs):
         stores.append((number, dt, cls, body._as(ref, dt)))
@@ -267,7 +286,7 @@ def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str,
     }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes), lane_schedule=lane_schedule,
+        headers=headers(program, lanes, bool(drawn)), lane_schedule=lane_schedule, drawn=drawn.values(),
     )  # fmt: skip
     return name, text, argument_types(program)
 

@@ -43,6 +43,10 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "poisson": lambda: torch.poisson(torch.full((1003,), 20.0)),
     "exponential": lambda: torch.empty(1003).exponential_(2),
     "strided": lambda: torch.zeros(31, 34)[:, 1::3].uniform_(0, 2),
+    "rows of odd length": lambda: torch.zeros(37, 13)[:, 1:12].normal_(),
+    "several draws": lambda: (
+        torch.rand(1003) + torch.randn(1003) * torch.empty(1003).bernoulli_(0.3)
+    ),
 }
 
 

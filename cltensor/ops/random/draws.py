@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import config, dtypes
+from ...codegen import drawn as drawn_ahead
 from ...codegen.order import sort as sorting
 from ...codegen.pointwise import IDENTITY, PointOp
 from ...dtypes import dtype as DType
@@ -34,8 +35,9 @@ Draw = tuple[int, int]
 _BITS = PointOp("philox", "philox_bits(x, y, z)")
 _MORE = PointOp("philox2", "philox_more(x, y, z)")
 _MASKED = PointOp("bits", "x & y")
-_LOW32 = PointOp("low32", "x & 4294967295")
-_TOP24 = PointOp("top24", "shr(x, 40) & 16777215")
+# Formulas that codegen/drawn.py knows: what is read of a word there is one half of it.
+_LOW32 = PointOp("low32", drawn_ahead.LOWER)
+_TOP24 = PointOp("top24", drawn_ahead.UPPER)
 _TOP53 = PointOp("top53", "shr(x, 11) & 9007199254740991")
 _UNIFORM = PointOp("uniform", "x * y * (w - z) + z")
 # Box-Muller: x / 2**bits is uniform in (0, 1), y in [-1/4, 1/4] is a fraction of a turn. Its sine
@@ -102,9 +104,8 @@ def uniform(shape: Size, dt: DType, draw: Draw, low: float = 0.0, high: float = 
     if bits == 53:
         word = Expr(_TOP53, dtypes.int64, dtypes.int64, shape, (_bits(shape, draw),))
     else:
-        word = Expr(
-            _MASKED, dtypes.int64, dtypes.int32, shape, (_bits(shape, draw), Scalar(2**bits - 1))
-        )
+        half = Expr(_LOW32, dtypes.int64, dtypes.uint32, shape, (_bits(shape, draw),))
+        word = Expr(_MASKED, dtypes.uint32, dtypes.int32, shape, (half, Scalar(2**bits - 1)))
     return Expr(
         _UNIFORM, wide_of(dt), dt, shape, (word, Scalar(2.0**-bits), Scalar(low), Scalar(high))
     )

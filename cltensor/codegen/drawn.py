@@ -1,0 +1,78 @@
+"""Random words drawn ahead of the chain that reads them, for the CPU schedule of the pointwise family.
+
+Owns which nodes of a program are draws, what is read of their words, and the text that fills and reads the arrays of
+words (cl_kernels/random/words.cl). Must not know what distribution the words become.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from .language import lanes_of
+
+if TYPE_CHECKING:
+    from .pointwise import Program
+
+# Formulas of draws, by the stream they are of; and of what reads a half of a word, as text of that half and its type.
+STREAMS = {"philox_bits(x, y, z)": 0, "philox_more(x, y, z)": 1}
+LOWER, UPPER = "x & 4294967295", "shr(x, 40) & 16777215"
+COUNT = 128  # CLT_DRAWN
+
+
+class Draw(NamedTuple):
+    """A draw of a program: its node, stream, arguments and what is read of its words."""
+
+    node: int
+    stream: int
+    seed: str
+    offset: str
+    form: str  # "all", "lower" or "apart": the function that fills
+
+    @property
+    def array(self) -> str:
+        """Declare the array of words."""
+        kind, count = (
+            ("ulong", COUNT)
+            if self.form == "all"
+            else ("uint", COUNT * (1 + (self.form == "apart")))
+        )
+        return f"{kind} words{self.node}[{count}] __attribute__((aligned(128)));"
+
+    @property
+    def fill(self) -> str:
+        """Draw the words of the elements from the even one `first` on."""
+        return (
+            f"clt_drawn_{self.form}((ulong)({self.offset} + (first >> 1)), (ulong){self.seed}, "
+            f"{self.stream}, words{self.node});"
+        )
+
+    def read(self) -> str:
+        """Whole words, from `at` on."""
+        return f"*(const clt_drawn_words *)(words{self.node} + at)"
+
+    def read_half(self, text: str, lanes: int) -> str:
+        """What the formula `text` makes of words."""
+        if text == LOWER:
+            return f"*(const clt_drawn_halves *)(words{self.node} + at)"
+        upper = f"*(const clt_drawn_halves *)(words{self.node} + {COUNT} + at)"
+        return f"as_{lanes_of('int', lanes)}({upper} >> 8)"
+
+
+def draws(program: Program) -> dict[int, Draw]:
+    """Find the draws of a program, by the number of their node."""
+    found = {}
+    stored = {ref for ref, _, _ in program.outputs}
+    for number, node in enumerate(program.nodes):
+        stream = STREAMS.get(node.op.text)
+        if stream is None or [kind for kind, _ in node.args] != ["t", "k", "k"]:
+            continue
+        (_, index), (_, seed), (_, offset) = node.args
+        if program.nodes[index].op.name != "index":
+            continue
+        ref = ("t", number)
+        texts = {n.op.text for n in program.nodes if ref in n.args}
+        form = "all"
+        if ref not in stored and texts <= {LOWER, UPPER}:
+            form = "lower" if texts == {LOWER} else "apart"
+        found[number] = Draw(number, stream, f"k{seed}_", f"k{offset}_", form)
+    return found
