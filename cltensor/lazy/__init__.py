@@ -15,7 +15,6 @@ from ..codegen.pointwise import INDEX
 from .expression import (
     HEAVY,
     INDEXED,
-    LIGHT,
     MAX_RECOMPUTE,
     STRIDED,
     UNKNOWN_READS,
@@ -30,6 +29,7 @@ from .expression import (
 from .fusion import Fusion
 from .launch import TURN, scalar_args, turned
 from .product import Factors, pending_product
+from .reading import is_read, note_read, told
 from .schedule import (
     flush,
     force,
@@ -45,7 +45,6 @@ __all__ = [
     "HEAVY",
     "INDEX",
     "INDEXED",
-    "LIGHT",
     "MAX_RECOMPUTE",
     "STRIDED",
     "TURN",
@@ -59,6 +58,8 @@ __all__ = [
     "buffers",
     "flush",
     "force",
+    "is_read",
+    "note_read",
     "pending_product",
     "realise",
     "register",
@@ -66,6 +67,7 @@ __all__ = [
     "run_readers",
     "scalar_args",
     "split",
+    "told",
     "too_big",
     "turned",
     "view_dims",

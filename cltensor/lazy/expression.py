@@ -24,7 +24,8 @@ MAX_RECOMPUTE = 4  # a broadcast expression of so many light nodes is recomputed
 UNKNOWN_READS = 1 << 40  # `reads` of a storage whose pending readers nobody counted
 
 # STRIDED: of NON_DENSE ones those that have no other shape, because an operand is neither dense nor one number.
-NON_DENSE, INDEXED, RESHAPED, HEAVY, PRODUCTS, STRIDED = 1, 2, 4, 8, 16, 32
+# READ: a kernel that reads expressions has computed it, or something that it is computed from, and kept nothing of it.
+NON_DENSE, INDEXED, RESHAPED, HEAVY, PRODUCTS, STRIDED, READ = 1, 2, 4, 8, 16, 32, 64
 
 
 class Leaf:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..codegen.pointwise import Program
 from ..codegen.region import STREAM
 from ..dtypes import dtype
-from .expression import HEAVY, INDEXED, NON_DENSE, STRIDED, Expr, Leaf, Scalar, View
+from .expression import HEAVY, INDEXED, NON_DENSE, READ, STRIDED, Expr, Leaf, Scalar, View
 from .fusion import Fusion, classify, seen
 from .launch import TURN, entry_of, runs_across, scalar_args, start
 from .recompute import is_large
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 MOST = 12  # nodes
 KEPT = 4096  # kinds of trees: with strides, each shape is another
-DECIDED = HEAVY | INDEXED | NON_DENSE | STRIDED  # flags of expressions that need no other decisions
+DECIDED = (
+    HEAVY | INDEXED | NON_DENSE | READ | STRIDED
+)  # flags of expressions that need no other decisions
 _HELD = object()  # in a key: somebody holds the node's result
 
-_Operand = tuple[
+Operand = tuple[
     "Buffer", int, dtype, tuple[int, ...] | None
 ]  # the last: strides as a Leaf has them
 
@@ -52,12 +54,12 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     backend, itemsize = storage.backend, expr.dtype.itemsize
     n = storage.nbytes // itemsize
     key: list[Any] = [backend]
-    leaves: list[_Operand] = []
+    leaves: list[Operand] = []
     numbers: list[Any] = []
     held: list[tuple[Expr, Storage]] = []
     names: dict[Any, int] = {}
     missing: dict[Expr, int] = {}
-    if not n or not _walk(expr, None, key, leaves, numbers, held, names, missing):
+    if not n or not walk(expr, None, key, leaves, numbers, held, names, missing):
         return False
     if (missing and any(missing.values())) or (held and is_large(expr)):
         return False
@@ -116,8 +118,8 @@ class Prepared:
         backend, expr = storage.backend, storage.value
         expr.cell = weakref.ref(storage)  # which is not noted as pending: nobody will run it
         self.numbers: list[Any] = []  # in the order in which `run` takes them
-        leaves: list[_Operand] = []
-        alone = expr.size <= MOST and _walk(expr, None, [], leaves, self.numbers, [], {}, {})
+        leaves: list[Operand] = []
+        alone = expr.size <= MOST and walk(expr, None, [], leaves, self.numbers, [], {}, {})
         entry = _entry(backend, expr) if alone and not leaves else None
         if entry is None:
             raise ValueError("not a tree over numbers")
@@ -135,11 +137,11 @@ class Prepared:
         return buffer
 
 
-def _walk(
+def walk(
     expr: Expr,
     dims: tuple[int, ...] | None,
     key: list[Any],
-    leaves: list[_Operand],
+    leaves: list[Operand],
     numbers: list[Any],
     held: list[tuple[Expr, Storage]],
     names: dict[Any, int],
@@ -182,7 +184,7 @@ def _walk(
             storage = a.live() if through is None else None
             if storage is not None and storage.home is not None:
                 return False
-            if not _walk(a, through, key, leaves, numbers, held, names, missing):
+            if not walk(a, through, key, leaves, numbers, held, names, missing):
                 return False
             if storage is not None:
                 key.append(_HELD)

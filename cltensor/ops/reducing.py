@@ -15,7 +15,7 @@ from ..codegen.pointwise import IDENTITY
 from ..codegen.reduce import reduction as family
 from ..codegen.reduce.prologue import Source
 from ..dtypes import dtype
-from ..lazy import INDEXED, Expr, Fusion, Leaf, View
+from ..lazy import Expr, Fusion, Leaf, View
 from ..runtime import get_backend
 from ..size import Size
 from ..storage import Storage
@@ -61,14 +61,9 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
     storage = x._storage
     value = storage.value
     if value.__class__ is Expr:
-        found = None
-        if not value.flags & INDEXED and (
-            not storage.reduced or (value.size <= lazy.LIGHT and not value.flags & lazy.HEAVY)
-        ):
-            found = core._pending_operand(x, value, shape)
+        found = core._pending_operand(x, value, shape) if lazy.is_read(storage) else None
         if found is not None:
-            if value.size > 1:
-                storage.reduced = True
+            lazy.note_read(storage)
             lazy.run_held(storage.backend, value)
             return (
                 fusion.visit(found.expr, found.dims)

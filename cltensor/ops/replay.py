@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .. import config
+from .. import config, lazy
 from ..codegen.reduce.prologue import Source
 from ..runtime import STATS, Buffer, Recorder, Trace
 from ..storage import Storage
@@ -95,6 +95,7 @@ class Replayed:
         key: list[Any] = [backend, repr(settings) if self._exact else settings]
         given: list[Buffer] = []
         places: dict[Buffer, int] = {}
+        pending: list[Storage] = []
         for t in operands:
             if t.__class__ is Buffer:
                 given.append(t)
@@ -105,7 +106,10 @@ class Replayed:
                 return self._fn(*self._arguments(operands, settings))
             if buffer.__class__ is not Buffer:
                 if not self._memory:
-                    return self._of_pending(operands, settings)
+                    if not self._tell(t, first, key, given, places):
+                        return self._of_pending(operands, settings)
+                    pending.append(storage)
+                    continue
                 buffer = storage.buffer()
             key += (t.shape, t.dtype, None if t._contig else t._strides, t._offset)
             at = places.setdefault(buffer, len(given))
@@ -115,8 +119,33 @@ class Replayed:
         found = tuple(key)
         call = self._calls.get(found)
         if call is not None:
+            for storage in pending:
+                lazy.note_read(storage)
             return call.play(given, first.device)
         return self._work_out(found, given, self._arguments(operands, settings))
+
+    def _tell(
+        self, t: Any, first: Any, key: list[Any], given: list[Buffer], places: dict[Buffer, int]
+    ) -> bool:
+        """Add what the kernel is told of a pending operand that it computes for itself; False where it takes a Source to say."""
+        storage = t._storage
+        expr = storage.value
+        if self._read is None or not (t._contig and t.shape == expr.shape == first.shape):
+            return False
+        if t._offset or t.dtype is not expr.dtype or not lazy.is_read(storage):
+            return False
+        numbers: list[Any] = []
+        key.append(t.shape)
+        with storage.backend.lock:
+            read = lazy.told(expr, key, numbers)
+        if read is None:
+            return False
+        if numbers:
+            key.append(repr(numbers))  # 0.0 equals -0.0
+        for buffer, offset in read:
+            key += (offset, places.setdefault(buffer, len(given)))
+            given.append(buffer)
+        return True
 
     def _arguments(self, operands: Sequence[Any], settings: tuple) -> tuple:
         if self._read is None:

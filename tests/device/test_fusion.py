@@ -449,6 +449,25 @@ def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stor
     assert sums_of(lambda: x + y) == 2  # a result is less to read than its operands
 
 
+def test_a_sum_that_grows_along_reductions_is_run_now_and_then():
+    """Each norm along a residual stream reads the stream, not everything that was ever added to it."""
+    parts = [leaf(8, 48) * n for n in range(12)]
+    ct.opencl.synchronize()
+
+    def stream():
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+            norm = ct.softmax(total, 1)
+        return norm, total
+
+    assert launches(lambda: stream()[0]) == 11 + 5
+    norm, total = stream()
+    wanted = sum(range(12)) * leaf(8, 48).cpu().numpy()
+    assert np.allclose(total.cpu().numpy(), wanted)
+    assert np.allclose(norm.cpu().numpy(), ct.softmax(ct.tensor(wanted), 1).cpu().numpy())
+
+
 @pytest.mark.parametrize("dtype", [ct.float16, ct.bfloat16])
 def test_both_zeros_are_numbers_of_short_types(dtype):
     x = ct.ones(4, dtype=dtype)

@@ -454,3 +454,41 @@ def test_pending_operands() -> None:
     one.data_ptr()
     signs = [np.signbit(torch.amax(one * k).item()) for k in (0.0, 0.0, 0.0, -0.0, -0.0, -0.0)]
     assert signs == [False] * 3 + [True] * 3
+
+
+def test_pending_operands_are_told_apart_without_being_collected() -> None:
+    """By what lies where: offsets, one memory twice, and what somebody holds a part of."""
+    a, b = whole(6, 4), whole(6, 4)
+    torch.opencl.synchronize()
+    kinds = {
+        "two": lambda: (a * b).sum(),
+        "one twice": lambda: (a * a).sum(),
+        "offset": lambda: (a[2:] * b[2:]).sum(),
+        "other offset": lambda: (a[1:5] * b[2:]).sum(),
+        "transposed": lambda: (a.t() * b.t()).sum(0),
+        "a column": lambda: (a * b[:, :1]).sum(1),
+        "rows of a product": lambda: torch.softmax((a * b)[2:4], 1),
+        "two of them": lambda: F.layer_norm(a - b, (4,), a[0] * 2, b[0] + 1),
+    }
+    before = STATS.replays
+    for f in kinds.values():
+        wanted = f().cpu().numpy()
+        for _ in range(3):
+            assert np.array_equal(f().cpu().numpy(), wanted)
+    assert STATS.replays >= before + 2 * len(kinds)
+
+    def parts() -> tuple:
+        c = a - b
+        return (c * c).sum(), c
+
+    for _ in range(3):
+        found, c = parts()
+        assert found.item() == ((a.cpu().numpy() - b.cpu().numpy()) ** 2).sum()
+        assert np.array_equal(c.cpu().numpy(), a.cpu().numpy() - b.cpu().numpy())
+    x = a * 1
+    torch.opencl.synchronize()
+    for n in range(4):
+        y = x + b
+        total = y.sum()  # which has computed y for itself
+        x.fill_(n)
+        assert total.item() == (y - b).sum().item() + b.sum().item()
