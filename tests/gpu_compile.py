@@ -1,0 +1,197 @@
+"""Every kernel that GPUs get, compiled for them by LLVM: no GPU is needed.
+
+    python tests/gpu_compile.py                       families and benchmarks, for each record of tests/paper.py; exit 0 when all compile
+    python tests/gpu_compile.py --all gemm attention  kernels whose names begin so, with registers and memory of each
+    python tests/gpu_compile.py --keep /tmp/kernels   and leave texts and assembly there
+
+Needs clang with the targets NVPTX and AMDGPU, and libclc (Debian: apt install clang-19 libclc-14-dev). With `ptxas` on PATH (pip install
+nvidia-cuda-nvcc-cu12) registers are those of NVIDIA's own assembler. NVIDIA's driver compiles with other passes than clang: take what is
+said of spills and private memory as a hint, and what does not compile as a fault.
+
+A kernel is complained of when it does not compile, calls what the device has not, needs more local memory than there is, or keeps
+numbers in private memory (an array indexed by what is known at run time only, or too many registers).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).parent
+TARGETS = {
+    "nvidia": ["--target=nvptx64--nvidiacl", "-march=sm_80"],
+    "rdna3": ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx1100"],
+    "cdna": ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a"],
+    "strict": ["--target=spir64", "-emit-llvm", "-Xclang", "-cl-ext=-all"],
+}
+OF = {
+    "H200": ("nvidia",), "RDNA3": ("rdna3", "cdna"), "Arc": ("strict",), "Mali": ("strict",), "small": ("strict", "rdna3"),
+}  # fmt: skip
+BUILTINS = {"nvptx64--nvidiacl": "nvptx64--nvidiacl.bc", "amdgcn-amd-amdhsa": "amdgcn--amdhsa.bc"}
+FLAGS = [
+    "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-nogpulib", "-O3", "-S",
+    "-cl-fp32-correctly-rounded-divide-sqrt", "-Wdouble-promotion", "-Wvla", "-Wno-ignored-pragmas",
+]  # fmt: skip
+
+
+class Report(NamedTuple):
+    """What a compiler made of a kernel; private: bytes of a work-item that lie in memory, spilled: of registers that did not suffice."""
+
+    trouble: str = ""
+    registers: int = 0
+    private: int = 0
+    spilled: int = 0
+    local: int = 0
+    waves: int = 0
+
+
+@cache
+def clang() -> str:
+    """Return the newest clang there is, or nothing."""
+    names = ["clang", *(f"clang-{n}" for n in range(22, 13, -1))]
+    return next(filter(None, map(shutil.which, names)), "")
+
+
+@cache
+def builtins(triple: str) -> Path | None:
+    """Return libclc's bitcode for a target: what a kernel calls is then compiled with it."""
+    name = BUILTINS.get(triple, "")
+    found = sorted(p for root in ("/usr/lib/clc", "/usr/lib/llvm-*/lib/clc") for p in Path("/").glob(f"{root[1:]}/{name}"))  # fmt: skip
+    return found[-1] if name and found else None
+
+
+def examine(path: Path, options: Iterable[str], target: str) -> Report:
+    """Compile one kernel's text for one target."""
+    flags = TARGETS[target]
+    made = path.with_suffix(f".{target}")
+    library = builtins(flags[0].partition("=")[2])
+    linked = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(library)] if library else []
+    asked = [o for o in options if o.startswith(("-D", "-cl-"))]
+    words = [clang(), *FLAGS, *asked, *flags, *linked, str(path), "-o", str(made)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode or "warning: double" in done.stderr:
+        return Report(trouble=done.stderr)
+    text = made.read_text()
+    if target == "nvidia":
+        return _assembled(made)
+    if target == "strict":
+        return Report()
+
+    def most(name: str) -> int:
+        return max(map(int, re.findall(rf"\.{name}:\s+(\d+)", text)), default=0)
+
+    waves = re.findall(r"; Occupancy: (\d+)", text)
+    return Report(
+        "", most("vgpr_count"), most("private_segment_fixed_size"), most("vgpr_spill_count") * 4,
+        most("group_segment_fixed_size"), min(map(int, waves), default=0),
+    )  # fmt: skip
+
+
+def _assembled(made: Path) -> Report:
+    """NVIDIA's assembler's word on PTX."""
+    if shutil.which("ptxas") is None:
+        local = re.findall(r"\.shared .*?\[(\d+)\]", made.read_text())
+        depot = re.findall(r"\.local .*?\[(\d+)\]", made.read_text())
+        return Report(local=sum(map(int, local)), private=sum(map(int, depot)))
+    words = ["ptxas", "-arch", "sm_90", "-v", str(made), "-o", "/dev/null"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return Report(trouble=done.stderr)
+
+    def most(pattern: str) -> int:
+        return max(map(int, re.findall(pattern, done.stderr)), default=0)
+
+    return Report(
+        "", most(r"Used (\d+) registers"), most(r"(\d+) bytes stack frame"), most(r"(\d+) bytes spill stores"),
+        most(r"(\d+) bytes smem"),
+    )  # fmt: skip
+
+
+def cases(torch: Any) -> dict[str, Any]:
+    """The families of tests/oclgrind.py and the benchmarks' cases, as calls without arguments."""
+    import oclgrind
+
+    from benchmarks import cases as benchmarks
+    from benchmarks.case import Kit
+
+    kit = Kit("cltensor", torch, "opencl:90")
+    kit.recorded = lambda step: step  # type: ignore[method-assign]
+
+    def of(case: Any) -> Any:
+        def run() -> tuple[()]:
+            step = case.make(kit)
+            step(), step()
+            torch.opencl.synchronize()
+            return ()
+
+        return run
+
+    return oclgrind.families(torch) | {c.label: of(c) for c in benchmarks.load([])}
+
+
+def main() -> int:
+    """Render, compile, and say what came of it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="kernels whose names begin so")
+    parser.add_argument("--record", action="append", help="of these devices alone")
+    parser.add_argument("--all", action="store_true", help="a line for each kernel")
+    parser.add_argument("--keep", help="a folder for texts and assembly")
+    given = parser.parse_args()
+    if not clang():
+        print("clang is not installed: nothing examined")
+        return 0
+    os.environ.setdefault("CLTENSOR_CACHE_SIZE", "0")
+    sys.path[:0] = [str(HERE), str(HERE.parent)]
+    from paper import RECORDS, compute, paper
+
+    import cltensor
+
+    bad = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for record in given.record or RECORDS:
+            with paper(RECORDS[record]) as backend:
+                for name, error in compute(cases(cltensor)).items():
+                    if "has no float64" not in str(error) and not name.startswith("sparse"):  # fmt: skip
+                        print(f"BAD  {record}  {name}: {error}")
+                        bad += 1
+            texts = sorted(
+                t for t in backend.texts if not given.names or t.name.startswith(tuple(given.names))
+            )
+            folder = Path(given.keep or scratch, record)
+            folder.mkdir(parents=True, exist_ok=True)
+            jobs = []
+            for text in texts:
+                digest = hashlib.sha256("\0".join(text[1:2] + text.options).encode()).hexdigest()
+                path = folder / f"{text.name[:80]}-{digest[:8]}.cl"
+                path.write_text(text.source)
+                jobs += [(path, text.options, target) for target in OF[record]]
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                reports = list(pool.map(lambda job: examine(*job), jobs))
+            for (path, _, target), found in zip(jobs, reports, strict=True):
+                wrong = found.trouble or found.private or found.local > RECORDS[record].local_mem
+                bad += bool(wrong)
+                if wrong or given.all:
+                    print(
+                        f"{'BAD ' if wrong else 'ok  '} {record:6} {target:7} {path.stem:60} {found.registers:4} registers, "
+                        f"{found.private} private, {found.spilled} spilled, {found.local} local"
+                        + (f", {found.waves} waves" if found.waves else "")
+                    )
+                    print(found.trouble[:2000], end="")
+            print(f"{record}: {len(texts)} kernels for {', '.join(OF[record])}", flush=True)
+    print(f"{bad} with complaints" if bad else "all compile, and none keeps numbers in memory")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

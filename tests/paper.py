@@ -1,0 +1,118 @@
+"""GPUs on paper: backends that render for a device which is not here and launch nothing.
+
+The records are what drivers say of such devices. A kernel's text, its launch sizes and its arguments are then what the device would get.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cltensor.runtime import DeviceInfo, backend, device
+from cltensor.runtime.meta import _INFO, MetaBackend
+from cltensor.runtime.program import Kernel
+
+_KIB, _GIB = 1 << 10, 1 << 30
+
+
+def _gpu(name: str, units: int, group: int, local: int, arguments: int, **more: Any) -> DeviceInfo:
+    facts = {"fp64": False, "fp16": True, "subgroups": True, "int64_atomics": False} | more
+    return dataclasses.replace(
+        _INFO, kind="gpu", lanes=1, native_lanes=1, name=name, compute_units=units, max_group=group,
+        local_mem=local * _KIB, arg_bytes=arguments, max_alloc=4 * _GIB, global_mem=16 * _GIB, **facts,
+    )  # fmt: skip
+
+
+RECORDS = {
+    "H200": _gpu("NVIDIA H200", 132, 1024, 48, 4352, fp64=True, fp16=False, int64_atomics=True, subgroups=False),
+    "RDNA3": _gpu("gfx1100", 48, 256, 64, 1024, fp64=True, int64_atomics=True),
+    "Arc": _gpu("Intel(R) Arc(TM) A770 Graphics", 512, 1024, 64, 2048),
+    "Mali": _gpu("Mali-G710", 10, 1024, 32, 1024),
+    "small": _gpu("the least there is", 4, 128, 16, 1024, fp16=False, subgroups=False),
+}  # fmt: skip
+
+
+class Text(NamedTuple):
+    """A kernel as a device would be given it."""
+
+    name: str
+    source: str
+    options: tuple[str, ...]
+    arg_types: tuple[Any, ...]
+
+
+class Launch(NamedTuple):
+    """The sizes of a launch."""
+
+    name: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+
+
+class Paper(MetaBackend):
+    """A device of `RECORDS`: keeps what it is asked to build and to launch. All values are zero."""
+
+    def __init__(self, record: DeviceInfo) -> None:
+        super().__init__()
+        self.device, self.info = device("opencl:90"), record
+        self.inline = self.queue = None
+        self.texts: set[Text] = set()
+        self.launches: set[Launch] = set()
+
+    def kernel(
+        self, name: str, source: str, arg_types: Sequence[Any], options: Sequence[str] = ()
+    ) -> Kernel:
+        self.texts.add(Text(name, source, tuple(options), tuple(arg_types)))
+        return super().kernel(name, source, arg_types, options)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        global_size: Any,
+        local_size: Any,
+        args: Any,
+        nbytes: int = 0,
+        flops: int = 0,
+    ) -> None:
+        self.launches.add(Launch(kernel.name, global_size, local_size))
+        super().launch(kernel, global_size, local_size, args, nbytes, flops)
+
+    def read(self, buffer: Any, offset_bytes: int, nbytes: int) -> np.ndarray:
+        return np.zeros(nbytes, np.uint8)
+
+
+@contextmanager
+def paper(record: DeviceInfo) -> Iterator[Paper]:
+    """Make a device on paper the default one."""
+    import cltensor
+
+    made = Paper(record)
+    backend.registry[made.device] = made
+    cltensor.set_default_device(made.device)
+    try:
+        yield made
+    finally:
+        cltensor.set_default_device(None)
+        del backend.registry[made.device]
+
+
+def compute(work: dict[str, Callable[[], Any]]) -> dict[str, Exception]:
+    """Compute each and read what it returns; what could not be, for the values are not there, and why."""
+    failed = {}
+    for name, make in work.items():
+        try:
+            found = make()
+            for item in found if isinstance(found, tuple | list) else (found,):
+                item.detach().tolist()
+        except (RuntimeError, IndexError, ValueError) as error:
+            failed[name] = error
+    return failed
+
+
+def argument_bytes(text: Text) -> int:
+    """Bytes of a kernel's arguments."""
+    return sum(8 if kind is None else np.dtype(kind).itemsize for kind in text.arg_types)

@@ -1,0 +1,108 @@
+"""What GPUs would be given, on paper: launches and kernels keep within what each of them allows."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paper import RECORDS, Paper, argument_bytes, compute, paper
+
+from cltensor.runtime import DeviceInfo
+
+BYTES = {
+    "char": 1, "uchar": 1, "half": 2, "short": 2, "ushort": 2, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8, "double": 8,
+    "float2": 8, "double2": 16, "clt_b16": 16,
+}  # fmt: skip
+LOCAL = re.compile(r"^\s*__local (\w+) ([^;=]+\]);", re.MULTILINE)
+NAMED = re.compile(r"typedef (\w+) (\w+);")
+RECORD = re.compile(r"typedef struct \{([^}]*)\} (\w+);")
+
+
+@pytest.fixture(scope="module", params=list(RECORDS))
+def rendered(request: pytest.FixtureRequest) -> Any:
+    """What a device of a record is asked for by a small computation of each family."""
+    import oclgrind
+
+    import cltensor
+    from cltensor.ops import dense
+
+    with pytest.MonkeyPatch.context() as patch, paper(RECORDS[request.param]) as backend:
+        patch.setattr(dense, "WAITS", 0)
+        failed = compute(oclgrind.families(cltensor))
+    # What is sparse has as many places as the device counts, and values are not there.
+    assert [name for name in failed if not name.startswith("sparse")] == []
+    return backend
+
+
+def local_bytes(source: str) -> int:
+    """Bytes of local memory that a kernel's text declares."""
+    sizes = dict(BYTES)
+    for old, new in NAMED.findall(source):
+        if old in sizes:
+            sizes[new] = sizes[old]
+    for fields, name in RECORD.findall(source):
+        kinds = [field.split() for field in fields.split(";") if field.strip()]
+        sizes[name] = sum(sizes.get(kind[0], 8) * len(kind[1:]) for kind in kinds)
+    total = 0
+    for kind, names in LOCAL.findall(source):
+        for declared in re.findall(r"\w+((?:\[[^]]*\])+)", names):
+            extents = re.findall(r"\[([\d\s+*/()-]+)\]", declared)
+            assert len(extents) == declared.count("["), f"not a number: {declared}"
+            total += sizes[kind] * math.prod(eval(extent) for extent in extents)
+    return total
+
+
+def test_groups_are_no_larger_than_the_device_allows_and_divide_the_work(rendered: Paper) -> None:
+    for name, size, group in rendered.launches:
+        assert group is not None, name
+        assert math.prod(group) <= rendered.info.max_group, name
+        assert not any(n % g for n, g in zip(size, group, strict=True)), name
+        assert all(n < 1 << 31 for n in size), name
+
+
+def test_kernels_take_no_more_arguments_than_the_device_allows(rendered: Paper) -> None:
+    for text in rendered.texts:
+        assert argument_bytes(text) <= rendered.info.arg_bytes, text.name
+
+
+def test_local_memory_suffices(rendered: Paper) -> None:
+    found = {text.name: local_bytes(text.source) for text in rendered.texts}
+    assert any(found.values())
+    for name, size in found.items():
+        assert size <= rendered.info.local_mem, name
+
+
+def test_local_memory_is_counted() -> None:
+    text = "typedef float T;\ntypedef struct { T v; long at; } S;\n  __local T a[2][3 * (4 + 1)], b[2];\n __local S s[4];\n"
+    assert local_bytes(text) == 4 * 32 + 12 * 4
+
+
+def test_llvm_compiles_all(rendered: Paper, tmp_path: Path) -> None:
+    """As OpenCL C 1.2 without any extension where the device has none: no double, no half."""
+    import gpu_compile
+
+    if not gpu_compile.clang():
+        pytest.skip("clang is not installed")
+    words = [gpu_compile.clang(), "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header"]  # fmt: skip
+    words += ["--target=spir64", "-fsyntax-only"]
+    if not rendered.info.fp64:
+        words += ["-Xclang", "-cl-ext=-all"]
+    for options in {text.options for text in rendered.texts}:
+        paths = []
+        for n, text in enumerate(t for t in rendered.texts if t.options == options):
+            path = tmp_path / f"{n}.cl"
+            path.write_text(text.source)
+            paths.append(str(path))
+        said = subprocess.run([*words, *options, *paths], capture_output=True, text=True, check=False)  # fmt: skip
+        assert said.returncode == 0, said.stderr[:2000]
+        assert "double" not in said.stderr, said.stderr[:2000]
+
+
+def test_records_are_of_gpus() -> None:
+    for info in RECORDS.values():
+        assert isinstance(info, DeviceInfo)
+        assert info.kind == "gpu"
