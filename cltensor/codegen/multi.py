@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,12 +71,8 @@ def names(formula: Formula) -> list[str]:
     return [n.id for n in ast.walk(formula.tree) if isinstance(n, ast.Name) and id(n) not in called]
 
 
-class Part(NamedTuple):
-    """One tensor of the list: how many elements, and buffer and offset of every operand of the chain."""
-
-    size: int
-    buffers: tuple[Buffer, ...]
-    offsets: tuple[int, ...]
+# One tensor of the list: how many elements, and buffer and offset of every operand of the chain.
+Part = tuple[int, tuple["Buffer", ...], tuple[int, ...]]
 
 
 class Shared(NamedTuple):
@@ -135,34 +132,36 @@ def _launch(
     flag: Buffer | None,
 ) -> None:
     built = _kernel(backend, chain, types, tuple([s.dtype for s in shared]), slots)
-    total = sum([p.size for p in parts])
+    sizes, buffers, offsets = zip(*parts, strict=True)
+    total = sum(sizes)
     units = backend.info.compute_units * (16 if built.by_lane else 8)
     chunk = max(backend.tuned.get("multi.grain", _GRAIN), -(-total // units))
     if total < _PACE * backend.info.wake_us and not built.by_lane:
         chunk = max(chunk, total)
     chunk = -(-chunk // 64) * 64
-    args: list[Any] = [chunk, _plan(backend, parts, slots)]
+    args: list[Any] = [chunk, _plan(backend, sizes, offsets, slots)]
     args += [float(numbers[name]) for name in chain.numbers]
     for one in shared:
         args += [one.buffer, one.offset]
     if chain.flagged:
         args.append(flag)
-    for part in parts:
-        args += part.buffers
-    args += parts[0].buffers * (slots - len(parts))  # what the plan gives no elements is not read
+    args += itertools.chain.from_iterable(buffers)
+    args += buffers[0] * (slots - len(parts))  # what the plan gives no elements is not read
     group = min(128, backend.info.max_group) if built.by_lane else 1
     size = sum([dt.itemsize for dt in (*types, *types[: len(chain.writes)])])
     backend.launch(built.kernel, (-(-total // chunk) * group,), (group,), args, total * size)
 
 
-def _plan(backend: Backend, parts: Sequence[Part], slots: int) -> Buffer:
+def _plan(
+    backend: Backend, sizes: tuple[int, ...], offsets: tuple[tuple[int, ...], ...], slots: int
+) -> Buffer:
     """Upload where the parts start in the count of all elements, and the offsets of their operands; kept, for lists recur."""
-    key = (backend, slots, *[(p.size, p.offsets) for p in parts])
+    key = (backend, slots, sizes, offsets)
     found = _plans.get(key)
     if found is None:
-        ends = np.cumsum([0, *(p.size for p in parts), *[0] * (slots - len(parts))])
-        offsets = [p.offsets for p in parts] + [parts[0].offsets] * (slots - len(parts))
-        table = np.concatenate([ends, np.ravel(offsets)]).astype(np.int64)
+        left = slots - len(sizes)
+        ends = np.cumsum([0, *sizes, *[0] * left])
+        table = np.concatenate([ends, np.ravel([*offsets, *[offsets[0]] * left])]).astype(np.int64)
         found = backend.alloc(table.nbytes)
         backend.write(found, 0, table)
         if len(_plans) >= _MAX_PLANS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -119,13 +119,13 @@ def _host_device() -> Any:
     return host
 
 
-class _Known(NamedTuple):
+class _Known:
     """What this module last wrote into a tensor, and where; `cell` is the memory itself where the host shares it."""
 
-    buffer: Buffer
-    version: int
-    value: float
-    cell: np.ndarray | None
+    __slots__ = ("buffer", "cell", "value", "version")
+
+    def __init__(self, buffer: Buffer, version: int, value: float, cell: np.ndarray | None) -> None:
+        self.buffer, self.version, self.value, self.cell = buffer, version, value, cell
 
 
 def peek(t: Tensor) -> float:
@@ -161,6 +161,23 @@ def poke(t: Tensor, value: float) -> float:
     return value
 
 
+def _one_more(t: Tensor) -> float:
+    """Count a step: `poke(t, peek(t) + 1)`, at once where the number is known and the host has its memory."""
+    known = getattr(t, "_known", None)
+    if known is not None and known.cell is not None and Recorder.active is None:
+        storage, version, buffer = t._storage, t._vc, known.buffer
+        if (
+            buffer is storage.value
+            and known.version == version.value
+            and not (buffer.exported or storage.reads or buffer.seq > storage.backend.finished)
+        ):
+            known.cell[0] = known.value + 1
+            known.value = value = known.cell.item()
+            version.value = known.version = known.version + 1
+            return value
+    return poke(t, peek(t) + 1)
+
+
 def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
     """Write through the backend, in order with what it runs; returns the memory, as numpy sees it if it can."""
     storage, kind = t._storage, t.dtype.np
@@ -177,9 +194,13 @@ def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
 def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple[float, list]]:
     """Count a step of every parameter, and part them by how many they have made."""
     parts: dict[float, list[Tensor]] = {}
+    last, some = -1.0, []
     for p in params:
         count = state[p]["step"]
-        parts.setdefault(poke(count, peek(count) + 1), []).append(p)
+        value = _one_more(count)
+        if value != last:
+            last, some = value, parts.setdefault(value, [])
+        some.append(p)
     return list(parts.items())
 
 
