@@ -52,15 +52,19 @@ def change(
     *,
     inplace: bool,
     overlap: bool = False,
+    anew: Callable[[Tensor], Tensor | None] | None = None,
 ) -> Tensor:
     """Let `run` write into a copy of `t`, or into `t` itself, and record it with the inputs (t, *others).
 
-    `overlap` allows elements of `t` to share memory.
+    `overlap` allows elements of `t` to share memory. `anew` makes the changed copy at once, where it can.
     """
     if not inplace:
         with unrecorded():
-            out = settled_copy(node, t)
-            run(out)
+            made = None if anew is None else anew(t)
+            if made is None:
+                made = settled_copy(node, t)
+                run(made)
+            out = made
         if graph.needs_grad(t, *others):
             graph.record(node, (t, *others), out, backward, saved)
         return out

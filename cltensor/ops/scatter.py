@@ -15,7 +15,10 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen.index import lookup as kernels
+from ..codegen.index import rows
 from ..codegen.index import scatter as writing
+from ..lazy import Expr
+from ..lazy.expression import Scalar
 from . import core, writes
 from .changes import (
     INTEGERS,
@@ -90,7 +93,7 @@ def _gathered(operands: Sequence[Tensor], dim: int) -> list[Tensor]:
 
 
 def _gather_back(ctx: Any, g: Tensor) -> Tensor:
-    return zeros(g, ctx.shapes[0]).scatter_add_(ctx.dim, ctx.index, g)
+    return zeros(g, ctx.shapes[0]).scatter_add(ctx.dim, ctx.index, g)
 
 
 def _check_scatter(t: Tensor, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Any]:
@@ -147,6 +150,51 @@ def _scattered(
     return []
 
 
+def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor | None:
+    """What `_scatter_into` makes of a copy of `t`, in one pass over it; None where its rows are not whole, dense and short."""
+    if dim != t.ndim - 1 or not index.numel() or index.shape[:-1] != t.shape[:-1]:
+        return None
+    if not rows.fits_anew(backend_of(t), t.dtype, t.shape[dim], reduce is not None):
+        return None
+    operands = [index]
+    if is_tensor(src):
+        if src.shape != index.shape or not (src.is_contiguous() or not any(src.stride())):
+            return None
+        operands.append(src)
+    elif reduce is not None:
+        return None
+    start = t._storage.value
+    if not _is_zero(start):
+        if start.__class__ is Expr:  # its kernel writes the copy
+            return None
+        operands.append(t)
+    if not (index.is_contiguous() and t.is_contiguous()):
+        return None
+    number = None if is_tensor(src) else src
+    based = operands[-1] is t
+    return _scattered_anew(operands, t.shape, t.dtype, number, reduce, based)[0]
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a storage's value is nothing but zeros, pending."""
+    if value.__class__ is not Expr or value.op is not core.IDENTITY:
+        return False
+    (number,) = value.args
+    return number.__class__ is Scalar and str(number.value) in ("0", "0.0", "False")
+
+
+@functools.partial(Replayed, memory=True, exact=True)
+def _scattered_anew(
+    operands: Sequence[Tensor], shape: Any, dt: Any, number: Any, reduce: str | None, based: bool
+) -> list[Tensor]:
+    index, *others = operands
+    base = core.kernel_operand(others.pop()) if based else None
+    value = core.kernel_operand(others[0]) if others else number
+    at = core.kernel_operand(index)
+    made = writing.scattered(backend_of(index), dt, tuple(shape), base, at, value, reduce)
+    return [core.result(made, index.device)]
+
+
 def _scatter(
     inplace: bool,
     input: Tensor,
@@ -190,6 +238,7 @@ def _scatter(
             _scatter_back,
             saved,
             inplace=inplace,
+            anew=lambda t: _anew(t, dim, index, src),
         )
     return change(
         "ScatterBackward1",
@@ -199,6 +248,7 @@ def _scatter(
         _scatter_value_back,
         saved,
         inplace=inplace,
+        anew=lambda t: _anew(t, dim, index, src),
     )
 
 
@@ -230,7 +280,7 @@ def _scatter_add(inplace: bool, input: Tensor, dim: int, index: Tensor, src: Ten
     dim, index, src = _check_scatter(input, dim, index, src)
     return change(
         "ScatterAddBackward0", input, (src,), lambda t: _scatter_into(t, dim, index, src, "add"), _scatter_add_back,
-        {"dim": dim, "index": index}, inplace=inplace,
+        {"dim": dim, "index": index}, inplace=inplace, anew=lambda t: _anew(t, dim, index, src, "add"),
     )  # fmt: skip
 
 

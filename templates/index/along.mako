@@ -8,6 +8,9 @@ is read in order first, a cache line at a time, where the indices will meet most
 <% far = 's' if action == 'get' else 'd' %>\
 ${w.prelude()}
 typedef long I;
+% if flat:
+typedef ${index}8 clt_index8 __attribute__((aligned(${4 if index == 'int' else 8})));
+% endif
 % if action == 'get':
 typedef ${T} E;
 typedef ${T} R;
@@ -43,7 +46,22 @@ __kernel void ${fn}(__global E *restrict dst, __global const E *restrict src\
       volatile R kept = sum;
       (void)kept;
     }
-% if action == 'get':
+% if flat:
+    // Every index is looked at before the first is used: what follows has nothing to ask.
+    ulong8 most = 0;
+    const I whole = n & -8;
+    for (I j = 0; j < whole; j += 8) most = max(most, as_ulong8(convert_long8(*(__global const clt_index8 *)(i0 + j))));
+    for (I j = whole; j < n; j++) most = max(most, (ulong8)((ulong)(long)i0[j]));
+    if (all(most < (ulong8)((ulong)t0_size))) {
+      for (I j = 0; j < whole; j += 8) {
+% for k in range(8):
+        d[j + ${k}] = s[i0[j + ${k}]];
+% endfor
+      }
+      for (I j = whole; j < n; j++) d[j] = s[i0[j]];
+      continue;
+    }
+% elif action == 'get':
     int bad = t0_size == 0;
     if (!bad) {
       for (I j = 0; j < n; j++) {

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from support import LAYOUTS, close, ct, data, laid
 
+from cltensor.codegen.index import rows
+
 M = np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]])
 SUBSCRIPTS: dict[str, Any] = {
     "int": 1,
@@ -219,6 +221,33 @@ def reference(
 
 
 FOLDS = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "float16"])
+def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are copied and written in one pass; what is copied stays as it is, and memory that has been used before is no part of it."""
+    rng = np.random.default_rng(0)
+    for streamed, width in ((0, 33), (1, 33), (1, 64)):
+        if streamed:
+            monkeypatch.setattr(rows, "STREAM", 1)
+        a = rng.integers(0, 9, (2, 3, width)).astype(dtype)
+        i = rng.integers(0, width, (2, 3, 20))
+        s = rng.integers(0, 9, i.shape).astype(dtype)
+        t, index, source = (ct.tensor(x) for x in (a, i, s))
+        added, written, ones = a.copy(), a.copy(), a.copy()
+        for at in np.ndindex(*i.shape):
+            place = (*at[:2], i[at])
+            added[place] = added[place] | s[at] if dtype == "bool" else added[place] + s[at]
+            written[place], ones[place] = s[at], 1
+        close(t.scatter_add(-1, index, source), added)
+        close(t.scatter(2, index, source), written)
+        close(t.scatter(2, index.int(), 1), ones)
+        met = np.zeros_like(a)
+        np.put_along_axis(met, i, 1, 2)
+        close(ct.zeros_like(t).scatter(2, index, 1), met)
+        one = source[:1, :1, :1].expand(i.shape)
+        close(t.scatter_add(2, index, one), t.clone().scatter_add_(2, index, one).cpu().numpy())
+        close(t, a)
 
 
 @pytest.mark.parametrize("how", ["contiguous", "transposed", "offset", "strided"])

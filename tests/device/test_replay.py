@@ -90,6 +90,11 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
         lambda: (whole(2, 5, 3), whole(1, 2, 4), whole(1, 2, 4), whole(16, 3), whole(16, 4)),
     ),
     "gather": (lambda x, i: x.gather(1, i), lambda: (whole(5, 7), places(5, 2, below=7))),
+    "scatter": (lambda x, i: x.scatter(1, i, 2.0), lambda: (whole(5, 7), places(5, 2, below=7))),
+    "scatter_add": (
+        lambda x, i, s: x.scatter_add(1, i, s),
+        lambda: (whole(5, 7), places(5, 2, below=7), whole(5, 2)),
+    ),
     "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
     "einsum": (
         lambda a, b: torch.einsum("bij,bjk->ikb", a, b),

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ... import dtypes
+from ...layouts import numel
 from ..checks import Describe, checking
 from ..operand import Operand
 from ..pointwise import Memory
-from ..region import Dims, run, storage, workers
+from ..region import LINE, STREAM, Dims, empty, run, storage, workers
 from ..source import include
 
 if TYPE_CHECKING:
@@ -150,12 +151,13 @@ def _along(
     (dst_row, dst_step), (src_row, src_step), (index_row, index_step) = dims.strides
     # A row that fits the first-level cache and of which most lines are met is worth reading in order.
     whole = step == 1 and count * size <= _ROW and 2 * n * _LINE >= count * size
+    flat = action == "get" and not wrap and (dst_step, index_step, step) == (1, 1, 1)
     numbers = [rows, n, count if whole else 0, dst.offset, src.offset, index.offset, count, step]
     with checking(backend, describe) as status:
         run(
             backend,
             "index/along",
-            f"index_{action}_{f'b{size}' if action == 'get' else dt.code}_{index.dtype.code}_along",
+            f"index_{action}_{f'b{size}' if action == 'get' else dt.code}_{index.dtype.code}_along{'_flat' * flat}",
             [x.buffer for x in (dst, src, *([factor] if factor else []), index)] + [status.buffer],
             [status.offset, *numbers, dst_row, src_row, index_row, dst_step, src_step, index_step],
             min(rows, workers(backend, dims.n)),
@@ -167,5 +169,66 @@ def _along(
             action=action,
             index=index.dtype.cl,
             wrap=wrap,
+            flat=flat,
             scale=factor is not None,
         )
+
+
+def fits_anew(backend: Backend, dt: dtypes.dtype, width: int, adds: bool) -> bool:
+    """Tell whether `anew` can make rows of so many elements."""
+    kinds = not (adds and dt.code in ("f16", "bf16")) and not dt.is_complex
+    return backend.info.kind == "cpu" and kinds and 0 < width * dt.itemsize <= _ROW
+
+
+def anew(
+    backend: Backend,
+    action: str,
+    dt: dtypes.dtype,
+    shape: tuple[int, ...],
+    base: Operand | None,
+    index: Operand,
+    src: Operand | tuple[int, int],
+    describe: Describe,
+) -> Operand:
+    """Copy `base` (dense; zeros for None) and write `src` into each row where the row of `index` (dense) says.
+
+    `src` is dense, one element repeated, or the words of a number's bits, which are not added.
+    """
+    result, n = empty(backend, dt, shape), index.shape[-1]
+    rows, width, size = numel(index.shape[:-1]), shape[-1], dt.itemsize
+    lanes = min(16, LINE // size)
+    words: Sequence[int] = () if isinstance(src, Operand) else src
+    source, started = [src] if isinstance(src, Operand) else [], [base] if base else []
+    unit = 1 if source and any(source[0].strides) else 0
+    streamed = numel(shape) * size >= STREAM and width % lanes == 0 and backend.info.host_shared
+    T = storage(dt) if action == "move" else dt.cl
+    name = f"index_{action}_{T}_{index.dtype.code}_anew{'' if base else '_of_zeros'}{'' if source else '_s'}"
+    with checking(backend, describe) as status:
+        run(
+            backend,
+            "index/anew",
+            name + "_streamed" * streamed,
+            [*[x.buffer for x in (result, *started, *source, index)], status.buffer],
+            [
+                *(status.offset, rows, n, width, *[x.offset for x in started]),
+                *[number for x in source for number in (x.offset, n * unit, unit)],
+                index.offset,
+            ],
+            max(1, min(rows, workers(backend, rows * (n + width)))),
+            numel(shape) * size * (2 if base else 1)
+            + rows * n * (unit * size + index.dtype.itemsize),
+            words,
+            T=T,
+            dt=dt,
+            I="long",
+            L=lanes,
+            size=size,
+            room=_ROW // size,
+            action=action,
+            index=index.dtype.cl,
+            base=base is not None,
+            scalar=not source,
+            streamed=streamed,
+            headers=include("stream") if streamed else "",
+        )
+    return result

@@ -15,6 +15,7 @@ from ..move.copies import fill_strided
 from ..operand import Operand
 from ..region import Dims, empty, index_type, is_gpu, run, workers
 from ..scalars import Scalar, scalar_operand, scalar_words
+from . import rows
 from .lookup import bounds_error, over
 from .moves import Through, combine, move
 
@@ -192,6 +193,24 @@ def scatter(
     if len(src.shape) != len(space):
         src = src._replace(shape=space, strides=(1,) * len(space))
     _along(backend, dst, dim, index, index.strides, space, src, reduce, include_self, error)
+
+
+def scattered(
+    backend: Backend,
+    dt: dtypes.dtype,
+    shape: tuple[int, ...],
+    base: Operand | None,
+    index: Operand,
+    src: Operand | Scalar,
+    reduce: str | None = None,
+) -> Operand:
+    """Do as `scatter` along the last dim, into a copy of `base` or into zeros, where `rows.fits_anew`.
+
+    All are dense and have the same rows; of `src` one element may be repeated, and what is a number is not added.
+    """
+    error = bounds_error(RuntimeError, [len(shape) - 1], [shape[-1]])
+    value = src if isinstance(src, Operand) else scalar_words(dt, src)
+    return rows.anew(backend, _ACTIONS[reduce], dt, shape, base, index, value, error)
 
 
 def _self_error(value: int, ordinal: int) -> Exception:
