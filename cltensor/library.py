@@ -29,6 +29,7 @@ __all__ = [
     "impl",
     "impl_abstract",
     "infer_schema",
+    "opcheck",
     "register_autocast",
     "register_autograd",
     "register_fake",
@@ -417,6 +418,15 @@ def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Any = 
         key = "" if kind == "CompositeExplicitAutograd" else kind
         _find(qualname).kernels[key if key in _COMPOSITE else key.lower()] = func
     return func
+
+
+def opcheck(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, **options: Any
+) -> dict[str, Any]:
+    """Check an operator on sample arguments: its schema, its gradient, its fake (`test_utils`, `raise_exception`, `atol`, `rtol`)."""
+    from ._operator_checks import opcheck as check
+
+    return check(op, args, kwargs, **options)
 
 
 def fallthrough_kernel() -> typing.NoReturn:

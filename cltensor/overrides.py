@@ -6,20 +6,30 @@ The ops of this package ask subclasses of Tensor (subclasses.py), and others fro
 from __future__ import annotations
 
 import functools
+import inspect
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .autograd import TensorBase
-from .subclasses import BaseTorchFunctionMode, TorchFunctionMode, dispatch, overrides
+from .subclasses import BaseTorchFunctionMode, TorchFunctionMode, askers, dispatch, overrides
+from .tensor import Tensor
 
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
     "wrap_torch_function",
 ]
+
+_SPACES = ("", "functional", "nn.functional", "linalg", "fft", "special")
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -63,3 +73,82 @@ def wrap_torch_function(dispatcher: Callable[..., Sequence[Any]]) -> Callable:
         return call
 
     return decorate
+
+
+# --- what can be overridden --------------------------------------------------------------------
+
+
+def _spaces() -> list[tuple[Any, str]]:
+    """The places where functions stand, with their names; a function belongs to the first that has it."""
+    found: list[tuple[Any, str]] = []
+    for path in _SPACES:
+        name = f"{__package__}.{path}".rstrip(".")
+        if name in sys.modules:
+            found.append((sys.modules[name], name))
+    return [*found, (Tensor, f"{__package__}.Tensor")]
+
+
+def _members(space: Any) -> Iterable[tuple[str, Any]]:
+    kinds = Tensor.__mro__[:-1] if space is Tensor else (space,)
+    return ((name, value) for kind in kinds for name, value in list(vars(kind).items()))
+
+
+@functools.cache
+def _overridable() -> dict[Any, dict[Callable, str]]:
+    """By the module or class they stand in: the functions that ask, with their public names."""
+    asking = {id(f) for f, _, _ in askers()}
+    found: dict[Any, dict[Callable, str]] = {}
+    for space, place in _spaces():
+        own = found[space] = {}
+        for name, value in _members(space):
+            if isinstance(value, property):
+                if id(value.fget) in asking:
+                    own.setdefault(value.__get__, f"{place}.{name}.__get__")
+            elif id(value) in asking:
+                own.setdefault(value, f"{place}.{name}")
+    return {space: own for space, own in found.items() if own}
+
+
+def get_overridable_functions() -> dict[Any, list[Callable]]:
+    """Return the functions that ask `__torch_function__`, by the module or class they stand in."""
+    return {space: list(own) for space, own in _overridable().items()}
+
+
+def get_ignored_functions() -> set[Callable]:
+    """Return public functions that never ask `__torch_function__`."""
+    known, found = {f for own in _overridable().values() for f in own}, set()
+    for space, _ in _spaces():
+        for name, value in _members(space):
+            if name[0] != "_" and callable(value) and value.__hash__ and value not in known:
+                found.add(value)
+    return found
+
+
+def get_testing_overrides() -> dict[Callable, Callable]:
+    """Return, for each function that asks, a function of the same arguments that returns -1."""
+    return {function: _stand_in(function) for own in _overridable().values() for function in own}
+
+
+def _stand_in(function: Callable) -> Callable:
+    def stand_in(*args: Any, **kwargs: Any) -> int:
+        return -1
+
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = inspect.signature(lambda self: -1)
+    stand_in.__signature__ = signature.replace(return_annotation=inspect.Signature.empty)  # type: ignore[attr-defined]
+    return stand_in
+
+
+def resolve_name(f: Callable) -> str | None:
+    """Return the public name of a function, "torch.add", which is Tensor's method, too; None for one that never asks."""
+    for own in _overridable().values():
+        if f in own:
+            return "torch" + own[f].removeprefix(__package__)
+    return None
+
+
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Tell whether something is one of Tensor's methods, or reads one of its properties."""
+    return any(func is value for _, value in _members(Tensor)) or func.__name__ == "__get__"

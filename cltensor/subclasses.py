@@ -206,7 +206,7 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
 def stand_in() -> None:
     """Have the public functions and Tensor's methods ask, for good."""
     with for_good():
-        for function, public, operator in _askers():
+        for function, public, operator in askers():
             if not hasattr(function, "__asking__"):
                 ask_first(function, _ask_of(public, operator))
                 vars(function)["__asking__"] = True
@@ -236,7 +236,7 @@ class _Asking:
     def take_again(self) -> None:
         """Have those ask that do not for good."""
         met: set[int] = set()
-        for function, public, operator in _askers() if self._entered else ():
+        for function, public, operator in askers() if self._entered else ():
             if id(function) not in met and not hasattr(function, "__asking__"):
                 met.add(id(function))
                 self._own.append((function, function.__code__))
@@ -248,7 +248,7 @@ ASKING = _Asking()
 TEMPORARY.append(ASKING)
 
 
-def _askers() -> Iterator[tuple[FunctionType, Any, bool]]:
+def askers() -> Iterator[tuple[FunctionType, Any, bool]]:
     """Yield functions that ask, with what a class is asked about, and whether it is an operator, which may return NotImplemented."""
     found = ((f, f if s is None else s, o) for f, s, o in _candidates())
     return ((f, s, o) for f, s, o in found if isinstance(f, FunctionType))

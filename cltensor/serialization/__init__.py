@@ -29,6 +29,8 @@ from .inspection import (
     get_unsafe_globals_in_checkpoint,
     set_default_load_endianness,
 )
+from .packages import _package_registry as _package_registry
+from .packages import default_restore_location, location_tag, register_package
 from .pickler import TorchPickler
 from .rebuild import StorageType, dtype_of, loaded
 from .unpickler import (
@@ -46,10 +48,13 @@ __all__ = [
     "SourceChangeWarning",
     "add_safe_globals",
     "clear_safe_globals",
+    "default_restore_location",
     "get_default_load_endianness",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
+    "register_package",
     "safe_globals",
     "save",
     "set_default_load_endianness",

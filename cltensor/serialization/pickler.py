@@ -17,6 +17,7 @@ from ..size import Size
 from ..storage import Storage
 from ..storages import TypedStorage, UntypedStorage
 from ..tensor import Tensor
+from . import rebuild
 from .rebuild import NAME_OF
 
 
@@ -94,7 +95,8 @@ class TorchPickler(_Base):
             else _name("torch.storage", "UntypedStorage")
         )
         count = storage.nbytes // (dt.itemsize if dt in NAME_OF else 1)
-        found = ("storage", kind, key, str(obj.place), count)
+        place = str(obj.place) if rebuild.TAG is None else rebuild.TAG(storage, obj.place)
+        found = ("storage", kind, key, place, count)
         return (*found, None) if self._views else found
 
     # ---- objects

@@ -91,12 +91,25 @@ def locate(location: str) -> device:
         ) from error
 
 
+# Given by packages.py once a program has places of its own: of a storage and its device, its name in a file, and back.
+TAG: Callable[[Storage, device], str] | None = None
+RESTORE: Callable[[Storage, device, str], Storage] | None = None
+
+
+def _own_place(storage: Storage | None, location: str) -> device | Storage | None:
+    if RESTORE is None:
+        return locate(location)
+    return None if storage is None else RESTORE(storage, storage.backend.device, location)
+
+
 def placement(map_location: Any) -> Callable[[Storage | None, str], device | Storage | None]:
     """Return what decides where a storage goes: called with None it may name a device at once, else it sees the loaded storage."""
     if map_location is None:
-        return lambda storage, location: locate(location)
+        return _own_place
     if isinstance(map_location, dict):
-        return lambda storage, location: locate(str(map_location.get(location, location)))
+        return lambda storage, location: _own_place(
+            storage, str(map_location.get(location, location))
+        )
     if isinstance(map_location, str | device | int):
         target = locate(str(device(map_location)))
         return lambda storage, location: target
@@ -110,7 +123,7 @@ def placement(map_location: Any) -> Callable[[Storage | None, str], device | Sto
             return None
         made = map_location(UntypedStorage._over(storage, storage.backend.device), location)
         if made is None:
-            return locate(location)
+            return _own_place(storage, location)
         return (
             made._storage
             if isinstance(made, UntypedStorage | TypedStorage | Tensor)

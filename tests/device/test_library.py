@@ -131,3 +131,44 @@ def test_public_functions_by_names_of_operators() -> None:
     assert repr(aten.add.Tensor) == repr(copy.deepcopy(aten.add.Tensor)) == "aten.add.Tensor"
     with pytest.raises(NotImplementedError, match="aten::not_there"):
         aten.not_there(x)
+
+
+def test_operators_are_checked() -> None:
+    @library.custom_op("checked::sine", mutates_args=())
+    def sine(x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+    with pytest.raises(Exception, match="test_faketensor failed with There was no fake impl"):
+        library.opcheck(sine, (torch.ones(3),))
+    sine.register_fake(lambda x: torch.empty_like(x))
+    passed = library.opcheck(sine, (torch.ones(3),))
+    assert set(passed.values()) == {"SUCCESS"} and len(passed) == 4
+    with pytest.raises(Exception, match="test_aot_dispatch_dynamic failed with Trying to backward"):
+        library.opcheck(sine, (torch.ones(3, requires_grad=True),))
+    sine.register_autograd(
+        lambda ctx, g: g * ctx.saved_tensors[0].cos(),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    library.opcheck(sine, (torch.ones(3, requires_grad=True),))
+
+    @library.custom_op("checked::writes", mutates_args=())
+    def writes(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x.clone()
+
+    @library.custom_op("checked::shape", mutates_args=())
+    def shape(x: torch.Tensor) -> torch.Tensor:
+        return x.sum(0)
+
+    shape.register_fake(lambda x: torch.empty_like(x))
+    with pytest.raises(Exception, match=r"test_schema failed with .*was mutated"):
+        library.opcheck(writes, (torch.ones(3),), test_utils="test_schema")
+    said = library.opcheck(shape, (torch.ones(3, 2),), raise_exception=False)
+    assert said["test_schema"] == "SUCCESS"
+    assert "found mismatched tensor metadata: Shapes torch.Size([3, 2])" in str(
+        said["test_faketensor"]
+    )
+    with pytest.raises(ValueError, match="expected test_utils to be subset of"):
+        library.opcheck(shape, (), test_utils="nothing")
+    with pytest.raises(ValueError, match=r"op must be instance of torch\._ops\.OpOverload"):
+        library.opcheck(torch.sin, ())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from typing import Any, ClassVar
 
 import pytest
 
 import cltensor as torch
-from cltensor import nn
+from cltensor import nn, overrides
 from cltensor.nn import functional as F
 from cltensor.nn.functional import relu as taken_before
 
@@ -187,3 +188,22 @@ def test_nothing_of_the_librarys_is_among_the_attributes() -> None:
         seen.append(torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2)))
         seen.append(seen[-1] * 2)
     assert [dict(t.__dict__) for t in seen] == [{}] * len(seen)
+
+
+def test_what_can_be_overridden_is_listed() -> None:
+    by_space = overrides.get_overridable_functions()
+    assert torch.add in by_space[torch]
+    assert torch.Tensor.add in by_space[torch.Tensor]
+    assert torch.nn.functional.relu in by_space[torch.nn.functional]
+    ignored = overrides.get_ignored_functions()
+    assert torch.manual_seed in ignored
+    assert torch.add not in ignored
+    dummies = overrides.get_testing_overrides()
+    assert dummies[torch.mean](1, dim=2) == -1
+    assert list(inspect.signature(dummies[torch.mean]).parameters)[:2] == ["input", "dim"]
+    assert overrides.resolve_name(torch.Tensor.add_) == "torch.Tensor.add_"
+    assert overrides.resolve_name(torch.nn.functional.linear) == "torch.nn.functional.linear"
+    assert overrides.resolve_name(torch.manual_seed) is None
+    assert overrides.is_tensor_method_or_property(torch.Tensor.add_)
+    assert overrides.is_tensor_method_or_property(torch.Tensor.T.__get__)
+    assert not overrides.is_tensor_method_or_property(torch.stack)

@@ -401,3 +401,33 @@ def test_files_that_do_not_tell_their_byte_order() -> None:
         serialization.set_default_load_endianness(None)
     with pytest.raises(TypeError, match="Invalid argument type"):
         serialization.set_default_load_endianness("big")
+
+
+def test_places_of_a_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = list(serialization._package_registry)
+    monkeypatch.setattr(serialization.packages, "_package_registry", table)
+    for name in ("TAG", "RESTORE"):
+        monkeypatch.setattr(serialization.rebuild, name, None)
+    x = torch.arange(3.0)
+    assert serialization.location_tag(x.untyped_storage()) == str(x.device)
+    with pytest.raises(RuntimeError, match=r"don't know how to restore .* \(tagged with vault\)"):
+        serialization.default_restore_location(x.untyped_storage(), "vault")
+    seen: list[str] = []
+
+    def bring(storage: Any, location: str) -> Any:
+        seen.append(location)
+        return storage if location == "vault" else None
+
+    serialization.register_package(
+        5, lambda storage: "vault" if storage.nbytes() == 12 else None, bring
+    )
+    assert serialization.location_tag(x.untyped_storage()) == "vault"
+    for how in ({}, {"map_location": {"vault": "vault"}}, {"map_location": lambda s, place: None}):
+        file = io.BytesIO()
+        torch.save({"x": x, "y": torch.ones(2)}, file)
+        file.seek(0)
+        found = torch.load(file, **how)
+        assert found["x"].tolist() == [0, 1, 2]
+        assert found["y"].tolist() == [1, 1]
+        assert b"vault" in file.getvalue()
+    assert "vault" in seen and str(x.device) in seen
