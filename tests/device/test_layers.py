@@ -161,6 +161,18 @@ def test_dropout_follows_the_mode() -> None:
         close(layer.eval()(x), x)
 
 
+def test_a_graph_of_dropout_holds_bytes() -> None:
+    held = []
+    x = ct.ones(1000, requires_grad=True)
+    with ct.autograd.graph.saved_tensors_hooks(lambda t: held.append(t) or t, lambda t: t):
+        y = nn.functional.dropout(x, 0.25)
+        inside = nn.functional.dropout(x * 1, 0.25, inplace=True)
+    assert [t.dtype for t in held] == [ct.bool] * 2
+    for made in (y, inside):
+        (g,) = ct.autograd.grad(made, x, ct.full((1000,), 3.0))
+        close(g, made.detach() * 3)
+
+
 # ------------------------------------------------------------------------------------------- values
 
 

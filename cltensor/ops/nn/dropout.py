@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+
+from ... import dtypes
 from ...autograd.mode import unrecorded
 from ...layouts import preserve_strides
 from ..core import Tensor, make
 from ..random.draws import keep_mask
-from ..row import public
+from ..row import Row, public
 
 # Of SELU's fixed point (Klambauer et al., arXiv 1706.02515): where its negative side saturates.
 _SATURATION = -1.7580993408473766
@@ -20,18 +23,44 @@ def check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def noise(input: Tensor, p: float, features: bool) -> Tensor:
+# The product with a scale, rounded as the scale would be, or zeros where a mask says so: what a graph holds of it is the mask.
+_masked = Row(
+    "scale_kept",
+    {"f": "x * where(y, rounded(z), 0)"},
+    masks="y",
+    weak="z",
+    exact=True,
+    args=("input", "mask", "scale"),
+    public=False,
+    node="MulBackward0",
+    graph_inputs=2,
+    grad={"x": lambda g, y, z: _masked(g, y, z)},
+)
+
+
+def _noise(input: Tensor, p: float, features: bool) -> Tensor:
     """What an input is multiplied by: 0 with probability p, else 1 / (1 - p); one number per channel for `features`."""
     shape = _channels(input) if features else tuple(input.shape)
     with unrecorded():
         if p == 1:
             return input.new_zeros(shape)
-        keep = keep_mask(shape, 1 - p, input.device)
-        if not features and not input.is_contiguous():
-            # the mask in the input's order in memory, so that the product keeps it
-            strides = preserve_strides(shape, input._strides)
-            keep = make(keep._storage, input.shape, keep.dtype, keep.device, strides)
-        return keep.to(input.dtype) / (1 - p)
+        return _kept(input, shape, p).to(input.dtype) / (1 - p)
+
+
+def _kept(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """Which elements are kept: a mask in the input's order in memory, so that the product keeps it."""
+    keep = keep_mask(shape, 1 - p, input.device)
+    if shape == tuple(input.shape) and not input.is_contiguous():
+        strides = preserve_strides(shape, input._strides)
+        keep = make(keep._storage, input.shape, keep.dtype, keep.device, strides)
+    return keep
+
+
+def _scale(input: Tensor, p: float) -> float:
+    """What elements that are kept are multiplied by, as a kernel would compute it."""
+    if input.dtype is dtypes.float64:
+        return 1 / (1 - p)
+    return float(np.float32(1) / np.float32(1 - p))
 
 
 def _channels(input: Tensor) -> tuple[int, ...]:
@@ -46,8 +75,13 @@ def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool
     check_probability(p)
     if not training or p == 0 or not input.numel():
         return input
-    by = noise(input, p, features)
-    return input.mul_(by) if inplace else input * by
+    if features or p == 1 or input.dtype.category != 2:
+        by = _noise(input, p, features)
+        return input.mul_(by) if inplace else input * by
+    with unrecorded():
+        keep = _kept(input, tuple(input.shape), p)
+    call = _masked.inplace if inplace else _masked
+    return call(input, keep, _scale(input, p))
 
 
 def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:
