@@ -128,7 +128,7 @@ def test_a_generator_repeats_the_order() -> None:
         (lambda: data.WeightedRandomSampler([[1.0]], 1), ValueError, "weights should be a 1d sequence"),
         (lambda: data.BatchSampler([1], 0, False), ValueError, "batch_size should be a positive"),
         (lambda: data.BatchSampler([1], 1, 0), ValueError, "drop_last should be a boolean"),
-        (lambda: data.DistributedSampler([1]), RuntimeError, "Requires distributed package"),
+        (lambda: data.DistributedSampler([1]), ValueError, "Default process group has not been initialized"),
         (lambda: data.DistributedSampler([1], 2, 2), ValueError, "Invalid rank 2, rank should be in"),
     ],
 )  # fmt: skip

@@ -1,11 +1,12 @@
-"""`cltensor.nn.parallel`: modules over several devices; programs that ask for it run on the one their tensors are on."""
+"""`cltensor.nn.parallel`: modules over several processes, and over several devices: those run on the one their tensors are on."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from ...reexport import expose
 from ..modules.module import Module
+from .distributed import DistributedDataParallel
 from .scatter_gather import gather, scatter
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "scatter"]
@@ -42,19 +43,7 @@ def data_parallel(
     return module(*inputs, **(module_kwargs or {}))
 
 
-class DistributedDataParallel(Module):
-    """RuntimeError: there is no `cltensor.distributed` to train over."""
-
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise RuntimeError(
-            "DistributedDataParallel: cltensor works on the devices of one process (distributed.is_available() is False)"
-        )
-
-
 expose(
     globals(),
-    {"data_parallel": "DataParallel data_parallel", "distributed": "DistributedDataParallel"},
+    {"data_parallel": "DataParallel data_parallel"},
 )

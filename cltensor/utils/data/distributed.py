@@ -13,8 +13,8 @@ from .sampler import Sampler, permutation
 class DistributedSampler(Sampler[int]):
     """The indices of one replica: every `num_replicas`-th, beginning at `rank`.
 
-    Without `drop_last`, indices are repeated until they divide evenly. `set_epoch` makes another order. RuntimeError without
-    `num_replicas` and `rank`, because there is no process group to ask; ValueError for a rank out of range.
+    The default process group says how many replicas there are, and which one this is. Without `drop_last`, indices are repeated until
+    they divide evenly. `set_epoch` makes another order. ValueError for a rank out of range, and where there is no group to ask.
     """
 
     def __init__(
@@ -27,7 +27,10 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available")
+            from ...distributed import get_rank, get_world_size
+
+            num_replicas = get_world_size() if num_replicas is None else num_replicas
+            rank = get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"

@@ -1,0 +1,81 @@
+"""`cltensor.distributed`: processes, on one machine or several, that compute together.
+
+Groups carry tensors of all devices over TCP, under torch's name "gloo": those of the cpu device from their memory, others by way
+of the host's. Sharded tensors and modules, device meshes and remote calls are not here; their names exist and raise when used.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..reexport import absent, expose
+from . import algorithms, nn
+from .collectives import *
+from .errors import *
+from .groups import *
+from .objects import *
+from .point_to_point import *
+from .process_group import ProcessGroup
+from .reducer import GradBucket, Reducer
+from .reduction import ReduceOp, supports_complex
+from .rendezvous import default_pg_timeout, register_rendezvous_handler, rendezvous
+from .store import *
+from .tcp_store import TCPStore
+from .work import Work
+
+
+def is_available() -> bool:
+    """Return True."""
+    return True
+
+
+_WHY = "cltensor has data parallelism: no sharded tensors or modules, and no remote calls"
+
+
+def _absent(name: str) -> Any:
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"distributed.{name}(): {_WHY}")
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"RuntimeError: {_WHY}."
+    return call
+
+
+for _name in (
+    "distribute_module",
+    "distribute_tensor",
+    "fully_shard",
+    "implicit_replication",
+    "init_device_mesh",
+    "init_rpc",
+    "remote",
+    "rpc_async",
+    "rpc_sync",
+    "shutdown",
+    "split_group",
+):
+    globals()[_name] = _absent(_name)
+
+DeviceMesh, DTensor, Partial, Placement, Replicate, Shard = absent(
+    __name__, "DeviceMesh DTensor Partial Placement Replicate Shard", _WHY
+)
+DistributedOptimizer, PostLocalSGDOptimizer, ZeroRedundancyOptimizer = absent(
+    __name__, "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", _WHY
+)
+FSDPModule, FullyShardedDataParallel = absent(__name__, "FSDPModule FullyShardedDataParallel", _WHY)
+_collectives = "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter"
+expose(
+    globals(),
+    {
+        "_tensor": "DTensor Replicate Shard distribute_tensor",
+        "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
+        "_composable": "FSDPModule fully_shard",
+        "_composable.fsdp": "FSDPModule fully_shard",
+        "_tensor.experimental": "implicit_replication",
+        "device_mesh": "DeviceMesh init_device_mesh",
+        "fsdp": "FSDPModule FullyShardedDataParallel fully_shard",
+        "distributed_c10d": f"{_collectives} ProcessGroup Work ReduceOp",
+        "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
+        "tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor",
+    },
+)

@@ -1,0 +1,29 @@
+"""Communication hooks of DistributedDataParallel, by name."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from . import default_hooks
+from . import default_hooks as default
+
+__all__ = ["DDPCommHookType", "default", "default_hooks", "register_ddp_comm_hook"]
+
+
+def _register(hook: Any, model: Any, state: Any) -> None:
+    model.register_comm_hook(state, hook)
+
+
+class DDPCommHookType(Enum):
+    """Hooks to register by `register_ddp_comm_hook`."""
+
+    ALLREDUCE = partial(_register, default_hooks.allreduce_hook)
+    FP16_COMPRESS = partial(_register, default_hooks.fp16_compress_hook)
+    BF16_COMPRESS = partial(_register, default_hooks.bf16_compress_hook)
+
+
+def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
+    """Register one of the hooks."""
+    comm_hook_type.value(model=model, state=state)

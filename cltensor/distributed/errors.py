@@ -1,0 +1,38 @@
+"""What goes wrong between processes, in torch's classes. Knows of nothing that raises them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError"]
+
+
+class DistError(RuntimeError):
+    """Something between processes failed."""
+
+
+class DistBackendError(DistError):
+    """A collective failed: a process is gone, too late, or takes part in another one.
+
+    ranks: of those processes, where that is known.
+    """
+
+    def __init__(self, text: str = "", ranks: Sequence[int] = ()) -> None:
+        super().__init__(text)
+        self.ranks = list(ranks)
+
+
+class DistNetworkError(DistError):
+    """A connection could not be made."""
+
+
+class DistStoreError(DistError):
+    """A store did not answer, or not in time."""
+
+
+class QueueEmptyError(DistStoreError):
+    """Nothing was in a queue of a store, and nobody wanted to wait."""
+
+
+for _kind in (DistError, DistBackendError, DistNetworkError, DistStoreError, QueueEmptyError):
+    _kind.__module__ = "cltensor.distributed"

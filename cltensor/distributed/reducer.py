@@ -1,0 +1,364 @@
+"""`Reducer`: gradients of a replica averaged over all processes while backward goes on.
+
+Parameters are divided into buckets, the last ones first, as their gradients come in that order. A gradient goes to its place in the bucket
+as soon as it is there; a bucket is reduced when it is full and all before it have been, the same order in every process. When the
+last has been begun, the end of backward waits for them all and the gradients get what the buckets say.
+
+Owns buckets, what is ready, and what is done with it. Must not know modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import dtypes
+from ..autograd import no_grad
+from ..autograd.engine import queue_callback
+from ..futures import Future
+from ..ops.row import FUNCTIONS
+from .collectives import all_reduce
+
+__all__ = ["FIRST_BUCKET", "GradBucket", "Reducer", "broadcast_coalesced"]
+
+FIRST_BUCKET = 1 << 20  # bytes: the first is to be on its way soon
+
+_UNFINISHED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters "
+    "that were not used in producing loss. You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True` "
+    "to `torch.nn.parallel.DistributedDataParallel`, and by \nmaking sure all `forward` function outputs participate in calculating loss. \n"
+    "If you already have done the above, then the distributed data parallel module wasn't able to locate the output tensors in the return value of "
+    "your module's `forward` function. Please include the loss function and the structure of the return value of `forward` of your module when "
+    "reporting this issue (e.g. list, dict, iterable)."
+)
+_HINT = (
+    "\n In addition, you can set the environment variable TORCH_DISTRIBUTED_DEBUG to either INFO or DETAIL to print out information about which "
+    "particular parameters did not receive gradient on this rank as part of this error"
+)
+_TWICE = (
+    "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use of a module parameter outside the "
+    "`forward` function. Please make sure model parameters are not shared across multiple concurrent forward-backward passes. or try to use "
+    "_set_static_graph() as a workaround if this module graph does not change during training loop.2) Reused parameters in multiple reentrant "
+    "backward passes. For example, if you use multiple `checkpoint` functions to wrap the same part of your model, it would result in the same set "
+    "of parameters been used by different reentrant backward passes multiple times, and hence marking a variable ready multiple times. DDP does "
+    "not support such use cases in default. You can try to use _set_static_graph() as a workaround if your module graph does not change over "
+    "iterations."
+)
+
+
+class GradBucket:
+    """What a communication hook gets: the gradients of some parameters, side by side."""
+
+    def __init__(
+        self, index: int, last: bool, buffer: Any, views: list[Any], parameters: list[Any]
+    ) -> None:
+        self._index, self._last, self._buffer = index, last, buffer
+        self._views, self._parameters = views, parameters
+
+    def index(self) -> int:
+        """Return the bucket's number: the order in which buckets are reduced."""
+        return self._index
+
+    def buffer(self) -> Any:
+        """Return the gradients as a tensor of one dimension."""
+        return self._buffer
+
+    def gradients(self) -> list[Any]:
+        """Return each parameter's place in the buffer."""
+        return self._views
+
+    def parameters(self) -> list[Any]:
+        """Return the parameters."""
+        return self._parameters
+
+    def is_last(self) -> bool:
+        """Tell whether no bucket follows."""
+        return self._last
+
+    def set_buffer(self, buffer: Any) -> None:
+        """Have the hooks behind this one see another tensor."""
+        self._buffer = buffer
+
+
+class _Bucket:
+    """Places for the gradients of some parameters, all of one kind and on one device."""
+
+    def __init__(self, indices: list[int], parameters: Sequence[Any]) -> None:
+        self.indices = indices
+        self.parameters = [parameters[i] for i in indices]
+        first = self.parameters[0]
+        total = sum(p.numel() for p in self.parameters)
+        self.buffer = FUNCTIONS["zeros"]((total,), dtype=first.dtype, device=first.device)
+        self.buffer._storage.buffer()
+        self.buffer._storage.pinned = True
+        self.views, at = [], 0
+        for p in self.parameters:
+            size = p.numel()
+            strides = p.stride() if _fills(p) else None
+            part = self.buffer[at : at + size]
+            self.views.append(
+                part.view(p.shape) if strides is None else part.as_strided(p.shape, strides)
+            )
+            at += size
+        self.left = len(indices)
+        self.result: Future[Any] | None = None
+
+
+def _fills(p: Any) -> bool:
+    """Tell whether a parameter's strides are those of a permuted dense tensor."""
+    expected = 1
+    for stride, size in sorted(zip(p.stride(), p.shape)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return not p.is_contiguous()
+
+
+def assign(parameters: Sequence[Any], first: int, most: int) -> list[list[int]]:
+    """Divide parameters into buckets, those used last first, no more bytes in one than `first` and then `most` if that can be."""
+    found: list[list[int]] = []
+    open_ones: dict[Any, tuple[list[int], int, int]] = {}  # by kind: a bucket, its bytes, its limit
+    for i in reversed(range(len(parameters))):
+        p = parameters[i]
+        kind = (p.dtype, p.device)
+        bucket, size, limit = open_ones.get(kind, ([], 0, first))
+        if not bucket:
+            found.append(bucket)
+        bucket.append(i)
+        size += p.numel() * p.element_size()
+        open_ones[kind] = ([], 0, most) if size >= limit else (bucket, size, limit)
+    return [sorted(bucket) for bucket in found]
+
+
+class Reducer:
+    """The gradients of one replica on their way to be the average of all.
+
+    find_unused: parameters that backward does not come to are taken as unused. static: which ones it comes to, and how often, is what
+    the first pass shows. as_view: gradients are the places in the buckets themselves.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Any],
+        group: Any,
+        cap: int,
+        first: int,
+        find_unused: bool,
+        as_view: bool,
+    ) -> None:
+        self.parameters, self.group = list(parameters), group
+        self.find_unused, self.as_view, self.static = find_unused, as_view, False
+        self.divisor = float(group.size())
+        self.hook: tuple[Any, Callable[[Any, GradBucket], Any]] | None = None
+        with no_grad():
+            self.buckets = [
+                _Bucket(b, self.parameters) for b in assign(self.parameters, first, cap)
+            ]
+        self._place = {
+            i: (bucket, k) for bucket in self.buckets for k, i in enumerate(bucket.indices)
+        }
+        self._expects = False  # a forward has announced a backward
+        self._begun: list[_Bucket] = []
+        self._ready: set[int] = set()
+        self._fired = [0] * len(self.parameters)  # how often, in this pass
+        self._times: list[int] | None = None  # how often in each pass, of a static graph
+        self._used: set[int] = set()  # here, since the last time they were reduced
+        self._ends = False  # the end of the pass has been asked for
+        self._handles = [
+            p.register_post_accumulate_grad_hook(lambda _, i=i: self._arrived(i))
+            for i, p in enumerate(self.parameters)
+        ]
+
+    def remove_hooks(self) -> None:
+        """Leave gradients alone from now on."""
+        for handle in self._handles:
+            handle.remove()
+
+    def set_hook(self, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:
+        """Have each bucket reduced by a hook instead. RuntimeError for a second one."""
+        if self.hook is not None:
+            raise RuntimeError(
+                "register_comm_hook or register_builtin_comm_hook can only be called once."
+            )
+        self.hook = (state, hook)
+
+    # --- one pass
+
+    def prepare(self) -> None:
+        """Expect a backward. RuntimeError, in torch's words, if the last one did not come to all parameters."""
+        if self._expects and self._ready and len(self._ready) < len(self.parameters):
+            missing = [i for i in range(len(self.parameters)) if i not in self._ready]
+            text = f"\nParameter indices which did not receive grad for rank {self.group.rank()}: {' '.join(map(str, missing))}"
+            raise RuntimeError(_UNFINISHED + text + _HINT)
+        self._expects, self._ends = True, False
+        self._ready.clear()
+        self._begun.clear()
+        self._fired = [0] * len(self.parameters)
+        for bucket in self.buckets:
+            bucket.left, bucket.result = len(bucket.indices), None
+
+    @property
+    def waits_for_end(self) -> bool:
+        """Whether only the end of backward shows which parameters it comes to."""
+        return self.find_unused or (self.static and self._times is None)
+
+    def at_end(self) -> None:
+        """Have what no gradient came to by the end of this backward taken as unused."""
+        if self._expects and not self._ends:
+            self._ends = True
+            queue_callback(self._end)
+
+    def _arrived(self, i: int) -> None:
+        """A gradient has been accumulated."""
+        self._used.add(i)
+        if not self._expects:
+            return
+        self._fired[i] += 1
+        if self.static:
+            if self._times is None:
+                return
+            if not self._ready:  # what never gets a gradient need not be waited for
+                for never in [k for k, n in enumerate(self._times) if not n]:
+                    self._mark(never)
+            if self._fired[i] < self._times[i]:
+                return
+        elif i in self._ready:
+            raise RuntimeError(_TWICE)
+        self._mark(i)
+        if len(self._begun) == len(self.buckets) and not self._ends:
+            queue_callback(self._finish)
+
+    def _mark(self, i: int) -> None:
+        """A gradient is what it will be: put it in its place, and begin what can be begun."""
+        if i in self._ready:
+            return
+        self._ready.add(i)
+        bucket, k = self._place[i]
+        grad, view = self.parameters[i].grad, bucket.views[k]
+        with no_grad():
+            if grad is None:
+                view.zero_()
+            elif not grad._strided:
+                raise RuntimeError(
+                    "DistributedDataParallel: sparse gradients are not reduced; use dense ones (sparse=False)"
+                )
+            else:
+                scaled = grad if self.hook is not None else grad * (1.0 / self.divisor)
+                if scaled is not view:
+                    view.copy_(scaled.detach())
+        bucket.left -= 1
+        while len(self._begun) < len(self.buckets) and not self.buckets[len(self._begun)].left:
+            self._begin(self.buckets[len(self._begun)])
+
+    def _begin(self, bucket: _Bucket) -> None:
+        number = len(self._begun)
+        self._begun.append(bucket)
+        with no_grad():
+            if self.hook is None:
+                bucket.result = self.group.allreduce([bucket.buffer]).get_future()
+                return
+            state, hook = self.hook
+            shown = GradBucket(
+                number, bucket is self.buckets[-1], bucket.buffer, bucket.views, bucket.parameters
+            )
+            result = hook(state, shown)
+        if not isinstance(result, Future):
+            raise RuntimeError(
+                "DDP communication hook's callback must return a torch.futures.Future object, but got "
+                f"{type(result).__module__}.{type(result).__name__}"
+            )
+        bucket.result = result
+
+    def _end(self) -> None:
+        """Backward is over: what has no gradient by now gets none."""
+        if self.static and self._times is None:
+            self._times = list(self._fired)
+        for i in range(len(self.parameters)):
+            self._mark(i)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Wait for all buckets and write the gradients."""
+        unused = self._unused_everywhere()
+        with no_grad():
+            for bucket in self.buckets:
+                assert bucket.result is not None
+                value = bucket.result.wait()
+                value = value[0] if isinstance(value, list | tuple) else value
+                if value is not bucket.buffer:
+                    bucket.buffer.copy_(value)
+                for i, p, view in zip(bucket.indices, bucket.parameters, bucket.views):
+                    if i not in unused:
+                        self._write(p, view)
+        self._expects = False
+        self._used.clear()
+
+    def _write(self, p: Any, view: Any) -> None:
+        if self.as_view:
+            p.grad = view
+        elif p.grad is None:
+            p.grad = view.clone()
+        else:
+            p.grad.copy_(view)
+
+    def _unused_everywhere(self) -> set[int]:
+        """The parameters that no process used."""
+        here = {i for i in range(len(self.parameters)) if i not in self._used}
+        if self.static and not self.find_unused:
+            return here
+        if not self.find_unused:
+            return set()
+        counts = self._used_map(self._used)
+        all_reduce(counts, group=self.group)
+        return {i for i, n in enumerate(counts.tolist()) if not n}
+
+    def _used_map(self, used: set[int]) -> Any:
+        flags = FUNCTIONS["zeros"]((len(self.parameters),), dtype=dtypes.int32, device="cpu")
+        for i in used:
+            flags[i] = 1
+        return flags
+
+    # --- for a process that has no more inputs
+
+    def shadow(self) -> None:
+        """Take part in the others' pass with gradients of zero."""
+        self.prepare()
+        for bucket in self.buckets:
+            bucket.buffer.zero_()
+            self._begin(bucket)
+        for bucket in self.buckets:
+            assert bucket.result is not None
+            bucket.result.wait()
+        if self.find_unused:
+            all_reduce(self._used_map(set()), group=self.group)
+        self._expects = False
+
+
+def broadcast_coalesced(group: Any, tensors: Sequence[Any], size: int, root: int) -> None:
+    """Give all members the root's tensors, in place, many in a message of about `size` bytes. Versions stay as they are."""
+    parts: dict[Any, list[Any]] = {}
+    for t in tensors:
+        parts.setdefault((t.dtype, t.device), []).append(t)
+    with no_grad():
+        for alike in parts.values():
+            while alike:
+                some: list[Any] = []
+                nbytes = 0
+                while alike and (not some or nbytes < size):
+                    some.append(alike.pop(0))
+                    nbytes += some[-1].numel() * some[-1].element_size()
+                _broadcast_together(group, some, root)
+
+
+def _broadcast_together(group: Any, tensors: list[Any], root: int) -> None:
+    flat = FUNCTIONS["cat"]([t.detach().reshape(-1) for t in tensors])
+    group.broadcast(flat, root, False).wait()
+    if group.rank() == root:
+        return
+    at = 0
+    for t in tensors:
+        version = t._vc.value
+        t.detach().copy_(flat[at : at + t.numel()].view(t.shape))
+        t._vc.value = version
+        at += t.numel()
