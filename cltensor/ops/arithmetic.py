@@ -146,6 +146,7 @@ METHODS["sub_"] = METHODS["subtract_"] = sub_
 mul = Row(
     "mul", {"b": "x and y", "ifc": "x * y"}, exact=True, args=BINARY, aliases=("multiply",), numbers="xy", wraps=True, reference=np.multiply,
     grad={"x": lambda g, y: g * conj(y), "y": lambda g, x: g * conj(x)},
+    doc="The product of elements; of bools, the logical and.",
 )  # fmt: skip
 true_divide = Row(
     "div", {"fc": "x / y"}, promote=FLOAT, exact=True, args=BINARY, public=False, reference=np.true_divide, node="DivBackward0", wraps=True,
@@ -456,15 +457,24 @@ def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
 
 # ------------------------------------------------------------------------------------------- divisors and powers of two
 
-gcd = Row("gcd", {"i": "gcd(x, y)"}, args=BINARY, reference=np.gcd, domain=(-9, 9))
+gcd = Row(
+    "gcd",
+    {"i": "gcd(x, y)"},
+    args=BINARY,
+    reference=np.gcd,
+    domain=(-9, 9),
+    doc="The greatest common divisor of the magnitudes; gcd(0, 0) is 0.",
+)
 lcm_row = Row(
     "lcm",
     {"i": "where(x == 0 or y == 0, 0, abs(x / where(gcd(x, y) == 0, 1, gcd(x, y)) * y))"},
     args=BINARY,
     reference=np.lcm,
     domain=(-9, 9),
+    doc="The least common multiple of the magnitudes; 0 where an element is 0.",
 )
 ldexp = Row(
     "ldexp", {"f": "x * exp2_whole(y)", "c": "x * cexp(y * 0.6931471805599453)"}, args=BINARY, promote=FLOAT,
     grad={"x": lambda g, y: g * FUNCTIONS["exp2"](conj(y)), "y": lambda g, result: g * conj(result) * math.log(2)},
+    doc="`input` times 2 to the power `other`.",
 )  # fmt: skip

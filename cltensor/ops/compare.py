@@ -15,7 +15,15 @@ from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers, 
 
 BINARY = ("input", "other")
 
-eq = Row("eq", "x == y", promote=BOOL, args=BINARY, numbers="y", reference=np.equal)
+eq = Row(
+    "eq",
+    "x == y",
+    promote=BOOL,
+    args=BINARY,
+    numbers="y",
+    reference=np.equal,
+    doc="Whether elements are equal; nan equals nothing.",
+)
 ne = Row(
     "ne",
     "x != y",
@@ -24,6 +32,7 @@ ne = Row(
     numbers="y",
     aliases=("not_equal",),
     reference=np.not_equal,
+    doc="Whether elements differ; nan differs from everything.",
 )
 lt = Row(
     "lt",
@@ -33,6 +42,7 @@ lt = Row(
     numbers="y",
     aliases=("less",),
     reference=np.less,
+    doc="Whether elements of `input` are less than those of `other`.",
 )
 le = Row(
     "le",
@@ -42,6 +52,7 @@ le = Row(
     numbers="y",
     aliases=("less_equal",),
     reference=np.less_equal,
+    doc="Whether elements of `input` are less than or equal to those of `other`.",
 )
 gt = Row(
     "gt",
@@ -51,6 +62,7 @@ gt = Row(
     numbers="y",
     aliases=("greater",),
     reference=np.greater,
+    doc="Whether elements of `input` are greater than those of `other`.",
 )
 ge = Row(
     "ge",
@@ -60,13 +72,24 @@ ge = Row(
     numbers="y",
     aliases=("greater_equal",),
     reference=np.greater_equal,
+    doc="Whether elements of `input` are greater than or equal to those of `other`.",
 )
 
 logical_and = Row(
-    "logical_and", "x != 0 and y != 0", promote=BOOL, args=BINARY, reference=np.logical_and
+    "logical_and",
+    "x != 0 and y != 0",
+    promote=BOOL,
+    args=BINARY,
+    reference=np.logical_and,
+    doc="Whether both elements are other than 0.",
 )
 logical_or = Row(
-    "logical_or", "x != 0 or y != 0", promote=BOOL, args=BINARY, reference=np.logical_or
+    "logical_or",
+    "x != 0 or y != 0",
+    promote=BOOL,
+    args=BINARY,
+    reference=np.logical_or,
+    doc="Whether one of two elements is other than 0.",
 )
 logical_xor = Row(
     "logical_xor",
@@ -74,12 +97,31 @@ logical_xor = Row(
     promote=BOOL,
     args=BINARY,
     reference=np.logical_xor,
+    doc="Whether exactly one of two elements is other than 0.",
 )
-logical_not = Row("logical_not", "x == 0", promote=BOOL, reference=np.logical_not)
+logical_not = Row(
+    "logical_not",
+    "x == 0",
+    promote=BOOL,
+    reference=np.logical_not,
+    doc="Whether each element is 0.",
+)
 
-isnan = Row("isnan", "x != x", promote=BOOL, inplace=False, reference=np.isnan)
+isnan = Row(
+    "isnan",
+    "x != x",
+    promote=BOOL,
+    inplace=False,
+    reference=np.isnan,
+    doc="Whether each element is nan, of a complex one a part.",
+)
 isinf = Row(
-    "isinf", {"bi": "x != x", "fc": "isinf(x)"}, promote=BOOL, inplace=False, reference=np.isinf
+    "isinf",
+    {"bi": "x != x", "fc": "isinf(x)"},
+    promote=BOOL,
+    inplace=False,
+    reference=np.isinf,
+    doc="Whether each element is infinite, of a complex one a part.",
 )
 isfinite = Row(
     "isfinite",
@@ -87,6 +129,7 @@ isfinite = Row(
     promote=BOOL,
     inplace=False,
     reference=np.isfinite,
+    doc="Whether each element is neither nan nor infinite.",
 )
 
 
@@ -107,6 +150,7 @@ isposinf = _OnlyBool(
     promote=BOOL,
     inplace=False,
     reference=np.isposinf,
+    doc="Whether each element is positive infinity.",
 )
 isneginf = _OnlyBool(
     "isneginf",
@@ -114,6 +158,7 @@ isneginf = _OnlyBool(
     promote=BOOL,
     inplace=False,
     reference=np.isneginf,
+    doc="Whether each element is negative infinity.",
 )
 signbit = _OnlyBool(
     "signbit",
@@ -121,6 +166,7 @@ signbit = _OnlyBool(
     promote=BOOL,
     inplace=False,
     reference=np.signbit,
+    doc="Whether the sign bit of each element is set: less than 0, or -0.0.",
 )
 isreal_row = Row(
     "isreal", {"bif": "x == x or x != x", "c": "im(x) == 0"}, promote=BOOL, public=False
@@ -132,9 +178,15 @@ bitwise_and = Row(
     args=BINARY,
     numbers="xy",
     reference=np.bitwise_and,
+    doc="The bits that both elements have; of bools, the logical and.",
 )
 bitwise_or = Row(
-    "bitwise_or", {"b": "x or y", "i": "x | y"}, args=BINARY, numbers="xy", reference=np.bitwise_or
+    "bitwise_or",
+    {"b": "x or y", "i": "x | y"},
+    args=BINARY,
+    numbers="xy",
+    reference=np.bitwise_or,
+    doc="The bits that one of two elements has; of bools, the logical or.",
 )
 bitwise_xor = Row(
     "bitwise_xor",
@@ -142,8 +194,14 @@ bitwise_xor = Row(
     args=BINARY,
     numbers="xy",
     reference=np.bitwise_xor,
+    doc="The bits that exactly one of two elements has; of bools, the logical xor.",
 )
-bitwise_not = Row("bitwise_not", {"b": "x == 0", "i": "~x"}, reference=np.invert)
+bitwise_not = Row(
+    "bitwise_not",
+    {"b": "x == 0", "i": "~x"},
+    reference=np.invert,
+    doc="All bits turned over; of bools, the logical not.",
+)
 
 # A shift by the width or more, or by less than nothing, gives 0 (the sign for a right shift), as in torch.
 _BITS = {1: 8, 2: 16, 4: 32, 8: 64}

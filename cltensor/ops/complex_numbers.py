@@ -19,7 +19,11 @@ from .row import FUNCTIONS, REAL, Row, public, refuse_numbers
 from .shape import as_dtype
 
 conj_row = Row(
-    "conj_physical", {"bif": "x", "c": "conj(x)"}, reference=np.conj, grad={"x": lambda g: g.conj()}
+    "conj_physical",
+    {"bif": "x", "c": "conj(x)"},
+    reference=np.conj,
+    grad={"x": lambda g: g.conj()},
+    doc="The complex conjugate, in memory of its own.",
 )
 angle_row = Row(
     "angle",

@@ -18,6 +18,7 @@ from .selection import where
 copysign = Row(
     "copysign", {"f": "copysign(x, y)"}, promote=FLOAT, args=("input", "other"), reference=np.copysign, numbers="y", number_nodes={"y": "CopysignBackward1"},
     grad={"x": lambda g, x, result: where(x == 0, 0.0, g * (result / x)), "y": lambda g: writes.nothing(g)},
+    doc="The magnitude of `input` with the sign of `other`, that of zeros, too.",
 )  # fmt: skip
 
 
@@ -56,11 +57,15 @@ nextafter = _NextAfter(
     reference=np.nextafter,
     node="NextafterBackward0",
     grad={"x": lambda g: g, "y": lambda g: writes.nothing(g)},
+    doc="The next number of the dtype from `input` towards `other`.",
 )
 
 
 class _OneType(Row):
     """A row that refuses operands and results of different dtypes."""
+
+    def _told(self) -> str:
+        return super()._told().replace("promote to", "are of")
 
     def forward(self, xs: Sequence[Tensor]) -> Tensor:
         """Apply without gradient."""
@@ -89,6 +94,7 @@ heaviside = _OneType(
     args=("input", "values"),
     reference=np.heaviside,
     underivable="heaviside",
+    doc="The step function: 0 below 0, 1 above, `values` at 0.",
 )
 
 

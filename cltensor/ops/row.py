@@ -29,6 +29,7 @@ NUMPYS = {
     "other": ("x2",),
 }  # numpy's names, which torch takes beside its own
 _LETTERS = "bifc"
+_KINDS = ("bool", "integer", "floating", "complex")
 _PLACES = {letter: place for place, letter in enumerate(OPERANDS)}
 _CATEGORIES = {bool: 0, int: 1, float: 2, complex: 3}
 
@@ -56,6 +57,7 @@ class Row:
     final: from the numbers of an in-place call, why torch cannot differentiate it; "" where it can.
     exact: numbers beside 16-bit tensors are used as they are; other rows round them to the tensors' dtype, as torch does.
     underivable: the name under which backward refuses to differentiate, where torch has no derivative but records a node.
+    doc: what a public row computes, in a sentence; which dtypes it takes is added.
     reference, domain: numpy's function and the interval its samples come from, for the tests.
     """
 
@@ -131,6 +133,7 @@ class Row:
             self.grads.append((OPERANDS.index(key), fn, names[1:]))
         ROWS[name] = self
         if public:
+            assert doc, f"the row {name} has no doc"
             self._publish(inplace)
 
     def op(self, category: int) -> PointOp:
@@ -339,11 +342,7 @@ class Row:
                     return writes.deliver(self(*xs), out, name, xs)
             return self(*xs)
 
-        operands = " and ".join(f"`{a}`" for a in args)
-        together = ", which broadcast together" if arity > 1 else ""
-        titled(
-            function, name, self.doc or f"Compute {name} of each element of {operands}{together}."
-        )
+        titled(function, name, f"{self.doc}\n\n{self._told()}")
         function.__signature__ = _signature((*args,), out=True)  # type: ignore[attr-defined]
         for alias in (name, *self.aliases):
             FUNCTIONS[alias] = METHODS[alias] = function
@@ -357,6 +356,23 @@ class Row:
             titled(method_, name + "_", f"In-place form of `{name}`.")
             for alias in (name, *self.aliases):
                 METHODS[alias + "_"] = method_
+
+    def _told(self) -> str:
+        """Say which dtypes and shapes the row takes and gives."""
+        made = self.promote is FLOAT  # integers and bool are taken without a formula of theirs
+        kinds = [
+            k for k, op in zip(_KINDS, self.ops, strict=True) if op or (made and k in _KINDS[:2])
+        ]
+        alone, more = len(self.args) == 1, ", ".join(kinds[:-1])
+        taken = f"{more} {'and' if alone else 'or'} {kinds[-1]}" if more else kinds[-1]
+        given = {
+            FLOAT: "; integers and bool give the default float dtype",
+            BOOL: "; the result is bool",
+        }.get(self.promote)
+        if alone:
+            return f"Takes {taken} dtypes{given or ', and keeps them'}."
+        names = " and ".join(f"`{a}`" for a in self.args)
+        return f"{names} broadcast and promote to one dtype, {taken}{given or ', which the result has'}."
 
     def bind(self, xs: tuple, kwargs: dict[str, Any], name: str = "") -> tuple[tuple, Any]:
         """Match arguments to operands by torch's names; TypeError in torch's words."""

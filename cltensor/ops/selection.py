@@ -31,24 +31,28 @@ def _half_where_equal(g: Tensor, x: Any, y: Any, other_wins: Tensor) -> Tensor:
 maximum = Row(
     "maximum", {"b": "x or y", "if": _NAN_MAX}, args=BINARY, inplace=False, reference=np.maximum,
     grad={"x": lambda g, x, y: _half_where_equal(g, x, y, x < y), "y": lambda g, x, y: _half_where_equal(g, x, y, x > y)},
+    doc="The larger of two elements; nan where one is nan.",
 )  # fmt: skip
 
 
 minimum = Row(
     "minimum", {"b": "x and y", "if": _NAN_MIN}, args=BINARY, inplace=False, reference=np.minimum,
     grad={"x": lambda g, x, y: _half_where_equal(g, x, y, x > y), "y": lambda g, x, y: _half_where_equal(g, x, y, x < y)},
+    doc="The smaller of two elements; nan where one is nan.",
 )  # fmt: skip
 
 
 fmax = Row(
     "fmax", {"b": "x or y", "i": _NAN_MAX, "f": "fmax(x, y)"}, args=BINARY, inplace=False, reference=np.fmax,
     grad={"x": lambda g, x, y: where((x >= y) | y.isnan(), g, 0.0), "y": lambda g, x, y: where((x >= y) | y.isnan(), 0.0, g)},
+    doc="The larger of two elements; the other one where one is nan.",
 )  # fmt: skip
 
 
 fmin = Row(
     "fmin", {"b": "x and y", "i": _NAN_MIN, "f": "fmin(x, y)"}, args=BINARY, inplace=False, reference=np.fmin,
     grad={"x": lambda g, x, y: where((x <= y) | y.isnan(), g, 0.0), "y": lambda g, x, y: where((x <= y) | y.isnan(), 0.0, g)},
+    doc="The smaller of two elements; the other one where one is nan.",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ def _row(
     name: str,
     formula: str,
     *,
+    doc: str,
     args: tuple[str, ...] = ("input",),
     grad: dict | None = None,
     domain: tuple[float, float] = (0.3, 3.0),
@@ -36,6 +37,7 @@ def _row(
         inplace=False,
         node=f"{node}0",
         number_nodes={"x": f"{node}1", "y": f"{node}2"} if len(args) == 2 else None,
+        doc=doc,
     )
     for table in (FUNCTIONS, METHODS):
         SPECIAL[name] = table.pop(f"special_{name}")
@@ -47,15 +49,28 @@ def _tiny(x: Tensor) -> Tensor:
     return x.abs() <= dtypes.finfo(x.dtype).eps
 
 
-i0 = Row("i0", {"f": "i0(x)"}, promote=FLOAT, reference=np.i0, grad={"x": lambda g, x: g * i1(x)})
+i0 = Row(
+    "i0",
+    {"f": "i0(x)"},
+    promote=FLOAT,
+    reference=np.i0,
+    grad={"x": lambda g, x: g * i1(x)},
+    doc="The modified Bessel function of the first kind of order 0 (DLMF 10.25.2).",
+)
 i1 = _row(
     "i1",
     "i1(x)",
     grad={
         "x": lambda g, x, result: g * where(_tiny(x), 0.5, i0(x) - result / where(_tiny(x), 1.0, x))
     },
+    doc="The modified Bessel function of the first kind of order 1 (DLMF 10.25.2).",
 )
-i0e = _row("i0e", "i0e(x)", grad={"x": lambda g, x, result: g * (i1e(x) - x.sgn() * result)})
+i0e = _row(
+    "i0e",
+    "i0e(x)",
+    grad={"x": lambda g, x, result: g * (i1e(x) - x.sgn() * result)},
+    doc="exp(-abs(x)) * i0(x), which does not overflow.",
+)
 i1e = _row(
     "i1e",
     "i1e(x)",
@@ -64,27 +79,32 @@ i1e = _row(
             g * where(_tiny(x), 0.5, i0e(x) - result * (x.sgn() + 1 / where(_tiny(x), 1.0, x)))
         )
     },
+    doc="exp(-abs(x)) * i1(x), which does not overflow.",
 )
 entr = _row(
     "entr",
     "where(x != x, x, where(x > 0, -x * log(x), where(x == 0, 0, -inf)))",
     grad={"x": lambda g, x: g * -(x.log() + 1)},
+    doc="-x * log(x), 0 at 0, -inf below.",
 )
 erfcx = _row(
     "erfcx",
     "erfcx(x)",
     grad={"x": lambda g, x, result: g * (2 * x * result - 2 / math.sqrt(math.pi))},
+    doc="exp(x^2) * erfc(x), which does not underflow.",
 )
 ndtr = _row(
     "ndtr",
     "where(x < -1, 0.5 * erfc(-x * 0.7071067811865476), 0.5 + 0.5 * erf(x * 0.7071067811865476))",
     grad={"x": lambda g, x: g * (x * x * -0.5).exp() / math.sqrt(2 * math.pi)},
+    doc="The normal distribution's integral up to x, (1 + erf(x / sqrt(2))) / 2.",
 )
 ndtri = _row(
     "ndtri",
     "ndtri(x)",
     domain=(0.1, 0.9),
     grad={"x": lambda g, result: g * math.sqrt(2 * math.pi) * (result * result * 0.5).exp()},
+    doc="The number up to which the normal distribution's integral is x; infinite at 0 and 1.",
 )
 
 
@@ -99,29 +119,72 @@ log_ndtr = _row(
     "log_ndtr",
     "log_ndtr(x)",
     grad={"x": lambda g, x: g * _log_ndtr_slope(x)},
+    doc="The logarithm of `special.ndtr`, exact far below 0, too.",
 )
 xlog1py = _row(
     "xlog1py", "where(y != y, y, where(x == 0, 0, x * log1p(y)))", args=("input", "other"),
     grad={"x": lambda g, x, y: where((x == 0) & (y <= -1), 0.0, g * FUNCTIONS["log1p"](y)), "y": lambda g, x, y: g * x / (y + 1)},
+    doc="`input` * log1p(`other`), 0 where `input` is 0 and `other` is not nan.",
 )  # fmt: skip
 zeta = _row(
     "zeta",
     "zeta(x, y)",
     args=("input", "other"),
     grad={"x": refused("zeta"), "y": lambda g, x, y: g * -x * zeta(x + 1, y)},
+    doc="The Hurwitz zeta function, the sum of (k + `other`)^-`input` over k = 0, 1, ... (DLMF 25.11.1).",
 )
-bessel_j0 = _row("bessel_j0", "j0(x)")
-bessel_j1 = _row("bessel_j1", "j1(x)")
-bessel_y0 = _row("bessel_y0", "y0(x)")
-bessel_y1 = _row("bessel_y1", "y1(x)")
-modified_bessel_i0 = _row("modified_bessel_i0", "i0(x)")
-modified_bessel_i1 = _row("modified_bessel_i1", "i1(x)")
-modified_bessel_k0 = _row("modified_bessel_k0", "k0(x)")
-modified_bessel_k1 = _row("modified_bessel_k1", "k1(x)")
-scaled_modified_bessel_k0 = _row("scaled_modified_bessel_k0", "k0e(x)")
-scaled_modified_bessel_k1 = _row("scaled_modified_bessel_k1", "k1e(x)")
-spherical_bessel_j0 = _row("spherical_bessel_j0", "sj0(x)")
-airy_ai = _row("airy_ai", "airy(x)")
+bessel_j0 = _row(
+    "bessel_j0", "j0(x)", doc="The Bessel function of the first kind of order 0 (DLMF 10.2.2)."
+)
+bessel_j1 = _row(
+    "bessel_j1", "j1(x)", doc="The Bessel function of the first kind of order 1 (DLMF 10.2.2)."
+)
+bessel_y0 = _row(
+    "bessel_y0",
+    "y0(x)",
+    doc="The Bessel function of the second kind of order 0 (DLMF 10.2.3); nan below 0.",
+)
+bessel_y1 = _row(
+    "bessel_y1",
+    "y1(x)",
+    doc="The Bessel function of the second kind of order 1 (DLMF 10.2.3); nan below 0.",
+)
+modified_bessel_i0 = _row(
+    "modified_bessel_i0",
+    "i0(x)",
+    doc="The modified Bessel function of the first kind of order 0 (DLMF 10.25.2).",
+)
+modified_bessel_i1 = _row(
+    "modified_bessel_i1",
+    "i1(x)",
+    doc="The modified Bessel function of the first kind of order 1 (DLMF 10.25.2).",
+)
+modified_bessel_k0 = _row(
+    "modified_bessel_k0",
+    "k0(x)",
+    doc="The modified Bessel function of the second kind of order 0 (DLMF 10.25.3); nan below 0.",
+)
+modified_bessel_k1 = _row(
+    "modified_bessel_k1",
+    "k1(x)",
+    doc="The modified Bessel function of the second kind of order 1 (DLMF 10.25.3); nan below 0.",
+)
+scaled_modified_bessel_k0 = _row(
+    "scaled_modified_bessel_k0",
+    "k0e(x)",
+    doc="exp(x) * modified_bessel_k0(x), which does not underflow.",
+)
+scaled_modified_bessel_k1 = _row(
+    "scaled_modified_bessel_k1",
+    "k1e(x)",
+    doc="exp(x) * modified_bessel_k1(x), which does not underflow.",
+)
+spherical_bessel_j0 = _row(
+    "spherical_bessel_j0",
+    "sj0(x)",
+    doc="The spherical Bessel function of the first kind of order 0, sin(x) / x (DLMF 10.49.3), 1 at 0.",
+)
+airy_ai = _row("airy_ai", "airy(x)", doc="The Airy function Ai (DLMF 9.2.2).")
 gammainc = Row(
     "igamma",
     {"f": "igamma(x, y)"},
@@ -131,6 +194,7 @@ gammainc = Row(
         "x": refused("igamma: input"),
         "y": lambda g, x, y: g * ((x - 1) * y.log() - y - lgamma(x)).exp(),
     },
+    doc="The regularised lower incomplete gamma function P(`input`, `other`) (DLMF 8.2.4).",
 )
 gammaincc = Row(
     "igammac",
@@ -141,6 +205,7 @@ gammaincc = Row(
         "x": refused("igammac: input"),
         "y": lambda g, x, y: -g * ((x - 1) * y.log() - y - lgamma(x)).exp(),
     },
+    doc="The regularised upper incomplete gamma function Q(`input`, `other`) (DLMF 8.2.4).",
 )
 
 

@@ -18,7 +18,12 @@ from .values import conj
 # ------------------------------------------------------------------------------------------- signs and parts
 
 neg = Row(
-    "neg", {"ifc": "-x"}, aliases=("negative",), reference=np.negative, grad={"x": lambda g: -g}
+    "neg",
+    {"ifc": "-x"},
+    aliases=("negative",),
+    reference=np.negative,
+    grad={"x": lambda g: -g},
+    doc="Each element with the other sign; unsigned integers wrap around.",
 )
 abs_row = Row(
     "abs", {"if": "abs(x)", "c": "cplx(cabs(x), 0)"}, promote=REAL, public=False, reference=np.abs,
@@ -33,10 +38,12 @@ sign = Row(
     },
     reference=np.sign,
     grad={"x": lambda g: writes.nothing(g)},
+    doc="-1, 0 or 1 by the sign of each element.",
 )
 sgn = Row(
     "sgn", {"b": "x", "if": "where(x > 0, 1, 0) - where(x < 0, 1, 0)", "c": "csgn(x)"}, reference=np.sign,
     grad={"x": lambda g, x, result: _sgn_grad(g, x, result)},
+    doc="The sign of each element; of a complex one x / abs(x), or 0.",
 )  # fmt: skip
 positive_row = Row("positive", {"ifc": "x"}, public=False, inplace=False)
 real_row = Row("real", {"c": "x"}, promote=REAL, public=False)
@@ -89,9 +96,28 @@ def positive(input: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------- rounding
 
 _ZERO = {"x": lambda g: writes.nothing(g)}
-ceil = Row("ceil", {"i": "x", "f": "ceil(x)"}, reference=np.ceil, grad=_ZERO)
-floor = Row("floor", {"i": "x", "f": "floor(x)"}, reference=np.floor, grad=_ZERO)
-trunc = Row("trunc", {"i": "x", "f": "trunc(x)"}, aliases=("fix",), reference=np.trunc, grad=_ZERO)
+ceil = Row(
+    "ceil",
+    {"i": "x", "f": "ceil(x)"},
+    reference=np.ceil,
+    grad=_ZERO,
+    doc="The least integer not below each element.",
+)
+floor = Row(
+    "floor",
+    {"i": "x", "f": "floor(x)"},
+    reference=np.floor,
+    grad=_ZERO,
+    doc="The greatest integer not above each element.",
+)
+trunc = Row(
+    "trunc",
+    {"i": "x", "f": "trunc(x)"},
+    aliases=("fix",),
+    reference=np.trunc,
+    grad=_ZERO,
+    doc="The integer part of each element, rounded towards 0.",
+)
 round_row = Row("round", {"i": "x", "f": "rint(x)"}, public=False, reference=np.round, grad=_ZERO)
 round_decimals, round_places = (
     Row(
@@ -99,7 +125,12 @@ round_decimals, round_places = (
     )
     for name, formula in (("round_decimals", "rint(x * y) / y"), ("round_places", "rint(x / y) * y"))
 )  # fmt: skip
-frac = Row("frac", {"f": "x - trunc(x)"}, grad={"x": lambda g: g})
+frac = Row(
+    "frac",
+    {"f": "x - trunc(x)"},
+    grad={"x": lambda g: g},
+    doc="What `trunc` takes off: x - trunc(x), with the sign of x.",
+)
 
 
 @public()
@@ -126,6 +157,7 @@ exp = Row(
     promote=FLOAT,
     reference=np.exp,
     grad={"x": lambda g, result: g * conj(result)},
+    doc="e to the power of each element.",
 )
 exp2 = Row(
     "exp2",
@@ -133,6 +165,7 @@ exp2 = Row(
     promote=FLOAT,
     reference=np.exp2,
     grad={"x": lambda g, result: g * conj(result) * math.log(2)},
+    doc="2 to the power of each element.",
 )
 expm1 = Row(
     "expm1",
@@ -140,6 +173,7 @@ expm1 = Row(
     promote=FLOAT,
     reference=np.expm1,
     grad={"x": lambda g, result: g * conj(result + 1)},
+    doc="exp(x) - 1, exact for small x, too.",
 )
 log = Row(
     "log",
@@ -148,6 +182,7 @@ log = Row(
     reference=np.log,
     domain=(0.1, 3.0),
     grad={"x": lambda g, x: g / conj(x)},
+    doc="The natural logarithm; nan below 0, -inf at 0.",
 )
 log2 = Row(
     "log2",
@@ -156,6 +191,7 @@ log2 = Row(
     reference=np.log2,
     domain=(0.1, 3.0),
     grad={"x": lambda g, x: g / (conj(x) * math.log(2))},
+    doc="The logarithm to base 2; nan below 0, -inf at 0.",
 )
 log10 = Row(
     "log10",
@@ -164,6 +200,7 @@ log10 = Row(
     reference=np.log10,
     domain=(0.1, 3.0),
     grad={"x": lambda g, x: g / (conj(x) * math.log(10))},
+    doc="The logarithm to base 10; nan below 0, -inf at 0.",
 )
 log1p = Row(
     "log1p",
@@ -172,6 +209,7 @@ log1p = Row(
     reference=np.log1p,
     domain=(-0.9, 3.0),
     grad={"x": lambda g, x: g / conj(x + 1)},
+    doc="log(1 + x), exact for small x, too; nan below -1, -inf at -1.",
 )
 sqrt = Row(
     "sqrt",
@@ -180,6 +218,7 @@ sqrt = Row(
     reference=np.sqrt,
     domain=(0.1, 3.0),
     grad={"x": lambda g, result: g / conj(2 * result)},
+    doc="The square root; nan below 0.",
 )
 rsqrt = Row(
     "rsqrt",
@@ -188,6 +227,7 @@ rsqrt = Row(
     reference=lambda x: 1 / np.sqrt(x),
     domain=(0.1, 3.0),
     grad={"x": lambda g, result: g * conj(result * result * result) * -0.5},
+    doc="1 / sqrt(x); nan below 0, inf at 0.",
 )
 reciprocal = Row(
     "reciprocal",
@@ -196,6 +236,7 @@ reciprocal = Row(
     reference=np.reciprocal,
     domain=(0.3, 3.0),
     grad={"x": lambda g, result: -g * conj(result * result)},
+    doc="1 / x; infinite at 0.",
 )
 square_row = Row(
     "square",
@@ -224,6 +265,7 @@ sin = Row(
     promote=FLOAT,
     reference=np.sin,
     grad={"x": lambda g, x: g * conj(x.cos())},
+    doc="The sine, of radians.",
 )
 cos = Row(
     "cos",
@@ -231,6 +273,7 @@ cos = Row(
     promote=FLOAT,
     reference=np.cos,
     grad={"x": lambda g, x: g * conj(-x.sin())},
+    doc="The cosine, of radians.",
 )
 tan = Row(
     "tan",
@@ -239,6 +282,7 @@ tan = Row(
     reference=np.tan,
     domain=(-1.2, 1.2),
     grad={"x": lambda g, result: g * conj(1 + result * result)},
+    doc="The tangent, of radians.",
 )
 asin = Row(
     "asin",
@@ -248,6 +292,7 @@ asin = Row(
     reference=np.arcsin,
     domain=(-0.9, 0.9),
     grad={"x": lambda g, x: g * conj((1 - x * x).rsqrt())},
+    doc="The angle in [-pi/2, pi/2] whose sine is each element; nan beyond 1.",
 )
 acos = Row(
     "acos",
@@ -257,6 +302,7 @@ acos = Row(
     reference=np.arccos,
     domain=(-0.9, 0.9),
     grad={"x": lambda g, x: g * conj(-(1 - x * x).rsqrt())},
+    doc="The angle in [0, pi] whose cosine is each element; nan beyond 1.",
 )
 atan = Row(
     "atan",
@@ -265,6 +311,7 @@ atan = Row(
     aliases=("arctan",),
     reference=np.arctan,
     grad={"x": lambda g, x: g / conj(x * x + 1)},
+    doc="The angle in [-pi/2, pi/2] whose tangent is each element.",
 )
 sinh = Row(
     "sinh",
@@ -272,6 +319,7 @@ sinh = Row(
     promote=FLOAT,
     reference=np.sinh,
     grad={"x": lambda g, x: g * conj(x.cosh())},
+    doc="The hyperbolic sine, (exp(x) - exp(-x)) / 2.",
 )
 cosh = Row(
     "cosh",
@@ -279,6 +327,7 @@ cosh = Row(
     promote=FLOAT,
     reference=np.cosh,
     grad={"x": lambda g, x: g * conj(x.sinh())},
+    doc="The hyperbolic cosine, (exp(x) + exp(-x)) / 2.",
 )
 tanh = Row(
     "tanh",
@@ -286,6 +335,7 @@ tanh = Row(
     promote=FLOAT,
     reference=np.tanh,
     grad={"x": lambda g, result: g * conj(1 - result * result)},
+    doc="The hyperbolic tangent, sinh(x) / cosh(x).",
 )
 asinh = Row(
     "asinh",
@@ -294,6 +344,7 @@ asinh = Row(
     aliases=("arcsinh",),
     reference=np.arcsinh,
     grad={"x": lambda g, x: g * conj((x * x + 1).rsqrt())},
+    doc="The number whose hyperbolic sine is each element, log(x + sqrt(x^2 + 1)).",
 )
 acosh = Row(
     "acosh",
@@ -303,6 +354,7 @@ acosh = Row(
     reference=np.arccosh,
     domain=(1.1, 3.0),
     grad={"x": lambda g, x: g * conj((x - 1).rsqrt() * (x + 1).rsqrt())},
+    doc="The number, 0 or greater, whose hyperbolic cosine is each element; nan below 1.",
 )
 atanh = Row(
     "atanh",
@@ -312,6 +364,7 @@ atanh = Row(
     reference=np.arctanh,
     domain=(-0.9, 0.9),
     grad={"x": lambda g, x: g / conj(1 - x * x)},
+    doc="The number whose hyperbolic tangent is each element, log((1 + x) / (1 - x)) / 2; nan beyond 1.",
 )
 
 
@@ -324,10 +377,12 @@ def _over_squares(x: Tensor, y: Tensor) -> Tensor:
 atan2 = Row(
     "atan2", {"f": "atan2(x, y)"}, promote=FLOAT, args=("input", "other"), aliases=("arctan2",), reference=np.arctan2,
     grad={"x": lambda g, x, y: g * (y * _over_squares(x, y)), "y": lambda g, x, y: g * (-x * _over_squares(x, y))},
+    doc="The angle in [-pi, pi] from the x axis to the point (x, y) = (`other`, `input`).",
 )  # fmt: skip
 hypot = Row(
     "hypot", {"f": "hypot(x, y)"}, args=("input", "other"), reference=np.hypot,
     grad={"x": lambda g, x, result: g * (x / result), "y": lambda g, y, result: g * (y / result)},
+    doc="sqrt(`input`^2 + `other`^2), without overflow on the way.",
 )  # fmt: skip
 deg2rad = Row(
     "deg2rad",
@@ -335,6 +390,7 @@ deg2rad = Row(
     promote=FLOAT,
     reference=np.deg2rad,
     grad={"x": lambda g: g * (math.pi / 180)},
+    doc="Degrees in radians: x * pi / 180.",
 )
 rad2deg = Row(
     "rad2deg",
@@ -342,6 +398,7 @@ rad2deg = Row(
     promote=FLOAT,
     reference=np.rad2deg,
     grad={"x": lambda g: g * (180 / math.pi)},
+    doc="Radians in degrees: x * 180 / pi.",
 )
 
 
@@ -358,6 +415,7 @@ _SINC = "where(x == 0, 1, sin(pi * x) / where(x == 0, 1, pi * x))"
 sinc = Row(
     "sinc", {"f": _SINC, "c": "where(x == 0, 1, csin(pi * x) / where(x == 0, 1, pi * x))"}, promote=FLOAT, reference=np.sinc,
     grad={"x": lambda g, x: g * conj(_sinc_slope(x))},
+    doc="sin(pi x) / (pi x), 1 at 0.",
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------- special functions
@@ -367,12 +425,14 @@ erf = Row(
     {"f": "erf(x)"},
     promote=FLOAT,
     grad={"x": lambda g, x: g * (2 / math.sqrt(math.pi)) * (-(x * x)).exp()},
+    doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x (DLMF 7.2.1).",
 )
 erfc = Row(
     "erfc",
     {"f": "erfc(x)"},
     promote=FLOAT,
     grad={"x": lambda g, x: g * (-2 / math.sqrt(math.pi)) * (-(x * x)).exp()},
+    doc="1 - erf(x), exact where that is small, too (DLMF 7.2.2).",
 )
 erfinv = Row(
     "erfinv",
@@ -381,6 +441,7 @@ erfinv = Row(
     domain=(-0.9, 0.9),
     # of what went in, as torch: `erfinv_` is followed by writes
     grad={"x": lambda g, x: g * (math.sqrt(math.pi) / 2) * x.erfinv().square().exp()},
+    doc="The number whose `erf` is each element; infinite at -1 and 1, nan beyond.",
 )
 lgamma = Row(
     "lgamma",
@@ -388,6 +449,7 @@ lgamma = Row(
     promote=FLOAT,
     domain=(0.3, 5.0),
     grad={"x": lambda g, x: g * x.digamma()},
+    doc="The logarithm of the magnitude of the gamma function (DLMF 5.2.1).",
 )
 digamma = Row(
     "digamma",
@@ -395,6 +457,7 @@ digamma = Row(
     promote=FLOAT,
     domain=(0.3, 5.0),
     grad={"x": lambda g, x: g * trigamma(x)},
+    doc="The logarithmic derivative of the gamma function (DLMF 5.2.2); `special.psi`.",
 )
 trigamma = Row(
     "trigamma",
@@ -451,13 +514,16 @@ METHODS["polygamma"] = lambda self, n: polygamma(n, self)
 xlogy = Row(
     "xlogy", {"f": "where(y != y, y, where(x == 0, 0, x * log(y)))"}, promote=FLOAT, args=("input", "other"), domain=(0.1, 3.0), numbers="xy", number_nodes={"x": "XlogyBackward1", "y": "XlogyBackward2"},
     grad={"x": lambda g, x, y: where((x == 0) & (y <= 0), 0.0, g * y.log()) if not isinstance(y, float | int) else g * math.log(y), "y": lambda g, x, y: g * x / y},
+    doc="`input` * log(`other`), 0 where `input` is 0 and `other` is not nan.",
 )  # fmt: skip
 logaddexp = Row(
     "logaddexp", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 0.6931471805599453, log1p_exp(-abs(x - y)))",
     "c": "where(re(x) < re(y), y, x) + where(x == y, 0.6931471805599453, clog1p(cexp(where(re(x) < re(y), x - y, y - x))))"}, args=("input", "other"),
     reference=np.logaddexp, inplace=False, grad={"x": lambda g, x, y: g / (1 + conj((y - x).exp())), "y": lambda g, x, y: g / (1 + conj((x - y).exp()))},
+    doc="log(exp(`input`) + exp(`other`)), without overflow on the way.",
 )  # fmt: skip
 logaddexp2 = Row(
     "logaddexp2", {"f": "where(x == y, x, where(x > y, x, y)) + where(x == y, 1, log1p(exp2(-abs(x - y))) * 1.4426950408889634)"}, args=("input", "other"),
     reference=np.logaddexp2, inplace=False, grad={"x": lambda g, x, y: g / (1 + (y - x).exp2()), "y": lambda g, x, y: g / (1 + (x - y).exp2())},
+    doc="The logarithm to base 2 of 2^`input` + 2^`other`, without overflow on the way.",
 )  # fmt: skip

@@ -31,10 +31,12 @@ relu = Row(
     grad={"x": lambda g, result: relu_slope(result, g)},
     node="ReluBackward0",
     step=True,
+    doc="The larger of each element and 0.",
 )
 sigmoid = Row(
     "sigmoid", {"f": "sigmoid(x)", "c": "crecip(1 + cexp(-x))"}, promote=FLOAT,
     grad={"x": lambda g, result: g * conj(result * (1 - result))},
+    doc="The logistic function, 1 / (1 + exp(-x)); `special.expit`.",
 )  # fmt: skip
 silu = Row(
     "silu", {"f": "x / (1 + exp(-x))", "c": "x * crecip(1 + cexp(-x))"}, public=False, node="SiluBackward0",
