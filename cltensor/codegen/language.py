@@ -148,6 +148,8 @@ class Formula:
     headers: frozenset[str] = field(compare=False)
     scalar_only: bool = field(compare=False)
     heavy: bool = field(compare=False)
+    divides: bool = field(compare=False)
+    """Of integer lanes: by functions of elementary/quotient.cl."""
     cost: int = field(compare=False)
     """About how many additions take as long on a CPU."""
 
@@ -156,7 +158,7 @@ class Formula:
 def parse(text: str) -> Formula:
     """Parse a formula; raises SyntaxError or ValueError for what the language does not have."""
     tree = ast.parse(text, mode="eval").body
-    headers, scalar_only, heavy, cost = set(), False, False, 1
+    headers, scalar_only, heavy, divides, cost = set(), False, False, False, 1
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             if not isinstance(node.func, ast.Name):
@@ -173,9 +175,10 @@ def parse(text: str) -> Formula:
                     cost += BUILTIN_COST
             elif name not in _MASK_BUILTINS and name not in _SPECIAL:
                 raise ValueError(f"formula {text!r}: unknown function {name!r}")
-        elif isinstance(node, ast.FloorDiv | ast.Mod):
-            cost += DIVISION_COST
-    return Formula(text, tree, frozenset(headers), scalar_only, heavy, cost)
+        elif isinstance(node, ast.Div | ast.Mod):
+            divides = True
+            cost += DIVISION_COST if isinstance(node, ast.Mod) else 0
+    return Formula(text, tree, frozenset(headers), scalar_only, heavy, divides, cost)
 
 
 _SPECIAL = {
@@ -312,6 +315,8 @@ class Emitter:
         a, b = self.number(node.left), self.number(node.right)
         if self.dt.is_complex and sign in "*/":
             return f"{'cmul' if sign == '*' else 'cdiv'}_{self.base}({a}, {b})", "num"
+        if self.lanes > 1 and sign in "/%" and self.dt.category < 2:
+            return f"clt_{'quotient' if sign == '/' else 'rest'}_{self.type}({a}, {b})", "num"
         text = f"({a} {sign} {b})"
         if self.lanes == 1 and self.base in ("uchar", "char", "ushort", "short"):
             text = f"(({self.base}){text})"  # C promotes small integers to int

@@ -202,6 +202,8 @@ def headers(program: Program, lanes: int, drawn: bool = False) -> str:
     names = sorted({h for node in program.nodes for h in node.op.formula.headers})
     if drawn:
         names.append("random/words")
+    if any(n.op.formula.divides and n.compute.category < 2 for n in program.nodes):
+        names.append("elementary/quotient")
     used = [d for node in program.nodes for d in (node.compute, node.result)] + [
         d for d, _ in program.leaves
     ]

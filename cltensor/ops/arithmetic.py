@@ -178,10 +178,12 @@ div_number = Row(
 )
 
 # Integer quotients never reach the hardware with a divisor of 0 or -1: it traps or returns junk (see check_divisor).
-_TRUNC = "where(y == -1, 0 - x, x / where(y == 0 or y == -1, 1, y))"
-_TRUNC_REST = "where(y == 0 or y == -1, 0, x % where(y == 0 or y == -1, 1, y))"
+# The sign is asked for, too, because the largest unsigned number has the bits of -1.
+_NEGATES = "(y < 0 and y == -1)"
+_TRUNC = f"where({_NEGATES}, 0 - x, x / where(y == 0 or {_NEGATES}, 1, y))"
+_TRUNC_REST = f"where(y == 0 or {_NEGATES}, 0, x % where(y == 0 or {_NEGATES}, 1, y))"
 _FLOOR_REST = f"where({_TRUNC_REST} != 0 and ({_TRUNC_REST} < 0) != (y < 0), {_TRUNC_REST} + y, {_TRUNC_REST})"
-_FLOOR = f"where(y == -1, 0 - x, {_TRUNC} - where({_TRUNC_REST} != 0 and ({_TRUNC_REST} < 0) != (y < 0), 1, 0))"
+_FLOOR = f"where({_NEGATES}, 0 - x, {_TRUNC} - where({_TRUNC_REST} != 0 and ({_TRUNC_REST} < 0) != (y < 0), 1, 0))"
 
 div_trunc = Row(
     "div_trunc", {"i": _TRUNC, "f": "trunc(x / y)"}, exact=True, args=BINARY, public=False, node="DivBackward2",

@@ -221,3 +221,36 @@ def test_lanes_do_not_see_one_another_float64(name: str) -> None:
         wanted = ONE[name][0](x)
     got = getattr(torch, name)(torch.tensor(x)).cpu().numpy()
     np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-300)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.int64])
+def test_quotients_of_integers(dtype: type) -> None:
+    """All magnitudes, the ends, and dividends beside multiples of their divisors."""
+    rng, info, n = np.random.default_rng(5), np.iinfo(dtype), 20011
+
+    def draw() -> np.ndarray:
+        whole = rng.integers(info.min, info.max, n, dtype=dtype, endpoint=True)
+        whole >>= rng.integers(0, info.bits, n).astype(dtype)
+        ends = np.array([info.min, info.min + 1, info.max, info.max - 1, info.max // 2, 1, 0])
+        return np.where(rng.random(n) < 0.1, rng.choice(ends, n), whole).astype(dtype)
+
+    def check(x: np.ndarray, y: np.ndarray, divisor: object) -> None:
+        a = torch.tensor(x)
+        with np.errstate(all="ignore"):
+            quotient, rest = x // y, x % y
+            towards_zero = quotient + ((rest != 0) & ((x < 0) != (y < 0)))
+        for got, wanted in (
+            (a // divisor, quotient),
+            (a % divisor, rest),
+            (torch.div(a, divisor, rounding_mode="trunc"), towards_zero),
+            (torch.fmod(a, divisor), x - towards_zero * y),
+        ):
+            np.testing.assert_array_equal(got.cpu().numpy(), wanted)
+
+    with np.errstate(over="ignore"):
+        x, y = draw(), draw()
+        y[y == 0] = 3
+        x[::2] = (x[::2] // y[::2]) * y[::2] + rng.integers(-1, 2, len(x[::2])).astype(dtype)
+        check(x, y, torch.tensor(y))
+        for end in (7, info.max, info.min or 2, info.max // 2 + 1):
+            check(x, np.full_like(x, end), end)
