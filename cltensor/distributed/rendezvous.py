@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 from urllib.parse import urlparse, urlunparse
 
-from .store import FileStore, Store
+from .store import FileStore, PrefixStore, Store
 from .tcp_store import TCPStore
 
 __all__ = ["default_pg_timeout", "register_rendezvous_handler", "rendezvous"]
@@ -83,12 +83,13 @@ def _by_file(url: str, **kwargs: Any) -> Found:
     raise RuntimeError("Unable to perform rerendezvous using file:// method")
 
 
-def _at(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> TCPStore:
+def _at(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
     """The store at an address: that of whoever started the processes, or else rank 0's."""
     if not 0 <= port < 1 << 16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        return TCPStore(host, port, world_size, False, timeout)
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # its store outlives it
+        return PrefixStore(f"attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
     return TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True)
 
 

@@ -82,6 +82,12 @@ def processors() -> int:
         return bound
 
 
+def wanted(size: int) -> int:
+    """Return how many threads are to work: OMP_NUM_THREADS of them where that is set, for several processes share a machine by it."""
+    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(size, int(text)) if text.isdigit() and int(text) else size
+
+
 class Team:
     """The threads of one backend, the caller's with them. The backend's lock guards it."""
 
@@ -112,7 +118,7 @@ class Team:
         self._probed = machine_code("team_probe")
         self.threads = 1
         self.probe()
-        self.threads = self.size
+        self.threads = wanted(self.size)
 
     def forget_helpers(self) -> None:
         """Have new helpers begin when they are wanted: in the beginning, and in a forked child, where the old ones are not."""

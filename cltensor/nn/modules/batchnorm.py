@@ -110,6 +110,11 @@ class _BatchNorm(_NormBase):
         elif training:
             mean = var = None
         of_batch = training or (mean is None and var is None)
+        return self._normalised(input, mean, var, of_batch, factor)
+
+    def _normalised(
+        self, input: Tensor, mean: Any, var: Any, of_batch: bool, factor: float
+    ) -> Tensor:
         return F.batch_norm(input, mean, var, self.weight, self.bias, of_batch, factor, self.eps)
 
 
@@ -185,7 +190,10 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm` over one process, whatever the rank of its input: there are no process groups here."""
+    """`BatchNorm` over the batches of a process group in training, whatever the rank of its input; over one batch without a group.
+
+    Unlike torch's it takes tensors of the cpu device, too.
+    """
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
@@ -202,6 +210,21 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def _normalised(
+        self, input: Tensor, mean: Any, var: Any, of_batch: bool, factor: float
+    ) -> Tensor:
+        if of_batch and self.training:
+            from ... import distributed
+            from .sync_batchnorm import sync_batch_norm
+
+            if distributed.is_initialized():
+                group = self.process_group or distributed.group.WORLD
+                if distributed.get_world_size(group) > 1:
+                    return sync_batch_norm(
+                        input, self.weight, self.bias, mean, var, self.eps, factor, group
+                    )
+        return super()._normalised(input, mean, var, of_batch, factor)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:

@@ -1,0 +1,5 @@
+"""`cltensor.distributed.elastic`: what processes that `cltensor.distributed.run` started use."""
+
+from . import multiprocessing
+
+__all__ = ["multiprocessing"]

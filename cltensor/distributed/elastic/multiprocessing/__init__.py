@@ -1,0 +1,5 @@
+"""Processes of a run, and how they fail."""
+
+from . import errors
+
+__all__ = ["errors"]
