@@ -136,7 +136,7 @@ library(
 
 _LIGHT_BUILTINS = {"fabs", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "sqrt", "copysign"}
 BUILTIN_COST = 40  # as `cost` of a library function
-DIVISION_COST = 20  # of integers, which a CPU divides lane by lane
+DIVISION_COST = 20  # of integers
 
 
 @dataclass(frozen=True)
