@@ -195,7 +195,7 @@ def _outputs(args: argparse.Namespace, local: int) -> dict[str, Any]:
     found = {}
     for flag, name in ((1, "stdout"), (2, "stderr")):
         if int(args.redirects) & flag:
-            found[name] = open(os.path.join(folder, f"{name}.log"), "ab")  # noqa: SIM115: the process keeps it
+            found[name] = open(os.path.join(folder, f"{name}.log"), "ab")  # noqa: SIM115 - the process keeps it
     return found
 
 
