@@ -4,7 +4,8 @@ An axis is 'same' (no table), or reads from start[o]: 'one' position, 'many' (si
 rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at a time: it adds up the input rows that a row depends on, 16
 elements at a time, into a row of its own in `scratch`, then walks along those rows: what was just stored would not be there to be read
 yet. With few taps (`wide`) the elements of the output are made 16 at a time, too; what lies beyond a row's end is then read, which
-is why there is room for it, and not added. else: each output element by itself, a lane each on a GPU.
+is why there is room for it, and not added; on AVX-512 what 16 of them read lies in one or two vectors, of which they are picked.
+`flat`: a row of the source is one element repeated. `streamed`: the output is stored past the cache. else: each output element by itself, a lane each on a GPU.
 bytes: 8-bit images with fixed-point weights, rounded after each axis.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -18,6 +19,7 @@ plain = rows and single['d'] and single['h'] and dt.code not in ('f16', 'bf16')
 L = 16 if dt.itemsize <= 4 else 8
 heavy = weighted['d'] or weighted['h']
 pairs = wide and not single['w'] and taps % 2 == 0 and dt.code == 'f32'
+picks = wide and dt.code == 'f32' and (unit or not plain)
 
 def read(p):
     return f'(int)*({p})' if bytes else f'clt_ld_e({p})'
@@ -48,6 +50,14 @@ typedef int${L} N;
 typedef N u_N __attribute__((aligned(4)));
 typedef ulong u_pair __attribute__((aligned(4))); /* two neighbours by one load */
 % endif
+% if picks:
+#if defined(__AVX512F__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_permvarsf512) && __has_builtin(__builtin_ia32_vpermi2varps512)
+#define CLT_PICK
+#endif
+#endif
+% endif
+${headers}
 <%def name="setup(a, o)">\
 % if kinds[a] == 'same':
         const I ${a}_first = ${o};
@@ -70,9 +80,12 @@ typedef ulong u_pair __attribute__((aligned(4))); /* two neighbours by one load 
             ${over('d')}
             ${over('h')}
                 __global const ${dt.cl} *p = plane + ${at('d', 'kd')} * sd + ${at('h', 'kh')} * sh + ${j}${'' if unit else ' * sw'};
-                const ${'V' if vector else 'R'} v = ${("*(__global const u_V *)p" if unit else f"(V)({', '.join(f'p[{k} * sw]' for k in range(L))})") if vector else read('p')};
+                const ${'V' if vector else 'R'} v = ${("*(__global const u_V *)p" if unit else "(V)(*p)" if flat else f"(V)({', '.join(f'p[{k} * sw]' for k in range(L))})") if vector else read('p')};
                 sum += ${f"({upper_weight()}) * v" if heavy else "v"};
             }}
+</%def>\
+<%def name="add_tap(tap, read)">\
+{ const V v = ${f"*(__global const u_V *)(w_weight + {tap} * mw + ow) * " if weighted['w'] else ''}${read}; value += ${'convert_long8' if dt.code == 'f64' else ''}(count > (N)(${tap})) ? v : (V)(0); }\
 </%def>\
 % if rows:
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -144,10 +157,35 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
             ow = min(ow, mw - ${L});
             __global const int *at = w_start + ow;
 % if kinds['w'] == 'one':
-            const V value = (V)(${', '.join(f'row[at[{k}]{step}]' for k in range(L))});
+            V value;
+% if picks:
+#ifdef CLT_PICK
+            const I from = min((I)at[0], (I)(nw - ${L}));
+            const N pick = *(__global const u_N *)at - (N)((int)from);
+            if (from >= 0 && pick.sF < 16) value = __builtin_ia32_permvarsf512(*(__global const u_V *)(row + from), pick);
+            else
+#endif
+% endif
+            value = (V)(${', '.join(f'row[at[{k}]{step}]' for k in range(L))});
 % else:
             const N count = *(__global const u_N *)(w_size + ow);
             V value = (V)(0);
+% if picks:
+#ifdef CLT_PICK
+            const N pick = *(__global const u_N *)at - (N)(at[0]);
+            __global const R *near = row + at[0];
+            if (pick.sF < 16) {
+% for tap in range(taps):
+                ${add_tap(tap, f'__builtin_astype(__builtin_ia32_permvarsf512(*(__global const u_V *)(near + {tap}), pick), V)')}
+% endfor
+            } else if (pick.sF < 32) {
+% for tap in range(taps):
+                ${add_tap(tap, f'__builtin_astype(__builtin_ia32_vpermi2varps512(*(__global const u_V *)(near + {tap}), pick, *(__global const u_V *)(near + {tap + 16})), V)')}
+% endfor
+            } else
+#endif
+% endif
+            {
 % if pairs:
 % for tap in range(0, taps, 2):
             const V low${tap} = as_float16((ulong8)(${', '.join(f'*(__global const u_pair *)(row + at[{k}] + {tap})' for k in range(8))}));
@@ -156,13 +194,15 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
 % endfor
 % endif
 % for tap in range(taps):
-            {
-                const V v = ${f"*(__global const u_V *)(w_weight + {tap} * mw + ow) * " if weighted['w'] else ''}${f'tap{tap}' if pairs else f"(V)({', '.join(f'row[at[{k}] + {tap}]' for k in range(L))})"};
-                value += ${'convert_long8' if dt.code == 'f64' else ''}(count > (N)(${tap})) ? v : (V)(0);
-            }
+            ${add_tap(tap, f'tap{tap}' if pairs else f"(V)({', '.join(f'row[at[{k}] + {tap}]' for k in range(L))})")}
 % endfor
+            }
 % endif
+% if streamed:
+            CLT_STREAM(value, (__global V *)(to + ow));
+% else:
             *(__global u_V *)(to + ow) = value;
+% endif
         }
 % endif
         for (; ow < mw; ++ow) {

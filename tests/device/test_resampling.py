@@ -170,6 +170,34 @@ def test_gradients_are_the_transpose_where_rows_go_by_vectors(
         assert ct.isinf(F.interpolate(edge, size=(40, 40), mode=mode)[..., 1:, -1]).all()
 
 
+@pytest.mark.parametrize("kind", ["nearest", "exact", "linear", "cubic"])
+def test_no_position_has_more_readers_than_an_axis_says(kind: str) -> None:
+    backend, rng = backend_for("cpu"), np.random.default_rng(0)
+    for _ in range(30):
+        ni, no = (int(n) for n in rng.integers(1, 70, 2))
+        aligned = kind in ("linear", "cubic") and bool(rng.integers(2))
+        scale = (
+            (ni - 1) / max(1, no - 1) if aligned else ni / no * float(rng.choice([1.0, 0.9, 1.2]))
+        )
+        axis = axes.Axis(kind, ni, no, scale, aligned)
+        start, size, _ = axes._axis_tables(backend, axis, ct.float32)
+        first = backend.read(start, 0, 4 * no).view(np.int32)
+        count = np.ones(no, int) if size is None else backend.read(size, 0, 4 * no).view(np.int32)
+        reads = sum(
+            np.bincount(range(i, i + n), minlength=ni) for i, n in zip(first, count, strict=True)
+        )
+        assert reads.max() <= axis.readers, axis
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_large_images_go_past_the_cache(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ct.tensor(data(2, 3, 9, 24))
+    wanted = [F.interpolate(x, size=size, mode=mode) for size in ((18, 48), (18, 47), (5, 16))]
+    monkeypatch.setattr(axes, "STREAM", 1)
+    for one in wanted:
+        assert ct.equal(F.interpolate(x, size=one.shape[2:], mode=mode), one)
+
+
 def test_interpolation_is_differentiable_twice() -> None:
     x = ct.tensor(data(1, 1, 3, 4).tolist(), dtype=ct.float64, requires_grad=True)
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from ... import dtypes
 from ..operand import Operand
-from ..region import empty, index_type, is_gpu, run, workers
+from ..region import STREAM, empty, index_type, is_gpu, run, workers
+from ..source import include
 
 if TYPE_CHECKING:
     from ...dtypes import dtype
@@ -28,6 +29,7 @@ _KEPT = 128
 _FEW = 8  # taps that are worth a vector each
 _BATCH = 8  # rows that are added up before they are walked along
 _LANES = 64
+_BEYOND = 32  # elements beyond a row that may be read
 
 
 class Axis(NamedTuple):
@@ -58,7 +60,33 @@ class Axis(NamedTuple):
             return self.no
         reach = self.taps + 0.5  # places before the first count as the first
         spread = max(reach / self.scale, self.no - (self.ni - reach) / self.scale)
-        return max(1, min(self.no, int(spread + 0.5) + 1))
+        most = max(1, min(self.no, int(spread + 0.5) + 1))
+        return min(most, self._counted()) if self.kind in TAPS else most
+
+    def _counted(self) -> int:
+        """The same where a few positions are read: their first is worked out here as on the device, or more exactly and with some leeway."""
+        o = np.arange(self.no)
+        if self.kind == "nearest":  # one product, which is rounded here as there
+            product = np.float32(self.scale) * o.astype(np.float32)
+            places = [product, (self.scale * o).astype(np.float32)]
+        else:
+            place = self.scale * o if self.aligned else self.scale * (o + 0.5) - 0.5
+            if self.kind != "cubic":
+                place = np.maximum(place, 0)
+            place = place + 0.5 * (self.kind == "exact")
+            leeway = 1e-3 + 1e-6 * self.ni
+            places = [place - leeway, place + leeway]
+        low, high = (
+            np.minimum(np.floor(f(*places)), self.ni - 1) for f in (np.minimum, np.maximum)
+        )
+        before = self.kind == "cubic"
+        first, last = (
+            np.clip(at - before + more, 0, self.ni - 1).astype(np.int64)
+            for at, more in ((low, 0), (high, self.taps - 1))
+        )
+        steps = np.bincount(first, minlength=self.ni + 1)
+        steps -= np.bincount(last + 1, minlength=self.ni + 1)
+        return int(np.cumsum(steps).max())
 
 
 class _Table(NamedTuple):
@@ -226,14 +254,21 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     wide = rows and not half and (last.kind == "one" or (not plain and last.taps > 0))
     if rows and not plain:
         item = table_dt.itemsize
-        buffers.append(backend.alloc(work * _BATCH * (last.ni + last.taps) * item))
+        room = work * _BATCH * (last.ni + last.taps) + _BEYOND
+        buffers.append(backend.alloc(room * item))
     for t in tables:
         buffers += t.buffers
     sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
+    lanes = 16 if dt.itemsize <= 4 else 8
+    streamed = (
+        wide and n * dt.itemsize >= STREAM and last.no % lanes == 0 and backend.info.host_shared
+    )
+    unit, flat = strides[-1] == 1, strides[-1] == 0
+    name = f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' * unit}{'_flat' * flat}{f'_{last.taps}' * wide}"
     run(
         backend,
         "resample/resample",
-        f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' if strides[-1] == 1 else ''}{f'_{last.taps}' * wide}",
+        name + "_streamed" * streamed,
         buffers,
         [planes, shape[1], src.offset, strides[0], strides[1], *sizes],
         work,
@@ -241,7 +276,10 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         dt=dt,
         I=index_type(backend, src, out),
         axis_kinds=kinds,
-        unit=strides[-1] == 1,
+        unit=unit,
+        flat=flat,
+        streamed=streamed,
+        headers=include("stream") if streamed else "",
         bytes=integral,
         rows=rows,
         gpu=gpu,
