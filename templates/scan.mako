@@ -435,7 +435,13 @@ done, results = turn([f"e{k:x}" for k in range(16)])
         }
 % endif
         for (; i < end; ++i) {
+% if ranked and dt.is_floating_point:
+            // Mostly never or always so, and a right guess is sooner there than the choice between numbers that may be nan.
+            const R v = clt_read(from + ${place('i')});
+            if (__builtin_expect(clt_take(carry.v, v), 0)) carry = clt_lift(v, i);
+% else:
             carry = clt_join(carry, clt_lift(clt_read(from + ${place('i')}), i));
+% endif
 % if not totals:
             ${put('carry', f"to + {place('i', 'dl')}", 'xo + i * xl')}
 % endif
