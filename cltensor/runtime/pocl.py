@@ -1,7 +1,7 @@
 """What we arrange for PoCL, the OpenCL driver for the CPU that pip installs, before it is loaded.
 
-Owns its variables, its folder of compiled files, and the folder of links through which it finds its own files, two
-of them changed (Note [Links]). Must not import pyopencl.
+Owns its variables, its folder of compiled files, the linker it runs where the system has none, and the folder of links through
+which it finds its own files, two of them changed (Note [Links]). Must not import pyopencl.
 
 Note [Links]. PoCL 3.0 finds its files beside the path it was loaded from. Loading it first through a link in a folder
 of links lets us put others in the place of some; pyopencl's loader then gets the same handle.
@@ -18,7 +18,9 @@ import atexit
 import ctypes
 import hashlib
 import os
+import platform
 import re
+import shlex
 import shutil
 import socket
 import sys
@@ -48,6 +50,8 @@ def prepare() -> None:
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     if _a_thread_per_processor():
         os.environ.setdefault("POCL_AFFINITY", "1")
+    if _ours_links() and not _system_links():
+        _lend_linker()
     _link_files()
 
 
@@ -72,18 +76,49 @@ def build_options() -> tuple[str, ...]:
     return (BUILTINS,) if _short_header else ()
 
 
+# --- the linker ---------------------------------------------------------------------------------
+
+
 def linker_error() -> str | None:
     """Return what to tell the user when PoCL would find no `ld`, None when all is well.
 
     PoCL 3 runs `ld` at the first launch of each kernel and aborts the process when there is none.
     """
-    if shutil.which("ld"):
+    if shutil.which("ld") or _ours_links():
         return None
     return (
         "PoCL, the OpenCL driver for the CPU, needs the program `ld`, which is not on PATH. "
-        "Install it (Debian, Ubuntu: apt install binutils; Fedora: dnf install binutils), or "
-        'install Intel\'s driver, which needs none: pip install "cltensor[intel]"'
+        "Install it (Debian, Ubuntu: apt install binutils; Fedora: dnf install binutils)"
     )
+
+
+def _ours_links() -> bool:
+    return sys.platform == "linux" and platform.machine() == "x86_64"
+
+
+def _system_links() -> bool:
+    """Whether there is all that PoCL tells `ld` to link: the compiler's libraries and C's, which a system without a compiler lacks."""
+    if not shutil.which("ld"):
+        return False
+    compilers = Path("/").glob("usr/lib*/gcc/*/*/libgcc.a")
+    c = ("lib/x86_64-linux-gnu", "lib64", "lib")
+    return any(compilers) and any(Path("/usr", folder, "libc.so").exists() for folder in c)
+
+
+def _lend_linker() -> None:
+    """Have PoCL find a linker of ours (linker.py). The variable is known to compilers: one that runs it anyway gets the system's."""
+    program = Path(__file__).with_name("linker.py")
+    script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {shlex.quote(str(program))} "$@"\n'
+    parent = cache_dir() if writable(cache_dir()) else Path(os.environ["POCL_CACHE_DIR"])
+    folder = parent / f"linker-{hashlib.sha1(script.encode()).hexdigest()[:12]}"
+    if not (folder / "ld").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f"ld-{os.getpid()}"
+        part.write_text(script)
+        part.chmod(0o755)
+        part.replace(folder / "ld")
+    given = os.environ.get("COMPILER_PATH")
+    os.environ["COMPILER_PATH"] = f"{folder}{os.pathsep}{given}" if given else str(folder)
 
 
 # --- folders ------------------------------------------------------------------------------------
