@@ -9,7 +9,8 @@ one        the only window is the whole plane: vectors run along it, the last on
 CPU        forward: a work-item per run of output rows. Columns [lo, hi) have whole windows and go lanes at a time, the last vector
            moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory;
            where windows lie side by side (`apart`) there is nothing to add up, and pairs of columns go lanes at a time,
-           past the cache if they are `streamed`.
+           past the cache if they are `streamed`. Largest elements are sent back so if each lies in its window.
+W          the type of positions. flat: every window sends back the same element, the first of x.
 GPU        a lane per element; backward, it walks the windows that can hold it. No atomics: results never vary.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -19,6 +20,11 @@ IV = f"int{L}"
 ids = f"({IV})({', '.join(map(str, range(L)))})"
 back = action.endswith('back')
 best = action.startswith('max')
+wide_where = 'u_i32' if W == 'int' else 'u_i64'
+def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
+def mask(condition): return f'({condition})' if M == 'int' else f'convert_{M}{L}({condition})'
+def sent(at): return memory.scalar_load('x' if flat else at)
+def sent_vector(at): return f"({V})({memory.scalar_load('x')})" if flat else memory.vector_load(at)
 def element(here): return f'(long)({here}) * channels + ch' if last else here
 %>\
 #pragma OPENCL FP_CONTRACT OFF
@@ -131,7 +137,7 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
 % if best:
           ${memory.vector_store('y + o + c', 'top')};
 % if indices:
-          *(__global u_i64 *)(where + o + c) = convert_long${L}(at);
+          *(__global ${wide_where} *)(where + o + c) = ${positions('at')};
 % endif
 % else:
           const T by = (T)(divide ? divide : (long)(c0 * c1 * k2));
@@ -211,7 +217,7 @@ at_type = IV if L > 1 else 'I'
 % if best:
           ${store(f'y + {target} + ch', 'top')};
 % if indices and L > 1:
-          *(__global u_i64 *)(where + ${target} + ch) = convert_long${L}(at);
+          *(__global ${wide_where} *)(where + ${target} + ch) = ${positions('at')};
 % elif indices:
           where[${target} + ch] = at;
 % endif
@@ -220,12 +226,19 @@ at_type = IV if L > 1 else 'I'
           ${store(f'y + {target} + ch', f'b0 < e0 && b1 < e1 && b2 < e2 ? total / ({V})(by) : ({V})(0)')};
 % endif
 </%def>\
+<%def name="pair_stores()">\
+% if streamed:
+CLT_STREAM(first, (__global ${V} *)to); CLT_STREAM(second, (__global ${V} *)(to + ${L}));\
+% else:
+${memory.vector_store('to', 'first')}; ${memory.vector_store(f'to + {L}', 'second')};\
+% endif
+</%def>\
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
 __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
 % if action == 'max_back' or indices:
-, __global ${'const ' if back else ''}long *where\
+, __global ${'const ' if back else ''}${W} *where\
 % endif
 % if geometry == 'fractional':
 , __global const ${dt.cl} *samples\
@@ -325,13 +338,13 @@ ${single('c', 'o + c')}\
       for (I a0 = f0; a0 <= l0; ++a0) for (I a1 = f1; a1 <= l1; ++a1) for (I a2 = f2; a2 <= l2; ++a2) {
         const I o = (a0 * o1 + a1) * o2 + a2;
 % if best:
-        if (where[plane * osize + o] == here) total += ${memory.scalar_load('g + o')};
+        if (where[plane * osize + o] == here) total += ${sent('g + o')};
 % else:
         ${span(0, 'a0')}
         ${span(1, 'a1')}
         ${span(2, 'a2')}
         const T by = ${divisor()};
-        total += ${memory.scalar_load('g + o')} / by;
+        total += ${sent('g + o')} / by;
 % endif
       }
       ${memory.scalar_store('y + i', 'total')};
@@ -349,11 +362,29 @@ ${single('c', 'o + c')}\
 % else:
       for (long i = 0; i < isize; ++i) ((__global ${'ushort' if dt.cl == 'half' else dt.cl} *)r)[i] = 0;
 % endif
-% if best:
-      __global const long *at = where + plane * osize;
+% if best and apart:
+      __global const int *at = where + plane * osize;
+      for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) for (I c = 0; c < o2; c += ${L}) {
+        c = min(c, o2 - ${L});
+        const I o = (a0 * o1 + a1) * o2 + c;
+        const ${V} v = ${sent_vector('g + o')} + (${V})(0);
+        const ${IV} from = *(__global const u_i32 *)(at + o);
+        for (I j0 = a0 * k0; j0 < (a0 + 1) * k0; ++j0) for (I j1 = a1 * k1; j1 < (a1 + 1) * k1; ++j1) {
+          const I here = (j0 * i1 + j1) * i2 + 2 * c;
+          const ${IV} ids = ${ids} * 2 + (${IV})(here);
+          const ${V} left = ${mask('from == ids')} ? v : (${V})(0), right = ${mask('from == ids + 1')} ? v : (${V})(0);
+          ${V} first, second;
+          first.even = left.lo; first.odd = right.lo;
+          second.even = left.hi; second.odd = right.hi;
+          __global ${dt.cl} *to = r + here;
+          ${pair_stores()}
+        }
+      }
+% elif best:
+      __global const ${W} *at = where + plane * osize;
       for (long o = 0; o < osize; ++o) {
         const long to = at[o];
-        if (to >= 0 && to < isize) ${memory.scalar_store('r + to', memory.scalar_load('r + to') + ' + ' + memory.scalar_load('g + o'))};
+        if (to >= 0 && to < isize) ${memory.scalar_store('r + to', memory.scalar_load('r + to') + ' + ' + sent('g + o'))};
       }
 % else:
       for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) {
@@ -365,25 +396,19 @@ ${single('c', 'o + c')}\
         const T each = (T)(divide ? divide : (long)(c0 * c1 * k2));
         for (const I whole = i2 / 2; c < whole; c += ${L}) {
           c = min(c, whole - ${L});
-          const ${V} v = ${memory.vector_load('g + (a0 * o1 + a1) * o2 + c')} / (${V})(each) + (${V})(0);
+          const ${V} v = ${sent_vector('g + (a0 * o1 + a1) * o2 + c')} / (${V})(each) + (${V})(0);
           ${V} first, second;
           first.even = first.odd = v.lo;
           second.even = second.odd = v.hi;
           for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) {
             __global ${dt.cl} *to = r + (j0 * i1 + j1) * i2 + 2 * c;
-% if streamed:
-            CLT_STREAM(first, (__global ${V} *)to);
-            CLT_STREAM(second, (__global ${V} *)(to + ${L}));
-% else:
-            ${memory.vector_store('to', 'first')};
-            ${memory.vector_store(f'to + {L}', 'second')};
-% endif
+            ${pair_stores()}
           }
         }
 % endif
         for (; c < o2; ++c) {
           ${span(2, 'c')}
-          const T by = ${divisor()}, v = ${memory.scalar_load('g + (a0 * o1 + a1) * o2 + c')} / by + (T)0;
+          const T by = ${divisor()}, v = ${sent('g + (a0 * o1 + a1) * o2 + c')} / by + (T)0;
           for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) {
             __global ${dt.cl} *to = r + (j0 * i1 + j1) * i2;
             I j2 = b2;
@@ -397,7 +422,7 @@ ${single('c', 'o + c')}\
 % else:
         for (I a2 = 0; a2 < o2; ++a2) {
           ${span(2, 'a2')}
-          const T by = ${divisor()}, v = ${memory.scalar_load('g + (a0 * o1 + a1) * o2 + a2')} / by;
+          const T by = ${divisor()}, v = ${sent('g + (a0 * o1 + a1) * o2 + a2')} / by;
           for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) for (I j2 = b2; j2 < e2; ++j2) {
             const I here = (j0 * i1 + j1) * i2 + j2;
             ${memory.scalar_store('r + here', memory.scalar_load('r + here') + ' + v')};

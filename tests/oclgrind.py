@@ -57,13 +57,13 @@ TEMPLATES = {
     "mask": "mask",
     "unique": "sort/runs",
     "bincount": "count",
-    "gemm": "gemm/cpu gemm/gpu",
+    "gemm": "gemm/cpu gemm/gpu gemm/lanes",
     "gemm packed": "gemm/cpu",
     "gemm long": "gemm/combine",
     "gemm small": "gemm/small",
     "gemm chain": "gemm/epilogue",
     "gemv": "gemm/gemv",
-    "conv2d": "conv/cpu conv/gpu conv/filters conv/patch conv/weight",
+    "conv2d": "conv/cpu conv/gpu gemm/lanes conv/filters conv/patch conv/weight",
     "conv2d many": "conv/unfold conv/fold",
     "conv2d depthwise": "conv/depthwise conv/depthwise_weight",
     "conv2d winograd": "conv/winograd conv/winograd_filters conv/winograd_weight conv/winograd_taps",
@@ -130,6 +130,13 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 
         dense.WAITS = 0  # tiny products wait for what follows them, too
         return F.linear(r(17, 9), r(35, 9), r(35)).relu() * r(17, 35), (r(5, 3) @ r(3, 2)).tanh()
+
+    def wide() -> Any:
+        from cltensor.codegen.products import product
+
+        product.WIDE_GROUPS = product.WIDE_LOCAL = 0  # 8 x 8 numbers for each lane
+        found = grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3))
+        return (r(131, 9) @ r(9, 13), *found)
 
     def winograd() -> Any:
         from cltensor.codegen.conv import winograd
@@ -222,6 +229,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "unique": lambda: ((r(33) * 4).round().unique(), *(r(33) * 4).round().unique(return_inverse=True)),
         "bincount": lambda: (r(53) * 4).round().abs().int().bincount(minlength=3),
         "gemm": lambda: r(17, 9) @ r(9, 35),
+        "gemm wide": wide,
         "gemm packed": lambda: (r(14, 9) @ r(9, 260), r(9, 14).t() @ r(260, 9).t()),
         "gemm batched": lambda: r(2, 5, 7) @ r(2, 7, 3),
         "gemm half": lambda: (r(17, 9).half() @ r(9, 5).half(), r(3, 9).bfloat16() @ r(9, 5).bfloat16()),
@@ -252,6 +260,10 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "max_pool2d channels last": lambda: F.max_pool2d(r(1, 7, 7, 5).permute(0, 3, 1, 2), 3, 2, 1),
         "max_pool3d": lambda: grads(lambda x: F.max_pool3d(x, 2), r(1, 2, 4, 5, 4)),
         "max_unpool1d": lambda: F.max_unpool1d(*F.max_pool1d(r(1, 2, 8), 2, return_indices=True), 2),
+        "max_pool2d side by side": lambda: (
+            *grads(lambda x: F.max_pool2d(x, 2), r(1, 2, 7, 13)), *torch.autograd.grad(F.max_pool2d(x := r(1, 2, 7, 13).requires_grad_(), 2).sum(), x),
+            *grads(lambda x: F.max_pool2d(x, 2, return_indices=True)[0], r(1, 2, 6, 8)),
+        ),
         "avg_pool2d": lambda: grads(lambda x: F.avg_pool2d(x, 2), r(1, 2, 7, 6)),
         "avg_pool2d wide": lambda: grads(lambda x: F.avg_pool2d(x, (1, 5)), r(1, 2, 3, 11)),
         "adaptive pooling": lambda: grads(lambda x: F.adaptive_avg_pool2d(x, 3), r(1, 2, 7, 5)),

@@ -144,6 +144,29 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
     return Window("regular", len(shape) - 2, size, tuple(lengths), k, s, p, d)
 
 
+@pytest.mark.parametrize("window", [(2, 2), (3, 2)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("size", [(2, 3, 12, 40), (2, 3, 13, 41), (1, 2, 6, 6)])
+def test_windows_side_by_side_send_back_what_positions_say(
+    size: tuple[int, ...], dtype: str, window: tuple[int, int]
+) -> None:
+    """What nobody sees of the positions is int32; equal elements, nan and the rest that no window covers are as with int64."""
+    a = np.round(data(*size) * 4).astype(dtype)
+    a[0, 1, 1, 3] = np.nan
+    x = ct.tensor(a, requires_grad=True)
+    shape = F.max_pool2d(x, window).shape
+    for g in (
+        ct.tensor(data(*shape, seed=2).astype(dtype)),
+        ct.full((), -0.0, dtype=x.dtype).expand(shape),
+    ):
+        found = [
+            ct.autograd.grad(pooled, [x], g)[0].cpu().numpy()
+            for pooled in (F.max_pool2d(x, window), F.max_pool2d(x, window, return_indices=True)[0])
+        ]
+        np.testing.assert_array_equal(*found)
+        np.testing.assert_array_equal(*map(np.signbit, found))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
 def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lane per element finds what the vectors and the sums by plane find, forward and backward."""
@@ -160,12 +183,13 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pool._kernel.cache_clear()
         results = found[gpu] = []
         # Two dtypes have a kind of window each: the text of the kernels is otherwise the first one's.
+        kind = ct.int32 if dtype == "float16" else ct.int64
         for window in {"float32": (plain, parts), "float16": (plain,), "int64": (parts,)}[dtype]:
-            y, at = pool.largest(backend, core.kernel_operand(x), window, positions=True)
+            y, at = pool.largest(backend, core.kernel_operand(x), window, positions=kind)
             mean = pool.average(backend, core.kernel_operand(x), window)
             results += [y, at, mean]
             turned = core.kernel_operand(x.permute(0, 2, 3, 1).contiguous())
-            results += pool.largest(backend, turned, window, positions=True, last=True)
+            results += pool.largest(backend, turned, window, positions=kind, last=True)
             results.append(pool.average(backend, turned, window, last=True))
             if dtype != "int64":
                 results.append(pool.largest_back(backend, y, at, window))

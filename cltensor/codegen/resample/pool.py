@@ -102,19 +102,27 @@ class _Schedule(NamedTuple):
     apart: bool  # windows that do not meet are sent back
     streamed: bool
     one: bool  # the one window of a plane
+    where: str  # the type of positions
+    flat: bool  # what is sent back is one element for all
 
 
 def _schedule(
-    backend: Backend, action: str, window: Window, x: Operand, y: Operand, last: bool
+    backend: Backend,
+    action: str,
+    window: Window,
+    x: Operand,
+    y: Operand,
+    where: Operand | None,
+    last: bool,
 ) -> _Schedule:
     """Choose vectors, and whether results go past the cache."""
     dt, gpu, back, best = x.dtype, is_gpu(backend), action.endswith("back"), action[:3] == "max"
     one = action == "max" and not (gpu or last) and window.one
-    apart = action == "avg_back" and not gpu and window.apart
+    apart = back and not gpu and window.apart
     lanes = 1
     if not gpu and (not back or best or (apart and window.kernel[2] == 2)):
         low, high = window.whole()
-        along_plane = one or (back and best)
+        along_plane = one or (back and best and not apart)
         beside = x.shape[-1] if last else high - low
         lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
     one = one and lanes > 1
@@ -122,7 +130,20 @@ def _schedule(
     streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
     streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
     stride = min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0
-    return _Schedule(lanes, stride, apart, streamed, one)
+    apart = apart and (lanes > 1 or not best)
+    kind = "long" if where is None else where.dtype.cl
+    return _Schedule(lanes, stride, apart, streamed, one, kind, _is_flat(x) and back)
+
+
+def _is_flat(x: Operand) -> bool:
+    return not any(x.strides)
+
+
+def _side_by_side(window: Window, where: Operand | None) -> bool:
+    """Whether largest elements, all of them in their windows (known of int32 positions, ours), are sent back by pairs of columns."""
+    whole = all(o * k <= n for o, k, n in zip(window.out, window.kernel, window.size, strict=True))
+    ours = where is not None and where.dtype is dtypes.int32
+    return ours and window.apart and whole and window.kernel[2] == 2 and window.out[2] >= 4
 
 
 @functools.cache
@@ -133,19 +154,23 @@ def _kernel(
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    lanes, stride, apart, streamed, one = schedule
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_gpu' if gpu else ''}"
+    lanes, stride, apart, streamed, one, where, flat = schedule
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{'_gpu' if gpu else ''}"
     head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
     head += (
         f"#define CLT_LANES {lanes}\n"
         + (include("half") if dt.reg != dt.cl else "")
         + include("stream") * streamed
     )
-    memories = {dt.code: Memory(dt, lanes), "i64": Memory(dtypes.int64, lanes)}
+    memories = {
+        dt.code: Memory(dt, lanes),
+        "i64": Memory(dtypes.int64, lanes),
+        "i32": Memory(dtypes.int32, lanes),
+    }
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
-        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one,
+        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat,
     )  # fmt: skip
     buffers = 2 + (indices or action == "max_back") + (kind == "fractional")
     index = np.int64 if big else np.int32
@@ -167,9 +192,9 @@ def _launch(
     if not numel(y.shape):
         return
     gpu, back, best = is_gpu(backend), action.endswith("back"), action[:3] == "max"
-    if action == "max_back" and not gpu:
+    if action == "max_back" and not gpu and not _side_by_side(window, where):
         window = window._replace(kind="adaptive")  # adds up by position: windows do not matter
-    schedule = _schedule(backend, action, window, x, y, last)
+    schedule = _schedule(backend, action, window, x, y, where, last)
     sizes = window.sizes(best)
     if last:
         sizes["channels"] = x.shape[-1]
@@ -219,16 +244,17 @@ def _pooled_shape(x: Operand, window: Window, last: bool) -> tuple[int, ...]:
 
 
 def largest(
-    backend: Backend, x: Operand, window: Window, *, positions: bool, samples: Operand | None = None, last: bool = False
+    backend: Backend, x: Operand, window: Window, *, positions: dtype | None, samples: Operand | None = None, last: bool = False
 ) -> tuple[Operand, Operand | None]:  # fmt: skip
     """Return the largest element of every window of (planes…, sizes…), nan above all, and its position in its plane.
 
-    `last`: of (images…, sizes…, channels) instead, as they lie; not for fractional windows. Positions are int64 and count elements of the last `rank` dims in row-major order. The first of equals is taken, the
+    `last`: of (images…, sizes…, channels) instead, as they lie; not for fractional windows. Positions are of the dtype `positions` (int64, or
+    int32 if they are only for `largest_back`), and count elements of the last `rank` dims in row-major order. The first of equals is taken, the
     last nan. `samples` is (planes, rank) for fractional windows.
     """
     shape = _pooled_shape(x, window, last)
     y = empty(backend, x.dtype, shape)
-    where = empty(backend, dtypes.int64, shape) if positions else None
+    where = empty(backend, positions, shape) if positions else None
     drawn = None if samples is None else dense(backend, samples)
     _launch(backend, "max", window, dense(backend, x), y, where, drawn, last=last)
     return y, where
@@ -245,15 +271,20 @@ def _input_shape(g: Operand, window: Window) -> tuple[int, ...]:
     return (*g.shape[: -window.rank], *window.size[-window.rank :])
 
 
+def _sent(backend: Backend, g: Operand) -> Operand:
+    """What is sent back, dense or one element for all."""
+    return g if _is_flat(g) else dense(backend, g)
+
+
 def largest_back(backend: Backend, g: Operand, where: Operand, window: Window) -> Operand:
     """Add up what every input element is sent by the windows whose largest it was. Not for fractional windows on a GPU."""
     y = empty(backend, g.dtype, _input_shape(g, window))
-    _launch(backend, "max_back", window, dense(backend, g), y, dense(backend, where))
+    _launch(backend, "max_back", window, _sent(backend, g), y, dense(backend, where))
     return y
 
 
 def average_back(backend: Backend, g: Operand, window: Window) -> Operand:
     """Add up every input element's share of the windows it lies in."""
     y = empty(backend, g.dtype, _input_shape(g, window))
-    _launch(backend, "avg_back", window, dense(backend, g), y)
+    _launch(backend, "avg_back", window, _sent(backend, g), y)
     return y

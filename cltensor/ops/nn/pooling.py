@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ... import layouts
+from ... import dtypes, layouts
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
 from ...codegen.resample import pool as family
@@ -246,7 +246,9 @@ def largest(
     wanted, order = graph.needs_grad(x), _image_order(node, x, window)
     straight, last = (x, False) if order is None else (formats.turned(x, order), True)
     operands = (straight,) if samples is None else (straight, samples)
-    values, places = _largest(operands, window, positions or wanted, last)
+    few = layouts.numel(window.size) < 2**31  # positions that nobody sees take half the memory
+    kind = dtypes.int64 if positions or not few else dtypes.int32 if wanted else None
+    values, places = _largest(operands, window, kind, last)
     if order is not None:
         values, places = (None if t is None else formats.turned_back(t, order) for t in (values, places))  # fmt: skip
     values = _laid_out(node, x, values)
@@ -258,7 +260,7 @@ def largest(
 
 
 @Replayed.of_memory
-def _largest(xs: Sequence[Tensor], window: Window, positions: bool, last: bool) -> list[Any]:
+def _largest(xs: Sequence[Tensor], window: Window, positions: Any, last: bool) -> list[Any]:
     source, *drawn = [core.kernel_operand(x) for x in xs]
     backend, dev = get_backend(xs[0].device), xs[0].device
     with backend.lock:
