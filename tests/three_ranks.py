@@ -1,0 +1,272 @@
+"""Three processes together on one device: run as a program, one rank of it. What fails raises.
+
+    python three_ranks.py <rank> <path of a store> <device>
+
+Groups of their own take what breaks a group; the end of one process comes last.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import cltensor as torch
+import cltensor.distributed as dist
+from cltensor import nn
+from cltensor.distributed import schedules
+from cltensor.distributed.algorithms import Join
+from cltensor.distributed.algorithms.ddp_comm_hooks import default_hooks
+from cltensor.nn.parallel import DistributedDataParallel
+
+SIZE = 3
+RANK, STORE, DEVICE = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+
+
+def numbers(count: int, rank: int = RANK) -> Any:
+    """Return numbers that differ by rank, whose sum is not exact."""
+    made = (torch.arange(count, dtype=torch.float32) % 101 + 1.0) / (rank + 3)
+    return made.to(DEVICE)
+
+
+def summed(count: int) -> Any:
+    """Return what all ranks' numbers are together, added in the order of the ranks."""
+    return numbers(count, 0) + numbers(count, 1) + numbers(count, 2)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Tell whether tensors have the same bits."""
+    return torch.equal(a.cpu(), b.cpu())
+
+
+def reductions() -> None:
+    """Whole, by shards, by segments: the same bits everywhere, those of adding in order."""
+    schedules.SEGMENT = 1 << 20
+    for count in (1, 2, 1000, 100_003, 600_001):  # the last two by shards, the last in segments
+        x = numbers(count)
+        dist.all_reduce(x)
+        assert same(x, summed(count)), count
+        x = numbers(count)
+        dist.reduce(x, 2)
+        assert RANK != 2 or same(x, summed(count))
+        x = numbers(count)
+        dist.broadcast(x, 1)
+        assert same(x, numbers(count, 1)), count
+    x = numbers(30_000).view(100, 300).t()
+    dist.all_reduce(x)
+    assert same(x, summed(30_000).view(100, 300).t())
+    out = torch.empty(40_000, device=DEVICE)
+    dist.reduce_scatter_single(out, numbers(120_000))
+    assert same(out, summed(120_000)[40_000 * RANK : 40_000 * (RANK + 1)])
+    whole = torch.empty(120_000, device=DEVICE)
+    dist.all_gather_single(whole, out)
+    assert same(whole, summed(120_000))
+    outs = [torch.empty(RANK + 1, device=DEVICE) for _ in range(SIZE)]
+    dist.all_to_all(outs, [numbers(r + 1) for r in range(SIZE)])
+    assert all(same(out, numbers(RANK + 1, r)) for r, out in enumerate(outs))
+
+
+def several_at_once() -> None:
+    """What is begun goes on in order while the device computes."""
+    xs = [numbers(50_000 + i) for i in range(4)]
+    y = torch.ones(64, 64, device=DEVICE)
+    works = []
+    for x in xs:
+        works.append(dist.all_reduce(x, async_op=True))
+        y = (y @ y).clamp(max=1.0) * 0.5 + 0.5
+    done = works[-1].get_future().then(lambda f: f.value()[0].numel())
+    assert all(w.wait() for w in works)
+    assert done.wait() == 50_003
+    assert all(same(x, summed(x.numel())) for x in xs)
+    assert same(y, torch.ones(64, 64))
+
+
+def messages() -> None:
+    """Around a ring, by tags, from anybody."""
+    after, before = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+    got, second = torch.empty(70_000, device=DEVICE), torch.empty(3, device=DEVICE)
+    sent = [dist.isend(numbers(70_000), after, tag=1), dist.isend(numbers(3), after, tag=2)]
+    dist.recv(second, before, tag=2)
+    dist.recv(got, before, tag=1)
+    assert all(w.wait() for w in sent)
+    assert same(got, numbers(70_000, before))
+    assert same(second, numbers(3, before))
+    if RANK:
+        dist.send(numbers(4), 0)
+    else:
+        seen = set()
+        for _ in range(2):
+            x = torch.empty(4, device=DEVICE)
+            seen.add(source := dist.recv(x))
+            assert same(x, numbers(4, source))
+        assert seen == {1, 2}
+
+
+def groups() -> None:
+    """Some of the ranks, counted anew."""
+    pair = dist.new_group([2, 0])
+    if RANK == 1:
+        assert pair is dist.GroupMember.NON_GROUP_MEMBER
+        assert dist.get_rank(pair) == -1
+        return
+    assert dist.get_rank(pair) == RANK // 2
+    assert dist.get_process_group_ranks(pair) == [0, 2]
+    x = numbers(5)
+    dist.all_reduce(x, group=pair)
+    assert same(x, numbers(5, 0) + numbers(5, 2))
+    dist.broadcast(x, group=pair, group_src=1)
+    dist.destroy_process_group(pair)
+
+
+def failures() -> None:
+    """Nothing hangs: what cannot be done raises, also afterwards."""
+    pair = dist.new_group([0, 1], timeout=timedelta(seconds=30))
+    if RANK < 2:
+        with pytest.raises(dist.DistBackendError, match=r"another collective|reset|closed|Broken"):
+            if RANK:
+                dist.broadcast(numbers(2), 0, group=pair)
+            else:
+                dist.all_reduce(numbers(2), group=pair)
+        with pytest.raises(dist.DistBackendError):
+            dist.barrier(pair)
+    slow = dist.new_group([0, 1], timeout=timedelta(seconds=0.3))
+    if RANK == 0:
+        with pytest.raises(dist.DistBackendError, match="Timed out waiting 300ms"):
+            dist.all_reduce(numbers(2), group=slow)
+    late = dist.new_group([1, 2])
+    if RANK == 1:
+        with pytest.raises(dist.DistBackendError, match="Rank 1 failed to pass monitoredBarrier"):
+            dist.monitored_barrier(late, timedelta(seconds=0.3))
+    dist.barrier()
+
+
+def network() -> Any:
+    """Return the same network in every process but for what DistributedDataParallel makes equal."""
+    torch.manual_seed(RANK)
+    return nn.Sequential(
+        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 2)
+    ).to(DEVICE)  # fmt: skip
+
+
+def batches() -> tuple[Any, Any]:
+    """Return the inputs and targets of all ranks."""
+    generator = torch.Generator().manual_seed(5)
+    return (
+        torch.randn(12, 6, generator=generator).to(DEVICE),
+        torch.randn(12, 2, generator=generator).to(DEVICE),
+    )
+
+
+def trained(**options: Any) -> list[Any]:
+    """Train a replica for some steps on a third of the data; return its parameters."""
+    hook = options.pop("hook", None)
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(network())
+    replica = DistributedDataParallel(model, **options)
+    if hook is not None:
+        replica.register_comm_hook(None, hook)
+    return steps(replica, slice(4 * RANK, 4 * RANK + 4))
+
+
+def steps(model: Any, share: slice) -> list[Any]:
+    """Train on some rows; return the parameters, and the statistics."""
+    x, y = batches()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(4):
+        optimizer.zero_grad()
+        ((model(x[share]) - y[share]) ** 2).mean().backward()
+        optimizer.step()
+    kept = [p.detach() for p in model.parameters()]
+    return [t.cpu() for t in (*kept, *[b for b in model.buffers() if b.is_floating_point()])]
+
+
+def training() -> None:
+    """Replicas of a third of the data each train as one model on all of it."""
+    alone = network()
+    for p in (*alone.parameters(), *alone.buffers()):
+        dist.broadcast(p.detach(), 0)
+    expected = steps(alone, slice(0, 12))
+    small = {"bucket_cap_mb": 0.0005}
+    for options, close in (
+        ({}, 1e-4),
+        (small, 1e-4),
+        ({"gradient_as_bucket_view": True, **small}, 1e-4),
+        ({"static_graph": True, **small}, 1e-4),
+        ({"find_unused_parameters": True}, 1e-4),
+        ({"hook": default_hooks.allreduce_hook, **small}, 1e-4),
+        ({"hook": default_hooks.fp16_compress_hook}, 1e-3),
+        ({"hook": default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook)}, 1e-2),
+    ):
+        found = trained(**options)
+        for a, b in zip(found, expected, strict=True):
+            assert torch.allclose(a, b, rtol=close, atol=close), options
+        everybody: list[Any] = [None] * SIZE
+        dist.all_gather_object(everybody, [t.tolist() for t in found])
+        assert everybody[0] == everybody[1] == everybody[2], options
+
+
+def uneven() -> None:
+    """Who has no more inputs waits for the others, and gradients that are not to be sent stay here."""
+    model = DistributedDataParallel(nn.Linear(2, 1, bias=False).to(DEVICE))
+    with torch.no_grad():
+        model.module.weight.zero_()
+    with Join([model], divide_by_initial_world_size=False):
+        for _ in range(RANK + 1):
+            model.zero_grad()
+            model(torch.full((1, 2), RANK + 1.0, device=DEVICE)).sum().backward()
+    mean = {0: 2.0, 1: 2.5, 2: 3.0}[RANK]  # of those with inputs in this rank's last step
+    assert model.module.weight.grad.tolist() == [[mean, mean]]
+    model.zero_grad()
+    x = torch.full((1, 2), RANK + 1.0, device=DEVICE)
+    with model.no_sync():
+        model(x).sum().backward()
+    assert model.module.weight.grad.tolist() == [[RANK + 1.0] * 2]
+    model(x).sum().backward()
+    assert model.module.weight.grad.tolist() == [[4.0, 4.0]]
+    assert list(model.state_dict()) == ["module.weight"]
+    sampler = torch.utils.data.DistributedSampler(range(9), shuffle=False)
+    assert list(sampler) == [RANK, RANK + 3, RANK + 6]
+
+
+def refusals() -> None:
+    """Parameters without gradients and replicas of other shapes are errors in torch's words."""
+    two = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+    two.forward = lambda x: two[0](x)
+    replica = DistributedDataParallel(two)
+    x = torch.ones(1, 2)
+    replica(x).sum().backward()
+    with pytest.raises(RuntimeError, match="Expected to have finished reduction in the prior") as e:
+        replica(x)
+    assert f"did not receive grad for rank {RANK}: 2 3" in str(e.value)
+    with pytest.raises(RuntimeError, match=r"appears not to match sizes|of other sizes"):
+        DistributedDataParallel(nn.Linear(2, 2 + RANK))
+    with pytest.raises(RuntimeError, match="DDP expects same model across all ranks"):
+        DistributedDataParallel(nn.Linear(2, 2, bias=RANK == 1))
+
+
+def the_end() -> None:
+    """A process that is gone is missed at once."""
+    dist.barrier()
+    if RANK == 2:
+        os._exit(0)
+    begun = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match=r"rank 2|reset|closed"):
+        for _ in range(3):  # rank 1 may hear of it from rank 0, which then leaves the group
+            dist.all_reduce(numbers(3))
+    with pytest.raises(dist.DistBackendError):
+        dist.recv(numbers(3), 2)
+    assert time.monotonic() - begun < 60  # not the half hour of the timeout
+
+
+if __name__ == "__main__":
+    torch.set_default_device("cpu")
+    dist.init_process_group(
+        init_method=f"file://{STORE}", rank=RANK, world_size=SIZE, timeout=timedelta(minutes=5)
+    )
+    for part in (
+        reductions, several_at_once, messages, groups, failures, training, uneven, refusals, the_end
+    ):  # fmt: skip
+        part()
