@@ -42,10 +42,13 @@ class Task:
 
     `wanted`: the nodes whose gradients are asked for, None for all. `reached`: all nodes of the
     pass. `node`: a node that is running Python code. `seed`: some tensor to make zeros from.
+    `unpacking`: the node whose saved tensors hooks have given back last, `unpacked`.
     `nought`: the edges at which zeros arrived that nobody has computed; see Note [Noughts].
     """
 
-    __slots__ = ("callbacks", "node", "nought", "reached", "seed", "wanted")
+    __slots__ = (
+        "callbacks", "node", "nought", "reached", "seed", "unpacked", "unpacking", "wanted",
+    )  # fmt: skip
 
     def __init__(self, seed: Any) -> None:
         self.seed = seed
@@ -54,6 +57,8 @@ class Task:
         self.reached: Any = ()
         self.callbacks: list[Any] | None = None
         self.nought: set[tuple[Node, int]] = set()
+        self.unpacking: Any = None
+        self.unpacked: dict[Any, Any] = {}
 
     def comes_to(self, node: Node) -> bool:
         """Whether gradients arrive at a node in this pass."""

@@ -159,7 +159,7 @@ class SavedTensor:
         return fresh
 
     def _unpack_hooked(self, packed: _Packed, owner: Any) -> Any:
-        value = packed.unhook(packed.value)
+        value = self._unhooked(packed, owner)
         if not hasattr(value, "_vc"):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
@@ -182,6 +182,21 @@ class SavedTensor:
             fresh._node = node
             fresh._nr = self.nr
         return fresh
+
+    def _unhooked(self, packed: _Packed, owner: Any) -> Any:
+        """Have the hook give the tensor back: once for each node that a pass runs, however often its formula reads."""
+        task = GRAD.task
+        if task is None or owner is None:
+            return packed.unhook(packed.value)
+        if task.unpacking is not owner:
+            task.unpacking, task.unpacked = owner, {}
+        found = task.unpacked
+        if self not in found:
+            value = packed.unhook(packed.value)
+            if task.unpacking is not owner:  # the hook ran nodes of this pass
+                return value
+            found[self] = value
+        return found[self]
 
     def _overwritten(self, t: Any, owner: Any) -> str:
         node, nr = self.node if self.output is False else owner, self.nr

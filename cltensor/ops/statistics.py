@@ -393,8 +393,9 @@ def cumulative_trapezoid(
         )
     dim = layouts.wrap_dim(dim, y.ndim)
     pairs, step = _pairs(y, dim), _spacing("cumulative_trapezoid", y, x, dx, dim)
-    both = pairs * div_number(step, 2.0) if is_tensor(step) else mul_number(pairs, step / 2)
-    return both.cumsum(dim)
+    if is_tensor(step):
+        return div_number((pairs * step).cumsum(dim), 2.0)
+    return mul_number(pairs, step / 2).cumsum(dim)
 
 
 # ------------------------------------------------------------------------------------------- slices of a norm

@@ -11,7 +11,15 @@ import textwrap
 from typing import Any
 
 import pytest
-from parity.oracle import Ran, assert_same_error, assert_same_outcome, assert_same_value, tensor, th
+from parity.oracle import (
+    Ran,
+    assert_same_error,
+    assert_same_outcome,
+    assert_same_value,
+    lines,
+    tensor,
+    th,
+)
 from support import ct, data
 
 GRAPHS = int(os.environ.get("CLTENSOR_GRAPHS", "60"))
@@ -363,3 +371,54 @@ def test_gradients_from_an_edge(line: str) -> None:
         return
     assert found.error is None
     assert_same_value(found.value, expected.value)
+
+
+# Ops whose formulas read a saved tensor more than once; `x` (4, 6), `i` (2, 3, 6, 6).
+UNPACKED = """
+F.conv2d(i, x.reshape(2, 3, 2, 2))
+F.batch_norm(x, None, None, x[0].detach(), x[1].detach(), True)
+F.layer_norm(x, (6,), x[0], x[1])
+F.prelu(x, x[0, :1])
+x / x.cos()
+torch.where(x > 0, x, -x)
+torch.atan2(x, x + 1)
+torch.addcdiv(x, x, x + 1)
+F.max_pool2d(i, 2)
+"""
+
+
+@pytest.mark.parametrize("line", lines(UNPACKED))
+def test_saved_tensors_are_unpacked_once(line: str) -> None:
+    def counts(module: Any) -> bool:
+        seen: list[int] = []
+
+        def pack(t: Any) -> tuple[int, Any]:
+            return len(seen), (seen.append(0), t)[1]
+
+        def unpack(packed: Any) -> Any:
+            seen[packed[0]] += 1
+            return packed[1]
+
+        x, i = (tensor(module, data(*s), True) for s in ((4, 6), (2, 3, 6, 6)))
+        with module.autograd.graph.saved_tensors_hooks(pack, unpack):
+            y = eval(line, {"torch": module, "F": module.nn.functional, "x": x, "i": i})
+        for times in (1, 2):
+            y.sum().backward(retain_graph=True)
+            if seen != [times] * len(seen):
+                return False
+        return bool(seen)
+
+    assert counts(th)
+    assert counts(ct)
+
+
+def test_what_is_checkpointed_runs_twice() -> None:
+    def counted(module: Any) -> list[int]:
+        nn, seen = module.nn, []
+        block = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 3))
+        block.register_forward_hook(lambda *args: seen.append(1))
+        x = tensor(module, data(2, 3, 6, 6), True)
+        module.utils.checkpoint.checkpoint(block, x, use_reentrant=False).sum().backward()
+        return [len(seen), int(block[1].num_batches_tracked)]
+
+    assert counted(ct) == counted(th)

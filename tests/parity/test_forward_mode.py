@@ -243,3 +243,18 @@ def test_error(name: str) -> None:
     found, expected = (Ran(m, lambda m: run(m, ERRORS[name])) for m in (ct, th))
     assert expected.error is not None
     assert_same_error(found, expected)
+
+
+def test_modules_with_backward_hooks() -> None:
+    def run(module: Any) -> Any:
+        layer = module.nn.Linear(2, 2)
+        with module.no_grad():
+            layer.weight.fill_(0.5), layer.bias.fill_(0.1)
+        layer.register_full_backward_pre_hook(lambda mod, go: None)
+        layer.register_full_backward_hook(lambda mod, gi, go: None)
+        x = module.arange(4.0).reshape(2, 2)
+        out, tangent = module.func.jvp(layer, (x,), (x + 1,))
+        return out.detach(), tangent.detach()
+
+    found, expected = Ran(ct, run), Ran(th, run)
+    assert_same_outcome(found, expected)

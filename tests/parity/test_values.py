@@ -404,6 +404,7 @@ torch.heaviside(a / a - a / a + torch.nan, b)
 torch.i0(a / 0), torch.special.i1(a / 0)
 torch.acos(torch.complex(a / 0, b / 0)), torch.asin(torch.complex(a / 0, b / 0)), torch.exp2(torch.complex(a / 0, b))
 torch.cumulative_trapezoid(a[:0], dim=0), torch.cumulative_trapezoid(a[:, :1]), torch.trapezoid(u[:0], u[:0])
+torch.cumulative_trapezoid(torch.arange(200, 208, dtype=torch.uint8), torch.arange(8, 0, -1, dtype=torch.uint8))
 """
 
 SECTIONS = (

@@ -146,6 +146,10 @@ class BackwardHookFunction(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         return grads
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return tuple(None if t is None else t.view_as(t) for t in tangents)
+
 
 class BackwardHook:
     """One call's full backward hooks: gradients of outputs are kept until those of inputs are known."""

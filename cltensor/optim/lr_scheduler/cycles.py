@@ -120,7 +120,7 @@ class CyclicLR(_MomentumCycle):
         """Return everything but the optimiser and plain functions."""
         state = super().state_dict()
         state.pop("_scale_fn_ref", None)
-        fn = self._scale_fn_custom
+        fn = state.pop("_scale_fn_custom")  # it comes last, as in torch
         state["_scale_fn_custom"] = None if fn is None else function_state(fn)
         return state
 
