@@ -291,12 +291,29 @@ def test_unique(be: Any) -> None:
         kt.same(kt.get(be, values), expected[0])
         kt.same(kt.get(be, counts), expected[2])
         assert none is None
-    x = torch.tensor([1, 1, 2, 2, 3, 1, 1, 2])
-    found = so.unique_consecutive(be, kt.put(be, x))
-    for f, e in zip(
-        found, torch.unique_consecutive(x, return_inverse=True, return_counts=True), strict=True
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int16, torch.int64, torch.float32, torch.float16]
+)
+def test_runs(be: Any, dtype: Any) -> None:
+    floats = torch.tensor([0.0, -0.0, float("nan"), 1])
+    for x in (
+        torch.tensor([1, 1, 2, 2, 3, 1, 1, 2]).to(dtype),
+        kt.integers(0, 3, (100_003,)).to(dtype),
+        kt.integers(0, 3, (2, 1003)).to(dtype)[1],
+        kt.integers(0, 3, (1003, 2)).to(dtype)[:, 1],
+        floats[kt.integers(0, 4, (1003,))].to(dtype)
+        if dtype.is_floating_point
+        else torch.zeros(1).to(dtype),
     ):
-        kt.same(kt.get(be, f), e)
+        expected = torch.unique_consecutive(x, return_inverse=True, return_counts=True)
+        found = so.unique_consecutive(be, kt.put(be, x))
+        for f, e in zip(found, expected, strict=True):
+            kt.same(kt.get(be, f), e)
+        values, *none = so.unique_consecutive(be, kt.put(be, x), False, False)
+        kt.same(kt.get(be, values), expected[0])
+        assert none == [None, None]
 
 
 def test_unique_without_positions_sorts_what_has_no_order(be: Any) -> None:

@@ -101,8 +101,12 @@ def masked_select(backend: Backend, src: Operand, mask: Operand) -> Operand:
     if not numel(src.shape):
         return empty(backend, src.dtype, (0,))
     places = _Places(backend, mask)
-    result = empty(backend, src.dtype, (places.total(),))
-    if result.shape[0]:
+    return _selected(places, places.total(), src)
+
+
+def _selected(places: _Places, many: int, src: Operand) -> Operand:
+    result, mask = empty(places.backend, src.dtype, (many,)), places.mask
+    if many:
         dims = Dims(mask.shape, [mask.strides, src.strides])
         scalars = [places.n, mask.offset, src.offset, *dims.args()]
         places.launch("select", dims, [src, result], scalars, src.dtype)
@@ -117,8 +121,13 @@ def nonzero(backend: Backend, src: Operand) -> Operand:
     if not numel(src.shape):
         return empty(backend, dtypes.int64, (0, ndim))._replace(strides=(1, 0))
     places = _Places(backend, src)
-    many = places.total()
-    result = empty(backend, dtypes.int64, (ndim, many))
+    return _coordinates(places, places.total())
+
+
+def _coordinates(places: _Places, many: int) -> Operand:
+    src = places.mask
+    ndim = len(src.shape)
+    result = empty(places.backend, dtypes.int64, (ndim, many))
     if many and ndim:
         dims = Dims.apart(src.shape, [src.strides])  # whose places are the coordinates
         scalars = [many, places.n, src.offset, *dims.args()]
@@ -130,6 +139,16 @@ def compact(backend: Backend, flags: Operand) -> Operand:
     """Return the positions at which a 1-D operand is not zero."""
     found = nonzero(backend, flags)
     return found._replace(shape=(found.shape[0],), strides=(1,))
+
+
+def run_values(backend: Backend, src: Operand, starts: bool) -> tuple[Operand, Operand | None]:
+    """Return the first of each run of equal values of a 1-D operand that is not empty, and where they are if asked for."""
+    places = _Places(backend, first_of_runs(backend, src))
+    many = places.total()
+    values = _selected(places, many, src)
+    if not starts:
+        return values, None
+    return values, _coordinates(places, many)._replace(shape=(many,), strides=(1,))
 
 
 def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) -> None:
@@ -184,6 +203,10 @@ def first_of_runs(backend: Backend, src: Operand, first: bool = True) -> Operand
         dt=src.dtype,
         lengths=False,
         first_flag=first,
+        wide=not gpu
+        and src.strides[0] == 1
+        and src.dtype.cl == src.dtype.reg
+        and not src.dtype.is_complex,
         I=index_type(backend, src),
         gpu=gpu,
     )
@@ -213,6 +236,7 @@ def run_lengths(backend: Backend, starts: Operand, total: int) -> Operand:
         dt=None,
         lengths=True,
         first_flag=False,
+        wide=False,
         I=index_type(backend, starts),
         gpu=gpu,
     )

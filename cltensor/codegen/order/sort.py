@@ -13,12 +13,11 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes
-from ..index.lookup import index_select
 from ..index.moves import Through, move
 from ..move.copies import copy_strided, dense
 from ..operand import Operand
 from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, narrow, run, workers
-from .mask import compact, first_of_runs, run_lengths, run_numbers
+from .mask import run_lengths, run_numbers, run_values
 
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
@@ -421,11 +420,11 @@ def unique_consecutive(
         none = empty(backend, dtypes.int64, (0,))
         values = empty(backend, src.dtype, (0,))
         return Unique(values, none if inverse else None, none if counts else None)
-    starts = compact(backend, first_of_runs(backend, src))
+    values, starts = run_values(backend, src, counts)
     return Unique(
-        index_select(backend, src, 0, starts),
+        values,
         run_numbers(backend, src) if inverse else None,
-        run_lengths(backend, starts, n) if counts else None,
+        None if starts is None else run_lengths(backend, starts, n),
     )
 
 
