@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ..reexport import absent, expose
-from . import algorithms, nn
+from . import algorithms, collectives, groups, names, nn, objects, point_to_point
 from .collectives import *
 from .errors import *
 from .groups import *
+from .groups import default_group as _get_default_group
+from .groups import rank_not_in_group as _rank_not_in_group
+from .names import *
 from .objects import *
 from .point_to_point import *
 from .process_group import ProcessGroup
@@ -63,7 +66,17 @@ DistributedOptimizer, PostLocalSGDOptimizer, ZeroRedundancyOptimizer = absent(
     __name__, "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", _WHY
 )
 FSDPModule, FullyShardedDataParallel = absent(__name__, "FSDPModule FullyShardedDataParallel", _WHY)
-_collectives = "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter"
+ProcessGroupGloo = ProcessGroup
+GroupName = str
+_of_groups = " ".join(
+    [
+        *collectives.__all__,
+        *groups.__all__,
+        *objects.__all__,
+        *point_to_point.__all__,
+        *names.__all__,
+    ]
+)
 expose(
     globals(),
     {
@@ -74,7 +87,9 @@ expose(
         "_tensor.experimental": "implicit_replication",
         "device_mesh": "DeviceMesh init_device_mesh",
         "fsdp": "FSDPModule FullyShardedDataParallel fully_shard",
-        "distributed_c10d": f"{_collectives} ProcessGroup Work ReduceOp",
+        "constants": "default_pg_timeout",
+        "distributed_c10d": f"{_of_groups} GroupName ProcessGroup ProcessGroupGloo ReduceOp Store PrefixStore Work default_pg_timeout "
+        "supports_complex _get_default_group _rank_not_in_group",
         "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
         "tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor",
     },
