@@ -4,6 +4,8 @@ plan: where each slot starts in that count, ${slots + 1} numbers, then the offse
 CPU: a work-item runs over one chunk of the count, ${lanes} lanes at a time. GPU: a work-group does, a work-item being a lane.
 On a CPU each operand is asked for ${ahead} bytes ahead: a processor follows fewer streams by itself, and not past a page.
 A chunk meets few slots, so each walks over all of them; the pointers of a slot are picked by a switch.
+rows: one slot, of which only the rows that an index names are met, each once; what is not written has one row for each index instead.
+A work-item has a range of the indices, on a GPU an element; the written rows of ${rows or 0} indices later are asked for.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
@@ -35,7 +37,12 @@ ${lane_memory.helpers(memories, L, needed)}\
 % if not by_lane:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
-__kernel void ${name}(const long chunk, __global const long *plan\
+__kernel void ${name}(\
+% if rows:
+const long n, const long width, const long size, __global const long *restrict keys, const long ok, __global long *restrict status, const long slot\
+% else:
+const long chunk, __global const long *plan\
+% endif
 % for number in numbers:
 , const ${scalar} ${number}_\
 % endfor
@@ -48,6 +55,11 @@ __kernel void ${name}(const long chunk, __global const long *plan\
 % for t in range(slots):
 ${pointers(t)}\
 % endfor
+% if rows:
+% for k in range(len(operands)):
+, const long at${k}\
+% endfor
+% endif
 ) {
 % for number in numbers:
   const ${register} n_${number} = (${register})(${number}_);
@@ -55,6 +67,59 @@ ${pointers(t)}\
 % for one, dt in shared:
   const ${register} n_${one} = (${register})((${scalar})(${shared_memories[dt.code].scalar_load(f'{one}_at + {one}_offset')}));
 % endfor
+% if rows:
+<%
+def row_of(k, key, number): return f'p0_{k} + at{k} + {key if k < written else number} * width'
+%>\
+  keys += ok;
+% if by_lane:
+  for (long q = get_global_id(0); q < n * width; q += get_global_size(0)) {
+    const long r = q / width, i = q - r * width, key = keys[r];
+% else:
+  const long part = get_global_id(0), parts = get_global_size(0), first = n * part / parts, last = n * (part + 1) / parts;
+  status += slot + 4 * part;
+  for (long r = first; r < last; r++) {
+    const long key = keys[r];
+    if (r + ${rows} < last) {
+      const long later = keys[r + ${rows}];
+      for (long j = 0; j < min(width, (long)${1024 // operands[0][1].itemsize}); j += ${64 // operands[0][1].itemsize}) {
+% for k in range(written):
+        CLT_PREFETCH_TO_WRITE(${row_of(k, 'later', '')} + j);
+% endfor
+      }
+    }
+% endif
+    if (key < 0 || key >= size) {
+% if by_lane:
+      if (atomic_cmpxchg((volatile __global int *)status, 0, 1) == 0) { status[1] = key; status[2] = 0; status[3] = r; }
+% else:
+      if (!status[0]) { status[0] = 1; status[1] = key; status[2] = 0; status[3] = r; }
+% endif
+      continue;
+    }
+% for k, (_, dt) in enumerate(operands):
+    __global ${const(k)}${dt.cl} *o${k} = ${row_of(k, 'key', 'r')};
+% endfor
+% if by_lane:
+${step(False)}\
+% elif L == 1:
+    for (long i = 0; i < width; i++) {
+${step(False)}\
+    }
+% else:
+    long i = 0;
+    for (; i + ${L} <= width; i += ${L}) {
+${step(False)}\
+    }
+    if (i < width) {
+      const int m = (int)(width - i);
+${step(True)}\
+    }
+% endif
+  }
+}
+<% return STOP_RENDERING %>\
+% endif
   const long lo = get_group_id(0) * chunk, hi = min(lo + chunk, plan[${slots}]);
 % if flag:
   int bad = 0;

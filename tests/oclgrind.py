@@ -104,6 +104,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 
     def adam() -> Any:
         params = [r(n).requires_grad_() for n in (1, 17, 33)]
+        table = r(5, 19).requires_grad_()
+        F.embedding(torch.tensor([3, 0, 3]), table, sparse=True).sum().backward()
+        torch.optim.SparseAdam([table]).step()
         step = torch.optim.Adam(params, lr=0.1)
         for p in params:
             p.grad = r(*p.shape)

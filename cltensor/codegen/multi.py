@@ -18,8 +18,12 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import dtype
+from .checks import Describe, checking
 from .language import Emitter, Formula, convert, lanes_of, parse
+from .operand import Operand
 from .pointwise import Memory, scalar_type
+from .region import GPU_GROUP, workers
+from .region import lanes as lanes_of_gpu
 from .source import include, render
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ MAX_SLOTS = 48
 _GRAIN = 4096  # elements worth a work-item, or a work-group on a GPU
 _PACE = 650  # elements that a CPU's thread is done with in a microsecond
 _AHEAD = 1536  # bytes between asking for a place and using it
+_ROWS_AHEAD = 8  # rows between asking for one and using it
 _MAX_PLANS = 128
 _CONSTANTS = ("pi", "inf", "nan")
 
@@ -152,6 +157,36 @@ def _launch(
     backend.launch(built.kernel, (-(-total // chunk) * group,), (group,), args, total * size)
 
 
+def apply_rows(
+    backend: Backend,
+    chain: Chain,
+    dt: dtype,
+    buffers: Sequence[Buffer],
+    offsets: Sequence[int],
+    keys: Operand,
+    shape: tuple[int, int],
+    numbers: Mapping[str, float],
+    describe: Describe,
+) -> None:
+    """Run a chain on the rows of a tensor of `shape` that `keys` (dense, int64) name, each at most once.
+
+    What is written are such tensors; what is read only has a row for each key.
+    """
+    n, (size, width) = keys.shape[0], shape
+    built = _kernel(backend, chain, (dt,) * len(buffers), (), 1, rows=True)
+    total, group = n * width, 1
+    if built.by_lane:
+        items, group = lanes_of_gpu(total), GPU_GROUP
+    else:
+        items = min(n, workers(backend, len(buffers) * total))
+    with checking(backend, describe) as status:
+        args: list[Any] = [n, width, size, keys.buffer, keys.offset, status.buffer, status.offset]
+        args += [float(numbers[name]) for name in chain.numbers]
+        args += [*buffers, *offsets]
+        moved = dt.itemsize * (len(buffers) + len(chain.writes))
+        backend.launch(built.kernel, (items,), (group,), args, total * moved)
+
+
 def _plan(
     backend: Backend, sizes: tuple[int, ...], offsets: tuple[tuple[int, ...], ...], slots: int
 ) -> Buffer:
@@ -179,8 +214,9 @@ def _kernel(
     types: tuple[dtype, ...],
     shared: tuple[dtype, ...],
     slots: int,
+    rows: bool = False,
 ) -> _Built:
-    key = (backend, chain, types, shared, slots)
+    key = (backend, chain, types, shared, slots, rows)
     built = _kernels.get(key)
     if built is None:
         info = backend.info
@@ -190,7 +226,7 @@ def _kernel(
         scalar = any(f.scalar_only for _, f in chain.steps)
         by_lane = info.kind != "cpu"
         lanes = 1 if scalar or by_lane else info.lanes // 2 if wide else info.lanes
-        name, text, arguments = source(chain, types, shared, slots, lanes, by_lane)
+        name, text, arguments = source(chain, types, shared, slots, lanes, by_lane, rows)
         kernel = backend.kernel(name, text, arguments, info.build_options)
         built = _kernels[key] = _Built(kernel, slots, by_lane)
     return built
@@ -203,10 +239,11 @@ def source(
     slots: int,
     lanes: int,
     by_lane: bool,
+    rows: bool = False,
 ) -> tuple[str, str, list]:
     """Render a chain: (kernel name, text, argument types)."""
     compute = dtypes.float64 if dtypes.float64 in types else dtypes.float32
-    name = f"{chain.name}_{'_'.join(dict.fromkeys(dt.code for dt in types))}_{slots}"
+    name = f"{chain.name}_{'_'.join(dict.fromkeys(dt.code for dt in types))}_{'rows' if rows else slots}"
     memories = {dt.code: Memory(dt, lanes) for dt in types}
     lines, stores, flag = _body(chain, types, compute, lanes)
     needed = {(dt.code, "load") for dt in types}
@@ -217,11 +254,13 @@ def source(
         numbers=chain.numbers, shared=list(zip(chain.shared, shared, strict=True)),
         shared_memories={dt.code: Memory(dt, 1) for dt in shared},
         register=lanes_of(compute.reg, lanes), scalar=compute.reg, lines=lines, stores=stores, flag=flag,
+        rows=_ROWS_AHEAD if rows else 0,
     )  # fmt: skip
     i64 = dtypes.int64.np.type
-    arguments: list = [i64, None, *[scalar_type(compute)] * len(chain.numbers)]
+    first = [i64, i64, i64, None, i64, None, i64] if rows else [i64, None]
+    arguments: list = [*first, *[scalar_type(compute)] * len(chain.numbers)]
     arguments += [None, i64] * len(shared) + [None] * (chain.flagged + slots * len(types))
-    return name, text, arguments
+    return name, text, arguments + [i64] * len(types) * rows
 
 
 def _body(

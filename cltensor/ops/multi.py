@@ -15,14 +15,15 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd.record import differentiating
 from ..codegen import multi
+from ..codegen.index.lookup import bounds_error
 from ..codegen.language import Formula
 from ..codegen.multi import FLAG, Chain, Part, Shared, chain
 from ..runtime import Buffer
-from . import complex_numbers, selection
+from . import complex_numbers, core, selection
 from .core import NUMBERS, Tensor
 from .row import FUNCTIONS
 
-__all__ = ["Chain", "apply", "chain"]
+__all__ = ["Chain", "apply", "apply_rows", "chain"]
 
 _MANY = 4  # tensors worth looking at by columns
 
@@ -70,6 +71,32 @@ def apply(
                 _launch(chain, groups, numbers, shared, flag)
     _launch(chain, groups, numbers, shared, flag)
     for t in changed:
+        t._vc.value += 1
+
+
+def apply_rows(
+    chain: Chain,
+    writes: Sequence[Tensor],
+    reads: Sequence[Tensor],
+    keys: Tensor,
+    numbers: Mapping[str, Any],
+) -> None:
+    """Apply a chain to the rows of `writes`, dense, that `keys` name, each at most once; `reads` have a row for each key.
+
+    All are of one real floating dtype and one device. RuntimeError for a key that is no row.
+    """
+    laid = [*writes, *[t.contiguous() for t in reads]]
+    index = core.kernel_operand(keys.contiguous())
+    first, backend = laid[0], laid[0]._storage.backend
+    size = first.shape[0]
+    with backend.lock:
+        buffers = [t._storage.for_write() for t in laid[: len(writes)]]
+        buffers += [t._storage.buffer() for t in laid[len(writes) :]]
+        multi.apply_rows(
+            backend, chain, first.dtype, buffers, [t._offset for t in laid], index,
+            (size, prod(first.shape[1:])), numbers, bounds_error(RuntimeError, [0], [size]),
+        )  # fmt: skip
+    for t in writes:
         t._vc.value += 1
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..autograd import no_grad
-from ..sparse.tensor import SparseTensor, at, put
+from ..ops import multi
+from ..sparse.tensor import SparseTensor
 from ..tensor import Tensor
 from .optimizer import Optimizer
 from .stepper import number, require, run_closure, zeros_like
 
 __all__ = ["SparseAdam"]
+
+_STEP = """m = m + (g - m) * w1
+v = v + (g * g - v) * w2
+p = p + m / (sqrt(v) + eps) * step"""
 
 
 class SparseAdam(Optimizer):
@@ -73,13 +79,19 @@ class SparseAdam(Optimizer):
         grad: SparseTensor = p._grad.coalesce()
         if not grad._v.numel():
             return
-        g = -grad._v if group.get("maximize", False) else grad._v
-        (beta1, beta2), count = group["betas"], state["step"]
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        old_mean, old_square, old = (at(x, grad._pattern) for x in (mean, square, p))
-        new_mean = old_mean + (g - old_mean) * (1 - beta1)
-        new_square = old_square + (g * g - old_square) * (1 - beta2)
-        step = -number(group["lr"]) * (1 - beta2**count) ** 0.5 / (1 - beta1**count)
-        new = old + new_mean / (new_square.sqrt() + group["eps"]) * step
-        for x, rows in ((mean, new_mean), (square, new_square), (p, new)):
-            put(x, grad._pattern, rows)
+        (beta1, beta2), count, pattern = group["betas"], state["step"], grad._pattern
+        numbers = {
+            "w1": 1 - beta1,
+            "w2": 1 - beta2,
+            "eps": group["eps"],
+            "step": -number(group["lr"]) * (1 - beta2**count) ** 0.5 / (1 - beta1**count),
+        }
+        text = ("g = -g\n" if group.get("maximize", False) else "") + _STEP
+        written = (p, state["exp_avg"], state["exp_avg_sq"])
+        shape = (prod(pattern.sizes), *p.shape[len(pattern.sizes) :])
+        rows = [x.contiguous().view(shape) for x in written]
+        chain = multi.chain("sparse_adam", text, "p m v", "g")
+        multi.apply_rows(chain, rows, [grad._v.to(p.dtype)], pattern.keys, numbers)
+        for x, made in zip(written, rows, strict=True):
+            if made._storage is not x._storage:
+                x.copy_(made.view(x.shape))

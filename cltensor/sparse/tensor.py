@@ -23,14 +23,11 @@ from ..autograd import record as graph
 from ..autograd.mode import GRAD, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
 from ..autograd.views import LEAF_WRITTEN
-from ..codegen.index.scatter import index_copy as copy_rows
 from ..codegen.products import sparse as kernels
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
 from ..ops import core
-from ..ops.changes import target
 from ..ops.elsewhere import refuse_caller
-from ..ops.replay import Replayed
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import METHODS
 from ..size import Size
@@ -433,25 +430,6 @@ def at(x: Any, p: Pattern) -> Any:
     found, place = x._pattern.find(p)
     there = found.reshape(p.count, *[1] * (values.ndim - 1))
     return F["where"](there, values.index_select(0, place), 0)
-
-
-def put(dense: Any, p: Pattern, values: Any) -> None:
-    """Write values into a dense tensor, in the places of a coalesced pattern."""
-    if dense.is_contiguous():
-        flat = dense.view(prod(p.sizes), *dense.shape[len(p.sizes) :])
-        dense._storage.for_write()
-        _put([flat, p.keys, values.contiguous()])
-        dense._vc.value += 1
-    else:
-        dense.index_put_(tuple(p.indices), values)
-
-
-@Replayed.of_memory
-def _put(operands: Sequence[Any]) -> list[Any]:
-    flat, keys, values = operands
-    at, new = core.kernel_operand(keys), core.kernel_operand(values)
-    copy_rows(flat._storage.backend, target(flat), 0, at, new)
-    return []
 
 
 def summed(values: Any, group: Any, count: int) -> Any:

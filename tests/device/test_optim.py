@@ -14,6 +14,8 @@ from support import close, data
 import cltensor as torch
 from cltensor import optim
 from cltensor.codegen import multi as kernels
+from cltensor.codegen.index.lookup import bounds_error
+from cltensor.codegen.operand import Operand
 from cltensor.ops import multi
 from cltensor.optim import stepper
 
@@ -170,6 +172,59 @@ def test_a_gpu_runs_the_same_chain() -> None:
     for buffer, expected in rows:
         found = backend.read(buffer, 0, expected.nbytes).view(np.float32)
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["cpu", "gpu"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_a_chain_runs_over_rows_that_keys_name(schedule: str, dtype: str) -> None:
+    backend, kind = backend_for(schedule), getattr(torch, dtype)
+    for width in (1, 7, 16, 37):
+        p, g = data(9, width, dtype=dtype), data(4, width, seed=1, dtype=dtype)
+        keys = np.array([7, 0, 3, 8])
+        buffers = [backend.alloc(x.nbytes) for x in (p, g, keys)]
+        for buffer, values in zip(buffers, (p, g, keys), strict=True):
+            backend.write(buffer, 0, values)
+        at = Operand(buffers[2], torch.int64, (4,), (1,), 0)
+        kernels.apply_rows(
+            backend,
+            STEP,
+            kind,
+            buffers[:2],
+            (0, 0),
+            at,
+            (9, width),
+            {"w": 0.5},
+            bounds_error(RuntimeError, [0], [9]),
+        )
+        found = backend.read(buffers[0], 0, p.nbytes).view(dtype).reshape(p.shape)
+        p[keys] -= (0.5 * g).astype(dtype)
+        np.testing.assert_allclose(found, p, rtol=2e-3 if dtype == "float16" else 1e-6)
+
+
+def test_rows_that_are_not_there_are_refused() -> None:
+    p, g = torch.ones(3, 2), torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        multi.apply_rows(STEP, [p], [g], torch.tensor([1, 3]), {"w": 1.0})
+        p.tolist()
+
+
+def test_many_tensors_are_updated_after_what_reads_them() -> None:
+    """Lists looked at by columns: views, pending values, a tensor listed twice, versions."""
+    base, other = torch.tensor(data(40)), torch.tensor(data(8, seed=2))
+    ps = [base[:8], base[8:16], base[16:24], base[24:], other * 2]
+    gs = [torch.tensor(data(*p.shape, seed=1)) * 1 for p in ps[:-1]] + [ps[0] * 3]
+    later, expected = ps[0] + 1, [np.array(p.tolist()) for p in ps]
+    wanted = [
+        p - 0.5 * np.array((g * 1).tolist(), np.float32) for p, g in zip(expected, gs, strict=True)
+    ]
+    versions = [p._version for p in ps]
+    multi.apply(STEP, [ps, gs], {"w": 0.5})
+    for p, want in zip(ps, wanted, strict=True):
+        close(p, want)
+    close(later, expected[0] + 1)
+    assert all(p._version > old for p, old in zip(ps, versions, strict=True))
+    multi.apply(STEP, [[other] * 5, [torch.ones(8)] * 5], {"w": 1.0})
+    close(other, data(8, seed=2) - 5)
 
 
 # ------------------------------------------------------------------------------------------- the optimiser
