@@ -24,7 +24,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,34 +77,35 @@ def examine(path: Path, options: Iterable[str], target: str) -> Report:
     made = path.with_suffix(f".{target}")
     library = builtins(flags[0].partition("=")[2])
     linked = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(library)] if library else []
-    asked = [o for o in options if o.startswith(("-D", "-cl-"))]
+    asked = [o for o in options if o.startswith(("-D", "-cl-")) and "-nv-" not in o]
+    most = [o.removeprefix("-cl-nv-") for o in options if o.startswith("-cl-nv-maxrregcount")]
     words = [clang(), *FLAGS, *asked, *flags, *linked, str(path), "-o", str(made)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode or "warning: double" in done.stderr:
         return Report(trouble=done.stderr)
     text = made.read_text()
     if target == "nvidia":
-        return _assembled(made)
+        return _assembled(made, [f"-{o}" for o in most])
     if target == "strict":
         return Report()
 
-    def most(name: str) -> int:
+    def largest(name: str) -> int:
         return max(map(int, re.findall(rf"\.{name}:\s+(\d+)", text)), default=0)
 
     waves = re.findall(r"; Occupancy: (\d+)", text)
     return Report(
-        "", most("vgpr_count"), most("private_segment_fixed_size"), most("vgpr_spill_count") * 4,
-        most("group_segment_fixed_size"), min(map(int, waves), default=0),
+        "", largest("vgpr_count"), largest("private_segment_fixed_size"), largest("vgpr_spill_count") * 4,
+        largest("group_segment_fixed_size"), min(map(int, waves), default=0),
     )  # fmt: skip
 
 
-def _assembled(made: Path) -> Report:
+def _assembled(made: Path, options: list[str]) -> Report:
     """NVIDIA's assembler's word on PTX."""
     if shutil.which("ptxas") is None:
         local = re.findall(r"\.shared .*?\[(\d+)\]", made.read_text())
         depot = re.findall(r"\.local .*?\[(\d+)\]", made.read_text())
         return Report(local=sum(map(int, local)), private=sum(map(int, depot)))
-    words = ["ptxas", "-arch", "sm_90", "-v", str(made), "-o", "/dev/null"]
+    words = ["ptxas", "-arch", "sm_90", "-v", *options, str(made), "-o", "/dev/null"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return Report(trouble=done.stderr)
@@ -137,7 +138,14 @@ def cases(torch: Any) -> dict[str, Any]:
 
         return run
 
-    return oclgrind.families(torch) | {c.label: of(c) for c in benchmarks.load([])}
+    def large(dtype: str) -> Any:
+        x = torch.zeros(16384, 64, dtype=getattr(torch, dtype))
+        return x @ x.T
+
+    more = {
+        f"large product, {name}": partial(large, name) for name in ("float32", "bfloat16", "int32")
+    }
+    return oclgrind.families(torch) | more | {c.label: of(c) for c in benchmarks.load([])}
 
 
 def main() -> int:

@@ -19,20 +19,22 @@ from cltensor.runtime.program import Kernel
 _KIB, _GIB = 1 << 10, 1 << 30
 
 
-def _gpu(name: str, units: int, group: int, local: int, arguments: int, **more: Any) -> DeviceInfo:
+def _gpu(
+    name: str, vendor: str, units: int, group: int, local: int, arguments: int, **more: Any
+) -> DeviceInfo:
     facts = {"fp64": False, "fp16": True, "subgroups": True, "int64_atomics": False} | more
     return dataclasses.replace(
-        _INFO, kind="gpu", lanes=1, native_lanes=1, name=name, compute_units=units, max_group=group,
+        _INFO, kind="gpu", lanes=1, native_lanes=1, name=name, vendor=vendor, compute_units=units, max_group=group,
         local_mem=local * _KIB, arg_bytes=arguments, max_alloc=4 * _GIB, global_mem=16 * _GIB, **facts,
     )  # fmt: skip
 
 
 RECORDS = {
-    "H200": _gpu("NVIDIA H200", 132, 1024, 48, 4352, fp64=True, fp16=False, int64_atomics=True, subgroups=False),
-    "RDNA3": _gpu("gfx1100", 48, 256, 64, 1024, fp64=True, int64_atomics=True),
-    "Arc": _gpu("Intel(R) Arc(TM) A770 Graphics", 512, 1024, 64, 2048),
-    "Mali": _gpu("Mali-G710", 10, 1024, 32, 1024),
-    "small": _gpu("the least there is", 4, 128, 16, 1024, fp16=False, subgroups=False),
+    "H200": _gpu("NVIDIA H200", "NVIDIA Corporation", 132, 1024, 48, 4352, fp64=True, fp16=False, int64_atomics=True, subgroups=False, platform="NVIDIA CUDA"),
+    "RDNA3": _gpu("gfx1100", "Advanced Micro Devices, Inc.", 48, 256, 64, 1024, fp64=True, int64_atomics=True),
+    "Arc": _gpu("Intel(R) Arc(TM) A770 Graphics", "Intel(R) Corporation", 512, 1024, 64, 2048),
+    "Mali": _gpu("Mali-G710", "ARM", 10, 1024, 32, 1024),
+    "small": _gpu("the least there is", "", 4, 128, 16, 1024, fp16=False, subgroups=False),
 }  # fmt: skip
 
 

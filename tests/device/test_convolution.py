@@ -16,6 +16,7 @@ import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen.conv import as_product
 from cltensor.codegen.conv import correlation as kernels
+from cltensor.codegen.products import product
 from cltensor.ops.nn.correlation import Spec, _apart, _phases, _window
 from cltensor.runtime import STATS, get_backend
 
@@ -103,6 +104,29 @@ def test_forward_and_both_gradients_match_numpy(
         found = float((t.grad * tensor(along)).sum())
         assert found == pytest.approx(float((reference(*pair, **kwargs) * g).sum()), rel=1e-3, abs=1e-2)  # fmt: skip
     close(bias.grad, g.sum((0, *range(2, g.ndim))), 1e-3)
+
+
+@pytest.mark.parametrize("case", CASES[:4] + CASES[8:10], ids=str)
+def test_tiles_and_counters_of_a_gpu_give_the_same_bits(
+    case: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Items of a work-group make 4 x 4 or 8 x 8 numbers, and count with 32 bits or 64."""
+    x, w = (tensor(data(*shape)) for shape in case[:2])
+    monkeypatch.setattr(kernels, "_on_cpu", lambda backend, asked: False)
+    monkeypatch.setattr(product, "WIDE_LOCAL", 0)
+    found = []
+    for groups, far in ((1e9, 1 << 30), (0, 1 << 30), (0, 0), (1e9, 0)):
+        monkeypatch.setattr(product, "WIDE_GROUPS", groups)
+        monkeypatch.setattr(kernels, "FAR", far)
+        leaves = [v.detach().requires_grad_() for v in (x, w)]
+        y = F.conv2d(*leaves, **case[2])
+        found.append(
+            [
+                v.detach().cpu().numpy().tobytes()
+                for v in (y, *ct.autograd.grad(y.sin().sum(), leaves))
+            ]
+        )
+    assert found[0] == found[1] == found[2] == found[3]
 
 
 @pytest.mark.usefixtures("on_a_cpu")

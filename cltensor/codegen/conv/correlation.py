@@ -31,7 +31,9 @@ from ..products.product import (
     built,
     ceil_div,
     dots,
+    lane_options,
     lane_step,
+    lane_width,
 )
 from ..source import render
 from . import as_product, cpu, depthwise, winograd
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Kernel
 
 PAIRED = 32  # channels from which on bfloat16's products of pairs pay
+FAR = 1 << 30  # places, taps and elements that a GPU's kernel counts with 32 bits
 PIECE = 1024  # the shortest piece of a sum worth a work-group of its own
 
 
@@ -178,17 +181,29 @@ def _exchange(v: Operand) -> Operand:
     return v._replace(shape=(s[0], s[2], s[1], *s[3:]), strides=(t[0], t[2], t[1], *t[3:]))
 
 
-def _gpu_kernel(backend: Backend, dt: dtype, out: dtype) -> tuple[Kernel, int]:
-    group = 16 if backend.info.max_group >= 256 else 8
+def _gpu_kernel(
+    backend: Backend, dt: dtype, out: dtype, group: int, width: int, counter: str
+) -> Kernel:
     longs = (*LONGS, "pieces", "span", "y_piece")
 
-    def make() -> tuple[str, str, list[Any]]:
-        name = f"conv_gpu_{dt.code}_{out.code}"
-        step, variables = lane_step(backend, accumulator(dt)), access_variables(dt, out, 8)
-        source = render("conv/gpu", fn=name, G=group, W=4, BK=step, longs=longs, **variables)
-        return name, source, [None, None, None, None, np.int32, *[LONG] * len(longs)]
+    def make() -> tuple[str, str, list[Any], tuple[str, ...]]:
+        name = f"conv_gpu{'' if width == 4 else group * width}_{dt.code}_{out.code}"
+        variables = access_variables(dt, out, 8)
+        step = lane_step(backend, accumulator(dt), width)
+        source = render(
+            "conv/gpu", fn=name, G=group, W=width, BK=step, I=counter, longs=longs, **variables
+        )
+        types = [None, None, None, None, np.int32, *[LONG] * len(longs)]
+        return name, source, types, lane_options(backend, width)
 
-    return built(backend, ("conv gpu", dt, out), make), group
+    return built(backend, ("conv gpu", dt, out, width, counter), make)
+
+
+def _reach(v: Operand, window: Window) -> int:
+    """Bound what a kernel counts of an operand: elements between its first and its last, and places with the zeros around."""
+    extent = sum((n - 1) * abs(s) for n, s in zip(v.shape[2:], v.strides[2:], strict=True))
+    around = max(n + 2 * abs(p) for n, p in zip(v.shape[3:], window.pad, strict=True))
+    return max(extent, around, numel(v.shape[2:]))
 
 
 def _gpu(
@@ -200,16 +215,19 @@ def _gpu(
     bias: Operand | None,
     pieces: int = 1,
 ) -> None:
-    kernel, group = _gpu_kernel(backend, x.dtype, y.dtype)
+    group = 16 if backend.info.max_group >= 256 else 8
     groups, batch, channels = x.shape[:3]
-    length = channels * numel(f.shape[3:])
-    tile = 4 * group
+    length, places = channels * numel(f.shape[3:]), batch * numel(y.shape[3:])
+    width = lane_width(backend, accumulator(x.dtype), group, f.shape[1], places, groups * pieces)
+    far = max(places, f.shape[1], _reach(x, window), _reach(f, window)) >= FAR
+    kernel = _gpu_kernel(backend, x.dtype, y.dtype, group, width, "long" if far else "int")
+    tile = width * group
     args = (
         *(x.buffer, f.buffer, y.buffer, (bias or x).buffer, int(bias is not None)),
         *numbers(x, f, y, bias, window),
         *(pieces, max(ceil_div(length, pieces), 1), numel(y.shape)),
     )
-    columns = ceil_div(batch * numel(y.shape[3:]), tile)
+    columns = ceil_div(places, tile)
     # Some devices allow 65535 groups in the third dim; the kernel walks on through it.
     backend.launch(
         kernel,

@@ -31,7 +31,9 @@ from .product import (
     ceil_div,
     ending_types,
     in_pieces,
+    lane_options,
     lane_step,
+    lane_width,
     side_args,
     spread_args,
     traffic,
@@ -270,25 +272,26 @@ def _run(
 
 
 def _gpu_kernel(
-    backend: Backend, dt: dtype, out: dtype, program: Program | None, group: int
+    backend: Backend, dt: dtype, out: dtype, program: Program | None, group: int, width: int
 ) -> Kernel:
     acc = accumulator(dt)
 
     def make() -> tuple[str, str, list[Any], Sequence[str]]:
         finish = epilogues.finish(program, 1) if program else None
-        name = f"gemm_gpu_{dt.code}_{out.code}{epilogues.suffix(program)}"
+        tile = f"{group * width}" if width > 4 else ""
+        name = f"gemm_gpu{tile}_{dt.code}_{out.code}{epilogues.suffix(program)}"
         variables = access_variables(dt, out, 8)
-        step = lane_step(backend, acc)
-        source = render("gemm/gpu", fn=name, G=group, W=4, BK=step, finish=finish, **variables)
+        step = lane_step(backend, acc, width)
+        source = render("gemm/gpu", fn=name, G=group, W=width, BK=step, finish=finish, **variables)
         types = [*SIDES, *ending_types(acc), *[LONG] * 14]
         return (
             name,
             source,
             types + list(finish.types if finish else ()),
-            epilogues.options(backend, finish),
+            (*epilogues.options(backend, finish), *lane_options(backend, width)),
         )
 
-    return built(backend, ("gpu", dt, out, program), make)
+    return built(backend, ("gpu", dt, out, program, width), make)
 
 
 def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
@@ -314,12 +317,14 @@ def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
     if not lanes:
         return False
     acc = accumulator(dt)
+    width = lane_width(backend, acc, group, p.m, p.n, batches)
+    rows, cols = ceil_div(p.m, width * group), ceil_div(p.n, width * group)
     args = (*side_args(p, acc), p.m, p.n, p.k, batches, p.inner, p.kstep, *spread_args(p))
     if p.epilogue is not None:
         args += tuple(p.epilogue.arguments())
     # Some devices allow 65535 groups in the third dim; the kernel walks on through it.
     backend.launch(
-        _gpu_kernel(backend, dt, out_dt, program, group),
+        _gpu_kernel(backend, dt, out_dt, program, group, width),
         (rows * group, cols * group, min(batches, 65535)),
         (group, group, 1),
         args,

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .epilogue import Epilogue
 
 PACE = 50_000  # multiply-adds that a CPU's thread is done with in a microsecond, at most
+WIDE_LOCAL = (
+    48 << 10
+)  # bytes of local memory, and groups for each unit, from which on a GPU's work-items make 8 x 8 numbers
+WIDE_GROUPS = 1.5
 LONG = np.int64
 SIDE = [None, LONG, LONG, LONG]  # argument types of `Side.args`
 SIDES = SIDE * 4
@@ -214,10 +218,38 @@ def _probe_dots(backend: Backend) -> bool:
     return float(backend.read(out, 0, 4).view(np.float32)[0]) == 8.5
 
 
-def lane_step(backend: Backend, acc: str) -> int:
-    """Return how much of K a GPU's work-group keeps in local memory at a time; sums do not depend on it."""
-    step = backend.tuned.get("gemm.step", 16)
+def lane_step(backend: Backend, acc: str, width: int) -> int:
+    """Return how much of K a GPU's work-group keeps in local memory at a time; sums do not depend on it.
+
+    Items that make 8 x 8 numbers copy as many of a step of 8 as those of 4 x 4 of a step of 16, and then get along with 128 registers.
+    """
+    step = backend.tuned.get("gemm.step", 16) * 4 // width
     return step if SCALARS[acc]().itemsize == 4 else min(step, 16)
+
+
+def lane_width(backend: Backend, acc: str, group: int, rows: int, columns: int, count: int) -> int:
+    """Return how many rows, and columns, of a product each of a GPU's work-items makes; sums do not depend on it.
+
+    With 8 x 8, four loads of local memory feed 64 multiply-adds, with 4 x 4 two feed 16, which is what local memory can follow at half
+    speed. But there have to be enough groups, and registers: devices with little local memory have few of those, too, and Intel's
+    compilers run many items in one thread's.
+    """
+    info = backend.info
+    if (
+        group < 16
+        or acc in ("double", "ulong")
+        or info.local_mem < WIDE_LOCAL
+        or "Intel" in info.vendor
+    ):
+        return 4
+    tiles = ceil_div(rows, 8 * group) * ceil_div(columns, 8 * group) * count
+    return 8 if tiles >= WIDE_GROUPS * info.compute_units else 4
+
+
+def lane_options(backend: Backend, width: int) -> tuple[str, ...]:
+    """Return the options of such a kernel: NVIDIA's compiler would take more registers than let two groups run at once."""
+    few = width > 4 and backend.info.platform.startswith("NVIDIA")
+    return ("-cl-nv-maxrregcount=128",) if few else ()
 
 
 class Side(NamedTuple):
