@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import cltensor as torch
 from cltensor.codegen.index import moves
-from cltensor.codegen.move import copies
+from cltensor.codegen.move import copies, join
 from cltensor.codegen.reduce import rowwise
 from cltensor.profiler import profile
 
 LAZY = [
     sys.modules[f"cltensor.lazy.{name}"] for name in ("launch", "tree")
 ]  # a function is launch, too
-MODULES = (copies, moves, rowwise, *LAZY)
+MODULES = (copies, join, moves, rowwise, *LAZY)
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 
 
@@ -66,6 +66,8 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: torch.softmax(x, 2),
     "norms of rows": lambda x: torch.nn.functional.rms_norm(x, x.shape[2:]),
     "beside": lambda x: torch.cat([x, x * 2], 1),
+    "in turn": lambda x: torch.stack([x, x * 2, x + 1], -1),
+    "bytes in turn": lambda x: torch.stack([x > 0, x > 1], -1),
 }
 
 
@@ -97,6 +99,7 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert streamed(lambda: x.softmax(1))
     assert not streamed(lambda: wide.softmax(1))  # it reads its exponentials back
     assert streamed(lambda: odd.flip(1))
+    assert streamed(lambda: torch.stack([x, fresh], 2))
     assert not streamed(lambda: odd.log_softmax(1))
     assert not streamed(lambda: fresh.add_(1))  # its lines are read
     assert not streamed(lambda: odd + odd[:1])  # its rows are not aligned

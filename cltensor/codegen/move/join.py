@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..operand import Operand
-from ..region import GRAIN, empty, index_type, is_gpu, narrow, run, storage, workers
+from ..region import GRAIN, LINE, STREAM, empty, index_type, is_gpu, narrow, run, storage, workers
+from ..source import include
 from .copies import copy_strided
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 # What `interleave` takes at most: bytes of a source's row, and sources.
 RUN_BYTES, RUN_PARTS = 32, 8
+BATCH = 128  # rows that are made before they go past the cache
 
 
 def interleaves(total: int, length: int, parts: int, itemsize: int) -> bool:
@@ -38,10 +40,14 @@ def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: O
     """Write rows of `length` elements of each source in turn into `out`; all are dense and of one dtype."""
     rows = math.prod(sources[0].shape) // length
     total, size = rows * length * len(sources), out.dtype.itemsize
+    streams = not is_gpu(backend) and backend.info.host_shared and total * size >= STREAM
+    streamed = BATCH if streams and not out.offset * size % LINE else 0
+    name = f"interleave_b{size}_{len(sources)}x{length}{'_streamed' * bool(streamed)}"
     run(
-        backend, "move/interleave", f"interleave_b{size}_{len(sources)}x{length}", [out.buffer, *[x.buffer for x in sources]],
+        backend, "move/interleave", name, [out.buffer, *[x.buffer for x in sources]],
         [rows, out.offset, *[x.offset for x in sources]], rows if is_gpu(backend) else workers(backend, total), 2 * total * size,
         I=index_type(backend, out, *sources), T=storage(out.dtype), gpu=is_gpu(backend), parts=len(sources), run=length,
+        size=size, streamed=streamed, headers=include("stream") if streamed else "",
     )  # fmt: skip
 
 
