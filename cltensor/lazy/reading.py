@@ -48,6 +48,9 @@ def told(expr: Expr, key: list[Any], numbers: list[Any]) -> list[tuple[Buffer, i
         return None
     leaves: list[Operand] = []
     held: list[Any] = []
-    if not walk(expr, None, key, leaves, numbers, held, {}, {}) or held:
+    names: dict[Any, int] = {}
+    if not walk(expr, None, key, leaves, numbers, held, names, {}) or held:
         return None
+    if any(through is not None and part.live() is not None for part, through in names):
+        return None  # it is run first, and the kernel reads memory of its own
     return [leaf[:2] for leaf in leaves]

@@ -497,3 +497,17 @@ def test_pending_operands_are_told_apart_without_being_collected() -> None:
         total = y.sum()  # which has computed y for itself
         x.fill_(n)
         assert total.item() == (y - b).sum().item() + b.sum().item()
+
+
+def test_what_is_held_and_seen_rearranged_is_no_part_of_a_replay(dev: Any) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        arrays = [rng.standard_normal(s).astype("f") for s in [(2, 9)] * 2 + [(2, 3, 9)] * 2]
+        a, b, x, y = (torch.tensor(v, device=dev) for v in arrays)
+        a, b = a > 0, b > 0
+        x.sum(), y.sum()
+        mask = a & b
+        found = (torch.where(mask.unsqueeze(1), x, 0.0) * y).sum(1, keepdim=True)
+        inside = (arrays[0] > 0) & (arrays[1] > 0)
+        want = (np.where(inside[:, None], arrays[2], 0) * arrays[3]).sum(1, keepdims=True)
+        np.testing.assert_allclose(found.cpu().numpy(), want, 1e-5, 1e-6)
