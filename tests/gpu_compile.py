@@ -142,9 +142,13 @@ def cases(torch: Any) -> dict[str, Any]:
         x = torch.zeros(16384, 64, dtype=getattr(torch, dtype))
         return x @ x.T
 
-    more = {
-        f"large product, {name}": partial(large, name) for name in ("float32", "bfloat16", "int32")
-    }
+    def heads(width: int) -> Any:
+        q, k, v = (torch.zeros(2, 4, 64, width, requires_grad=True) for _ in range(3))
+        done = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return torch.autograd.grad(done.sum(), (q, k, v))
+
+    more = {f"large product, {n}": partial(large, n) for n in ("float32", "bfloat16", "int32")}
+    more |= {f"wide heads, {n}": partial(heads, n) for n in (64, 128)}
     return oclgrind.families(torch) | more | {c.label: of(c) for c in benchmarks.load([])}
 
 

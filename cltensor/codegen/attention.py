@@ -363,7 +363,7 @@ def _gpu_room(width: int) -> int:
 
 def _gpu_takes(backend: Backend, dt: dtype, width: int, depth: int) -> bool:
     room = _gpu_room(max(width, depth))
-    needed = GPU_BLOCK * (4 * (room + 1) + 2 * (GPU_BLOCK + 1)) * WIDE[accumulator(dt)].itemsize
+    needed = GPU_BLOCK * (4 * (room + 4) + 2 * (GPU_BLOCK + 4)) * WIDE[accumulator(dt)].itemsize
     return room <= GPU_WIDTH and needed <= backend.info.local_mem
 
 

@@ -1,7 +1,10 @@
 <%doc>
 Attention and its gradients for devices where a work-item is a lane. A work-group of B x 4 lanes owns B rows (queries; keys for
-`by_keys`), four lanes to a row, and walks over tiles of B rows of the other side in local memory. Four lanes hold a row's
-results in registers, every fourth number each. W is the room for a head's width.
+`by_keys`), four lanes to a row, and walks over tiles of B rows of the other side in local memory. Of a tile's scores a lane makes every
+fourth of its row together, and of a row's results it holds every fourth four numbers in registers: local memory is read by vectors, each
+for four multiply-adds or more. Rows there are four numbers longer than they need be, so that those which are read at once lie apart.
+Sums go through their terms in order. Loops are
+unrolled so far and no further: LLVM would load all of a tile at once, and run out of registers. W is the room for a head's width.
 kind: forward, by_query (gradient of q), by_keys (gradients of k and v).
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
@@ -10,42 +13,73 @@ LANES = 4
 GROUP = B * LANES
 keys = kind == "by_keys"
 forward = kind == "forward"
-each = W // LANES
+pitch, beside = W + 4, B + 4
+fours = W // LANES // 4
+each = B // LANES
+row_step = max(GROUP // W, 1)
 %>\
 % for h in headers:
 ${h}
 % endfor
 typedef ${acc} T;
+typedef ${acc}4 T4;
+#define NUMBER(table, r, c, pitch) ((__local T *)(table))[(r) * (pitch) + (c)]
 #define FETCH(dst, src, sr, sc, first, end, cols, by) \
-    for (int i = lid; i < ${B * W}; i += ${GROUP}) { \
-        const int r = i / ${W}, c = i % ${W}; \
-        dst[r][c] = (first) + r < (end) && c < (cols) ? ${load("(src)[((first) + r) * (sr) + c * (sc)]")} * (by) : (T)0; \
+    for (int c = lid % ${W}; c < ${W}; c += ${GROUP}) { \
+        __global const ${ta} *from = (src) + ((first) + lid / ${W}) * (sr) + c * (sc); \
+        for (int r = lid / ${W}; r < ${B}; r += ${row_step}, from += ${row_step} * (sr)) \
+            NUMBER(dst, r, c, ${pitch}) = (first) + r < (end) && c < (cols) ? ${load("from[0]")} * (by) : (T)0; \
     }
-<%def name="dot(a, b)">\
-            { T sum = 0; for (int d = 0; d < ${W}; d++) sum += ${a}[row][d] * ${b}[c][d]; value = sum; }
+## The products of a lane's row of `a` with each of its rows of `b`: ${name}0, ${name}1, ...
+<%def name="dots(name, a, b)">\
+            T ${', '.join(f'{name}{j} = 0' for j in range(each))};
+#pragma unroll 2
+            for (int d = 0; d < ${W // 4}; d++) {
+                const T4 m = ${a}[row][d];
+% for j in range(each):
+                {
+                    const T4 o = ${b}[lane + ${LANES * j}][d];
+% for k in range(4):
+                    ${name}${j} += m.s${k} * o.s${k};
+% endfor
+                }
+% endfor
+            }
 </%def>\
-<%def name="score()">\
-            const int qi = ${'k0 + c' if keys else 'own + row'}, ki = ${'own + row' if keys else 'k0 + c'};
-            const int seen = qi < L && ki < S && !(causal && ki > qi);
-            T value;
-${dot('mine', 'other')}\
-            T s = seen ? value : (T)(-INFINITY);
+## The score of a lane's column j, from what `dots` made: -inf where it is not seen.
+<%def name="score(j)">\
+                const int c = lane + ${LANES * j};
+                const int qi = ${'k0 + c' if keys else 'own + row'}, ki = ${'own + row' if keys else 'k0 + c'};
+                const int seen = qi < L && ki < S && !(causal && ki > qi);
+                T s = seen ? value${j} : (T)(-INFINITY);
 % if mask == 'bool':
-            if (seen && !mask_z[qi * mask_r + ki * mask_c]) s = -INFINITY;
+                if (seen && !mask_z[qi * mask_r + ki * mask_c]) s = -INFINITY;
 % elif mask:
-            if (seen) s += ${mask_load('mask_z[qi * mask_r + ki * mask_c]')};
+                if (seen) s += ${mask_load('mask_z[qi * mask_r + ki * mask_c]')};
 % endif
 </%def>\
 <%def name="gather(to, table, side)">\
-            for (int c = 0; c < ${B}; c++) {
-                const T p = ${table}[row][c];
-                for (int j = 0; j < ${each}; j++) ${to}[j] += p * ${side}[c][lane + ${LANES} * j];
+#pragma unroll 1
+            for (int c = 0; c < ${B // 4}; c++) {
+                const T4 p = ${table}[row][c];
+% for k in range(4):
+% for j in range(fours):
+                ${to}${j} += p.s${k} * ${side}[4 * c + ${k}][lane + ${LANES * j}];
+% endfor
+% endfor
             }
 </%def>\
+<%def name="zeros(name)">\
+        T4 ${', '.join(f'{name}{j} = (T4)(0)' for j in range(fours))};
+</%def>\
 <%def name="put(name, table, cols, by)">\
-            for (int j = 0; j < ${each}; j++) {
-                const int c = lane + ${LANES} * j;
-                if (c < ${cols}) ${name}[z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2 + (own + row) * ${name}_r + c] = ${table}[j] * ${by};
+            {
+                __global T *o = ${name} + z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2 + (own + row) * ${name}_r;
+% for j in range(fours):
+% for k in range(4):
+                if (4 * lane + ${4 * LANES * j + k} < ${cols}) o[4 * lane + ${4 * LANES * j + k}] = ${table}${j}.s${k} * ${by};
+% endfor
+% endfor
             }
 </%def>\
 __kernel __attribute__((reqd_work_group_size(${GROUP}, 1, 1)))
@@ -60,12 +94,12 @@ void ${fn}(${', '.join(parameters)},
 % endif
     const int n1, const int n2, const int tasks, const int L, const int S, const int E, const int EV, const int causal, const T scale)
 {
-    __local T mine[${B}][${W + 1}], other[${B}][${W + 1}], other_v[${B}][${W + 1}], table[${B}][${B + 1}];
+    __local T4 mine[${B}][${pitch // 4}], other[${B}][${pitch // 4}], other_v[${B}][${pitch // 4}], table[${B}][${beside // 4}];
 % if not forward:
-    __local T mine_v[${B}][${W + 1}];
+    __local T4 mine_v[${B}][${pitch // 4}];
 % endif
 % if keys:
-    __local T slopes[${B}][${B + 1}];
+    __local T4 slopes[${B}][${beside // 4}];
 % endif
     const int lid = get_local_id(0), row = lid / ${LANES}, lane = lid % ${LANES};
     const int own_rows = ${'S' if keys else 'L'}, other_rows = ${'L' if keys else 'S'}, blocks = (own_rows + ${B - 1}) / ${B};
@@ -83,12 +117,10 @@ void ${fn}(${', '.join(parameters)},
 % if keys:
         FETCH(mine, kz, k_r, k_c, own, S, E, 1)
         FETCH(mine_v, vz, v_r, v_c, own, S, EV, 1)
-        T by_k[${each}], by_v[${each}];
-        for (int j = 0; j < ${each}; j++) by_k[j] = by_v[j] = 0;
+${zeros('by_k')}${zeros('by_v')}\
 % else:
         FETCH(mine, qz, q_r, q_c, own, L, E, scale)
-        T found[${each}];
-        for (int j = 0; j < ${each}; j++) found[j] = 0;
+${zeros('found')}\
 % if forward:
         T top = -INFINITY, total = 0;
 % else:
@@ -107,36 +139,53 @@ void ${fn}(${', '.join(parameters)},
             FETCH(other_v, vz, v_r, v_c, k0, S, EV, 1)
 % endif
             barrier(CLK_LOCAL_MEM_FENCE);
-            for (int c = lane; c < ${B}; c += ${LANES}) {
-${score()}\
+${dots('value', 'mine', 'other')}\
+% if not forward:
+${dots('slope', 'mine_v', 'other_v')}\
+% endif
+% for j in range(each):
+            {
+${score(j)}\
 % if forward:
-                table[row][c] = s;
+                NUMBER(table, row, c, ${beside}) = s;
 % else:
 % if keys:
                 const T lse_row = qi < L ? lse_z[qi * lse_r] : (T)INFINITY, delta_row = qi < L ? delta_z[qi * delta_r] : 0;
 % endif
                 const T p = exp(s - lse_row);
-${dot('mine_v', 'other_v')}\
 % if keys:
-                table[row][c] = p;
-                slopes[row][c] = p * (value - delta_row);
-% else:
-                table[row][c] = p * (value - delta_row);
+                NUMBER(table, row, c, ${beside}) = p;
 % endif
+                NUMBER(${'slopes' if keys else 'table'}, row, c, ${beside}) = p * (slope${j} - delta_row);
 % endif
             }
+% endfor
             barrier(CLK_LOCAL_MEM_FENCE);
 % if forward:
             T most = top;
-            for (int c = 0; c < ${B}; c++) most = table[row][c] > most ? table[row][c] : most;
+            for (int c = 0; c < ${B // 4}; c++) {
+                const T4 s = table[row][c];
+% for k in range(4):
+                most = s.s${k} > most ? s.s${k} : most;
+% endfor
+            }
             const T base = most == -INFINITY ? 0 : most, less = exp(top - base);
             top = most;
             barrier(CLK_LOCAL_MEM_FENCE);
-            for (int c = lane; c < ${B}; c += ${LANES}) table[row][c] = exp(table[row][c] - base);
+% for j in range(each):
+            NUMBER(table, row, lane + ${LANES * j}, ${beside}) = exp(NUMBER(table, row, lane + ${LANES * j}, ${beside}) - base);
+% endfor
             barrier(CLK_LOCAL_MEM_FENCE);
             total *= less;
-            for (int c = 0; c < ${B}; c++) total += table[row][c];
-            for (int j = 0; j < ${each}; j++) found[j] *= less;
+            for (int c = 0; c < ${B // 4}; c++) {
+                const T4 p = table[row][c];
+% for k in range(4):
+                total += p.s${k};
+% endfor
+            }
+% for j in range(fours):
+            found${j} *= less;
+% endfor
 ${gather('found', 'table', 'other_v')}\
 % elif keys:
 ${gather('by_v', 'table', 'other_v')}\
@@ -152,10 +201,11 @@ ${gather('found', 'table', 'other')}\
             const T share = total == 0 ? 0 : 1 / total;
             if (lane == 0) sums[z * L + own + row] = total == 0 ? (T)INFINITY : top + log(total);
             __global ${to} *o = out + z0 * out_0 + z1 * out_1 + z2 * out_2 + (own + row) * out_r;
-            for (int j = 0; j < ${each}; j++) {
-                const int c = lane + ${LANES} * j;
-                if (c < EV) { ${store("(found[j] * share)", "o", "c")}; }
-            }
+% for j in range(fours):
+% for k in range(4):
+            if (4 * lane + ${4 * LANES * j + k} < EV) { ${store(f"(found{j}.s{k} * share)", "o", f"4 * lane + {4 * LANES * j + k}")}; }
+% endfor
+% endfor
 % elif keys:
 ${put('dk', 'by_k', 'E', '1')}\
 ${put('dv', 'by_v', 'EV', '1')}\
