@@ -116,7 +116,7 @@ class Mesh:
     def __init__(self, store: Store, rank: int, size: int, timeout: float) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
         self.on_mail: Callable[[int, socket.socket], None] = _refuse
-        self._store = store
+        self._store: Store | None = store
         self._links: dict[int, socket.socket] = {}
         self._arrived = threading.Condition()
         self._count = 0  # collectives so far
@@ -139,6 +139,8 @@ class Mesh:
 
     def connect(self, other: int, kind: int) -> socket.socket:
         """Return a new connection to another member."""
+        if self._store is None:
+            raise DistBackendError(self.broken or "")
         port, word, address = self._store.get(f"at/{other}").decode().split(" ", 2)
         try:
             link = socket.create_connection((address, int(port)), self.timeout)
@@ -246,6 +248,7 @@ class Mesh:
         if self.broken is not None:
             return
         self.broken = why
+        self._store, self.on_mail = None, _refuse  # a store ends with the last that knows it
         for link in self._links.values():
             try:
                 link.shutdown(socket.SHUT_RDWR)
