@@ -1,7 +1,7 @@
 """`python -m cltensor.distributed.run`: start a script in several processes that find each other, as torchrun does.
 
-    python -m cltensor.distributed.run --nproc-per-node 2 train.py --lr 0.1
-    python -m cltensor.distributed.run --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --nproc-per-node 4 train.py
+    python -m cltensor.distributed.run --nproc-per-node 2 SCRIPT --lr 0.1
+    python -m cltensor.distributed.run --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --nproc-per-node 4 SCRIPT
 
 The process started so keeps the store of the first machine and watches its processes: when one fails, the others are ended, and all
 are started again while `--max-restarts` allows. Owns processes and their environment. Must not know tensors.
