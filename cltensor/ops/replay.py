@@ -178,6 +178,8 @@ class Replayed:
         """Go the long way; keep what it launches if this is the second such call, for most calls are the only ones of their kind."""
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
             return self._fn(*arguments)
+        if self._read and not {leaf[0] for leaf in arguments[0].leaves} <= {*given}:
+            return self._fn(*arguments)  # something was run first, into memory of this call
         if key not in self._seen:
             if len(self._seen) > MOST:
                 self._seen.clear()
