@@ -37,7 +37,9 @@ class CheckLog:
         self.pending: list[Describe] = []
         host = self.buffer.host if backend.team is not None else None
         # What a team's launches note is there at once; what went to the queue beside it has to be waited for.
-        self.flags = None if host is None else host.view(np.int64)[::WORDS]
+        # Compared as memory: numpy's any() takes a quarter as long as a small lookup.
+        self.noted = None if host is None else host.view(np.int64).data
+        self.nothing = np.zeros(self.slots * self.entries * WORDS, np.int64).data
         self.clear(backend)
 
     def clear(self, backend: Backend) -> None:
@@ -55,7 +57,7 @@ class CheckLog:
         pending, self.pending = self.pending, []
         if not (pending and backend.info.has_memory):
             return
-        if self.flags is not None and backend.seq == backend.finished and not self.flags.any():
+        if self.noted == self.nothing and backend.seq == backend.finished:
             return
         words = self.words(backend, len(pending))
         if not words[:, :, 0].any():
