@@ -436,7 +436,11 @@ def _make_backend(dev: device) -> Backend:
         return BACKEND
     with registry_lock:
         if loader.forked():
-            raise RuntimeError(loader.FORK_ERROR)
+            known = registry.get(device("cpu")) if dev.type == "cpu" else None
+            if known is None:
+                raise RuntimeError(loader.FORK_ERROR)
+            registry[dev] = known  # "cpu:0"
+            return known
         name, cl_device, shared = _resolve(dev)
         backend = registry.get(name)
         if backend is None:

@@ -62,6 +62,8 @@ _forking: list[Any] = []  # locks that the thread that forks holds: nothing is h
 
 
 def _before_fork() -> None:
+    if loader.loaded():  # by who only asked what there is: a child cannot begin with a driver
+        survives_fork()
     registry_lock.acquire()
     _forking.append(registry_lock)
     for backend in in_use():

@@ -56,6 +56,11 @@ def load() -> Any:
     return _cl
 
 
+def loaded() -> bool:
+    """Say whether this process has used a driver."""
+    return _loaded_in == os.getpid()
+
+
 def forked() -> bool:
     """Say whether this process is a fork of one that had used a driver."""
     return _loaded_in not in (0, os.getpid())

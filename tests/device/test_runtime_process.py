@@ -215,6 +215,19 @@ def test_a_forked_child_has_the_cpu_device_where_a_team_runs_its_kernels(tmp_pat
     assert text.startswith("RuntimeError: Cannot re-initialize OpenCL") and status == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_has_the_cpu_device_where_its_parent_only_asked_what_there_is(
+    tmp_path: Path,
+) -> None:
+    code = FORK + (
+        "from cltensor.runtime import device_list, survives_fork\n"
+        "device_list()\ntext, status = in_child(lambda: result('cpu:0'))\nreport(text=text, status=status, survives=survives_fork())"
+    )
+    found = answer(code, tmp_path)
+    if found["survives"]:
+        assert (found["text"], found["status"]) == (repr([6.0] * 10), 0)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="PoCL's wheel is for Linux")
 def test_no_linker(tmp_path: Path) -> None:
     """Kernels are linked by ours where the system has no `ld`, and no compiler's libraries."""
