@@ -87,6 +87,7 @@ expose(
         "_tensor.experimental": "implicit_replication",
         "device_mesh": "DeviceMesh init_device_mesh",
         "fsdp": "FSDPModule FullyShardedDataParallel fully_shard",
+        "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel",
         "constants": "default_pg_timeout",
         "distributed_c10d": f"{_of_groups} GroupName ProcessGroup ProcessGroupGloo ReduceOp Store PrefixStore Work default_pg_timeout "
         "supports_complex _get_default_group _rank_not_in_group",

@@ -198,6 +198,10 @@ class Reducer:
         for bucket in self.buckets:
             bucket.left, bucket.result = len(bucket.indices), None
 
+    def prepare_for_backward(self, outputs: Sequence[Any] = ()) -> None:
+        """Expect a backward from tensors whose forward did not announce one, as libraries do that end `no_sync` after it."""
+        self.prepare()
+
     @property
     def waits_for_end(self) -> bool:
         """Whether only the end of backward shows which parameters it comes to."""
@@ -215,6 +219,8 @@ class Reducer:
         if not self._expects:
             return
         self._fired[i] += 1
+        if self.waits_for_end:
+            self.at_end()  # where no output told of it
         if self.static:
             if self._times is None:
                 return

@@ -29,6 +29,11 @@ _DEFAULT_CAP = 25  # MiB in a bucket
 _BROADCAST = 250 << 20  # bytes broadcast at once
 
 
+def _find_tensors(obj: Any) -> list[Any]:
+    """Return the tensors in nested containers."""
+    return [x for x in tree_flatten(obj)[0] if isinstance(x, Tensor)]
+
+
 class _DDPSink(Function):
     """The outputs themselves; backward comes here first."""
 

@@ -3,6 +3,7 @@
 import sys as _sys
 from types import ModuleType as _ModuleType
 
+from ...reexport import absent as _absent
 from ...reexport import expose as _expose
 from .collate import (
     collate,
@@ -62,3 +63,17 @@ _kept = {name: _sys.modules[f"{__name__}.{name}"] for name in ("collate", "fetch
 _utils = _ModuleType(f"{__name__}._utils", "Modules of this package under torch's private path.")
 _utils.__dict__.update(_kept)
 _expose(globals(), {"_utils": _utils, **{f"_utils.{name}": m for name, m in _kept.items()}})
+# Loaders of other libraries ask whether a dataset is one of these.
+_PIPES = "IterDataPipe MapDataPipe ShufflerIterDataPipe"
+IterDataPipe, MapDataPipe, ShufflerIterDataPipe = _absent(
+    __name__, _PIPES, "datasets are `Dataset` and `IterableDataset`"
+)
+_expose(
+    globals(),
+    {
+        "datapipes": _PIPES,
+        "datapipes.iter": "IterDataPipe ShufflerIterDataPipe",
+        "datapipes.iter.combinatorics": "ShufflerIterDataPipe",
+        "datapipes.datapipe": "IterDataPipe MapDataPipe",
+    },
+)
