@@ -6,6 +6,7 @@ or, where that has another type or goes past the cache (`streams`), in a row of 
 shorter or longer than this; across rows, what lies so many steps further, where a step is at least so many elements.
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
+A GPU's lane reads four elements before it adds the first, in the same order.
 Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -222,8 +223,13 @@ ${outer_begin()}\
 % if group_row:
     for (j = lid; j < ${inner};) {
       const long stop = ${less(inner, f'j + {block * group}')};
-      for (; j < stop; j += ${group})
-${element(stage, 'j', '1')}\
+% for many in (4, 1) if stage else (1,):
+      for (; j${f' + {(many - 1) * group}' if many > 1 else ''} < stop; j += ${many * group}) {
+% for u in range(many):
+${element(stage, f'j + {u * group}' if u else 'j', '1')}\
+% endfor
+      }
+% endfor
 % if stage:
 ${flush(stage, us)}\
 % endif
@@ -247,8 +253,13 @@ ${element(stage, 'j', 'm')}\
 % else:
     while (j < ${inner}) {
       const long stop = ${less(inner, f'j + {block}')};
-      for (; j < stop; j++)
-${element(stage, 'j', '1')}\
+% for many in (4, 1) if stage and gpu else (1,):
+      for (; j${f' + {many - 1}' if many > 1 else ''} < stop; j += ${many}) {
+% for u in range(many):
+${element(stage, f'j + {u}' if u else 'j', '1')}\
+% endfor
+      }
+% endfor
 % if stage:
 ${flush(stage, us)}\
 % endif

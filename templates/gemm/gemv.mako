@@ -185,7 +185,16 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     for (long m = mb; m < me; m += step) {
         __global const ${ta} *a = Az + m * sam;
         ${acc} y = 0;
-        for (long k = lane; k < Kz; k += ${G})
+        long k = lane;
+        for (; k + ${7 * G} < Kz; k += ${8 * G}) { // eight on their way at once
+% for u in range(8):
+            const ${acc} x${u} = ${load(f"x[(k + {u * G}) * sx]")}, a${u}_ = ${load(f"a[(k + {u * G}) * sak]")};
+% endfor
+% for u in range(8):
+            y = x${u} * a${u}_ + y;
+% endfor
+        }
+        for (; k < Kz; k += ${G})
             y = ${load("x[k * sx]")} * ${load("a[k * sak]")} + y;
         part[lane] = y;
         barrier(CLK_LOCAL_MEM_FENCE);

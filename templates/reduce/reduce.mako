@@ -5,6 +5,8 @@ col      a work-item owns runs of outputs, vectors lie along the innermost kept 
          With one lane it is also the GPU's: a lane per output.
 group    a work-group per output, a tree in local memory (GPU).
 merge    parts of outputs become outputs, sequentially; merge_group: by a work-group with the tree.
+On a GPU four elements are read before the first is added (`at_once`), in the same order: a lane that waits for each would leave most of the memory's
+speed unused. Chains that compute much are not written out four times.
 Where outputs are few, each is cut into `parts` whose states are stored, part-major, and merged by a second launch.
 Positions of extremes along the reduced dims on a CPU are reduce/first.mako's.
 </%doc>\
@@ -13,6 +15,8 @@ Positions of extremes along the reduced dims on a CPU are reduce/first.mako's.
 <%
 L, U = lanes, unroll
 def reg(t): return t if L == 1 else f"{t}{L}"
+at_once = 4 if gpu and reader and sum(node.op.formula.cost for node in reader.program.nodes) <= 64 else 1
+assert block % at_once == 0
 def lane_ids(t): return f"({reg(t)})({', '.join(map(str, range(L)))})"
 %>\
 #pragma OPENCL FP_CONTRACT OFF
@@ -170,11 +174,15 @@ ${prime(accs, 'col', m, vectors)}\
       long j = col;
       while (j < end) {
         const long from = j, stop = min(end, j + (${block} - steps));
-        for (; j < stop; j++) {
+% for many in sorted({1, at_once}, reverse=True):
+        for (; j${f' + {many - 1}' if many > 1 else ''} < stop; j += ${many}) {
+% for u in range(many):
 % for acc, vector in zip(accs, vectors):
-${element(acc, 'j', m, vector, 'skew + j')}\
+${element(acc, f'j + {u}' if u else 'j', m, vector, f'skew + j + {u}')}\
+% endfor
 % endfor
         }
+% endfor
         steps += (int)(j - from);
 ${flush(accs, 8)}\
 % if not state.block:
@@ -364,17 +372,25 @@ ${r.lines(reader.reduced_bases('row'), 6)}\
 ${prime(['s0_'], 'col', '1', ['0'])}\
     }
 % endif
-    for (long r = rlo + lid; r < rhi; r += ${group}) {
+    long r = rlo + lid;
+% for many in sorted({1, at_once}, reverse=True):
+    for (; r${f' + {(many - 1) * group}' if many > 1 else ''} < rhi; r += ${many * group}) {
+% for u in range(many):
+      {
+        const long at_u = r + ${u * group};
 % if reader.reduced_rank > 1:
-      const long row = r / inner, col = r - row * inner;
+        const long row = at_u / inner, col = at_u - row * inner;
 % else:
-      const long col = r;
+        const long col = at_u;
 % endif
-${r.lines(reader.reduced_bases('row'), 6)}\
-${element('s0_', 'col', '1', '0', 'r - rlo')}\
-      steps++;
+${r.lines(reader.reduced_bases('row'), 8)}\
+${element('s0_', 'col', '1', '0', 'at_u - rlo')}\
+      }
+% endfor
+      steps += ${many};
 ${flush(['s0_'], 6)}\
     }
+% endfor
 ${final_flush(['s0_'])}\
 % else:
   for (long o = get_group_id(0); o < nout; o += get_num_groups(0)) {
