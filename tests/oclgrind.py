@@ -37,6 +37,7 @@ TEMPLATES = {
     "pad": "move/pad",
     "repeat_interleave": "move/spread",
     "stack of short rows": "move/interleave",
+    "cat of rows": "move/beside",
     "reduce all": "reduce/reduce reduce/parts",
     "argmax": "reduce/first",
     "softmax": "rowwise",
@@ -172,6 +173,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),
         "flip, roll, cat": lambda: torch.cat((r(3, 37).flip(0, 1), r(3, 37).roll(2, 1)), 1),
         "stack of short rows": lambda: torch.stack((r(4099), r(4099)), 1),
+        "cat of rows": lambda: torch.cat((r(90, 17), r(90, 33), r(90, 61)), 1),
         "repeat_interleave": lambda: r(37).repeat_interleave((r(37) * 2).round().abs().long()),
         "pad": lambda: (
             F.pad(r(1, 2, 5), (2, 1), mode="reflect"), F.pad(r(2, 3, 21), (1, -2, 1, 1), value=3.0),

@@ -76,6 +76,21 @@ def _interleaved(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
     return True
 
 
+def _beside(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
+    """Make `out` in one launch where its rows, from a dim on, are rows of tensors in memory; say whether it was."""
+    backend = out._storage.backend
+    widths = [layouts.numel(tuple(x.shape[dim:])) for x in xs]
+    rows = layouts.numel(tuple(out.shape[:dim]))
+    if not kernels.goes_beside(backend, rows, widths, out.dtype.itemsize):
+        return False
+    for x in xs:
+        if x.dtype is not out.dtype or not x._contig or x._storage.waits:
+            return False
+    operands = [core.kernel_operand(x) for x in xs]
+    kernels.beside(backend, operands, widths, core.kernel_operand(out))
+    return True
+
+
 def _joined(
     parts: Sequence[Tensor], dim: int, dims: Sequence[int], dt: dtypes.dtype, dev: Any
 ) -> Tensor:
@@ -109,7 +124,7 @@ def _in_a_row(
     parts: Sequence[Tensor], dim: int, dims: tuple[int, ...], dt: dtypes.dtype, dev: Any
 ) -> list[Tensor]:
     out = _fresh(dims, dt, dev)
-    if _interleaved(parts, dim, out):
+    if _interleaved(parts, dim, out) or _beside(parts, dim, out):
         return [out]
     start = 0
     for x in parts:
@@ -239,7 +254,7 @@ def _side_by_side(
     xs: Sequence[Tensor], dim: int, shape: tuple[int, ...], dt: dtypes.dtype, dev: Any
 ) -> list[Tensor]:
     value = _fresh(shape, dt, dev)
-    if not _interleaved(xs, dim, value) and value.numel():
+    if value.numel() and not (_interleaved(xs, dim, value) or _beside(xs, dim, value)):
         for place, x in enumerate(xs):
             new = layouts.select(value.shape, value._strides, 0, dim, place)
             _place(x, core.make(value._storage, Size(new[0]), dt, dev, new[1], new[2]))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support import LAYOUTS, close, ct, data, laid
 
+from cltensor.codegen.move import join as family
 from cltensor.runtime import STATS
 
 
@@ -289,3 +290,28 @@ def test_many_small_pending_parts_are_run_first_and_large_ones_into_their_place(
             found = join(parts)
             assert STATS.launches - before == launches
             assert found.reshape(8, size)[:, -1].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex64"])
+def test_rows_side_by_side_are_one_launch(
+    dtype: str, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if streamed:
+        monkeypatch.setattr(family, "STREAM", 1)
+    rng, backend = np.random.default_rng(0), ct.zeros(1)._storage.backend
+    for widths in ((70, 300), (16, 17, 301), (64, 64, 64, 64), (33, 33)):
+        parts = [(rng.random((150, n)) * 100).astype(dtype) for n in widths]
+        tensors = [ct.tensor(x) for x in parts]
+        ct.opencl.synchronize()
+        before = ct.stats().launches
+        got = ct.cat(tensors, 1)
+        if backend.info.kind == "cpu":
+            assert ct.stats().launches - before == 1
+        np.testing.assert_array_equal(got.cpu().numpy(), np.concatenate(parts, 1))
+    images = [ct.tensor(data(3, n, 20, 37)) for n in (4, 2)]
+    want = np.concatenate([x.cpu().numpy() for x in images], 1)
+    np.testing.assert_array_equal(ct.cat(images, 1).cpu().numpy(), want)
+    same = [ct.tensor(data(40, 33, 16, seed=k)) for k in range(3)]
+    want = np.stack([x.cpu().numpy() for x in same], 1)
+    np.testing.assert_array_equal(ct.stack(same, 1).cpu().numpy(), want)

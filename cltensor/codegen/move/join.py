@@ -5,11 +5,14 @@ Knows operands and backends, nothing of tensors.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ... import dtypes
 from ..operand import Operand
+from ..pointwise import Memory
 from ..region import GRAIN, LINE, STREAM, empty, index_type, is_gpu, narrow, run, storage, workers
 from ..source import include
 from .copies import copy_strided
@@ -49,6 +52,40 @@ def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: O
         I=index_type(backend, out, *sources), T=storage(out.dtype), gpu=is_gpu(backend), parts=len(sources), run=length,
         size=size, streamed=streamed, headers=include("stream") if streamed else "",
     )  # fmt: skip
+
+
+def goes_beside(backend: Backend, rows: int, widths: Sequence[int], itemsize: int) -> bool:
+    """Whether so many rows of so many elements of each source are better made in one launch than source by source."""
+    few = rows > 1 and 1 < len(widths) <= RUN_PARTS and itemsize in (4, 8)
+    return (
+        few
+        and not is_gpu(backend)
+        and rows * sum(widths) >= GRAIN
+        and min(widths) * itemsize >= LINE
+    )
+
+
+def beside(
+    backend: Backend, sources: Sequence[Operand], widths: Sequence[int], out: Operand
+) -> None:
+    """Write a row of each source in turn into each row of `out`; all are dense and of one dtype."""
+    width, size = sum(widths), out.dtype.itemsize
+    total = math.prod(out.shape)
+    memory = _memory(backend, size)
+    streamed = backend.info.host_shared and total * size >= STREAM
+    name = f"beside_b{size}_{len(sources)}{'_streamed' * streamed}"
+    run(
+        backend, "move/beside", name, [out.buffer, *[x.buffer for x in sources]],
+        [total // width, width, out.offset, *[k for x, n in zip(sources, widths, strict=True) for k in (x.offset, n)]],
+        min(total // width, workers(backend, total)), 2 * total * size,
+        I="long", parts=len(sources), memory=memory, streamed=streamed, headers=include("stream") if streamed else "",
+    )  # fmt: skip
+
+
+@functools.cache
+def _memory(backend: Backend, size: int) -> Memory:
+    """Vectors of what only moves; part of a kernel's key."""
+    return Memory(dtypes.int32 if size == 4 else dtypes.int64, backend.info.lanes * 4 // size)
 
 
 def spread(backend: Backend, ends: Operand, total: int, dt: dtype) -> Operand:

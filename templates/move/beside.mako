@@ -1,0 +1,36 @@
+<%doc>
+Rows of ${parts} dense sources side by side: each row of the result is a row of every source, one after another. CPU. A work-item makes a
+range of the rows, so that what it writes is one stretch of memory: source by source, each would leave gaps for the others.
+streamed: whole lines go past the cache; what is before and after them in a part of a row is stored plainly.
+</%doc>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
+<%
+T, size, L, code = memory.cl, memory.dt.itemsize, memory.lanes, memory.dt.code
+%>\
+${headers}
+typedef long I;
+${lane_memory.helpers({code: memory}, L, {(code, 'load'), (code, 'store')})}\
+typedef ${T}${L} V;
+static inline void copy(__global ${T} *restrict to, __global const ${T} *restrict from, const I n) {
+  I i = 0;
+% if streamed:
+  const I first = min(n, (I)(-((size_t)to / ${size}) & ${L - 1}));
+  if (first) store_${code}(to, load_${code}(from, (int)first), (int)first);
+  for (i = first; i + ${L} <= n; i += ${L}) { const V v = *(__global const u_${code} *)(from + i); CLT_STREAM(v, (__global V *)(to + i)); }
+% else:
+  for (; i + ${L} <= n; i += ${L}) *(__global u_${code} *)(to + i) = *(__global const u_${code} *)(from + i);
+% endif
+  if (i < n) store_${code}(to + i, load_${code}(from + i, (int)(n - i)), (int)(n - i));
+}
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void ${fn}(__global ${T} *restrict dst${''.join(f', __global const {T} *restrict src{k}' for k in range(parts))}
+, const I rows, const I width, const I od${''.join(f', const I o{k}, const I n{k}' for k in range(parts))}) {
+  const I part = get_global_id(0), items = get_global_size(0), first = rows * part / items, last = rows * (part + 1) / items;
+  for (I row = first; row < last; row++) {
+    __global ${T} *to = dst + od + row * width;
+% for k in range(parts):
+    copy(to, src${k} + o${k} + row * n${k}, n${k});
+    to += n${k};
+% endfor
+  }
+}
