@@ -9,6 +9,7 @@ Owns buckets, what is ready, and what is done with it. Must not know modules.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -131,6 +132,17 @@ def assign(parameters: Sequence[Any], first: int, most: int) -> list[list[int]]:
     return [sorted(bucket) for bucket in found]
 
 
+def _telling(reducer: weakref.ref[Reducer], i: int) -> Callable[[Any], None]:
+    """Return the hook of a parameter: one that does not keep the reducer, which ends with its module."""
+
+    def tell(_: Any) -> None:
+        there = reducer()
+        if there is not None:
+            there._arrived(i)
+
+    return tell
+
+
 class Reducer:
     """The gradients of one replica on their way to be the average of all.
 
@@ -166,13 +178,12 @@ class Reducer:
         self._used: set[int] = set()  # here, since the last time they were reduced
         self._ends = False  # the end of the pass has been asked for
         self._handles = [
-            p.register_post_accumulate_grad_hook(lambda _, i=i: self._arrived(i))
+            p.register_post_accumulate_grad_hook(_telling(weakref.ref(self), i))
             for i, p in enumerate(self.parameters)
         ]
 
-    def remove_hooks(self) -> None:
-        """Leave gradients alone from now on."""
-        for handle in self._handles:
+    def __del__(self) -> None:
+        for handle in getattr(self, "_handles", ()):
             handle.remove()
 
     def set_hook(self, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:
