@@ -398,10 +398,12 @@ def jacrev(
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        _refuse_complex("jacrev", args, "inputs")
         with enable_grad():
             inputs = _Inputs(args, argnums)
             out, aux = _split(func(*inputs.args, **kwargs), has_aux, _VJP)
             outs, spec = _results(out, _VJP)
+            _refuse_complex("jacrev", outs, "outputs")
             rows = _jacobian_rows(outs, inputs.leaves, chunk_size)
             blocks = [inputs.shaped(row) for row in rows]
         found, aux = _released((tree_unflatten(blocks, spec), aux), inputs.leaves)
@@ -453,7 +455,7 @@ def jacfwd(
         picked = tuple([args[n] for n in numbers])
         flat, spec = tree_flatten(picked)
         _leaves(picked, "primals")
-        _refuse_complex(tree_leaves(args), "inputs")
+        _refuse_complex("jacfwd", args, "inputs")
         aux: list[Any] = []
 
         def partial(*values: Any) -> Any:
@@ -462,7 +464,7 @@ def jacfwd(
                 made[n] = value
             out, other = _split(func(*made), has_aux, _JVP)
             aux[:] = [other]
-            _refuse_complex(tree_leaves(out), "outputs")
+            _refuse_complex("jacfwd", out, "outputs")
             return out
 
         form: Any = None
@@ -499,11 +501,11 @@ def _alike(t: Any) -> Any:
     return first_slice(t) if isinstance(t, Tensor) else t
 
 
-def _refuse_complex(leaves: Sequence[Any], what: str) -> None:
-    for i, t in enumerate(leaves):
+def _refuse_complex(name: str, tree: Any, what: str) -> None:
+    for i, t in enumerate(tree_leaves(tree)):
         if isinstance(t, Tensor) and t.is_complex():
             raise RuntimeError(
-                f"jacfwd: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
             )
 
 

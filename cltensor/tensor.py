@@ -457,7 +457,7 @@ class Tensor(AutogradMixin, Methods):
     def __copy__(self) -> Tensor:
         t = self.alias()
         t.__class__ = type(self)
-        t._requires, t._node, t._nr = self._requires, self._node, self._nr
+        t._requires = self.requires_grad  # a leaf, as in torch
         t.__dict__.update(self._attributes())
         return t
 

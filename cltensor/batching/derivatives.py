@@ -53,6 +53,10 @@ def grad(
         if w is None:
             if out.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            if out.dtype.category != 2:
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
+                )
             w = beneath.new_ones(beneath.shape)
         else:
             w = strip(w, number, size)

@@ -55,11 +55,13 @@ def native_batch_norm(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return `batch_norm`, and in training the mean and the reciprocal deviation of each channel; else empty tensors."""
     parts = batch_parts(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    given = [t.dtype for t in (weight, running_mean) if t is not None]
+    kind = given[0] if given else input.dtype
     if len(parts) == 1:
-        found = (parts[0], input.new_empty(0), input.new_empty(0))
+        found = (parts[0], *[input.new_empty(0, dtype=kind) for _ in range(2)])
     else:
         value, mean, _, rstd = parts
-        found = (value, mean.reshape(-1), rstd.reshape(-1))
+        found = (value, mean.reshape(-1).to(kind), rstd.reshape(-1).to(kind))
     if out is None:
         return found
     return tuple(

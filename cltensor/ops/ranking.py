@@ -231,15 +231,18 @@ def multi_margin_loss(
     if samples == 1:  # the target says whether the result is one of a batch
         input = input.reshape(*target.shape, -1)
     y = target.reshape(*input.shape[:-1], 1)
-    value = (
-        margin - input.gather(-1, y) + input
-    ).relu()  # no gradient where the margin is just kept
+    value = _exceeded(margin - input.gather(-1, y) + input)
     if p == 2:
         value = value * value
     if weight is not None:
         value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
     other = FUNCTIONS["arange"](classes, device=input.device) != y
     return _reduced(where(other, value, 0.0).sum(-1) / classes, reduction)
+
+
+def _exceeded(gap: Tensor) -> Tensor:
+    """By how much margins are missed; what is NaN misses none, and there is no gradient where a margin is just kept."""
+    return where(gap > 0, gap, 0.0)
 
 
 def _check_floating(input: Tensor, kernel: str) -> None:
@@ -279,7 +282,7 @@ def multilabel_margin_loss(
     label = (
         x.new_zeros(x.shape, dtype=dtypes.int64).scatter_add(1, safe, listed.to(dtypes.int64)) > 0
     )
-    gap = (1 - x.gather(1, safe).unsqueeze(2) + x.unsqueeze(1)).relu()
+    gap = _exceeded(1 - x.gather(1, safe).unsqueeze(2) + x.unsqueeze(1))
     counted = listed.unsqueeze(2) & ~label.unsqueeze(1)
     value = where(counted, gap, 0.0).sum((1, 2)) / x.shape[1]
     return _reduced(value if input.ndim == 2 else value.squeeze(0), reduction)

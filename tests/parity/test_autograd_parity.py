@@ -5,6 +5,7 @@ A graph is a list of lines that torch draws once and both libraries run. `CLTENS
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import textwrap
@@ -422,3 +423,12 @@ def test_what_is_checkpointed_runs_twice() -> None:
         return [len(seen), int(block[1].num_batches_tracked)]
 
     assert counted(ct) == counted(th)
+
+
+def test_a_copy_of_a_result_is_a_leaf() -> None:
+    def run(module: Any) -> Any:
+        x = module.ones(3, requires_grad=True)
+        made = [copy.copy(t) for t in (x, x * 2, x.view(3, 1), x.detach())]
+        return [(t.is_leaf, t.requires_grad, t.grad_fn is None) for t in made]
+
+    assert run(ct) == run(th)

@@ -5,8 +5,12 @@ Lines and inputs are described in calls.py.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from parity.calls import cases, check_call
+from parity.oracle import Ran, assert_same_outcome, lines, th
+from support import ct
 
 POINTWISE = """
 a + b
@@ -420,3 +424,47 @@ SECTIONS = (
 @pytest.mark.parametrize(("line", "dtype"), cases(SECTIONS))
 def test_call(line: str, dtype: str) -> None:
     check_call(line, dtype)
+
+
+# What is not finite: x (5, 3), t (5,) and labels (5, 3); values and gradients.
+NOT_FINITE = """
+F.multi_margin_loss(x, t, reduction="none")
+F.multi_margin_loss(x, t, p=2, reduction="none")
+F.multilabel_margin_loss(x, labels, reduction="none")
+F.elu(x)
+F.celu(x, 2.0)
+F.selu(x)
+F.relu6(x)
+F.hardtanh(x)
+F.softplus(x)
+"""
+
+
+@pytest.mark.parametrize("line", lines(NOT_FINITE))
+def test_what_is_not_finite(line: str) -> None:
+    inf, nan = float("inf"), float("nan")
+
+    def run(module: Any) -> Any:
+        rows = [[nan, 1, 2], [0, inf, 1], [1, 2, 3], [-inf, 0, 0], [nan, nan, nan]]
+        x = module.tensor(rows, dtype=module.float32).requires_grad_()
+        t = module.tensor([1, 1, 0, 0, 2])
+        labels = module.tensor([[0, 1, -1], [1, -1, -1], [0, 2, -1], [0, -1, 0], [2, -1, 0]])
+        value = eval(line, {"F": module.nn.functional, "x": x, "t": t, "labels": labels})
+        (found,) = module.autograd.grad(value.sum(), x)
+        return value, found
+
+    found, expected = Ran(ct, run), Ran(th, run)
+    assert_same_outcome(found, expected)
+
+
+def test_statistics_of_batch_norm_have_the_dtype_of_its_parameters() -> None:
+    for kinds in (("float16", "float16"), ("float16", "float32"), ("bfloat16", "bfloat16")):
+        for training in (True, False):
+
+            def run(module: Any, kinds: Any = kinds, training: Any = training) -> Any:
+                dt, own = (getattr(module, k) for k in kinds)
+                x, w = module.arange(24.0).reshape(2, 3, 4).to(dt), module.ones(3, dtype=own)
+                made = module.native_batch_norm(x, w, w, w * 0, w * 1, training, 0.1, 1e-5)
+                return [(str(t.dtype).rpartition(".")[2], tuple(t.shape)) for t in made]
+
+            assert_same_outcome(Ran(ct, run), Ran(th, run))

@@ -109,7 +109,7 @@ rrelu_noisy = RowMajor(
     grad={"x": lambda g, y: y * g},
 )  # fmt: skip
 elu_slope = Row(
-    "elu_slope", {"f": "where(y > 0, x * w, x * z * exp(y))"}, exact=True, args=("grad", "input", "negative", "positive"), public=False,
+    "elu_slope", {"f": "where(y <= 0, x * z * exp(y), x * w)"}, exact=True, args=("grad", "input", "negative", "positive"), public=False,
     graph_inputs=2, node="EluBackwardBackward0",
     grad={"x": lambda g, y, z, w: elu_slope(g, y, z, w), "y": lambda g, x, y, z: elu_slope(g * x, y, z, 0.0)},
 )  # fmt: skip
@@ -122,7 +122,7 @@ celu_row = Row(
     grad={"x": lambda g, x, y: celu_slope(g, x, y)},
 )  # fmt: skip
 celu_slope = Row(
-    "celu_slope", {"f": "where(y > 0, x, x * exp(y / z))"}, exact=True, args=("grad", "input", "alpha"), public=False,
+    "celu_slope", {"f": "where(y <= 0, x * exp(y / z), x)"}, exact=True, args=("grad", "input", "alpha"), public=False,
     graph_inputs=2, node="EluBackwardBackward0",
     grad={"x": lambda g, y, z: celu_slope(g, y, z), "y": lambda g, x, y, z: where(y > 0, 0.0, celu_slope(g * x, y, z) / z)},
 )  # fmt: skip
@@ -145,7 +145,7 @@ hardsigmoid = Row(
     grad={"x": lambda g, x: hardsigmoid_slope(g, x)},
 )  # fmt: skip
 hardswish_slope = Row(
-    "hardswish_slope", {"f": "where(y <= -3, 0, where(y >= 3, x, x * (y / 3 + 0.5)))"}, args=("grad", "input"), public=False,
+    "hardswish_slope", {"f": "where(y <= -3, 0, where(y < 3, x * (y / 3 + 0.5), x))"}, args=("grad", "input"), public=False,
     node="HardswishBackwardBackward0",
     grad={"x": lambda g, y: hardswish_slope(g, y), "y": lambda g, x, y: where((y > -3) & (y < 3), g * x / 3, 0.0)},
 )  # fmt: skip
