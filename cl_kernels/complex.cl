@@ -19,13 +19,6 @@
     return (T2)((a.x * r + a.y) / d, (a.y * r - a.x) / d);                                                                     \
   }                                                                                                                            \
   static inline T2 crecip_##T2(T2 z) { return cdiv_##T2((T2)(1, 0), z); }                                                      \
-  static inline T2 cabs_##T2(T2 z) { return (T2)(hypot(z.x, z.y), 0); }                                                        \
-  static inline T2 carg_##T2(T2 z) { return (T2)(atan2(z.y, z.x), 0); }                                                        \
-  static inline T2 cpolar_##T2(T2 r, T2 a) { return (T2)(r.x * cos(a.x), r.x * sin(a.x)); }                                    \
-  static inline T2 csgn_##T2(T2 z) {                                                                                           \
-    T h = hypot(z.x, z.y);                                                                                                     \
-    return h == 0 ? (T2)(0, 0) : z / h;                                                                                        \
-  }                                                                                                                            \
   /* h e^x (cos y, sin y); beyond BIG in two halves, so that only the product overflows. */                                    \
   static inline T2 clt_cis_scaled_##T2(T x, T y, T h) {                                                                        \
     T s = sin(y), c = cos(y);                                                                                                  \

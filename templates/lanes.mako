@@ -22,7 +22,9 @@ MASKED = {
 #endif
 % endif
 % for code, mem in memories.items():
-% if L > 1:
+% if L > 1 and mem.dt.is_complex:
+${pairs(code, mem, L, needed)}\
+% elif L > 1:
 <%
 masked, number, mask = MASKED.get((mem.dt.itemsize, L), ("", "", ""))
 bits = f'clt_bits_{code}'
@@ -95,6 +97,61 @@ static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, con
   for (int k = 0; k < m; k++) ${mem.scalar_store('p + k * stride', 't[k]')};
 }
 % endif
+% endif
+% endfor
+</%def>\
+## Of complex numbers a vector of the real parts and one of the imaginary parts, which lie in turns in memory.
+<%def name="pairs(code, mem, L, needed)">\
+<%
+rolled = '_Pragma("clang loop vectorize(disable) unroll(disable)")'
+real = mem.dt.reg[:-1]
+V = f"{real}{L}"
+def wanted(helper): return needed is None or (code, helper) in needed
+%>\
+typedef ${V} u_${code} __attribute__((aligned(${mem.dt.itemsize // 2})));
+static inline ${mem.reg} gather_${code}(__global const ${mem.cl} *p, const long stride, const int m) {
+  ${real} x[${L}], y[${L}];
+  ${rolled}
+  for (int k = 0; k < ${L}; k++) {
+    const ${mem.cl} z = p[(k < m ? k : 0) * stride];
+    x[k] = z.x, y[k] = z.y;
+  }
+  return make_${mem.reg}(vload${L}(0, x), vload${L}(0, y));
+}
+static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, const ${mem.reg} v, const int m) {
+  ${real} x[${L}], y[${L}];
+  vstore${L}(v.lo, 0, x);
+  vstore${L}(v.hi, 0, y);
+  ${rolled}
+  for (int k = 0; k < m; k++) p[k * stride] = (${mem.cl})(x[k], y[k]);
+}
+% if wanted('load'):
+static inline ${mem.reg} load_${code}(__global const ${mem.cl} *p, const int m) {
+  if (m < ${L}) return gather_${code}(p, 1, m);
+  __global const u_${code} *q = (__global const u_${code} *)p;
+  const ${V} a = q[0], b = *(__global const u_${code} *)((__global const ${real} *)p + ${L});
+  return make_${mem.reg}((${V})(a.even, b.even), (${V})(a.odd, b.odd));
+}
+% endif
+% for helper in ('store', 'stream'):
+% if wanted(helper) and not (helper == 'stream' and needed is None):
+static inline void ${helper}_${code}(__global ${mem.cl} *p, const ${mem.reg} v, const int m) {
+  if (m < ${L}) {
+    scatter_${code}(p, 1, v, m);
+    return;
+  }
+  ${V} a, b;
+  a.even = v.lo.lo, a.odd = v.hi.lo;
+  b.even = v.lo.hi, b.odd = v.hi.hi;
+  __global ${real} *q = (__global ${real} *)p;
+% if helper == 'stream':
+  CLT_STREAM(a, (__global ${V} *)q);
+  CLT_STREAM(b, (__global ${V} *)(q + ${L}));
+% else:
+  *(__global u_${code} *)q = a;
+  *(__global u_${code} *)(q + ${L}) = b;
+% endif
+}
 % endif
 % endfor
 </%def>\

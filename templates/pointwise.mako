@@ -6,6 +6,9 @@ Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
 GPU: a work-item is a lane; consecutive work-items touch consecutive elements.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
 </%doc>\
+<%!
+from cltensor.codegen.language import lanes_of
+%>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
 strided = program.rank > 0
@@ -14,7 +17,7 @@ def streams(dt, cls): return program.streamed and L > 1 and cls == 'd' and dt.co
 needed = {(dt.code, 'gather' if cls == 'g' else 'load') for dt, cls in program.leaves if cls in 'dvg'}
 needed |= {(dt.code, 'scatter' if cls == 'g' else 'store') for _, dt, cls in program.outputs}
 needed |= {(dt.code, 'stream') for _, dt, cls in program.outputs if streams(dt, cls)}
-def reg(dt): return dt.reg if L == 1 else f"{dt.reg}{L}"
+def reg(dt): return lanes_of(dt.reg, L)
 %>\
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
@@ -31,7 +34,7 @@ def load(k, dt, cls, pos):
         at = {'d': f'p{k} + o{k} + {pos[0]}', 'c': f'p{k} + o{k}', 'v': f'b{k} + {pos[1]}', 's': f'b{k}', 'g': f'b{k} + {pos[1]} * s{k}_{program.rank - 1}'}[cls]
         return mem.scalar_load(at)
     if cls in 'cs':
-        return f"({mem.reg})({mem.scalar_load(f'p{k} + o{k}' if cls == 'c' else f'b{k}')})"
+        return mem.spread(mem.scalar_load(f'p{k} + o{k}' if cls == 'c' else f'b{k}'))
     if cls == 'g':
         return f'gather_{dt.code}(b{k} + {pos[1]} * s{k}_{program.rank - 1}, s{k}_{program.rank - 1}, m)'
     at = f'p{k} + o{k} + {pos[0]}' if cls == 'd' else f'b{k} + {pos[1]}'
@@ -70,7 +73,7 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
 ) {
 % for k, dt in enumerate(program.scalars):
 % if dt.is_complex:
-  const ${dt.reg} k${k} = (${dt.reg})(k${k}_re, k${k}_im);
+  const ${reg(dt)} k${k} = ${f"spread_{reg(dt)}" if L > 1 else ""}((${dt.reg})(k${k}_re, k${k}_im));
 % else:
   const ${reg(dt)} k${k} = (${reg(dt)})(k${k}_);
 % endif

@@ -169,7 +169,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "pointwise": lambda: (r(37) * 2 + r(37)).sigmoid() * r(37),
         "pointwise broadcast": lambda: r(5, 1) + r(1, 19) * r(5, 19).t().contiguous().t(),
         "pointwise half": lambda: r(33).half() * 2 + r(33).bfloat16(),
-        "pointwise complex": lambda: torch.complex(r(9), r(9)) * 1j,
+        "pointwise complex": lambda: ((c := torch.complex(r(3, 19), r(3, 19))) * 1j + c[0], (c / 2).abs().sum(1)),
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),
         "flip, roll, cat": lambda: torch.cat((r(3, 37).flip(0, 1), r(3, 37).roll(2, 1)), 1),
         "stack of short rows": lambda: torch.stack((r(4099), r(4099)), 1),

@@ -75,8 +75,9 @@ def library(
 
 library(
     "complex",
-    "cmul cdiv cexp clog csqrt cabs carg cpow csin ccos ctan csinh ccosh ctanh cpolar crecip csgn clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
+    "cmul cdiv cexp clog csqrt cpow csin ccos ctan csinh ccosh ctanh crecip clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
 )
+library("complex_lanes", "cabs carg cpolar csgn", cost=30)
 library("elementary/exp", "exp", vector=True, cost=6)
 library("elementary/exp2", "exp2", single=True)
 library("elementary/expm1", "expm1", single=True)
@@ -201,8 +202,15 @@ def _negated(value: Any) -> Any:
     return -value
 
 
+def parts(lanes: int) -> tuple[str, str]:
+    """How the real and the imaginary part of a complex value, or of all lanes, are spelled."""
+    return ("x", "y") if lanes == 1 else ("lo", "hi")
+
+
 def lanes_of(base: str, lanes: int) -> str:
-    """Name the OpenCL type of `lanes` lanes of `base`."""
+    """Name the OpenCL type of `lanes` lanes of `base`; of complex numbers that is ours (cl_kernels/complex_lanes.cl)."""
+    if lanes > 1 and base in ("float2", "double2"):
+        return f"clt_{base}_{lanes}"
     return base if lanes == 1 else f"{base}{lanes}"
 
 
@@ -222,6 +230,23 @@ _SIGNED = {
 }
 
 
+# What there is of lanes of complex numbers.
+_COMPLEX_LANES = {"cabs", "carg", "cpolar", "csgn", "crecip", "cmul", "cdiv"}
+
+
+def complex_lanes(formula: Formula) -> bool:
+    """Say whether a formula of complex numbers can be computed by vectors."""
+    return not any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and (
+            (node.func.id in LIBRARY and node.func.id not in _COMPLEX_LANES)
+            or node.func.id in _FLOAT_BUILTINS
+        )
+        for node in ast.walk(formula.tree)
+    )
+
+
 class Emitter:
     """Emits one formula for a compute type and a number of lanes."""
 
@@ -232,11 +257,22 @@ class Emitter:
         self.base = dt.reg
         self.type = lanes_of(self.base, lanes)
         self.real = self.base[:-1] if dt.is_complex else self.base
+        self.pairs = dt.is_complex and lanes > 1
+        self.re, self.im = parts(lanes)
+
+    def pair(self, x: str, y: str = "0") -> str:
+        """A complex value of its parts."""
+        if not self.pairs:
+            return f"(({self.base})({x}, {y}))"
+        real = lanes_of(self.real, self.lanes)
+        return f"make_{self.type}(({real})({x}), ({real})({y}))"
 
     # ---- literals
     def literal(self, value: Any) -> str:
         if self.dt.is_complex:
             value = complex(value)
+            if self.pairs:
+                return self.pair(self._real(value.real), self._real(value.imag))
             return f"(({self.base})({self._real(value.real)}, {self._real(value.imag)}))"
         return f"(({self.type})({self._real(value)}))"
 
@@ -259,14 +295,18 @@ class Emitter:
         """0 / 1 of the compute type from a mask."""
         if self.lanes == 1:
             return f"(({self.base})({text}))"
-        return f"convert_{self.type}(({text}) & ({lanes_of(_SIGNED[self.base], self.lanes)})(1))"
+        ones = f"({text}) & ({lanes_of(_SIGNED[self.base], self.lanes)})(1)"
+        if self.pairs:
+            return self.pair(f"convert_{lanes_of(self.real, self.lanes)}({ones})")
+        return f"convert_{self.type}({ones})"
 
     def mask(self, node: ast.expr) -> str:
         text, kind = self.emit(node)
         if kind == "mask":
             return text
         if self.dt.is_complex:
-            return f"({text}.x != 0 || {text}.y != 0)"
+            zero = f"({lanes_of(self.real, self.lanes)})(0)" if self.pairs else "0"
+            return f"({text}.{self.re} != {zero} || {text}.{self.im} != {zero})"
         return f"({text} != {self.literal(0)})"
 
     def emit(self, node: ast.expr) -> tuple[str, str]:
@@ -314,7 +354,7 @@ class Emitter:
         }[type(node.op)]
         a, b = self.number(node.left), self.number(node.right)
         if self.dt.is_complex and sign in "*/":
-            return f"{'cmul' if sign == '*' else 'cdiv'}_{self.base}({a}, {b})", "num"
+            return f"{'cmul' if sign == '*' else 'cdiv'}_{self.type}({a}, {b})", "num"
         if self.lanes > 1 and sign in "/%" and self.dt.category < 2:
             return f"clt_{'quotient' if sign == '/' else 'rest'}_{self.type}({a}, {b})", "num"
         text = f"({a} {sign} {b})"
@@ -324,7 +364,7 @@ class Emitter:
 
     def _compare(self, node: ast.Compare) -> tuple[str, str]:
         terms = [node.left, *node.comparators]
-        parts = []
+        found = []
         for left, op, right in zip(terms, node.ops, terms[1:], strict=False):
             sign = {
                 ast.Lt: "<",
@@ -337,14 +377,17 @@ class Emitter:
             a, b = self.number(left), self.number(right)
             if self.dt.is_complex:
                 join = "&&" if sign == "==" else "||"
-                parts.append(f"({a}.x {sign} {b}.x {join} {a}.y {sign} {b}.y)")
+                re, im = self.re, self.im
+                found.append(f"({a}.{re} {sign} {b}.{re} {join} {a}.{im} {sign} {b}.{im})")
             else:
-                parts.append(f"({a} {sign} {b})")
-        return parts[0] if len(parts) == 1 else "(" + " && ".join(parts) + ")", "mask"
+                found.append(f"({a} {sign} {b})")
+        return found[0] if len(found) == 1 else "(" + " && ".join(found) + ")", "mask"
 
     def _call(self, name: str, args: list[ast.expr]) -> tuple[str, str]:
         if name == "where":
             cond, a, b = self.mask(args[0]), self.number(args[1]), self.number(args[2])
+            if self.pairs:
+                return f"pick_{self.type}({cond}, {a}, {b})", "num"
             return (
                 f"({cond} ? {a} : {b})",
                 "num",
@@ -355,7 +398,7 @@ class Emitter:
             a = self.number(args[0])
             if self.dt.is_complex:
                 join = "&&" if name == "isfinite" else "||"
-                return f"({name}({a}.x) {join} {name}({a}.y))", "mask"
+                return f"({name}({a}.{self.re}) {join} {name}({a}.{self.im}))", "mask"
             if self.dt.category < 2:
                 return f"({a} != {a})" if name != "isfinite" else f"({a} == {a})", "mask"
             return f"{name}({a})", "mask"
@@ -379,11 +422,11 @@ class Emitter:
         ):  # arithmetic or logical shift by the compute type's own sign; amounts are already in range
             return f"({values[0]} >> {values[1]})", "num"
         if name in ("re", "im"):
-            return f"(({self.base})({values[0]}.{'x' if name == 're' else 'y'}, 0))", "num"
+            return self.pair(f"{values[0]}.{self.re if name == 're' else self.im}"), "num"
         if name == "conj":
-            return f"(({self.base})({values[0]}.x, -{values[0]}.y))", "num"
+            return self.pair(f"{values[0]}.{self.re}", f"-{values[0]}.{self.im}"), "num"
         if name == "cplx":
-            return f"(({self.base})({values[0]}.x, {values[1]}.x))", "num"
+            return self.pair(f"{values[0]}.{self.re}", f"{values[1]}.{self.re}"), "num"
         if name not in LIBRARY:
             return f"{_FLOAT_BUILTINS[name]}({', '.join(values)})", "num"
         instead = LIBRARY[name].double if self.base == "double" else ""
@@ -407,8 +450,12 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
         source.reg == target.reg and target.category == 2 and source.itemsize <= target.itemsize
     ):
         return text
+    re, im = parts(lanes)
     if target.category == 0:
         if source.is_complex:
+            if lanes > 1:
+                zero = f"({lanes_of(source.reg[:-1], lanes)})(0)"
+                return truth(f"{text}.{re} != {zero} || {text}.{im} != {zero}", lanes)
             return f"((uchar)({text}.x != 0 || {text}.y != 0))"
         zero = f"({lanes_of(source.reg, lanes)})(0)"
         if lanes == 1:
@@ -416,13 +463,20 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
         return truth(f"{text} != {zero}", lanes)
     if target.is_complex:
         real = target.reg[:-1]
+        if lanes > 1:
+            real = lanes_of(real, lanes)
+            if source.is_complex:
+                x, y = f"convert_{real}({text}.{re})", f"convert_{real}({text}.{im})"
+            else:
+                x, y = f"convert_{real}({text})", f"({real})(0)"
+            return f"make_{lanes_of(target.reg, lanes)}({x}, {y})"
         if source.is_complex:
             made = f"(({target.reg})(({real}){text}.x, ({real}){text}.y))"
         else:
             made = f"(({target.reg})(({real})({text}), 0))"
         return round_to(made, target, lanes)
     if source.is_complex:
-        text = f"{text}.x"
+        text = f"{text}.{re}"
     if source.reg == target.reg:
         return text if target.category != 2 else round_to(text, target, lanes)
     if source.category == 2 and target.category == 1:

@@ -17,7 +17,17 @@ from typing import Any, NamedTuple
 from .. import dtypes
 from ..dtypes import dtype
 from .drawn import Draw, draws
-from .language import OPERANDS, Emitter, Formula, convert, lanes_of, parse, round_to, truth
+from .language import (
+    OPERANDS,
+    Emitter,
+    Formula,
+    complex_lanes,
+    convert,
+    lanes_of,
+    parse,
+    round_to,
+    truth,
+)
 from .source import include, render
 
 _ids = itertools.count()
@@ -76,27 +86,36 @@ class Program(NamedTuple):
     """Dense outputs go past the cache; they are aligned to vectors, and so are their rows."""
 
 
-def choose_lanes(program: Program, preferred: int) -> int:
-    """Pick the vector width all values of a kernel share."""
+def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> int:
+    """Pick the vector width all values of a kernel share; of complex numbers more than one where the kernel has such vectors."""
     if preferred == 1:
         return 1
     wide = drawn = False
     for node in program.nodes:
-        if node.op.formula.scalar_only or node.compute.is_complex or node.result.is_complex:
+        pairs = node.compute.is_complex
+        if (pairs or node.result.is_complex) and not complexes:
             return 1
-        drawn |= "random/philox" in node.op.formula.headers
-        wide |= node.compute.itemsize > 4 or node.result.itemsize > 4
-    for dt, _ in program.leaves:
-        if dt.is_complex:
+        formula = node.op.formula
+        if not complex_lanes(formula) if pairs else formula.scalar_only:
             return 1
-        wide |= dt.itemsize > 4
+        drawn |= "random/philox" in formula.headers
+        wide |= _bytes(node.compute) > 4 or _bytes(node.result) > 4
+    for dt in [dt for dt, _ in program.leaves] + [dt for _, dt, _ in program.outputs]:
+        if dt.code == "c32" or (dt.is_complex and not complexes):
+            return 1
+        wide |= _bytes(dt) > 4
     # Of a draw's 64-bit words a vector holds the halves: they alone do not make it wide.
     if drawn and wide:
         values = [dt for node in program.nodes for dt in (node.compute, node.result)]
         stored = [dt for _, dt, _ in program.outputs] + [dt for dt, _ in program.leaves]
-        wide = any(dt.itemsize > 4 for dt in stored)
-        wide |= any(dt.itemsize > 4 and dt.is_floating_point for dt in values)
+        wide = any(_bytes(dt) > 4 for dt in stored)
+        wide |= any(_bytes(dt) > 4 and dt.category > 1 for dt in values)
     return preferred // 2 if wide else preferred
+
+
+def _bytes(dt: dtype) -> int:
+    """What a lane of a vector takes: a number, or a part of a complex one."""
+    return dt.itemsize // 2 if dt.is_complex else dt.itemsize
 
 
 class Body:
@@ -184,7 +203,7 @@ class Body:
         if self.lanes == 1:
             return f"({name} != 0)"
         signed = {1: "char", 2: "short", 4: "int", 8: "long"}[
-            compute.itemsize if compute.category != 2 else max(4, compute.itemsize)
+            _bytes(compute) if compute.category < 2 else max(4, _bytes(compute))
         ]
         wide = f"{signed}{self.lanes}"
         return f"(convert_{wide}({name}) != ({wide})(0))"
@@ -207,8 +226,9 @@ def headers(program: Program, lanes: int, drawn: bool = False) -> str:
     used = [d for node in program.nodes for d in (node.compute, node.result)] + [
         d for d, _ in program.leaves
     ]
-    if any(d.is_complex for d in used) and "complex" not in names:
-        names.insert(0, "complex")
+    if any(d.is_complex for d in used):
+        names[:0] = [h for h in ("complex", "complex_lanes") if lanes > 1 or h == "complex"]
+        names = list(dict.fromkeys(names))
     if any(d.code in ("f16", "bf16", "c32") for d in used + [o[1] for o in program.outputs]):
         names.insert(0, "half")
     double = any(d.reg in ("double", "double2") for d in used) or any(
@@ -239,6 +259,11 @@ class Memory:
         self.dt, self.lanes = dt, lanes
         self.code, self.cl, self.reg = dt.code, dt.cl, lanes_of(dt.reg, lanes)
 
+    def spread(self, number: str) -> str:
+        """Make all lanes of one number."""
+        made = f"spread_{self.reg}" if self.dt.is_complex and self.lanes > 1 else f"({self.reg})"
+        return f"{made}({number})"
+
     def scalar_load(self, pointer: str) -> str:
         if self.code == "f16":
             return f"vload_half(0, {pointer})"
@@ -259,6 +284,8 @@ class Memory:
 
     def vector_load(self, pointer: str) -> str:
         n = self.lanes
+        if self.dt.is_complex:
+            return f"load_{self.code}({pointer}, {n})"
         if self.code == "f16":
             return f"clt_load_f16_float{n}({pointer})"
         if self.code == "bf16":

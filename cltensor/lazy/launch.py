@@ -57,7 +57,7 @@ def entry_of(backend: Backend, program: Program) -> tuple:
     entry = _kernels.get(key)
     if entry is None:
         info = backend.info
-        lanes = pointwise.choose_lanes(program, info.lanes)
+        lanes = pointwise.choose_lanes(program, info.lanes, complexes=True)
         by_lane = info.kind != "cpu"
         tuned = backend.tuned
         for node in program.nodes:

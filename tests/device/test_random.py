@@ -65,7 +65,7 @@ def test_numbers_do_not_depend_on_lanes_or_eagerness(
     first = numpy(DRAWS[name]())
     for lanes in (1,) if name == "poisson" else (1, 16):
         monkeypatch.setattr(
-            pointwise, "choose_lanes", lambda program, preferred, lanes=lanes: lanes
+            pointwise, "choose_lanes", lambda program, preferred, lanes=lanes, **_: lanes
         )
         monkeypatch.setattr(launch, "_kernels", {})
         torch.manual_seed(1234)

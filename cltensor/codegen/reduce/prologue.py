@@ -128,6 +128,16 @@ def along_reduced(parts: Split, least: int = 48) -> bool:
     return parts.reduced[-1] >= parts.kept[-1]
 
 
+def _dtypes(program: Program, refs: Sequence[tuple[str, int]]) -> list[dtype]:
+    """The dtypes of leaves, scalars and nodes."""
+    of = {
+        "a": [dt for dt, _ in program.leaves],
+        "k": list(program.scalars),
+        "t": [n.result for n in program.nodes],
+    }
+    return [of[kind][number] for kind, number in refs]
+
+
 class Reader:
     """C text that reads a source: arguments, base pointers and values. `row` says which dim the vectors run along."""
 
@@ -157,7 +167,12 @@ class Reader:
             tuple([(source.values[0], dt, "d") for dt in outputs]),
             0,
         )
-        lanes = choose_lanes(program, lanes)
+        # What is reduced has no vectors of complex numbers, what it is computed from may.
+        lanes = choose_lanes(
+            program,
+            lanes,
+            complexes=not any(dt.is_complex for dt in _dtypes(program, source.values)),
+        )
         self.lanes = min(lanes, 8) if wide and lanes > 1 else lanes
         self.program = program
         self.values = source.values
@@ -219,11 +234,12 @@ class Reader:
         out = []
         for k, dt in enumerate(self.program.scalars):
             reg = lanes_of(dt.reg, self.lanes)
-            out.append(
-                f"const {dt.reg} k{k} = ({dt.reg})(k{k}_re, k{k}_im);"
-                if dt.is_complex
-                else f"const {reg} k{k} = ({reg})(k{k}_);"
-            )
+            if dt.is_complex:
+                number = f"(({dt.reg})(k{k}_re, k{k}_im))"
+                spread = f"spread_{reg}" if self.lanes > 1 else ""
+                out.append(f"const {reg} k{k} = {spread}{number};")
+            else:
+                out.append(f"const {reg} k{k} = ({reg})(k{k}_);")
         return out
 
     # ---- positions
@@ -283,7 +299,7 @@ class Reader:
         if self.lanes == 1:
             return mem.scalar_load(pointer)
         if cls in "cs":
-            return f"({mem.reg})({mem.scalar_load(pointer)})"
+            return mem.spread(mem.scalar_load(pointer))
         if cls == "g":
             return f"gather_{dt.code}({pointer}, {step}, {m})"
         return (
