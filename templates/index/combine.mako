@@ -1,7 +1,9 @@
 ## The reductions of scatter and its kin on the register type R. Products of complex numbers have the bits that `a * b` has.
 <%def name="combine(dt, action)">
 static inline R clt_combine(const R a, const R b) {
-% if action == 'add' and dt.code == 'b8':
+% if action == 'move':
+    return b;
+% elif action == 'add' and dt.code == 'b8':
     return (R)(a | b);
 % elif action == 'add':
     return (R)(a + b);

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading ahead
 _AHEAD, _NEAR = 8, 1024  # rows between asking for one and reading it, and how many bytes of it
 _CACHE = 1 << 20  # bytes that a core's own cache holds: rows that lie in it are not asked for
+_BITS = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}  # what only moves
 SLICE = 1024  # bytes of a row that are worth a work-item of their own
 memory_of = functools.cache(Memory)  # part of a kernel's key
 
@@ -86,9 +87,13 @@ def combine(backend: Backend, meeting: Meeting) -> bool:
     action, dst, src, c, s, through, wrap, describe, factor = meeting
     dt, width = dst.dtype, s.n
     strides = [st[0] for st in c.strides]
-    if len(through) != 1 or c.rank != 1 or s.rank != 1 or strides[0] or action == "move":
+    if len(through) != 1 or c.rank != 1 or s.rank != 1 or strides[0]:
         return False
-    if width > 1 and abs(through[0].step) < abs(s.strides[0][0]) and c.n >= 8:
+    if action == "move":
+        if dt.itemsize not in _BITS:
+            return False
+        dt = _BITS[dt.itemsize]
+    elif width > 1 and abs(through[0].step) < abs(s.strides[0][0]) and c.n >= 8:
         dims = Dims((width, c.n), [(a[0], b[0]) for a, b in zip(s.strides, c.strides, strict=True)])
         if dims.rank == 2:
             _along(backend, action, dst, src, dims, through[0], wrap, describe, factor)
