@@ -129,21 +129,36 @@ ${positions('r')}\
 % if not gpu:
         for (int q = 0; q < s; ++q) {
 % endif
+<%def name="pair(k)">\
+          const TV ar = x[${at(f'q + s * (p + m * {k})')}], ai = x[${at(f'q + s * (p + m * {k})')} ${im}];
+          const TV cr = x[${at(f'q + s * (p + m * (r - {k}))')}], ci = x[${at(f'q + s * (p + m * (r - {k}))')} ${im}];
+</%def>\
+## A GPU's lane works sums and differences out again rather than keep them in an array: that would lie in memory, local memory is nearer.
+% if not gpu:
         TV tr[16], ti[16], dr[16], di[16];
+% endif
         const TV x0r = x[${at('q + s * p')}], x0i = x[${at('q + s * p')} ${im}];
         TV zr = x0r, zi = x0i;
         for (int k = 1; k <= half_r; ++k) {
-          const TV ar = x[${at('q + s * (p + m * k)')}], ai = x[${at('q + s * (p + m * k)')} ${im}];
-          const TV cr = x[${at('q + s * (p + m * (r - k))')}], ci = x[${at('q + s * (p + m * (r - k))')} ${im}];
+${pair('k')}\
+% if gpu:
+          zr += ar + cr; zi += ai + ci;
+% else:
           tr[k] = ar + cr; ti[k] = ai + ci; dr[k] = ar - cr; di[k] = ai - ci;
           zr += tr[k]; zi += ti[k];
+% endif
         }
         y[${at('q + s * (r * p)')}] = zr; y[${at('q + s * (r * p)')} ${im}] = zi;
         for (int k = 1; k <= half_r; ++k) {
           TV ur = x0r, ui = x0i, vr = (TV)(0), vi = (TV)(0);
           for (int j = 1; j <= half_r; ++j) {
             const T2 o = roots[(j * k % r) * (n / r)];
+% if gpu:
+${pair('j')}\
+            ur += (ar + cr) * o.x; ui += (ai + ci) * o.x; vr -= (ar - cr) * o.y; vi -= (ai - ci) * o.y;
+% else:
             ur += tr[j] * o.x; ui += ti[j] * o.x; vr -= dr[j] * o.y; vi -= di[j] * o.y;
+% endif
           }
           const T2 wa = roots[s * p * k], wb = roots[s * p * (r - k)];
           const TV ar = ur + vi, ai = ui - vr, cr = ur - vi, ci = ui + vr;
