@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -231,6 +232,7 @@ def grad_and_value(
 ) -> Callable:
     """Return a function that gives the gradient of a scalar function, and its value (with aux: a pair of value and aux)."""
 
+    @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         what = "grad_and_value(f)(*args)"
         with enable_grad():
@@ -263,6 +265,7 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
     """
     both = grad_and_value(func, argnums, has_aux)
 
+    @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         found, value = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
@@ -397,6 +400,7 @@ def jacrev(
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
+    @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         _refuse_complex("jacrev", args, "inputs")
         with enable_grad():
@@ -450,6 +454,7 @@ def jacfwd(
 ) -> Callable:  # fmt: skip
     """Return what `jacrev` returns; the Jacobian is computed by forward mode, of all elements of the arguments at once."""
 
+    @functools.wraps(func, updated=())
     def wrapper(*args: Any) -> Any:
         numbers = _numbers(argnums, len(args))
         picked = tuple([args[n] for n in numbers])

@@ -133,3 +133,14 @@ def test_timing() -> None:
     (x * 2).tolist()
     end.record()
     assert begin.elapsed_time(end) > 0
+
+
+def test_transforms_go_by_the_name_of_what_they_transform() -> None:
+    def own(x: Any) -> Any:
+        """Say something."""
+        return x.square().sum()
+
+    for name in ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian", "vmap"):
+        made = getattr(torch.func, name)(own)
+        assert (made.__name__, made.__doc__) == ("own", "Say something.")
+        getattr(torch.func, name)(torch.nn.Linear(2, 2))  # which has no name
