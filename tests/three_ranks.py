@@ -21,6 +21,7 @@ from cltensor import nn
 from cltensor.distributed import schedules
 from cltensor.distributed.algorithms import Join
 from cltensor.distributed.algorithms.ddp_comm_hooks import default_hooks
+from cltensor.distributed.optim import ZeroRedundancyOptimizer
 from cltensor.nn.parallel import DistributedDataParallel
 
 SIZE = 3
@@ -231,6 +232,35 @@ def uneven() -> None:
     assert list(sampler) == [RANK, RANK + 3, RANK + 6]
 
 
+def shared_optimizer() -> None:
+    """Stepping a third of the parameters each is stepping all of them, also from a saved state."""
+    models = [nn.Linear(4, 3).to(DEVICE) for _ in range(2)]
+    for p, q in zip(*[m.parameters() for m in models]):
+        dist.broadcast(p.detach(), 0)
+        q.data.copy_(p.data)
+    whole = torch.optim.Adam(models[0].parameters(), lr=0.1)
+    shared = ZeroRedundancyOptimizer(models[1].parameters(), torch.optim.Adam, lr=0.1)
+    schedules_ = [torch.optim.lr_scheduler.ExponentialLR(o, 0.5) for o in (whole, shared)]
+    for i in range(4):
+        for model, optimizer, schedule in zip(models, (whole, shared), schedules_):
+            optimizer.zero_grad()
+            model(torch.full((2, 4), i + 1.0, device=DEVICE)).square().sum().backward()
+            optimizer.step()
+            schedule.step()
+        if i == 1:
+            shared.consolidate_state_dict(to=1)
+            saved = [shared.state_dict() if RANK == 1 else None]
+            dist.broadcast_object_list(saved, 1)
+            shared = ZeroRedundancyOptimizer(models[1].parameters(), torch.optim.Adam, lr=1.0)
+            shared.load_state_dict(saved[0])
+            schedules_[1].optimizer = shared
+    for p, q in zip(*[m.parameters() for m in models]):
+        assert torch.allclose(p, q, rtol=1e-5, atol=1e-6)
+    assert len(shared.optim.state) == (1 if RANK < 2 else 0)
+    with pytest.raises(RuntimeError, match="has not been consolidated on this rank"):
+        shared.state_dict()
+
+
 def refusals() -> None:
     """Parameters without gradients and replicas of other shapes are errors in torch's words."""
     two = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
@@ -267,6 +297,6 @@ if __name__ == "__main__":
         init_method=f"file://{STORE}", rank=RANK, world_size=SIZE, timeout=timedelta(minutes=5)
     )
     for part in (
-        reductions, several_at_once, messages, groups, failures, training, uneven, refusals, the_end
+        reductions, several_at_once, messages, groups, failures, training, uneven, shared_optimizer, refusals, the_end
     ):  # fmt: skip
         part()

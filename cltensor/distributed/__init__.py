@@ -6,6 +6,7 @@ of the host's. Sharded tensors and modules, device meshes and remote calls are n
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NoReturn
 
 from ..reexport import absent, expose
@@ -25,6 +26,12 @@ from .rendezvous import default_pg_timeout, register_rendezvous_handler, rendezv
 from .store import *
 from .tcp_store import TCPStore
 from .work import Work
+
+
+def __getattr__(name: str) -> Any:  # loaded when first used: it needs all of the optimisers
+    if name == "optim":
+        return importlib.import_module(f"{__name__}.optim")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def is_available() -> bool:
@@ -62,9 +69,6 @@ for _name in (
 DeviceMesh, DTensor, Partial, Placement, Replicate, Shard = absent(
     __name__, "DeviceMesh DTensor Partial Placement Replicate Shard", _WHY
 )
-DistributedOptimizer, PostLocalSGDOptimizer, ZeroRedundancyOptimizer = absent(
-    __name__, "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer", _WHY
-)
 FSDPModule, FullyShardedDataParallel = absent(__name__, "FSDPModule FullyShardedDataParallel", _WHY)
 ProcessGroupGloo = ProcessGroup
 GroupName = str
@@ -91,7 +95,6 @@ expose(
         "constants": "default_pg_timeout",
         "distributed_c10d": f"{_of_groups} GroupName ProcessGroup ProcessGroupGloo ReduceOp Store PrefixStore Work default_pg_timeout "
         "supports_complex _get_default_group _rank_not_in_group",
-        "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
         "tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor",
     },
 )

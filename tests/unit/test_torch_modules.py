@@ -421,7 +421,7 @@ def test_weak_dictionaries_know_tensors_by_identity() -> None:
 
 
 def test_what_libraries_take_from_script_and_distributed_is_nobodys_type() -> None:
-    from cltensor.distributed.optim import ZeroRedundancyOptimizer
+    from cltensor.distributed.optim import PostLocalSGDOptimizer
 
     layer = torch.nn.Linear(2, 2)
     assert not isinstance(layer, torch.ScriptModule | torch.jit.RecursiveScriptModule)
@@ -434,7 +434,7 @@ def test_what_libraries_take_from_script_and_distributed_is_nobodys_type() -> No
 
     assert Compiled()(1) == 2
     with pytest.raises(NotImplementedError, match="data parallelism"):
-        ZeroRedundancyOptimizer()
+        PostLocalSGDOptimizer()
 
 
 def test_pieces_that_containers_of_tensors_are_built_with() -> None:
