@@ -1,9 +1,8 @@
 /* Complex arithmetic and functions: a value is a float2 or double2 (x real, y imaginary). A function whose result is real
    returns it with a zero imaginary part. Branch cuts are C99's (numpy's, torch's); inverse functions follow Kahan, "Branch
    cuts for complex elementary functions" (1987); division is Smith's (1962). CLT_COMPLEX(T, T2, K, BIG) makes one precision:
-   K(c) writes a literal of it, BIG is where exp is about to overflow. */
-#define CLT_LIT_F(c) c##f
-#define CLT_LIT_D(c) c
+   K(c) writes a literal of it, BIG is where exp is about to overflow. What there is of vectors, too, is in complex_lanes.cl. */
+#include "complex_lanes.cl"
 #define CLT_COMPLEX(T, T2, K, BIG)                                                                                             \
   static inline T2 cmul_##T2(T2 a, T2 b) { return (T2)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }                        \
   static inline T2 cdiv_##T2(T2 a, T2 b) {                                                                                     \
@@ -29,11 +28,6 @@
     T e = exp(x);                                                                                                              \
     if (e == 0) return (T2)(copysign(K(0.0), isfinite(y) ? c : 1), copysign(K(0.0), isfinite(y) ? s : 1));                     \
     return (T2)(e * h * c, e * h * s);                                                                                         \
-  }                                                                                                                            \
-  static inline T2 cexp_##T2(T2 z) {                                                                                           \
-    if (z.y == 0) return (T2)(exp(z.x), z.y);                                                                                  \
-    if (isinf(z.x) && z.x > 0 && !isfinite(z.y)) return (T2)(z.x, NAN);                                                        \
-    return clt_cis_scaled_##T2(z.x, z.y, K(1.0));                                                                              \
   }                                                                                                                            \
   static inline T2 cexpm1_##T2(T2 z) {                                                                                         \
     if (z.y == 0) return (T2)(expm1(z.x), z.y);                                                                                \
@@ -175,12 +169,10 @@
     return (T2)(r.y, -r.x);                                                                                                    \
   }
 #define CLT_SPLIT_float 4097.0f
-#define CLT_LIFT_float 18014398509481984.0f
 #define CLT_LIFT_ROOT_float 7.450580596923828e-09f
 CLT_COMPLEX(float, float2, CLT_LIT_F, 88.0f)
 #ifdef CLT_DOUBLE
 #define CLT_SPLIT_double 134217729.0
-#define CLT_LIFT_double 1.6225927682921336e+32
 #define CLT_LIFT_ROOT_double 7.850462293418876e-17
 CLT_COMPLEX(double, double2, CLT_LIT_D, 709.0)
 #endif

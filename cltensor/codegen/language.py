@@ -75,9 +75,9 @@ def library(
 
 library(
     "complex",
-    "cmul cdiv cexp clog csqrt cpow csin ccos ctan csinh ccosh ctanh crecip clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
+    "cmul cdiv clog csqrt cpow csin ccos ctan csinh ccosh ctanh crecip clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
 )
-library("complex_lanes", "cabs carg cpolar csgn", cost=30)
+library("complex_lanes", "cabs carg cexp cpolar csgn", cost=30)
 library("elementary/exp", "exp", vector=True, cost=6)
 library("elementary/exp2", "exp2", single=True)
 library("elementary/expm1", "expm1", single=True)
@@ -231,7 +231,7 @@ _SIGNED = {
 
 
 # What there is of lanes of complex numbers.
-_COMPLEX_LANES = {"cabs", "carg", "cpolar", "csgn", "crecip", "cmul", "cdiv"}
+_COMPLEX_LANES = {"cabs", "carg", "cexp", "cpolar", "csgn", "crecip", "cmul", "cdiv"}
 
 
 def complex_lanes(formula: Formula) -> bool:

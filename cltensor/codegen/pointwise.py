@@ -60,6 +60,7 @@ class PointOp:
 
 
 IDENTITY = PointOp("copy", "x")
+AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
 INDEX = PointOp(
     "index", "x"
 )  # the linear index of the element; its value is made by the kernel, not by its formula
@@ -226,9 +227,8 @@ def headers(program: Program, lanes: int, drawn: bool = False) -> str:
     used = [d for node in program.nodes for d in (node.compute, node.result)] + [
         d for d, _ in program.leaves
     ]
-    if any(d.is_complex for d in used):
-        names[:0] = [h for h in ("complex", "complex_lanes") if lanes > 1 or h == "complex"]
-        names = list(dict.fromkeys(names))
+    if any(d.is_complex for d in used) and "complex" not in names:
+        names.insert(0, "complex")
     if any(d.code in ("f16", "bf16", "c32") for d in used + [o[1] for o in program.outputs]):
         names.insert(0, "half")
     double = any(d.reg in ("double", "double2") for d in used) or any(
@@ -301,6 +301,18 @@ class Memory:
         return f"*(__global u_{self.code} *)({pointer}) = {value}"
 
 
+def at_once(program: Program) -> int:
+    """Return how many elements a GPU's lane reads before it writes the first: what is on its way makes the speed of memory.
+
+    Only where the elements lie side by side, and not where that many copies of the chain would be long.
+    """
+    read = sum(dt.itemsize for dt, cls in program.leaves if cls == "d")
+    if program.rank or not read or any(node.op is INDEX for node in program.nodes):
+        return 1
+    cost = sum(node.op.formula.cost for node in program.nodes)
+    return 1 if cost > AT_ONCE_COST else 4 if read <= 8 else 2 if read <= 16 else 1
+
+
 def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str, list]:
     """Render a program: (kernel name, text, argument types)."""
     name = kernel_name(program)
@@ -315,7 +327,7 @@ def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str,
     }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes, bool(drawn)), lane_schedule=lane_schedule, drawn=drawn.values(),
+        headers=headers(program, lanes, bool(drawn)), lane_schedule=lane_schedule, drawn=drawn.values(), at_once=at_once(program),
     )  # fmt: skip
     return name, text, argument_types(program)
 

@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, Callable] = {
     "conjugate": lambda a, b: a.conj() * 1,
     "abs": lambda a, b: a.abs(),
     "angle": lambda a, b: torch.angle(a),
+    "exponential": lambda a, b: torch.exp(a / (1 + a.abs() / 99)),
     "sign": lambda a, b: torch.sgn(a),
     "polar": lambda a, b: torch.polar(a.abs(), b.real),
     "comparison": lambda a, b: a != b,
