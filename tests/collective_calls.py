@@ -15,6 +15,8 @@ import warnings
 from datetime import timedelta
 from typing import Any
 
+import replicas
+
 DTYPES = "bool uint8 int16 int64 uint16 float16 bfloat16 float32 complex64"  # each has its kernels to build
 
 SET_UP = """
@@ -138,6 +140,29 @@ CALLS: list[str] = [
     "grads(lambda x: dnn.all_to_all_single(z(4), x), t(4))",
     "grads(lambda x: dnn.all_to_all([z(4), z(4)], [x, x * 3]), t(4))",
     "dist.all_reduce_coalesced([t(2), t(3)])",
+    *[
+        f"replicas.plain({options})"
+        for options in (
+            "", "gradient_as_bucket_view=True", "static_graph=True", "find_unused_parameters=True", "bucket_cap_mb=1e-4", "init_sync=False",
+            "broadcast_buffers=False",
+        )
+    ],
+    "replicas.statistics()",
+    "replicas.recomputed(False)",
+    "replicas.recomputed(True)",
+    "replicas.recomputed(True, static_graph=True)",
+    "replicas.accumulated()",
+    "replicas.branches()",
+    "replicas.frozen_and_tied()",
+    "replicas.hooked()",
+    "replicas.joined()",
+    "replicas.joined(divide_by_initial_world_size=False)",
+    "replicas.divided()",
+    "replicas.unused()",
+    "torch.nn.parallel.DistributedDataParallel(torch.nn.Identity())",
+    "torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2), device_ids=[0])",
+    "torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2)).register_comm_hook(None, 3)",
+    "torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2)).register_comm_hook(None, lambda state, other: other)",
 ]  # fmt: skip
 
 
@@ -169,6 +194,8 @@ def main(library: str, rank: int, store: str, path: str) -> None:
     )
     names = {"torch": torch, "dist": dist, "rank": rank}
     names["dnn"] = importlib.import_module(f"{library}.distributed.nn")
+    names["replicas"] = replicas
+    replicas.torch, replicas.rank = torch, rank
     exec(SET_UP, names)
     outcomes = []
     for call in CALLS:

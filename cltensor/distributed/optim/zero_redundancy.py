@@ -75,7 +75,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.defaults = self.optim.defaults
 
     def _mine(self, group: dict[str, Any]) -> list[Any]:
-        return [p for p in group["params"] if self._owner[p] == self.rank]
+        mine = [p for p in group["params"] if self._owner[p] == self.rank]
+        return sorted(mine, key=lambda p: p.numel(), reverse=True)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group, divided among the processes by size; the largest parameters are given away first."""

@@ -353,7 +353,7 @@ class DistributedDataParallel(Module, Joinable):
             raise TypeError("Communication hook must be callable.")
         signature = inspect.signature(hook)
         said = signature.parameters["bucket"].annotation
-        if said not in (inspect._empty, Any, GradBucket, "GradBucket", "Any", "dist.GradBucket"):
+        if said not in (inspect._empty, GradBucket, "GradBucket", "dist.GradBucket"):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
         said = signature.return_annotation
         if said is not inspect._empty and "Future" not in str(said):
