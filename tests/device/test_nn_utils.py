@@ -257,3 +257,19 @@ def test_skip_init_draws_no_random_numbers() -> None:
     ct.manual_seed(1)
     assert nn.utils.skip_init(nn.Linear, 3, 2, dtype=ct.float64).weight.dtype is ct.float64
     assert ct.equal(ct.rand(2), expected)
+
+
+def test_functional_call_leaves_nothing_behind() -> None:
+    module, x = nn.Linear(2, 2), ct.ones(1, 2)
+    extra = {"more": nn.Parameter(ct.ones(1)), "other": ct.ones(1)}
+    functional_call(module, extra, x)
+    assert list(module._parameters) == ["weight", "bias"]
+    assert not hasattr(module, "more")
+    assert not hasattr(module, "other")
+    with pytest.raises(TypeError, match=r"^7 is not an instance of torch\.Tensor$"):
+        functional_call(module, {"weight": 7}, x)
+    with pytest.raises(TypeError, match=r"^attribute `training`: True is not an instance of"):
+        functional_call(module, {"training": x}, x)
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'bias', 'weight'\."):
+        functional_call(module, {}, x, strict=True)
+    assert ct.nn.utils.stateless._functional_call(module, {"bias": None}, x).shape == (1, 2)

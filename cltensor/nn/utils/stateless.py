@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from ...tensor import Tensor
 from ..modules.module import Module
 
 __all__ = ["functional_call"]
@@ -68,16 +69,28 @@ def _swap(module: Module, path: str, value: Any) -> Any:
     """Put a value (or nothing) at a dotted name; return what was there."""
     where, _, name = path.rpartition(".")
     owner = module.get_submodule(where)
+    if not _may_stand(value):
+        raise TypeError(f"{value} is not an instance of torch.Tensor")
     for members in (owner._parameters, owner._buffers):
         if name in members:
-            old, members[name] = members[name], value
+            old = members[name]
+            if value is _MISSING:
+                del members[name]
+            else:
+                members[name] = value
             return old
     old = getattr(owner, name, _MISSING)
+    if not _may_stand(old):
+        raise TypeError(f"attribute `{name}`: {old} is not an instance of torch.Tensor")
     if value is _MISSING:
         delattr(owner, name)
     else:
         setattr(owner, name, value)
     return old
+
+
+def _may_stand(value: Any) -> bool:
+    return value is None or value is _MISSING or isinstance(value, Tensor)
 
 
 def _named_tensors(module: Module) -> dict[str, Any]:
@@ -107,8 +120,8 @@ def _tied(module: Module, given: dict[str, Any]) -> dict[str, Any]:
 
 def _check_names(module: Module, values: dict[str, Any]) -> None:
     own = _named_tensors(module)
-    unexpected = [n for n in values if n not in own]
-    missing = [n for n in own if n not in values]
+    unexpected = sorted(n for n in values if n not in own)
+    missing = sorted(n for n in own if n not in values)
     errors = []
     if unexpected:
         errors.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
@@ -117,3 +130,6 @@ def _check_names(module: Module, values: dict[str, Any]) -> None:
     if errors:
         joined = "\n\t".join(errors)
         raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t{joined}")
+
+
+_functional_call, _reparametrize_module = call, replaced  # torch's names, which programs use
