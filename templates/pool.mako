@@ -8,8 +8,9 @@ last       channels last: the planes of an image lie element by element side by 
 one        the only window is the whole plane: vectors run along it, the last one moved back to its end. Largest elements only.
 CPU        forward: a work-item per run of output rows. Columns [lo, hi) have whole windows and go lanes at a time, the last vector
            moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory;
-           where windows lie side by side (`apart`) there is nothing to add up, and pairs of columns go lanes at a time,
+           where windows lie side by side (`apart`) there is nothing to add up, and runs of columns go lanes at a time,
            past the cache if they are `streamed`. Largest elements are sent back so if each lies in its window.
+run        how many columns such windows have, if these are few: averages then add up whole rows of elements, and their columns last.
 W          the type of positions. flat: every window sends back the same element, the first of x.
 GPU        a lane per element; backward, it walks the windows that can hold it. No atomics: results never vary.
 </%doc>\
@@ -115,10 +116,19 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
           ${V} top = (${V})(${lowest});
           ${IV} at = (int)((b0 * i1 + b1) * i2 + first) + ${ids} * (int)s2;
 % else:
-          ${V} total = (${V})(0);
+% for k in range(run or 1):
+          ${V} total${k if run else ''} = (${V})(0);
+% endfor
 % endif
           for (I j0 = b0; j0 < e0; ${step(0)}) for (I j1 = b1; j1 < e1; ${step(1)}) {
             I here = (j0 * i1 + j1) * i2 + first;
+% if run and not best:
+% for k in range(run):
+            total${k} += ${memory.vector_load(f'x + here + {k * L}')};
+% endfor
+          }
+          const ${V} total = ${' + '.join(f"(({V})({', '.join(f'total{(j * run + k) // L}.s{(j * run + k) % L:x}' for j in range(L))}))" for k in range(run))};
+% else:
             for (I t = 0; t < k2; ++t) {
               const ${V} v = ${strided('x + here')};
 % if best:
@@ -134,6 +144,7 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
 % endif
             }
           }
+% endif
 % if best:
           ${memory.vector_store('y + o + c', 'top')};
 % if indices:
@@ -226,12 +237,14 @@ at_type = IV if L > 1 else 'I'
           ${store(f'y + {target} + ch', f'b0 < e0 && b1 < e1 && b2 < e2 ? total / ({V})(by) : ({V})(0)')};
 % endif
 </%def>\
-<%def name="pair_stores()">\
+<%def name="run_stores()">\
+% for k in range(run):
 % if streamed:
-CLT_STREAM(first, (__global ${V} *)to); CLT_STREAM(second, (__global ${V} *)(to + ${L}));\
+CLT_STREAM(run${k}, (__global ${V} *)(to + ${k * L})); \
 % else:
-${memory.vector_store('to', 'first')}; ${memory.vector_store(f'to + {L}', 'second')};\
+${memory.vector_store(f'to + {k * L}', f'run{k}')}; \
 % endif
+% endfor
 </%def>\
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -373,11 +386,11 @@ ${single('c', 'o + c')}\
           const I here = (j0 * i1 + j1) * i2 + 2 * c;
           const ${IV} ids = ${ids} * 2 + (${IV})(here);
           const ${V} left = ${mask('from == ids')} ? v : (${V})(0), right = ${mask('from == ids + 1')} ? v : (${V})(0);
-          ${V} first, second;
-          first.even = left.lo; first.odd = right.lo;
-          second.even = left.hi; second.odd = right.hi;
+          ${V} run0, run1;
+          run0.even = left.lo; run0.odd = right.lo;
+          run1.even = left.hi; run1.odd = right.hi;
           __global ${dt.cl} *to = r + here;
-          ${pair_stores()}
+          ${run_stores()}
         }
       }
 % elif best:
@@ -394,15 +407,15 @@ ${single('c', 'o + c')}\
         I c = 0;
 % if L > 1:
         const T each = (T)(divide ? divide : (long)(c0 * c1 * k2));
-        for (const I whole = i2 / 2; c < whole; c += ${L}) {
+        for (const I whole = i2 / ${run}; c < whole; c += ${L}) {
           c = min(c, whole - ${L});
           const ${V} v = ${sent_vector('g + (a0 * o1 + a1) * o2 + c')} / (${V})(each) + (${V})(0);
-          ${V} first, second;
-          first.even = first.odd = v.lo;
-          second.even = second.odd = v.hi;
+% for k in range(run):
+          const ${V} run${k} = v.s${''.join(f'{(k * L + j) // run:x}' for j in range(L))};
+% endfor
           for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) {
-            __global ${dt.cl} *to = r + (j0 * i1 + j1) * i2 + 2 * c;
-            ${pair_stores()}
+            __global ${dt.cl} *to = r + (j0 * i1 + j1) * i2 + ${run} * c;
+            ${run_stores()}
           }
         }
 % endif

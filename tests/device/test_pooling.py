@@ -144,6 +144,25 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
     return Window("regular", len(shape) - 2, size, tuple(lengths), k, s, p, d)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("k", [2, 3, 4, 7, 8, 9])
+def test_averages_side_by_side(k: int, dtype: str) -> None:
+    """Windows of few columns go by vectors, the rest of a row does not; what no window covers gets nothing back."""
+    tol = 2e-3 if dtype == "float16" else 1e-6
+    for rows, columns in ((2 * k, 19 * k), (3 * k + 1, 40 * k + k - 1)):
+        a = data(2, 3, rows, columns, dtype=dtype)
+        x = ct.tensor(a, requires_grad=True)
+        whole = a[..., : rows // k * k, : columns // k * k].astype(np.float64)
+        cut = whole.reshape(2, 3, rows // k, k, columns // k, k)
+        y = F.avg_pool2d(x, k)
+        close(y, cut.mean((3, 5)), tol)
+        g = data(*y.shape, seed=1, dtype=dtype)
+        want = np.zeros(a.shape)
+        want[..., : whole.shape[2], : whole.shape[3]] = np.kron(g, np.ones((k, k))) / k**2
+        close(ct.autograd.grad(y, [x], ct.tensor(g), retain_graph=True)[0], want, tol)
+        close(ct.autograd.grad(y.sum(), [x])[0], (want != 0) / k**2, tol)
+
+
 @pytest.mark.parametrize("window", [(2, 2), (3, 2)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("size", [(2, 3, 12, 40), (2, 3, 13, 41), (1, 2, 6, 6)])

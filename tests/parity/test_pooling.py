@@ -129,11 +129,11 @@ def test_gradient_and_nodes(line: str) -> None:
 def test_gradients_of_averages_side_by_side(
     dtype: str, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Windows that do not overlap: pairs of columns go by vectors, what no window holds gets zeros."""
+    """Windows that do not overlap: runs of columns go by vectors, what no window holds gets zeros."""
     if streamed:
         monkeypatch.setattr(pool, "STREAM", 1)
     ways: list[tuple[Any, dict[str, Any]]] = [
-        (2, {}), (3, {}), ((3, 2), {"ceil_mode": True}), ((1, 2), {"divisor_override": 5})
+        (2, {}), (3, {}), ((3, 2), {"ceil_mode": True}), ((1, 2), {"divisor_override": 5}), (4, {}), (8, {})
     ]  # fmt: skip
     for shape in ((2, 3, 64, 64), (1, 2, 65, 83), (2, 40, 48)):
         values = data(*shape)

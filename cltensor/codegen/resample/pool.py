@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 Triple = tuple[int, int, int]
+RUN = 8  # columns of windows side by side up to which their number is known to the compiler
 _ONES, _ZEROS = (1, 1, 1), (0, 0, 0)
 _MASKS = {"float": "int", "int": "int", "double": "long", "long": "long"}
 _LOWEST = {
@@ -104,6 +105,7 @@ class _Schedule(NamedTuple):
     one: bool  # the one window of a plane
     where: str  # the type of positions
     flat: bool  # what is sent back is one element for all
+    run: int  # columns of windows side by side, where few
 
 
 def _schedule(
@@ -120,7 +122,9 @@ def _schedule(
     one = action == "max" and not (gpu or last) and window.one
     apart = back and not gpu and window.apart
     lanes = 1
-    if not gpu and (not back or best or (apart and window.kernel[2] == 2)):
+    run = window.kernel[2] if window.apart and 2 <= window.kernel[2] <= RUN else 0
+    run = 0 if gpu or last or (best and not back) else run
+    if not gpu and (not back or best or (apart and run)):
         low, high = window.whole()
         along_plane = one or (back and best and not apart)
         beside = x.shape[-1] if last else high - low
@@ -128,11 +132,14 @@ def _schedule(
     one = one and lanes > 1
     row = window.size[2] * dt.itemsize
     streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
+    streamed = streamed and run > 0 and not window.size[2] % run  # the last vector of a row, too
     streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
     stride = min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0
     apart = apart and (lanes > 1 or not best)
     kind = "long" if where is None else where.dtype.cl
-    return _Schedule(lanes, stride, apart, streamed, one, kind, _is_flat(x) and back)
+    return _Schedule(
+        lanes, stride, apart, streamed, one, kind, _is_flat(x) and back, run if lanes > 1 else 0
+    )
 
 
 def _is_flat(x: Operand) -> bool:
@@ -154,8 +161,8 @@ def _kernel(
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    lanes, stride, apart, streamed, one, where, flat = schedule
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{'_gpu' if gpu else ''}"
+    lanes, stride, apart, streamed, one, where, flat, run = schedule
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_gpu' if gpu else ''}"
     head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
     head += (
         f"#define CLT_LANES {lanes}\n"
@@ -170,7 +177,7 @@ def _kernel(
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
-        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat,
+        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run,
     )  # fmt: skip
     buffers = 2 + (indices or action == "max_back") + (kind == "fractional")
     index = np.int64 if big else np.int32
