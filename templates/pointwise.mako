@@ -3,7 +3,8 @@ One fused chain over n elements.
 CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ. What is left
 of a chunk or row has a statement of its own: the loop is then free of calls and conditions, and its constants stay in registers.
 Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
-GPU: a work-item is a lane; consecutive work-items touch consecutive elements.
+GPU: a work-item is a lane; consecutive work-items touch consecutive elements. Of short chains a lane reads several (`at_once`) before it
+computes and writes the first.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
 </%doc>\
 <%!
@@ -52,6 +53,8 @@ def store(k, dt, cls, value, pos):
 %>\
 % if not lane_schedule:
 __attribute__((reqd_work_group_size(1, 1, 1)))
+% elif at_once > 1:
+__attribute__((reqd_work_group_size(${group}, 1, 1)))
 % endif
 __kernel void ${name}(const long n, const long chunk\
 % if strided:
@@ -125,6 +128,43 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
 % endif
 </%def>\
 % if lane_schedule:
+% if at_once > 1:
+## Groups take blocks: what a lane reads then lies at distances that the compiler knows.
+  for (long i = get_group_id(0) * (long)${at_once * group} + get_local_id(0); i < n; i += get_num_groups(0) * (long)${at_once * group}) {
+    if (i + ${(at_once - 1) * group} >= n) {
+      for (long at = i; at < n; at += ${group}) {
+${element(('at', 'at'))}\
+      }
+      break;
+    }
+% for u in range(at_once):
+% for k, (dt, cls) in enumerate(program.leaves):
+    const ${dt.reg} a${k}_${u} = ${load(k, dt, cls, (f'i + {u * group}', ''))};
+% endfor
+% endfor
+% for k, dt, cls, value in stores:
+    ${dt.reg} ${', '.join(f'r{k}_{u}' for u in range(at_once))};
+% endfor
+% for u in range(at_once):
+    {
+% for k, (dt, cls) in enumerate(program.leaves):
+      const ${dt.reg} a${k} = a${k}_${u};
+% endfor
+% for line in body:
+      ${line}
+% endfor
+% for k, dt, cls, value in stores:
+      r${k}_${u} = ${value};
+% endfor
+    }
+% endfor
+% for u in range(at_once):
+% for k, dt, cls, value in stores:
+    ${store(k, dt, cls, f'r{k}_{u}', (f'i + {u * group}', ''))};
+% endfor
+% endfor
+  }
+% else:
   for (long i = get_global_id(0); i < n; i += get_global_size(0)) {
 % if strided:
     long r = i / n${program.rank - 1};
@@ -133,6 +173,7 @@ ${decode()}${bases()}\
 % endif
 ${element(('i', 'j'))}\
   }
+% endif
 % elif not strided:
   const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n;
   long i = lo;

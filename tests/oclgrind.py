@@ -166,7 +166,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     many = torch.arange(70) % 5
     places = torch.tensor([[0, 0, 1, 1, 3, 3], [2, 6, 0, 5, 4, 6]])
     return {
-        "pointwise": lambda: (r(37) * 2 + r(37)).sigmoid() * r(37),
+        "pointwise": lambda: ((r(37) * 2 + r(37)).sigmoid() * r(37), r(600) * 2 + r(600)),
         "pointwise broadcast": lambda: r(5, 1) + r(1, 19) * r(5, 19).t().contiguous().t(),
         "pointwise half": lambda: r(33).half() * 2 + r(33).bfloat16(),
         "pointwise complex": lambda: ((c := torch.complex(r(3, 19), r(3, 19))) * 1j + c[0], (c / 2).abs().sum(1)),

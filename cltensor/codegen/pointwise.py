@@ -313,8 +313,10 @@ def at_once(program: Program) -> int:
     return 1 if cost > AT_ONCE_COST else 4 if read <= 8 else 2 if read <= 16 else 1
 
 
-def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str, list]:
-    """Render a program: (kernel name, text, argument types)."""
+def source(
+    program: Program, lanes: int, lane_schedule: bool, group: int = 128
+) -> tuple[str, str, list]:
+    """Render a program: (kernel name, text, argument types). `group`: lanes of a GPU's work-group."""
     name = kernel_name(program)
     drawn = draws(program) if lanes > 1 and not lane_schedule else {}
     body = Body(program, lanes, stored=True, drawn=drawn)
@@ -327,7 +329,7 @@ def source(program: Program, lanes: int, lane_schedule: bool) -> tuple[str, str,
     }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes, bool(drawn)), lane_schedule=lane_schedule, drawn=drawn.values(), at_once=at_once(program),
+        headers=headers(program, lanes, bool(drawn)), lane_schedule=lane_schedule, drawn=drawn.values(), at_once=at_once(program), group=group,
     )  # fmt: skip
     return name, text, argument_types(program)
 

@@ -63,15 +63,17 @@ def entry_of(backend: Backend, program: Program) -> tuple:
         for node in program.nodes:
             backend.require(node.compute)
             backend.require(node.result)
-        name, text, types = pointwise.source(program, lanes, by_lane)
-        kernel = backend.kernel(name, text, types, info.build_options)
         if by_lane:
             group, most = min(tuned.get("pointwise.group", 128), info.max_group), 64
         else:
             group, most = 0, tuned.get("pointwise.items", 4)
+        name, text, types = pointwise.source(program, lanes, by_lane, group)
+        kernel = backend.kernel(name, text, types, info.build_options)
         cost = ACCESS + sum(node.op.formula.cost for node in program.nodes)
         alone = PACE * info.wake_us // cost
         grain = max(1024, tuned.get("pointwise.grain", GRAIN) // cost)
+        if by_lane:
+            grain = group * pointwise.at_once(program)
         entry = _kernels[key] = (kernel, group, alone, grain, info.compute_units * most)
     return entry
 
@@ -83,7 +85,7 @@ def start(backend: Backend, entry: tuple, n: int, args: list, nbytes: int) -> No
     """
     kernel, group, alone, grain, most = entry
     if group:
-        groups = min((n + group - 1) // group, most)
+        groups = min((n + grain - 1) // grain, most)
         backend.launch(kernel, (groups * group,), (group,), args, nbytes)
         return
     if n <= alone:

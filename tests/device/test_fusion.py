@@ -9,7 +9,8 @@ import pytest
 
 import cltensor as ct
 from cltensor import config
-from cltensor.runtime import STATS
+from cltensor.runtime import STATS, Backend, device, device_list, get_backend
+from cltensor.runtime import backend as backend_module
 
 
 def launches(fn):
@@ -474,3 +475,26 @@ def test_both_zeros_are_numbers_of_short_types(dtype):
     for zero in (-0.0, 0.0, -0.0):
         filled = x.masked_fill(x > 0, zero)
         assert np.signbit(filled.tolist()).tolist() == [np.signbit(zero)] * 4
+
+
+def test_lanes_of_a_gpu_that_take_several_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device with so few lanes that each takes elements in several rounds, four or two at once."""
+    first = get_backend(device_list()[0])
+    twin = Backend(device("opencl:77"), first.cl_device, False)
+    twin.info = dataclasses.replace(twin.info, kind="gpu", lanes=1, compute_units=1)
+    monkeypatch.setitem(backend_module.registry, twin.device, twin)
+    for n in (1, 127, 2049, 24571, 50001):
+        for dtype in ("float32", "float16", "uint8", "int64", "complex64"):
+            x = (ct.arange(n, device="cpu") % 251).to(getattr(ct, dtype))
+            y = x.flip(0)
+            there = [v.to("opencl:77") for v in (x, y)]
+
+            def chain(x, y, dtype=dtype):
+                return (x * 2 + y, x - y) if dtype != "uint8" else (~x, x & y)
+
+            for mine, expected in zip(chain(*there), chain(x, y), strict=True):
+                assert mine.device.index == 77
+                assert mine.cpu().tolist() == expected.tolist(), (n, dtype)
+        z = there[0]
+        z += 1  # where the result lies where it was read
+        assert z.cpu().tolist() == (x + 1).tolist()
