@@ -140,6 +140,8 @@ CALLS: list[str] = [
     "grads(lambda x: dnn.all_to_all_single(z(4), x), t(4))",
     "grads(lambda x: dnn.all_to_all([z(4), z(4)], [x, x * 3]), t(4))",
     "dist.all_reduce_coalesced([t(2), t(3)])",
+    "(lambda x: (dist.all_reduce(x), x.to_dense(), x.is_coalesced())[1:])(torch.sparse_coo_tensor(torch.tensor([[0, 2 + rank, 0]]), t(3), (5,)))",
+    "dist.all_reduce(t(3).to_sparse(), R.MAX)",
     *[
         f"replicas.plain({options})"
         for options in (
@@ -154,6 +156,7 @@ CALLS: list[str] = [
     "replicas.accumulated()",
     "replicas.branches()",
     "replicas.frozen_and_tied()",
+    "replicas.embedded()",
     "replicas.hooked()",
     "replicas.joined()",
     "replicas.joined(divide_by_initial_world_size=False)",

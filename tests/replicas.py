@@ -122,6 +122,19 @@ def frozen_and_tied() -> Any:
     return _gradients(replica), list(replica.state_dict())
 
 
+def embedded() -> Any:
+    """Gradients that are sparse, of rows that differ by process."""
+    nn = torch.nn
+    replica = _replica(nn.Sequential(nn.Embedding(6, 3, sparse=True), nn.Linear(3, 2)))
+    optimizer = torch.optim.SGD(replica.parameters(), lr=0.1)
+    for i in range(3):
+        optimizer.zero_grad()
+        replica(torch.tensor([1, 1 + rank, 5 - i])).square().sum().backward()
+        optimizer.step()
+    table = replica.module[0].weight
+    return table.grad.is_sparse, table.grad.to_dense(), table, replica.module[1].weight.grad
+
+
 def hooked() -> Any:
     """Gradients through hooks of every kind."""
     name = f"{torch.__name__}.distributed.algorithms.ddp_comm_hooks.default_hooks"

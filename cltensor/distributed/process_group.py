@@ -16,6 +16,7 @@ from . import reduction, schedules
 from .errors import DistBackendError
 from .mail import ANY, Mail
 from .reduction import ReduceOp
+from .sparse_sums import SparseSum
 from .store import Store
 from .transport import Mesh
 from .wire import Memory, plain
@@ -141,11 +142,12 @@ class ProcessGroup:
         """Reduce each of some tensors over all members."""
         tensors = tensors if isinstance(tensors, list | tuple) else [tensors]
         op = getattr(op, "reduceOp", op)
+        if not all(t._strided for t in tensors):
+            return self._allreduce_sparse(tensors, op, async_op)
         for t in tensors:
             self._check_dtype(plain(t))
             reduction.check(op, t, "allreduce")
-        dense = [_dense_values(t) for t in tensors]
-        memories = [Memory(t, True) for t in dense]
+        memories = [Memory(t, True) for t in tensors]
 
         def piece() -> None:
             for memory in memories:
@@ -154,6 +156,17 @@ class ProcessGroup:
         return self._do(piece, memories, tensors, async_op)
 
     allreduce_coalesced = allreduce
+
+    def _allreduce_sparse(self, tensors: Any, op: Any, async_op: bool) -> Work:
+        if op is not ReduceOp.SUM:
+            raise self._fail(
+                "allreduce",
+                "unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)",
+            )
+        if len(tensors) != 1 or tensors[0]._strided:
+            raise self._fail("allreduce", "requires a single tensor where one is sparse")
+        part = SparseSum(tensors[0])
+        return self._do(lambda: part.run(self._mesh), part.sent, tensors, async_op)
 
     def reduce(self, t: Any, root: int, op: Any = ReduceOp.SUM, async_op: bool = True) -> Work:
         """Reduce a tensor over all members, for the root."""
@@ -416,11 +429,3 @@ def _parts(t: Any, count: int, like: Any) -> list[Any]:
     if t.numel() == count * like.numel() and t.is_contiguous():
         return list(t.reshape(count, *like.shape).unbind(0)) if count else []
     return list(t.chunk(count))
-
-
-def _dense_values(t: Any) -> Any:
-    if not t._strided:
-        raise RuntimeError(
-            "allreduce of sparse tensors: cltensor's groups reduce dense tensors only"
-        )
-    return t

@@ -82,12 +82,17 @@ class GradBucket:
 
 
 class _Bucket:
-    """Places for the gradients of some parameters, all of one kind and on one device."""
+    """Places for the gradients of some parameters, all of one kind and on one device; a sparse gradient is a bucket itself."""
 
-    def __init__(self, indices: list[int], parameters: Sequence[Any]) -> None:
-        self.indices = indices
+    def __init__(self, indices: list[int], parameters: Sequence[Any], sparse: bool) -> None:
+        self.indices, self.sparse = indices, sparse
         self.parameters = [parameters[i] for i in indices]
+        self.left = len(indices)
+        self.result: Future[Any] | None = None
         first = self.parameters[0]
+        if sparse:
+            self.buffer, self.views = first, [first]  # until there is a gradient
+            return
         total = sum(p.numel() for p in self.parameters)
         self.buffer = FUNCTIONS["zeros"]((total,), dtype=first.dtype, device=first.device)
         self.buffer._storage.buffer()
@@ -101,8 +106,6 @@ class _Bucket:
                 part.view(p.shape) if strides is None else part.as_strided(p.shape, strides)
             )
             at += size
-        self.left = len(indices)
-        self.result: Future[Any] | None = None
 
 
 def _fills(p: Any) -> bool:
@@ -116,12 +119,20 @@ def _fills(p: Any) -> bool:
     return not p.is_contiguous()
 
 
-def assign(parameters: Sequence[Any], first: int, most: int) -> list[list[int]]:
-    """Divide parameters into buckets, those used last first, no more bytes in one than `first` and then `most` if that can be."""
+def assign(
+    parameters: Sequence[Any], first: int, most: int, sparse: Sequence[int] = ()
+) -> list[list[int]]:
+    """Divide parameters into buckets, those used last first, no more bytes in one than `first` and then `most` if that can be.
+
+    sparse: the parameters whose gradients are, which have a bucket each.
+    """
     found: list[list[int]] = []
     open_ones: dict[Any, tuple[list[int], int, int]] = {}  # by kind: a bucket, its bytes, its limit
     for i in reversed(range(len(parameters))):
         p = parameters[i]
+        if i in sparse:
+            found.append([i])
+            continue
         kind = (p.dtype, p.device)
         bucket, size, limit = open_ones.get(kind, ([], 0, first))
         if not bucket:
@@ -130,6 +141,13 @@ def assign(parameters: Sequence[Any], first: int, most: int) -> list[list[int]]:
         size += p.numel() * p.element_size()
         open_ones[kind] = ([], 0, most) if size >= limit else (bucket, size, limit)
     return [sorted(bucket) for bucket in found]
+
+
+def _as_sparse(grad: Any, p: Any) -> Any:
+    """Return a gradient as a sparse tensor; an empty one where there is none."""
+    if grad is None:
+        grad = p.detach().new_zeros(p.shape)
+    return grad.to_sparse(1) if grad._strided else grad
 
 
 def _telling(reducer: weakref.ref[Reducer], i: int) -> Callable[[Any], None]:
@@ -158,6 +176,7 @@ class Reducer:
         first: int,
         find_unused: bool,
         as_view: bool,
+        sparse: Sequence[int] = (),
     ) -> None:
         self.parameters, self.group = list(parameters), group
         self.find_unused, self.as_view, self.static = find_unused, as_view, False
@@ -165,7 +184,8 @@ class Reducer:
         self.hook: tuple[Any, Callable[[Any, GradBucket], Any]] | None = None
         with no_grad():
             self.buckets = [
-                _Bucket(b, self.parameters) for b in assign(self.parameters, first, cap)
+                _Bucket(b, self.parameters, b[0] in sparse)
+                for b in assign(self.parameters, first, cap, sparse)
             ]
         self._place = {
             i: (bucket, k) for bucket in self.buckets for k, i in enumerate(bucket.indices)
@@ -254,19 +274,25 @@ class Reducer:
         bucket, k = self._place[i]
         grad, view = self.parameters[i].grad, bucket.views[k]
         with no_grad():
-            if grad is None:
+            if bucket.sparse:
+                bucket.buffer = self._scaled(_as_sparse(grad, self.parameters[i])).detach()
+                bucket.views = [bucket.buffer]
+            elif grad is None:
                 view.zero_()
             elif not grad._strided:
                 raise RuntimeError(
                     "DistributedDataParallel: sparse gradients are not reduced; use dense ones (sparse=False)"
                 )
             else:
-                scaled = grad if self.hook is not None else grad * (1.0 / self.divisor)
+                scaled = self._scaled(grad)
                 if scaled is not view:
                     view.copy_(scaled.detach())
         bucket.left -= 1
         while len(self._begun) < len(self.buckets) and not self.buckets[len(self._begun)].left:
             self._begin(self.buckets[len(self._begun)])
+
+    def _scaled(self, grad: Any) -> Any:
+        return grad if self.hook is not None else grad * (1.0 / self.divisor)
 
     def _begin(self, bucket: _Bucket) -> None:
         number = len(self._begun)
@@ -303,6 +329,10 @@ class Reducer:
                 assert bucket.result is not None
                 value = bucket.result.wait()
                 value = value[0] if isinstance(value, list | tuple) else value
+                if bucket.sparse:
+                    if bucket.indices[0] not in unused:
+                        bucket.parameters[0].grad = value
+                    continue
                 if value is not bucket.buffer:
                     bucket.buffer.copy_(value)
                 for i, p, view in zip(bucket.indices, bucket.parameters, bucket.views):
@@ -342,7 +372,10 @@ class Reducer:
         """Take part in the others' pass with gradients of zero."""
         self.prepare()
         for bucket in self.buckets:
-            bucket.buffer.zero_()
+            if bucket.sparse:
+                bucket.buffer = _as_sparse(None, bucket.parameters[0])
+            else:
+                bucket.buffer.zero_()
             self._begin(bucket)
         for bucket in self.buckets:
             assert bucket.result is not None

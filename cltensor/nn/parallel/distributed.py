@@ -21,6 +21,7 @@ from ...runtime import device
 from ...tensor import Tensor
 from ...utils._pytree import tree_flatten, tree_unflatten
 from ..modules.module import Module
+from ..modules.sparse import Embedding, EmbeddingBag
 from ..parameter import UninitializedParameter
 
 __all__ = ["DistributedDataParallel"]
@@ -242,7 +243,17 @@ class DistributedDataParallel(Module, Joinable):
             self._first,
             self.find_unused_parameters,
             self.gradient_as_bucket_view,
+            self._sparse(),
         )
+
+    def _sparse(self) -> list[int]:
+        """The numbers of the parameters whose gradients will be sparse."""
+        tables = [
+            m.weight
+            for m in self.module.modules()
+            if isinstance(m, Embedding | EmbeddingBag) and m.sparse
+        ]
+        return [i for i, p in enumerate(self._trained()) if any(p is t for t in tables)]
 
     # --- what processes have in common
 
