@@ -277,7 +277,7 @@ class _Message:
         try:
             while True:
                 if self.view.nbytes:
-                    sent = self.link.sendmsg([self.view, self.left])
+                    sent = _send_both(self.link, self.view, self.left)
                     head = min(sent, self.view.nbytes)
                     self.view, sent = self.view[head:], sent - head
                 elif self.left.nbytes:
@@ -324,6 +324,10 @@ class _Message:
                 f"Rank {self.other} takes part in another collective: {_NAMES.get(its, 'something else')} number {count} with "
                 f"{nbytes} bytes, where this rank is in {kind} number {number} and expects {self.data.nbytes}"
             )
+
+
+def _send_both(link: socket.socket, head: memoryview, data: memoryview) -> int:
+    return link.sendmsg([head, data]) if hasattr(link, "sendmsg") else link.send(head)
 
 
 class _Poll:
