@@ -235,7 +235,7 @@ def _list() -> dict[str, Any]:
         except cl.Error:
             count = 0
         counts.append({"name": clean(item.name), "version": clean(item.version), "devices": count})
-    prefixes = ("OCL_ICD_", "POCL_", "RUSTICL_", "CLTENSOR_", "PYOPENCL_")
+    prefixes = ("OCL_ICD_", "POCL_", "RUSTICL_", "CLTENSOR_", "PYOPENCL_", "COMPILER_PATH")
     return {
         "loaders": _loaded_libraries("libOpenCL"),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(prefixes)},
