@@ -212,9 +212,7 @@ static inline void clt_write16(__global ${dt.cl} *p, const float16 v${'' if unit
             indices[${at_x}] = (long)${s}.at;
 % endif
 </%def>\
-% if not gpu:
-__attribute__((reqd_work_group_size(1, 1, 1)))
-% endif
+__attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global const ${src_dt.cl} *src, __global ${dt.cl} *dst\
 % if ranked:
 , __global long *indices\

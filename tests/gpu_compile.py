@@ -126,7 +126,7 @@ def cases(torch: Any) -> dict[str, Any]:
     from benchmarks import cases as benchmarks
     from benchmarks.case import Kit
 
-    kit = Kit("cltensor", torch, "opencl:90")
+    kit = Kit("cltensor", torch, str(torch.get_default_device()))
     kit.recorded = lambda step: step  # type: ignore[method-assign]
 
     def of(case: Any) -> Any:

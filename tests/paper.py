@@ -6,6 +6,7 @@ The records are what drivers say of such devices. A kernel's text, its launch si
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from cltensor.runtime.meta import _INFO, MetaBackend
 from cltensor.runtime.program import Kernel
 
 _KIB, _GIB = 1 << 10, 1 << 30
+_numbers = itertools.count(90)  # each has a name of its own, as caches of kernels go by names
 
 
 def _gpu(
@@ -60,7 +62,7 @@ class Paper(MetaBackend):
 
     def __init__(self, record: DeviceInfo) -> None:
         super().__init__()
-        self.device, self.info = device("opencl:90"), record
+        self.device, self.info = device("opencl", next(_numbers)), record
         self.inline = self.queue = None
         self.texts: set[Text] = set()
         self.launches: set[Launch] = set()

@@ -88,9 +88,7 @@ ${make("rows", "wb", lambda i: f"max(min((I){i}, last), -a)", f"j + {n} <= wb ? 
 }
 % endif
 
-% if not gpu:
-__attribute__((reqd_work_group_size(1, 1, 1)))
-% endif
+__attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, const I n, const I od, const I os
 , const I na, const I nb, const I da, const I db, const I sa, const I sb${w.params('p', rank, ['d', 's'])}\
 ) {

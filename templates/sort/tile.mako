@@ -7,6 +7,9 @@ is stable), or with `out` writes sorted keys to the results, a lane an element.
 ${w.prelude()}
 typedef ${I} I;
 ${s.keys(dt, descending)}
+% if not out:
+__attribute__((reqd_work_group_size(${lanes}, 1, 1)))
+% endif
 __kernel void ${fn}(__global const K *src, __global K *values, __global long *indices, __global K *keys, __global uint *places
 , const I length, const I rows, const I tiles, const I a, const I os, const I ov, const I ox
 , const I sl, const I vl, const I xl${w.params('p', rank, ['s', 'v', 'x'])}\

@@ -71,6 +71,18 @@ def test_groups_are_no_larger_than_the_device_allows_and_divide_the_work(rendere
         assert all(n < 1 << 31 for n in size), name
 
 
+def test_groups_that_work_together_say_how_large_they_are(rendered: Paper) -> None:
+    """A compiler that knows gets along with the registers there are; another may allow a launch fewer items."""
+    texts = {text.name: text.source for text in rendered.texts}
+    said = re.compile(r"reqd_work_group_size\((\d+), (\d+), (\d+)\)")
+    for name, _, group in rendered.launches:
+        found = said.search(texts[name])
+        if found is None:
+            assert "barrier(" not in texts[name], name
+        else:
+            assert tuple(map(int, found.groups())) == (*group, 1, 1)[:3], name
+
+
 def test_kernels_take_no_more_arguments_than_the_device_allows(rendered: Paper) -> None:
     for text in rendered.texts:
         assert argument_bytes(text) <= rendered.info.arg_bytes, text.name
