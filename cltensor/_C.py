@@ -21,6 +21,7 @@ from .runtime import device
 from .size import Size
 from .storages import StorageBase  # noqa: F401
 from .subclasses import (
+    DisableTorchFunction,  # noqa: F401
     DisableTorchFunctionSubclass,  # noqa: F401
     current_modes,
 )

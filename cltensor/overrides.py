@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .autograd import TensorBase
-from .subclasses import BaseTorchFunctionMode, TorchFunctionMode, askers, dispatch, overrides
+from .subclasses import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+    askers,
+    current_modes,
+    dispatch,
+    overrides,
+)
 from .tensor import Tensor
 
 __all__ = [
@@ -38,8 +45,10 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Tell whether one of some arguments defines `__torch_function__`."""
-    return any(map(overrides, relevant_args))
+    """Tell whether a mode is on, or one of some arguments defines `__torch_function__`."""
+    if not isinstance(relevant_args, Iterable):
+        raise TypeError("expected a sequence")
+    return bool(current_modes()) or any(map(overrides, relevant_args))
 
 
 def handle_torch_function(
@@ -54,8 +63,9 @@ def handle_torch_function(
         return made
     name = f"{public_api.__module__}.{public_api.__name__}"
     types = list(dict.fromkeys(map(type, filter(overrides, relevant_args))))
+    mode = f" nor in mode {current_modes()[-1]}" if current_modes() else ""
     raise TypeError(
-        f"no implementation found for '{name}' on types that implement __torch_function__: {types}"
+        f"no implementation found for '{name}' on types that implement __torch_function__: {types}{mode}"
     )
 
 

@@ -13,6 +13,7 @@ import contextlib
 import functools
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
@@ -58,6 +59,13 @@ def DisableTorchFunctionSubclass() -> Iterator[None]:
         yield
     finally:
         _STATE.off -= 1
+
+
+@contextlib.contextmanager
+def DisableTorchFunction() -> Iterator[None]:
+    """Have no `__torch_function__` asked in here, of classes or modes."""
+    with DisableTorchFunctionSubclass(), _modes(()):
+        yield
 
 
 @contextlib.contextmanager
@@ -117,10 +125,23 @@ def overrides(value: Any) -> bool:
     return own is not None and own is not disabled
 
 
-def dispatch(public_api: Callable, relevant: Iterable[Any], args: Any, kwargs: Any) -> Any:
+_CLASSMETHOD_MODE = "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method"
+_PLAIN_METHOD = (
+    "Defining your `__torch_function__ as a plain method is deprecated and will be an error in future, "
+    "please define it as a classmethod."
+)
+
+
+def dispatch(
+    public_api: Callable,
+    relevant: Iterable[Any],
+    args: Any,
+    kwargs: Any,
+    warning: type[Warning] = DeprecationWarning,
+) -> Any:
     """Return what a mode, or the first argument that overrides a function, makes of the call; subclasses first.
 
-    NotImplemented where all of them return it.
+    NotImplemented where all of them return it. `warning`: of which kind it is where an object itself is to answer, not its class.
     """
     types: list[type] = []
     found: list[Any] = []
@@ -131,12 +152,18 @@ def dispatch(public_api: Callable, relevant: Iterable[Any], args: Any, kwargs: A
             found.insert(at, value)
     if _STATE.modes:
         *outer, mode = _STATE.modes
+        if isinstance(getattr(mode.__torch_function__, "__self__", None), type):
+            raise RuntimeError(_CLASSMETHOD_MODE)
         with _modes(tuple(outer)):
             made = mode.__torch_function__(public_api, tuple(types), args, kwargs)
         if made is not NotImplemented:
             return made
     for value in found:
-        made = value.__torch_function__(public_api, tuple(types), args, kwargs)
+        asked = value.__torch_function__
+        if getattr(asked, "__self__", None) is value:
+            level = 3 if warning is DeprecationWarning else 4  # past the code that asks
+            warnings.warn(_PLAIN_METHOD, warning, stacklevel=level)
+        made = asked(public_api, tuple(types), args, kwargs)
         if made is not NotImplemented:
             return made
     return NotImplemented
@@ -189,11 +216,14 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
             asked = [] if _STATE.off else _asked(args, kwargs)
             if not asked and not _STATE.modes:
                 return plain(*args, **kwargs)
-            made = dispatch(public, asked, args, kwargs)
+            made = dispatch(public, asked, args, kwargs, UserWarning)
             if made is NotImplemented and not operator:
+                who = [f"mode object {mode!r}" for mode in _STATE.modes[-1:]]
+                who += [f"tensor subclass {kind}" for kind in dict.fromkeys(map(type, asked))]
                 raise TypeError(
                     f"Multiple dispatch failed for 'torch.{plain.__name__}'; all __torch_function__ handlers returned NotImplemented:\n\n"
-                    + "".join(f"  - tensor subclass {type(value)}\n" for value in asked)
+                    + "".join(f"  - {text}\n" for text in who)
+                    + "\nFor more information, try re-running with TORCH_LOGS=not_implemented"
                 )
             return made
 
@@ -262,6 +292,10 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
         yield vars(Tensor).get(name), getattr(Tensor, shown, None), binary
     for name in _VIEWS:
         own = getattr(Tensor, name)
+        if isinstance(own, property) and own.fget in FUNCTIONS.values():
+            # torch.real and what reads the attribute are two: a class is asked about either.
+            own = property(twin(own.fget), own.fset, own.fdel, own.__doc__)  # type: ignore[arg-type]
+            setattr(Tensor, name, own)
         if isinstance(own, property):
             yield own.fget, own.__get__, False
     for kind in Tensor.__mro__[:-1]:

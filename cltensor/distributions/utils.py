@@ -13,6 +13,7 @@ from .. import dtypes
 from ..autograd import enable_grad
 from ..creation import tensor
 from ..ops.row import FUNCTIONS
+from ..overrides import handle_torch_function, is_tensor_like
 from ..tensor import Tensor
 
 __all__ = [
@@ -35,14 +36,20 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
     ValueError for anything else.
     """
-    if not all(isinstance(v, Tensor | Number) for v in values):
+    likes = [isinstance(v, Tensor) or is_tensor_like(v) for v in values]
+    if not all(like or isinstance(v, Number) for v, like in zip(values, likes, strict=True)):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
         )
     first = next((v for v in values if isinstance(v, Tensor)), None)
     dt = dtypes.get_default_dtype() if first is None else first.dtype
     place = None if first is None else first.device
-    made = [v if isinstance(v, Tensor) else tensor(v, dtype=dt, device=place) for v in values]
+    made = [
+        v if like else tensor(v, dtype=dt, device=place)
+        for v, like in zip(values, likes, strict=True)
+    ]
+    if not all(isinstance(v, Tensor) for v in made):
+        return handle_torch_function(ops.broadcast_tensors, made, *made)
     if all(v.shape == made[0].shape for v in made):
         return tuple(made)
     return tuple(ops.broadcast_tensors(*made))

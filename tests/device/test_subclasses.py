@@ -207,3 +207,83 @@ def test_what_can_be_overridden_is_listed() -> None:
     assert overrides.is_tensor_method_or_property(torch.Tensor.add_)
     assert overrides.is_tensor_method_or_property(torch.Tensor.T.__get__)
     assert not overrides.is_tensor_method_or_property(torch.stack)
+
+
+def bar(a: Any) -> Any:
+    """Ask as programs do."""
+    if overrides.has_torch_function((a,)):
+        return overrides.handle_torch_function(bar, (a,), a)
+    return a
+
+
+class Noting(overrides.TorchFunctionMode):
+    """Notes its name and what was called."""
+
+    def __init__(self, name: str, seen: list[tuple[str, Any]]) -> None:
+        self.name, self.seen = name, seen
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append((self.name, func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_are_asked_by_functions_of_programs() -> None:
+    seen: list[tuple[str, Any]] = []
+    x = torch.ones(2)
+    with Noting("A", seen), Noting("B", seen):
+        assert bar(x) is x
+    assert seen == [("B", bar), ("A", bar)]
+    with Noting("A", seen), torch._C.DisableTorchFunction():
+        assert type(torch.sum(Plain([1.0]))) is torch.Tensor
+    assert len(seen) == 2
+    with pytest.raises(TypeError, match="expected a sequence"):
+        overrides.has_torch_function(object())
+
+
+def test_handlers_that_are_of_the_wrong_kind() -> None:
+    class OfTheClass(overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func(*args)
+
+    class OfTheObject:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return 7
+
+    with pytest.raises(RuntimeError, match="please make it a plain method"), OfTheClass():
+        torch.ones(1)
+    with pytest.warns(UserWarning, match="as a plain method is deprecated"):
+        assert torch.abs(OfTheObject()) == 7
+    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
+        assert torch.distributions.utils.broadcast_all(OfTheObject(), 1) == 7
+
+
+def test_nobody_answers() -> None:
+    class Mode(overrides.TorchFunctionMode):
+        def __torch_function__(self, *args: Any, **kwargs: Any) -> Any:
+            return NotImplemented
+
+    class Silent(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *args: Any, **kwargs: Any) -> Any:
+            return NotImplemented
+
+    x = Silent([1.0])
+    text = r"'torch\.mul'.*\n\n  - mode object .*Mode object.*\n  - tensor subclass .*Silent'>\n\nFor more information"
+    with pytest.raises(TypeError, match=text), Mode():
+        torch.mul(x, x)
+
+
+def test_attributes_are_not_the_functions_of_their_names() -> None:
+    class Which(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, *args: Any, **kwargs: Any) -> Any:
+            return func is torch.real
+
+    x = Which([1.0])
+    assert torch.real(x) is True
+    assert x.real is False
