@@ -3,9 +3,10 @@ Weighted sums over three axes (depth, height, width) of each of `planes` planes:
 An axis is 'same' (no table), or reads from start[o]: 'one' position, 'many' (size[o], weighted) or the 'sum' of many.
 rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at a time: it adds up the input rows that a row depends on, 16
 elements at a time, into a row of its own in `scratch`, then walks along those rows: what was just stored would not be there to be read
-yet. With few taps (`wide`) the elements of the output are made 16 at a time, too; what lies beyond a row's end is then read, which
-is why there is room for it, and not added; on AVX-512 what 16 of them read lies in one or two vectors, of which they are picked.
-`flat`: a row of the source is one element repeated. `streamed`: the output is stored past the cache. else: each output element by itself, a lane each on a GPU.
+yet. With few taps (`wide`) the elements of the output are made 16 at a time, too, and the same ones of all rows, for which the tables are
+read once; what lies beyond a row's end is then read, which is why there is room for it, and not added; on AVX-512 what 16 of them read
+lies in one or two vectors, of which they are picked. `flat`: a row of the source is one element repeated. `streamed`: the output is stored
+past the cache; else its lines are asked for meanwhile. not rows: each output element by itself, a lane each on a GPU.
 bytes: 8-bit images with fixed-point weights, rounded after each axis.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -84,8 +85,25 @@ ${headers}
                 sum += ${f"({upper_weight()}) * v" if heavy else "v"};
             }}
 </%def>\
+<%def name="put()">\
+% if streamed:
+CLT_STREAM(value, (__global V *)(to + ow));\
+% else:
+*(__global u_V *)(to + ow) = value;\
+% endif
+</%def>\
+## The body for each row of the batch, a value of 16 elements from ow on.
+<%def name="each_row()">\
+                for (I q = start; q < stop; ++q) {
+                    __global const R *restrict row = own + (q - start) * (nw + ${spare});
+                    __global ${dt.cl} *restrict to = out + q * mw;
+                    V value = (V)(0);
+                    ${caller.body()}
+                    ${put()}
+                }
+</%def>\
 <%def name="add_tap(tap, read)">\
-{ const V v = ${f"*(__global const u_V *)(w_weight + {tap} * mw + ow) * " if weighted['w'] else ''}${read}; value += ${'convert_long8' if dt.code == 'f64' else ''}(count > (N)(${tap})) ? v : (V)(0); }\
+{ const V v = ${f"weight{tap} * " if weighted['w'] else ''}${read}; value += on${tap} ? v : (V)(0); }\
 </%def>\
 % if rows:
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -123,6 +141,9 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
     const I stop = min(start + ${batch}, end);
     for (I q = start; q < stop; ++q) {
         __global R *restrict row = own + (q - start) * (nw + ${spare});
+% if wide and not single['w'] and not streamed:
+        for (I j = 0; j < mw; j += ${64 // dt.itemsize}) CLT_PREFETCH_TO_WRITE(out + q * mw + j);
+% endif
 % else:
     for (I q = begin; q < end; ++q) {
 % endif
@@ -146,46 +167,39 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
             row[j] = sum;
         }
     }
-    for (I q = start; q < stop; ++q) {
-        __global const R *restrict row = own + (q - start) * (nw + ${spare});
+% if wide and not single['w']:
+    if (mw >= ${L}) for (I ow = 0; ow < mw; ow += ${L}) {
+        ow = min(ow, mw - ${L});
+        __global const int *at = w_start + ow;
+        const N count = *(__global const u_N *)(w_size + ow);
+% for tap in range(taps):
+        const ${'long8' if dt.code == 'f64' else 'N'} on${tap} = ${'convert_long8' if dt.code == 'f64' else ''}(count > (N)(${tap}));
+% if weighted['w']:
+        const V weight${tap} = *(__global const u_V *)(w_weight + ${tap} * mw + ow);
 % endif
-        __global ${dt.cl} *restrict to = out + q * mw;
-<% step = '' if unit or not plain else ' * sw' %>\
-        I ow = 0;
-% if wide:
-        if (mw >= ${L}) for (; ow < mw; ow += ${L}) {
-            ow = min(ow, mw - ${L});
-            __global const int *at = w_start + ow;
-% if kinds['w'] == 'one':
-            V value;
+% endfor
 % if picks:
 #ifdef CLT_PICK
-            const I from = min((I)at[0], (I)(nw - ${L}));
-            const N pick = *(__global const u_N *)at - (N)((int)from);
-            if (from >= 0 && pick.sF < 16) value = __builtin_ia32_permvarsf512(*(__global const u_V *)(row + from), pick);
-            else
+        const N pick = *(__global const u_N *)at - (N)(at[0]);
+        if (pick.sF < 16) {
+            <%self:each_row>
+                    __global const R *near = row + at[0];
+% for tap in range(taps):
+                    ${add_tap(tap, f'__builtin_astype(__builtin_ia32_permvarsf512(*(__global const u_V *)(near + {tap}), pick), V)')}
+% endfor
+            </%self:each_row>
+        } else if (pick.sF < 32) {
+            <%self:each_row>
+                    __global const R *near = row + at[0];
+% for tap in range(taps):
+                    ${add_tap(tap, f'__builtin_astype(__builtin_ia32_vpermi2varps512(*(__global const u_V *)(near + {tap}), pick, *(__global const u_V *)(near + {tap + 16})), V)')}
+% endfor
+            </%self:each_row>
+        } else
 #endif
 % endif
-            value = (V)(${', '.join(f'row[at[{k}]{step}]' for k in range(L))});
-% else:
-            const N count = *(__global const u_N *)(w_size + ow);
-            V value = (V)(0);
-% if picks:
-#ifdef CLT_PICK
-            const N pick = *(__global const u_N *)at - (N)(at[0]);
-            __global const R *near = row + at[0];
-            if (pick.sF < 16) {
-% for tap in range(taps):
-                ${add_tap(tap, f'__builtin_astype(__builtin_ia32_permvarsf512(*(__global const u_V *)(near + {tap}), pick), V)')}
-% endfor
-            } else if (pick.sF < 32) {
-% for tap in range(taps):
-                ${add_tap(tap, f'__builtin_astype(__builtin_ia32_vpermi2varps512(*(__global const u_V *)(near + {tap}), pick, *(__global const u_V *)(near + {tap + 16})), V)')}
-% endfor
-            } else
-#endif
-% endif
-            {
+        {
+            <%self:each_row>
 % if pairs:
 % for tap in range(0, taps, 2):
             const V low${tap} = as_float16((ulong8)(${', '.join(f'*(__global const u_pair *)(row + at[{k}] + {tap})' for k in range(8))}));
@@ -196,13 +210,31 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
 % for tap in range(taps):
             ${add_tap(tap, f'tap{tap}' if pairs else f"(V)({', '.join(f'row[at[{k}] + {tap}]' for k in range(L))})")}
 % endfor
-            }
+            </%self:each_row>
+        }
+    }
 % endif
-% if streamed:
-            CLT_STREAM(value, (__global V *)(to + ow));
-% else:
-            *(__global u_V *)(to + ow) = value;
+    for (I q = start; q < stop; ++q) {
+        __global const R *restrict row = own + (q - start) * (nw + ${spare});
 % endif
+        __global ${dt.cl} *restrict to = out + q * mw;
+<% step = '' if unit or not plain else ' * sw' %>\
+        I ow = ${f'mw >= {L} ? mw : 0' if wide and not single['w'] else 0};
+% if wide and single['w']:
+        if (mw >= ${L}) for (; ow < mw; ow += ${L}) {
+            ow = min(ow, mw - ${L});
+            __global const int *at = w_start + ow;
+            V value;
+% if picks:
+#ifdef CLT_PICK
+            const I from = min((I)at[0], (I)(nw - ${L}));
+            const N pick = *(__global const u_N *)at - (N)((int)from);
+            if (from >= 0 && pick.sF < 16) value = __builtin_ia32_permvarsf512(*(__global const u_V *)(row + from), pick);
+            else
+#endif
+% endif
+            value = (V)(${', '.join(f'row[at[{k}]{step}]' for k in range(L))});
+            ${put()}
         }
 % endif
         for (; ow < mw; ++ow) {

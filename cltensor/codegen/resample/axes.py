@@ -279,7 +279,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         unit=unit,
         flat=flat,
         streamed=streamed,
-        headers=include("stream") if streamed else "",
+        headers=include("stream") * streamed + include("ahead") * (wide and not streamed),
         bytes=integral,
         rows=rows,
         gpu=gpu,
