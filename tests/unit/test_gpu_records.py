@@ -122,6 +122,19 @@ def test_llvm_compiles_all(rendered: Paper, tmp_path: Path) -> None:
         assert "double" not in said.stderr, said.stderr[:2000]
 
 
+@pytest.mark.parametrize(
+    ("shape", "kernel"), [((1 << 16, 10), "col"), ((64, 10), "row"), ((1 << 16, 100), "row")]
+)
+def test_many_short_rows_are_a_lane_each(shape: tuple[int, int], kernel: str) -> None:
+    import cltensor
+
+    with paper(RECORDS["H200"]) as backend:
+        cltensor.zeros(shape).softmax(1).tolist()
+    assert any(
+        text.name.startswith("softmax") and f"gpu_{kernel}" in text.name for text in backend.texts
+    )
+
+
 def test_records_are_of_gpus() -> None:
     for info in RECORDS.values():
         assert isinstance(info, DeviceInfo)

@@ -224,18 +224,18 @@ def _plan_cpu(
 def _plan_gpu(
     backend: Backend, cut: Split, row: bool, parts: int | None
 ) -> tuple[int, int, int, int]:
-    units = backend.info.compute_units * 8
+    units = backend.info.compute_units * 16  # groups that keep the device's memory busy
     if row:
-        groups = min(cut.nout, units * 16)
+        groups = min(cut.nout, units * 8)
         wanted = parts or max(1, min(units // groups, cut.nred // (GROUP * 16)))
     else:
-        groups = min(-(-cut.nout // GROUP), units * 16)
+        groups = min(-(-cut.nout // GROUP), units * 8)
         wanted = parts or max(1, min(units // groups, cut.nred // 256))
     wanted = max(wanted, -(-cut.nred // (1 << 30)))
     pchunk = max(1, -(-cut.nred // wanted))
     parts = max(1, -(-cut.nred // pchunk))
     if not row:
-        groups = min(-(-cut.nout * parts // GROUP), units * 16)
+        groups = min(-(-cut.nout * parts // GROUP), units * 8)
         return groups * GROUP, 1, parts, pchunk
     return groups * parts * GROUP, 1, parts, pchunk
 

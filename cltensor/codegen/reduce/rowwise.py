@@ -31,6 +31,8 @@ PACE = 2000  # elements that a CPU's thread is done with in a microsecond
 GROUP = 128
 WIDE_VECTORS = 64
 LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it, most of whose lanes may be idle
+SHORT = 32  # elements of a row up to which a GPU's lane takes it alone,
+MANY = 1024  # if there are so many rows for each of them
 BLOCK = 128  # steps between flushes of a sum
 KEPT = 1 << 14  # elements of a row up to which what it keeps stays in a cache of its own
 AHEAD = (
@@ -156,7 +158,10 @@ def _plan(
     layouts = tuple([leaf[2] for leaf in source.leaves])
     cut = split(shape, layouts, dims if shape else (), (steps,), ordered=True)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
-    row = along_reduced(cut, LEAST) if schedule is None else schedule.endswith("row")
+    # A group for each of many short rows would be mostly idle lanes that wait at barriers.
+    short = gpu and cut.nred <= SHORT and cut.nout >= MANY * cut.nred
+    least = SHORT + 1 if short else LEAST
+    row = along_reduced(cut, least) if schedule is None else schedule.endswith("row")
     lanes = 1 if gpu else backend.info.lanes
     streams = streams and row and not gpu and _aligned(cut, lanes, out)
     if kind.keep and cut.nred > KEPT:
