@@ -47,7 +47,7 @@ __kernel void ${fn}(__global E *restrict dst, __global const E *restrict src\
       (void)kept;
     }
 % if flat:
-    // Every index is looked at before the first is used: what follows has nothing to ask.
+    // Every index of a short row is looked at before the first is used: what follows has nothing to ask.
     ulong8 most = 0;
     const I whole = n & -8;
     for (I j = 0; j < whole; j += 8) most = max(most, as_ulong8(convert_long8(*(__global const clt_index8 *)(i0 + j))));

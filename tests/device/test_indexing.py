@@ -223,6 +223,22 @@ def reference(
 FOLDS = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+@pytest.mark.parametrize("n", [16, 21, 64, 100])
+def test_gather_along_rows(n: int, kind: str) -> None:
+    a, i = data(5, 40), np.random.default_rng(0).integers(0, 40, (5, n)).astype(kind)
+    t, index = ct.tensor(a), ct.tensor(i)
+    close(t.gather(1, index), np.take_along_axis(a, i.astype(np.int64), 1))
+    close(t.index_select(1, index[0]), a[:, i[0]])
+    for bad, place in ((40, (3, n - 1)), (-1, (4, 2))):
+        wrong = index.clone()
+        wrong[place] = bad
+        with pytest.raises(
+            RuntimeError, match=f"index {bad} is out of bounds for dimension 1 with size 40"
+        ):
+            t.gather(1, wrong).tolist()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "float16"])
 def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are copied and written in one pass; what is copied stays as it is, and memory that has been used before is no part of it."""
