@@ -64,6 +64,7 @@ class _Options(ModuleType):
     cache_size_limit = recompile_limit = 8
     capture_dynamic_output_shape_ops = False
     capture_scalar_outputs = False
+    compiled_autograd = False
     disable = False
     dynamic_shapes = True
     force_parameter_static_shapes = True

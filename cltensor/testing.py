@@ -5,7 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -230,10 +230,11 @@ def _compare_tensors(
     a: Tensor, b: Tensor, rtol: float, atol: float, at: tuple[Any, ...], options: _Options
 ) -> None:
     flags = options.flags
+    strides = flags["check_stride"] and a._strided and b._strided
     for name, x, y, wanted in (
         ("shape", a.shape, b.shape, True),
         ("layout", a.layout, b.layout, flags["check_layout"]),
-        ("stride()", a.stride(), b.stride(), flags["check_stride"]),
+        ("stride()", *((a.stride(), b.stride()) if strides else ((), ())), strides),
         ("device", a.device, b.device, flags["check_device"]),
         ("dtype", a.dtype, b.dtype, flags["check_dtype"]),
     ):
@@ -245,18 +246,49 @@ def _compare_tensors(
     if a.dtype is not b.dtype:
         joint = dtypes.promote_types(a.dtype, b.dtype)
         a, b = a.to(joint), b.to(joint)
-    matches = FUNCTIONS["isclose"](a, b, rtol=rtol, atol=atol, equal_nan=flags["equal_nan"])
+    if a.layout is not b.layout:
+        a, b = (t if t._strided else t.to_dense() for t in (a, b))
+    for what, x, y, limits in _parts(a, b, rtol, atol, at):
+        _compare_values(x, y, *limits, flags["equal_nan"], at, what)
+
+
+_Part = tuple[str, Tensor, Tensor, tuple[float, float]]
+_KINDS = {
+    "torch.sparse_coo": ("COO", ("_indices", "_values")),
+    "torch.sparse_csr": ("CSR", ("crow_indices", "col_indices", "values")),
+    "torch.sparse_csc": ("CSC", ("ccol_indices", "row_indices", "values")),
+}
+
+
+def _parts(a: Tensor, b: Tensor, rtol: float, atol: float, at: tuple[Any, ...]) -> Iterator[_Part]:
+    """Yield what is compared of two tensors of a layout: what it is called, the two, and their limits."""
+    if a._strided:
+        yield "Tensor-likes", a, b, (rtol, atol)
+        return
+    name, parts = _KINDS[str(a.layout)]
+    text = f"The number of specified values in sparse {name} tensors does not match: {a._nnz()} != {b._nnz()}"
+    _require(a._nnz() == b._nnz(), text, at)
+    for part in parts:
+        exact = part.endswith("indices")
+        what = f"Sparse {name} {part.lstrip('_')}"
+        yield what, getattr(a, part)(), getattr(b, part)(), (0.0, 0.0) if exact else (rtol, atol)
+
+
+def _compare_values(
+    a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool, at: tuple[Any, ...], what: str
+) -> None:
+    matches = FUNCTIONS["isclose"](a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if bool(matches.all()):
         return
     text = (
-        _tensor_text(a, b, matches, rtol, atol)
+        _tensor_text(a, b, matches, rtol, atol, what)
         if a.ndim
         else _scalar_text(a.item(), b.item(), rtol, atol)
     )
     raise _Mismatch(AssertionError, text, at)
 
 
-def _tensor_text(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -> str:
+def _tensor_text(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float, what: str) -> str:
     total = matches.numel()
     wrong = total - int(matches.sum())
     if a.dtype.category < 2:
@@ -265,7 +297,7 @@ def _tensor_text(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float
     relative = (absolute / b.abs()).masked_fill(matches, 0)
     exact = rtol == 0 and atol == 0
     lines = [
-        f"Tensor-likes are not {'equal' if exact else 'close'}!\n",
+        f"{what} are not {'equal' if exact else 'close'}!\n",
         f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})",
     ]
     for name, difference, limit in (("absolute", absolute, atol), ("relative", relative, rtol)):

@@ -264,3 +264,29 @@ def test_find() -> None:
     there, which = a.find(b)
     assert there.tolist() == [True, False, True]
     assert which.tolist() == [2, 0, 1]
+
+
+def test_comparison_of_layouts() -> None:
+    x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    kinds = (x, x.to_sparse(), x.to_sparse_csr())
+    for a in kinds:
+        for b in kinds:
+            torch.testing.assert_close(a, b, check_layout=False)
+            if a.layout is not b.layout:
+                with pytest.raises(AssertionError, match="'layout' do not match"):
+                    torch.testing.assert_close(a, b)
+                with pytest.raises(AssertionError, match="Tensor-likes are not close"):
+                    torch.testing.assert_close(a.to_dense() + x, b, check_layout=False)
+
+
+def test_comparison_of_sparse_tensors() -> None:
+    x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    for kind, name in (("to_sparse", "COO"), ("to_sparse_csr", "CSR"), ("to_sparse_csc", "CSC")):
+        a = getattr(x, kind)()
+        torch.testing.assert_close(a, getattr(x.clone(), kind)())
+        with pytest.raises(AssertionError, match=f"Sparse {name} values are not close!"):
+            torch.testing.assert_close(a, getattr(x * 2, kind)())
+        with pytest.raises(AssertionError, match=f"Sparse {name} .*indices are not equal!"):
+            torch.testing.assert_close(a, getattr(x.flip(1), kind)())
+        with pytest.raises(AssertionError, match=f"values in sparse {name} tensors does not match"):
+            torch.testing.assert_close(a, getattr(x + 1, kind)())
