@@ -20,6 +20,8 @@ collect_ignore = [
     f"cltensor/utils/{name}.py" for name in ("safetensors", "tensorboard") if not find_spec(name)
 ]
 
+os.environ.pop("OMP_NUM_THREADS", None)  # tests of a team want its helpers
+
 _own_cache: str | None = None
 if kept := os.environ.get("CLTENSOR_TEST_CACHE"):
     os.environ["CLTENSOR_CACHE_DIR"] = os.path.abspath(kept)
