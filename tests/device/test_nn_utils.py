@@ -273,3 +273,10 @@ def test_functional_call_leaves_nothing_behind() -> None:
     with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'bias', 'weight'\."):
         functional_call(module, {}, x, strict=True)
     assert ct.nn.utils.stateless._functional_call(module, {"bias": None}, x).shape == (1, 2)
+
+
+def test_data_parallel_names_devices_where_there_is_a_gpu() -> None:
+    net = nn.DataParallel(nn.Linear(2, 2), device_ids=[0])
+    assert net.device_ids == ([0] if ct.cuda.is_available() else [])
+    assert list(net.state_dict()) == ["module.weight", "module.bias"]
+    assert net(ct.ones(1, 2)).shape == (1, 2)

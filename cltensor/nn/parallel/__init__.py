@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import cuda
 from ...reexport import expose
 from ..modules.module import Module
 from .distributed import DistributedDataParallel
@@ -23,7 +24,7 @@ class DataParallel(Module):
     ) -> None:
         super().__init__()
         self.module, self.dim = module, dim
-        self.device_ids = list(device_ids or ())
+        self.device_ids = list(device_ids or ()) if cuda.is_available() else []
         self.output_device = output_device
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
