@@ -367,10 +367,11 @@ def _prepared(link: socket.socket) -> socket.socket:
 def _lost(link: socket.socket, other: int, what: str, error: OSError) -> DistBackendError:
     try:
         address, port = link.getpeername()[:2]
-    except OSError:
-        address, port = "none", 0
+        where = f"[{address}]:{port}"
+    except OSError:  # it is gone
+        where = f"of rank {other}"
     return DistBackendError(
-        f"{what} error [{address}]:{port}: {error.strerror or error}. This is typically caused by a remote worker hanging or bugs in the "
+        f"{what} error {where}: {error.strerror or error}. This is typically caused by a remote worker hanging or bugs in the "
         f"application. Check the logs of the remote worker (rank {other}) before reporting an error.",
         [other],
     )
