@@ -24,9 +24,9 @@ MODULES = (copies, join, moves, rowwise, *LAZY)
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _cpu_schedule() -> None:
-    if not torch.opencl.get_device_properties().host_shared:
+@pytest.fixture(autouse=True)
+def _cpu_schedule(dev: Any) -> None:
+    if not torch.opencl.get_device_properties(dev).host_shared:
         pytest.skip("such a device does not say where its buffers lie")
 
 
