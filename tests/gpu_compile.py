@@ -4,9 +4,10 @@
     python tests/gpu_compile.py --all gemm attention  kernels whose names begin so, with registers and memory of each
     python tests/gpu_compile.py --keep /tmp/kernels   and leave texts and assembly there
 
-Needs clang with the targets NVPTX and AMDGPU, and libclc (Debian: apt install clang-19 libclc-14-dev). With `ptxas` on PATH (pip install
-nvidia-cuda-nvcc-cu12) registers are those of NVIDIA's own assembler. NVIDIA's driver compiles with other passes than clang: take what is
-said of spills and private memory as a hint, and what does not compile as a fault.
+Needs clang with the targets NVPTX and AMDGPU, and libclc (Debian: apt install clang-19 libclc-14-dev). Where they are on PATH, NVIDIA's own
+assembler says registers (`ptxas`: pip install nvidia-cuda-nvcc-cu12) and Intel's own compiler is asked (`ocloc`: Debian's intel-opencl-icd).
+NVIDIA's driver compiles with other passes than clang: take what is said of spills and private memory as a hint, and what does not
+compile as a fault.
 
 A kernel is complained of when it does not compile, calls what the device has not, needs more local memory than there is, or keeps
 numbers in private memory (an array indexed by what is known at run time only, or too many registers).
@@ -36,7 +37,7 @@ TARGETS = {
     "strict": ["--target=spir64", "-emit-llvm", "-Xclang", "-cl-ext=-all"],
 }
 OF = {
-    "H200": ("nvidia",), "RDNA3": ("rdna3", "cdna"), "Arc": ("strict",), "Mali": ("strict",), "small": ("strict", "rdna3"),
+    "H200": ("nvidia",), "RDNA3": ("rdna3", "cdna"), "Arc": ("strict", "intel"), "Mali": ("strict",), "small": ("strict", "rdna3"),
 }  # fmt: skip
 BUILTINS = {"nvptx64--nvidiacl": "nvptx64--nvidiacl.bc", "amdgcn-amd-amdhsa": "amdgcn--amdhsa.bc"}
 FLAGS = [
@@ -73,6 +74,8 @@ def builtins(triple: str) -> Path | None:
 
 def examine(path: Path, options: Iterable[str], target: str) -> Report:
     """Compile one kernel's text for one target."""
+    if target == "intel":
+        return _by_ocloc(path)
     flags = TARGETS[target]
     made = path.with_suffix(f".{target}")
     library = builtins(flags[0].partition("=")[2])
@@ -97,6 +100,19 @@ def examine(path: Path, options: Iterable[str], target: str) -> Report:
         "", largest("vgpr_count"), largest("private_segment_fixed_size"), largest("vgpr_spill_count") * 4,
         largest("group_segment_fixed_size"), min(map(int, waves), default=0),
     )  # fmt: skip
+
+
+def _by_ocloc(path: Path) -> Report:
+    """The word of Intel's own compiler, where it is installed."""
+    if shutil.which("ocloc") is None:
+        return Report()
+    words = ["ocloc", "compile", "-file", str(path), "-device", "dg2", "-out_dir", str(path.parent)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    if done.returncode:
+        return Report(trouble=said)
+    spilled = sum(map(int, re.findall(r"spilled around (\d+)", said)))
+    return Report(registers=128 * bool(spilled), private=spilled, spilled=spilled)
 
 
 def _assembled(made: Path, options: list[str]) -> Report:
