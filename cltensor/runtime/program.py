@@ -353,10 +353,11 @@ class ProgramCache:
             program = raw_program(self._context, source)
             self._build(program, flags)
         except (self._module.Error, RuntimeError) as error:
-            if pocl.BUILTINS in options:
-                whole = tuple(o for o in options if o != pocl.BUILTINS)
-                program = self._load_or_build(name, source, whole)
-                pocl.lacking.append(name)
+            needed = tuple(o for o in options if not _is_hint(o))
+            if needed != options:
+                program = self._load_or_build(name, source, needed)
+                if pocl.BUILTINS in options:
+                    pocl.lacking.append(name)
                 return program
             failed = _build_error(name, source, options, str(error))
             self._failed[source, options] = failed
@@ -375,6 +376,11 @@ class ProgramCache:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the compiler said something
             program.build(flags, [self._device])
+
+
+def _is_hint(option: str) -> bool:
+    """Whether a kernel can be built without an option, where the driver refuses it."""
+    return option == pocl.BUILTINS or option.startswith("-cl-nv-")
 
 
 def _build_error(name: str, source: str, options: tuple[str, ...], log: str) -> BuildError:

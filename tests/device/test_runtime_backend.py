@@ -360,3 +360,16 @@ def test_programs_of_others_see_every_builtin(backend: Backend) -> None:
     if pocl.BUILTINS in backend.info.build_options:
         assert backend.kernel("f", source, [None]).name == "f"
         assert pocl.lacking.pop() == "f"
+
+
+def test_hints_that_a_driver_does_not_know_are_left_out(backend: Backend) -> None:
+    """As NVIDIA's limit of registers would be, were it spelled otherwise."""
+    source = "__kernel void hinted(__global int *a) { a[0] = 7; }"
+    noted = len(pocl.lacking)
+    kernel = backend.kernel("hinted", source, [None], ["-cl-nv-maxrregcount=128"])
+    del pocl.lacking[noted:]
+    a = backend.alloc(4)
+    backend.launch(kernel, (1,), (1,), (a,))
+    assert backend.read(a, 0, 4).view(np.int32).tolist() == [7]
+    with pytest.raises(BuildError):
+        backend.kernel("hinted", source, [None], ["-cl-unheard-of"])
