@@ -123,7 +123,6 @@ CALLS: list[str] = [
     "dist.new_group([0, 7])",
     "dist.new_group([0, 1, 2])",
     "dist.new_group([0, 1], timeout=3)",
-    "dist.new_group([0, 1], backend='nccl')",
     "dist.new_group([0, 1], backend='other')",
     "(lambda g: [dist.get_rank(g), dist.get_world_size(g), dist.all_reduce(t(2), group=g)])(dist.new_group([1]))",
     "(lambda g: both(t(3), lambda x: dist.broadcast(x, group_src=1, group=g)))(dist.new_group([1, 0]))",
