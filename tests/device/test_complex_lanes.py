@@ -113,3 +113,14 @@ def test_reductions_of_what_complex_numbers_come_to(dim: int | None) -> None:
         (np.exp(np.abs(z)) / np.exp(np.abs(z)).sum(1, keepdims=True)).sum(dim),
     )
     close((t * t).sum(dims), (z * z).sum(dim))
+
+
+@pytest.mark.fp64
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_rows_of_real_parts_in_double_precision() -> None:
+    """A kernel that reads complex64 and computes in float64 needs the functions of both."""
+    rng = np.random.default_rng(0)
+    given = (rng.normal(size=(5, 7)) + 1j * rng.normal(size=(5, 7))).astype(np.complex64)
+    found = torch.softmax(torch.tensor(given), 1, dtype=torch.float64).cpu().numpy()
+    raised = np.exp(given.real.astype(np.float64))
+    np.testing.assert_allclose(found, raised / raised.sum(1, keepdims=True), 1e-12)

@@ -265,7 +265,7 @@ def _kernel(
         + reader.headers()
         + include(*kind.headers(compute))
     )
-    if compute.reg == "double" and "#define CLT_DOUBLE" not in head:
+    if compute.reg == "double" and "#define CLT_DOUBLE 1" not in head:
         head = "#define CLT_DOUBLE 1\n" + head
     index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
     scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
