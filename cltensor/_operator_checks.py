@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .library import _FAKES, CustomOpDef, Operator
+from . import library
 from .tensor import Tensor
 from .testing import assert_close
 from .utils._pytree import tree_leaves, tree_map
@@ -45,7 +45,7 @@ def _written(schema: str) -> list[bool]:
     return ["!" in part for part in re.split(r",\s*(?![^(]*\))", inside) if part.strip() != "*"]
 
 
-def _schema(op: Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
+def _schema(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
     args, kwargs = _copied((args, kwargs))
     before = _copied((args, kwargs))
     outs = op(*args, **kwargs)
@@ -67,12 +67,12 @@ def _schema(op: Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
         memory.add(id(t._storage))
 
 
-def _registration(op: Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
+def _registration(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
     """Nothing can be registered in a wrong place: there is one for a gradient."""
 
 
-def _fake(op: Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
-    fake = _FAKES.get(op.qualname)
+def _fake(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
+    fake = library._FAKES.get(op.qualname)
     if fake is None:
         name = op.qualname.partition("::")[2]
         raise RuntimeError(
@@ -96,7 +96,7 @@ def _fake(op: Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
                 raise AssertionError(f"{start} tensor metadata: {what} {a} and {b} are not equal!")
 
 
-def _twice(op: Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
+def _twice(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
     """What a compiler would do has to give the same: results and gradients of two runs."""
     _schema(op, args, kwargs, atol, rtol)
     if not op.mutates():
@@ -138,8 +138,8 @@ def opcheck(
     """
     if (atol is None) ^ (rtol is None):
         raise ValueError("opcheck(op, ...): if you specify one of atol/rtol, you must specify both")
-    found = op._opoverload if isinstance(op, CustomOpDef) else op
-    if not isinstance(found, Operator):
+    found = op._opoverload if isinstance(op, library.CustomOpDef) else op
+    if not isinstance(found, library.Operator):
         raise ValueError(
             f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. torch.ops.aten.sin.default, got {type(op)}"
         )

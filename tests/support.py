@@ -71,6 +71,18 @@ def poison(backend: Any, patch: Any) -> None:
     patch.setattr(backend, "alloc", full)
 
 
+def choose_anew(patch: Any) -> None:
+    """Have kernels of chains chosen, and what functions launch worked out, as if nothing had run before."""
+    from cltensor.lazy import launch, tree
+    from cltensor.ops import replay
+    from cltensor.ops.random import draws
+
+    patch.setattr(launch, "_kernels", {})
+    patch.setattr(draws, "_known", {})
+    patch.setattr(tree, "_entries", {})
+    replay.forget()
+
+
 def close(found: Any, expected: Any, tol: float = 1e-5) -> None:
     """Assert equal shapes and values within `tol`, absolute and relative; nan equals nan."""
     found, expected = (

@@ -28,6 +28,7 @@ from heapq import heapify, heappop, heappush
 from sys import getrefcount
 from typing import Any
 
+from ..layouts import is_non_overlapping_and_dense
 from . import anomaly
 from .anomaly import STATE as ANOMALY
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
@@ -70,7 +71,9 @@ def _owned(box: list[Any], i: int) -> bool:
     if getrefcount(box[i]) != 2:
         return False
     t = box[i]
-    if t._node is not None or t._requires or not (t._contig or t.is_contiguous() or _dense(t)):
+    if t._node is not None or t._requires:
+        return False
+    if not (t._contig or is_non_overlapping_and_dense(t.shape, t._strides)):
         return False
     view = t._view
     if view is None:
@@ -134,19 +137,9 @@ def _clone_like(g: Any, variable: Any) -> Any:
     if variable.is_contiguous():
         dense = g.contiguous()
         return dense if dense is not g else g.clone()
-    out = g.new_empty_strided(variable.shape, variable.stride())
-    return out.copy_(g) if _dense(variable) else g.contiguous().clone()
-
-
-def _dense(t: Any) -> bool:
-    """Return True if the tensor's elements fill a stretch of memory without holes or overlaps."""
-    expect = 1
-    for stride, size in sorted(zip(t.stride(), t.shape)):
-        if size != 1:
-            if stride != expect:
-                return False
-            expect *= size
-    return True
+    if not is_non_overlapping_and_dense(variable.shape, variable._strides):
+        return g.contiguous().clone()
+    return g.new_empty_strided(variable.shape, variable.stride()).copy_(g)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .pointwise import Program
 
 # Formulas of draws, by the stream they are of; and of what reads a half of a word, as text of that half and its type.
-STREAMS = {"philox_bits(x, y, z)": 0, "philox_more(x, y, z)": 1}
+BITS, MORE = "philox_bits(x, y, z)", "philox_more(x, y, z)"
+STREAMS = {BITS: 0, MORE: 1}
 LOWER, UPPER = "x & 4294967295", "shr(x, 40) & 16777215"
 COUNT = 128  # CLT_DRAWN
 

@@ -17,6 +17,7 @@ from .. import dtypes
 from ..autograd import no_grad
 from ..autograd.engine import queue_callback
 from ..futures import Future
+from ..layouts import is_non_overlapping_and_dense
 from ..ops.row import FUNCTIONS
 from .collectives import all_reduce
 
@@ -100,23 +101,12 @@ class _Bucket:
         self.views, at = [], 0
         for p in self.parameters:
             size = p.numel()
-            strides = p.stride() if _fills(p) else None
             part = self.buffer[at : at + size]
+            permuted = not p.is_contiguous() and is_non_overlapping_and_dense(p.shape, p.stride())
             self.views.append(
-                part.view(p.shape) if strides is None else part.as_strided(p.shape, strides)
+                part.as_strided(p.shape, p.stride()) if permuted else part.view(p.shape)
             )
             at += size
-
-
-def _fills(p: Any) -> bool:
-    """Tell whether a parameter's strides are those of a permuted dense tensor."""
-    expected = 1
-    for stride, size in sorted(zip(p.stride(), p.shape)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return not p.is_contiguous()
 
 
 def assign(

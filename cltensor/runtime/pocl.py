@@ -96,13 +96,13 @@ def _ours_links() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64"
 
 
-def _system_links() -> bool:
+def _system_links(root: Path = Path("/")) -> bool:
     """Whether there is all that PoCL tells `ld` to link: the compiler's libraries and C's, which a system without a compiler lacks."""
     if not shutil.which("ld"):
         return False
-    compilers = Path("/").glob("usr/lib*/gcc/*/*/libgcc.a")
+    compilers = root.glob("usr/lib*/gcc/*/*/libgcc.a")
     c = ("lib/x86_64-linux-gnu", "lib64", "lib")
-    return any(compilers) and any(Path("/usr", folder, "libc.so").exists() for folder in c)
+    return any(compilers) and any((root / "usr" / folder / "libc.so").exists() for folder in c)
 
 
 def _lend_linker() -> None:
@@ -119,6 +119,9 @@ def _lend_linker() -> None:
         part.replace(folder / "ld")
     given = os.environ.get("COMPILER_PATH")
     os.environ["COMPILER_PATH"] = f"{folder}{os.pathsep}{given}" if given else str(folder)
+    debug_line(
+        1, "PoCL links by %s: the system has no linker with the compiler's libraries", folder
+    )
 
 
 # --- folders ------------------------------------------------------------------------------------

@@ -355,6 +355,8 @@ class ProgramCache:
         except (self._module.Error, RuntimeError) as error:
             needed = tuple(o for o in options if not _is_hint(o))
             if needed != options:
+                hints = " ".join(o for o in options if o not in needed)
+                debug_line(1, "%s does not build with %s: tried without", name, hints)
                 program = self._load_or_build(name, source, needed)
                 if pocl.BUILTINS in options:
                     pocl.lacking.append(name)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import choose_anew
 from support import ct as torch
 
 from cltensor.codegen import pointwise
-from cltensor.lazy import launch, tree
 
 DTYPES = ["complex64", pytest.param("complex128", marks=pytest.mark.fp64)]
 ENDS = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2.5, 1e30, -1e-30, 3e38, 9e18, 1e19]
@@ -55,8 +55,7 @@ def test_bits_of_single_numbers(dtype: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     found = results()
     monkeypatch.setattr(pointwise, "choose_lanes", lambda *_, **__: 1)
-    monkeypatch.setattr(launch, "_kernels", {})
-    monkeypatch.setattr(tree, "_entries", {})
+    choose_anew(monkeypatch)
     for name, single in results().items():
         parts = (found[name], single)
         if single.dtype.kind == "c":

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.stats import qmc
+from support import choose_anew
 from support import ct as torch
 
 from cltensor import config
-from cltensor.codegen import pointwise
-from cltensor.lazy import launch
+from cltensor.codegen import drawn, pointwise
 from cltensor.ops.random import draws
 
 N = 20000
@@ -67,13 +67,39 @@ def test_numbers_do_not_depend_on_lanes_or_eagerness(
         monkeypatch.setattr(
             pointwise, "choose_lanes", lambda program, preferred, lanes=lanes, **_: lanes
         )
-        monkeypatch.setattr(launch, "_kernels", {})
+        choose_anew(monkeypatch)
         torch.manual_seed(1234)
         np.testing.assert_allclose(numpy(DRAWS[name]()), first, rtol=1e-6, atol=1e-6)
     monkeypatch.undo()
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
     torch.manual_seed(1234)
     np.testing.assert_array_equal(numpy(DRAWS[name]()), first)
+
+
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("rand", ["lower"]),
+        ("rand float16", ["lower"]),
+        ("randn", ["apart"]),
+        ("wide randint", ["all"]),
+    ],
+)
+def test_words_of_a_draw_are_drawn_ahead(
+    name: str, forms: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The formulas of a draw are ones that codegen knows: were they not, numbers would be the same, and slow."""
+    found: list[str] = []
+
+    def choose(program: Any, *args: Any, **settings: Any) -> int:
+        found.extend(draw.form for draw in drawn.draws(program).values())
+        return lanes(program, *args, **settings)
+
+    lanes = pointwise.choose_lanes
+    monkeypatch.setattr(pointwise, "choose_lanes", choose)
+    choose_anew(monkeypatch)
+    numpy(DRAWS[name]())
+    assert found == forms
 
 
 def test_counters_are_taken_at_the_call() -> None:

@@ -32,8 +32,8 @@ from .generator import Generator, choose
 
 Draw = tuple[int, int]
 
-_BITS = PointOp("philox", "philox_bits(x, y, z)")
-_MORE = PointOp("philox2", "philox_more(x, y, z)")
+_BITS = PointOp("philox", drawn_ahead.BITS)
+_MORE = PointOp("philox2", drawn_ahead.MORE)
 _MASKED = PointOp("bits", "x & y")
 # Formulas that codegen/drawn.py knows: what is read of a word there is one half of it.
 _LOW32 = PointOp("low32", drawn_ahead.LOWER)

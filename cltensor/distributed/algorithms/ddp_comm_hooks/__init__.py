@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -16,12 +17,19 @@ def _register(hook: Any, model: Any, state: Any) -> None:
     model.register_comm_hook(state, hook)
 
 
+def _member(hook: Any) -> Any:
+    """A member's value: from Python 3.14 on a `partial` in a class's body is a method, unless it says that it is none."""
+    value = partial(_register, hook)
+    member = getattr(enum, "member", None)  # from Python 3.11 on
+    return member(value) if member else value
+
+
 class DDPCommHookType(Enum):
     """Hooks to register by `register_ddp_comm_hook`."""
 
-    ALLREDUCE = partial(_register, default_hooks.allreduce_hook)
-    FP16_COMPRESS = partial(_register, default_hooks.fp16_compress_hook)
-    BF16_COMPRESS = partial(_register, default_hooks.bf16_compress_hook)
+    ALLREDUCE = _member(default_hooks.allreduce_hook)
+    FP16_COMPRESS = _member(default_hooks.fp16_compress_hook)
+    BF16_COMPRESS = _member(default_hooks.bf16_compress_hook)
 
 
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
