@@ -20,7 +20,11 @@ import cltensor.distributed as dist
 from cltensor import nn
 from cltensor.distributed import schedules
 from cltensor.distributed.algorithms import Join
-from cltensor.distributed.algorithms.ddp_comm_hooks import default_hooks
+from cltensor.distributed.algorithms.ddp_comm_hooks import (
+    DDPCommHookType,
+    default_hooks,
+    register_ddp_comm_hook,
+)
 from cltensor.distributed.optim import ZeroRedundancyOptimizer
 from cltensor.nn.parallel import DistributedDataParallel
 
@@ -167,7 +171,9 @@ def trained(**options: Any) -> list[Any]:
     hook = options.pop("hook", None)
     model = nn.SyncBatchNorm.convert_sync_batchnorm(network())
     replica = DistributedDataParallel(model, **options)
-    if hook is not None:
+    if isinstance(hook, DDPCommHookType):
+        register_ddp_comm_hook(hook, replica)
+    elif hook is not None:
         replica.register_comm_hook(None, hook)
     return steps(replica, slice(4 * RANK, 4 * RANK + 4))
 
@@ -198,7 +204,7 @@ def training() -> None:
         ({"static_graph": True, **small}, 1e-4),
         ({"find_unused_parameters": True}, 1e-4),
         ({"hook": default_hooks.allreduce_hook, **small}, 1e-4),
-        ({"hook": default_hooks.fp16_compress_hook}, 1e-3),
+        ({"hook": DDPCommHookType.FP16_COMPRESS}, 1e-3),
         ({"hook": default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook)}, 1e-2),
     ):
         found = trained(**options)
