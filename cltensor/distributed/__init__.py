@@ -18,6 +18,7 @@ from .groups import default_group as _get_default_group
 from .groups import rank_not_in_group as _rank_not_in_group
 from .names import *
 from .objects import *
+from .placements import Partial, Placement, Replicate, Shard, _StridedShard
 from .point_to_point import *
 from .process_group import ProcessGroup
 from .reducer import GradBucket, Reducer
@@ -52,24 +53,37 @@ def _absent(name: str) -> Any:
 
 
 for _name in (
+    "all_to_all_single_autograd",
+    "compute_local_shape_and_global_offset",
     "distribute_module",
     "distribute_tensor",
     "fully_shard",
     "implicit_replication",
     "init_device_mesh",
     "init_rpc",
+    "parallelize_module",
     "remote",
     "rpc_async",
     "rpc_sync",
     "shutdown",
     "split_group",
+    "wait_tensor",
 ):
     globals()[_name] = _absent(_name)
 
-DeviceMesh, DTensor, Partial, Placement, Replicate, Shard = absent(
-    __name__, "DeviceMesh DTensor Partial Placement Replicate Shard", _WHY
+DeviceMesh, DTensor = absent(__name__, "DeviceMesh DTensor", _WHY)
+HuggingFaceStorageReader, HuggingFaceStorageWriter = absent(
+    __name__, "HuggingFaceStorageReader HuggingFaceStorageWriter", _WHY
 )
-FSDPModule, FullyShardedDataParallel = absent(__name__, "FSDPModule FullyShardedDataParallel", _WHY)
+ParallelStyle, ColwiseParallel, RowwiseParallel, SequenceParallel = absent(
+    __name__, "ParallelStyle ColwiseParallel RowwiseParallel SequenceParallel", _WHY
+)
+FSDPModule, FullyShardedDataParallel, ShardingStrategy = absent(
+    __name__, "FSDPModule FullyShardedDataParallel ShardingStrategy", _WHY
+)
+CPUOffloadPolicy, MixedPrecisionPolicy, ModuleWrapPolicy = absent(
+    __name__, "CPUOffloadPolicy MixedPrecisionPolicy ModuleWrapPolicy", _WHY
+)
 ProcessGroupGloo = ProcessGroup
 GroupName = str
 _of_groups = " ".join(
@@ -84,17 +98,25 @@ _of_groups = " ".join(
 expose(
     globals(),
     {
+        "_functional_collectives": "all_to_all_single_autograd wait_tensor",
         "_tensor": "DTensor Replicate Shard distribute_tensor",
         "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
         "_composable": "FSDPModule fully_shard",
-        "_composable.fsdp": "FSDPModule fully_shard",
+        "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy fully_shard",
         "_tensor.experimental": "implicit_replication",
+        "checkpoint": "",
+        "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
         "device_mesh": "DeviceMesh init_device_mesh",
-        "fsdp": "FSDPModule FullyShardedDataParallel fully_shard",
+        "fsdp": "CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecisionPolicy ShardingStrategy fully_shard",
         "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel",
+        "fsdp.wrap": "ModuleWrapPolicy",
         "constants": "default_pg_timeout",
         "distributed_c10d": f"{_of_groups} GroupName ProcessGroup ProcessGroupGloo ReduceOp Store PrefixStore Work default_pg_timeout "
         "supports_complex _get_default_group _rank_not_in_group",
         "tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor",
+        "tensor._utils": "compute_local_shape_and_global_offset",
+        "tensor.parallel": "ColwiseParallel ParallelStyle RowwiseParallel SequenceParallel parallelize_module",
+        "tensor.parallel.style": "ParallelStyle",
+        "tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
     },
 )

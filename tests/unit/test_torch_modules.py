@@ -494,3 +494,35 @@ def test_pieces_that_containers_of_tensors_are_built_with() -> None:
         swap_tensor(layer, "none")
     with pytest.raises(KeyError, match="tensor name can"):
         set_tensor(layer, "a.b", weight)
+
+
+def test_placements_are_values() -> None:
+    from cltensor.distributed.tensor import Partial, Replicate, Shard
+    from cltensor.distributed.tensor.placement_types import _StridedShard
+
+    assert [str(p) for p in (Shard(1), Replicate(), Partial("avg"), _StridedShard(0, 2))] == [
+        "S(1)",
+        "R",
+        "P(avg)",
+        "_S(0, 2)",
+    ]
+    assert {Shard(1), Shard(1), Replicate(), Replicate(), Partial()} == {
+        Shard(dim=1),
+        Replicate(),
+        Partial("sum"),
+    }
+    assert Shard(1).is_shard(1) and not Shard(1).is_shard(0) and not _StridedShard(1).is_shard()
+    assert Partial().is_partial("sum") and not Partial().is_partial("avg")
+    assert Replicate().is_replicate() and not Replicate().is_partial()
+    assert [Shard.local_shard_size_and_offset(7, 3, rank) for rank in range(3)] == [
+        (3, 0),
+        (3, 3),
+        (1, 6),
+    ]
+    assert Shard.local_shard_size_and_offset(2, 4, 3) == (0, 2)
+    for wrong, text in (
+        (lambda: Shard("x"), "'dim' must be int"),
+        (lambda: Partial(3), "'reduce_op'"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            wrong()
