@@ -92,69 +92,75 @@ def _shape(x: Operand, f_shape: tuple[int, ...], y: Operand, window: Window) -> 
     )
 
 
-def _phases(s: Shape) -> tuple[int, ...]:
-    return tuple(
-        max(min(k, stride // gcd(stride, step)), 1)
-        for k, stride, step in zip(s.taps, s.stride, s.step, strict=True)
-    )
+class _Taken(NamedTuple):
+    """What a box takes: numbers of a phase along each dim, zeros that the last channel's tiles read past its end, numbers per
+    channel, and the positions that its tiles walk over, junk included."""
+
+    extents: tuple[int, int, int]
+    tail: int
+    plane: int
+    positions: int
 
 
-def _reach(s: Shape, d: int) -> int:
-    """Return how far beyond its outputs a box reads along a dim."""
-    return max(s.taps[d] - 1, 0) * s.step[d] // s.stride[d]
+class _Cutting:
+    """How a correlation may be cut into boxes: (images, and outputs along each dim)."""
 
+    def __init__(self, s: Shape, lanes: int) -> None:
+        self.full = (s.batch, *s.places)
+        self.phases = tuple(
+            [
+                max(min(k, stride // gcd(stride, step)), 1)
+                for k, stride, step in zip(s.taps, s.stride, s.step, strict=True)
+            ]
+        )
+        self._lanes = lanes
+        # How far beyond its outputs a box reads along a dim.
+        self._reach = [
+            max(k - 1, 0) * step // stride
+            for k, stride, step in zip(s.taps, s.stride, s.step, strict=True)
+        ]
+        # How many zeros at the end of a dim can be those at the start of what follows in memory, in a box over all of it.
+        self._shared = [
+            max(min(pad, n + reach - size - pad, reach), 0) if stride == 1 else 0
+            for pad, n, reach, size, stride in zip(
+                s.pad, s.places, self._reach, s.sizes, s.stride, strict=True
+            )
+        ]
 
-def _shared(s: Shape, box: tuple[int, ...], d: int) -> int:
-    """Return how many zeros at the end of a dim can be those at the start of what follows in memory."""
-    if s.stride[d] != 1 or box[d + 1] < s.places[d]:
-        return 0
-    after = s.places[d] + _reach(s, d) - s.sizes[d] - s.pad[d]
-    return max(min(s.pad[d], after, _reach(s, d)), 0)
+    def taken(self, box: tuple[int, ...]) -> _Taken:
+        """Return what a box takes."""
+        n, b0, b1, b2 = box
+        z0, z1, z2 = [
+            zeros if size == whole else 0
+            for zeros, size, whole in zip(self._shared, box[1:], self.full[1:], strict=True)
+        ]
+        r0, r1, r2 = self._reach
+        e0, e1, e2 = b0 + r0 - z0, b1 + r1 - z1, b2 + r2 - z2
+        return _Taken(
+            (e0, e1, e2),
+            (z0 * e1 + z1) * e2 + z2 + self._lanes,
+            numel(self.phases) * n * e0 * e1 * e2,
+            (((n - 1) * e0 + b0 - 1) * e1 + b1 - 1) * e2 + b2,
+        )
 
-
-def _extents(s: Shape, box: tuple[int, ...]) -> tuple[int, int, int]:
-    """Return how many numbers of a phase lie along each dim of a box."""
-    a, b, c = (box[d + 1] + _reach(s, d) - _shared(s, box, d) for d in range(3))
-    return a, b, c
-
-
-def _tail(s: Shape, box: tuple[int, ...], lanes: int) -> int:
-    """Return how many zeros the last channel's tiles read past its end."""
-    _, e1, e2 = _extents(s, box)
-    a, b, c = (_shared(s, box, d) for d in range(3))
-    return (a * e1 + b) * e2 + c + lanes
-
-
-def _plane(s: Shape, box: tuple[int, ...]) -> int:
-    """Return what a box takes per channel."""
-    return numel(_phases(s)) * box[0] * numel(_extents(s, box))
-
-
-def _positions(s: Shape, box: tuple[int, ...]) -> int:
-    """Return how many positions a box's tiles walk over, junk included."""
-    _, e1, e2 = e = _extents(s, box)
-    n, b0, b1, b2 = box
-    return (((n - 1) * e[0] + b0 - 1) * e1 + b1 - 1) * e2 + b2
-
-
-def _grown(s: Shape, fits: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """Grow a box from the innermost dim out while it fits; boxes come out about equal in size."""
-    full = (s.batch, *s.places)
-    box = [1, 1, 1, 1]
-    for d in (3, 2, 1, 0):
-        low, high = 1, full[d]
-        while low < high:
-            middle = (low + high + 1) // 2
-            box[d] = middle
-            low, high = (middle, high) if fits(tuple(box)) else (low, middle - 1)
-        box[d] = ceil_div(full[d], ceil_div(full[d], low))
-        if box[d] < full[d]:
+    def grown(self, fits: Callable[[_Taken], bool]) -> tuple[int, ...]:
+        """Grow a box from the innermost dim out while it fits; boxes come out about equal in size."""
+        box = [1, 1, 1, 1]
+        for d in (3, 2, 1, 0):
+            whole = box[d] = self.full[d]
+            if fits(self.taken(tuple(box))):
+                continue
+            low, high = 1, whole - 1
+            while low < high:
+                box[d] = middle = (low + high + 1) // 2
+                low, high = (middle, high) if fits(self.taken(tuple(box))) else (low, middle - 1)
+            box[d] = ceil_div(whole, ceil_div(whole, low))
             break
-    return tuple(box)
+        return tuple(box)
 
-
-def _boxes(s: Shape, box: tuple[int, ...]) -> int:
-    return numel(tuple(ceil_div(n, b) for n, b in zip((s.batch, *s.places), box, strict=True)))
+    def count(self, box: tuple[int, ...]) -> int:
+        """Return how many boxes there are."""
+        return numel(tuple([ceil_div(n, b) for n, b in zip(self.full, box, strict=True)]))
 
 
 def _room(backend: Backend, acc: str) -> int:
@@ -187,39 +193,37 @@ def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
     mr, _ = _tile(s.rows, most)
     taps = max(numel(s.taps), 1)
     few = 16 * lanes
+    cutting = _Cutting(s, lanes)
 
-    def grown(part: int, positions: int) -> tuple[int, ...]:
-        def fits(box: tuple[int, ...]) -> bool:
-            need = part * _plane(s, box) + _tail(s, box, lanes)
-            return need <= room and _positions(s, box) <= positions
-
-        return _grown(s, fits)
+    def grown(part: int, positions: int) -> tuple[tuple[int, ...], _Taken]:
+        box = cutting.grown(lambda t: part * t.plane + t.tail <= room and t.positions <= positions)
+        return box, cutting.taken(box)
 
     # Few positions read the weights for little work: rather sum over fewer channels at a time.
     part = max(s.channels, 1)
     while True:
-        box = grown(part, POSITIONS)
-        if part == 1 or _positions(s, box) >= min(s.batch * numel(s.places), few):
+        box, taken = grown(part, POSITIONS)
+        if part == 1 or taken.positions >= min(s.batch * numel(s.places), few):
             break
-        if part * taps <= 2 * STEPS and part * _plane(s, box) <= room // 2:
+        if part * taps <= 2 * STEPS and part * taken.plane <= room // 2:
             break
         part = ceil_div(part, 2)
-    positions, panels = _positions(s, box), ceil_div(s.rows, mr)
+    positions, panels = taken.positions, ceil_div(s.rows, mr)
     wanted = _wanted(backend, s.work)
     # Rather split output channels, while a box copied is used by enough of them, than make boxes smaller.
     splits = max(panels * mr // ROWS, 1)
-    while _boxes(s, box) * s.groups * splits < wanted and positions > few:
+    while cutting.count(box) * s.groups * splits < wanted and positions > few:
         positions //= 2
-        box = grown(part, positions)
-    tail = _tail(s, box, lanes)
-    if part * _plane(s, box) + tail > room:
+        box, taken = grown(part, positions)
+    if part * taken.plane + taken.tail > room:
         return None
-    pieces = min(ceil_div(wanted, _boxes(s, box) * s.groups), panels)
+    boxes = cutting.count(box)
+    pieces = min(ceil_div(wanted, boxes * s.groups), panels)
     span = ceil_div(panels, pieces)
-    grid = (_boxes(s, box), ceil_div(panels, span), s.groups)
+    grid = (boxes, ceil_div(panels, span), s.groups)
     weights = part * taps * mr * WIDE[acc].itemsize
     block = min(max(WEIGHT_BYTES // weights, 1), span)
-    return Plan(box, _phases(s), _extents(s, box), tail, part, span, grid, block)
+    return Plan(box, cutting.phases, taken.extents, taken.tail, part, span, grid, block)
 
 
 def correlate(
@@ -296,32 +300,33 @@ def _weigh_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
     room = _room(backend, acc)
     _, lanes = tile(backend, acc)
     taps = max(numel(s.taps), 1)
+    cutting = _Cutting(s, lanes)
 
-    def fits(box: tuple[int, ...], part: int, span: int) -> bool:
-        positions = _positions(s, box)
-        full = ceil_div(positions, lanes) * lanes
-        need = part * _plane(s, box) + _tail(s, box, lanes) + span * full
-        return need <= room and positions <= POSITIONS
+    def fits(taken: _Taken, part: int, span: int) -> bool:
+        full = ceil_div(taken.positions, lanes) * lanes
+        need = part * taken.plane + taken.tail + span * full
+        return need <= room and taken.positions <= POSITIONS
 
     # Every number copied is used by the other side's channels, so both blocks want to be large; but a
     # sum over few positions costs more at its end than in its loop.
     part, span = min(s.channels, max(128 // taps, 16)), min(s.rows, 64)
     while True:
-        box = _grown(s, partial(fits, part=part, span=span))
-        if part == span == 1 or box == (s.batch, *s.places) or _positions(s, box) >= 16 * lanes:
+        box = cutting.grown(partial(fits, part=part, span=span))
+        taken = cutting.taken(box)
+        if part == span == 1 or box == cutting.full or taken.positions >= 16 * lanes:
             break
-        if part > 1 and (span == 1 or part * numel(_phases(s)) > span):
+        if part > 1 and (span == 1 or part * numel(cutting.phases) > span):
             part = ceil_div(part, 2)
         else:
             span = ceil_div(span, 2)
-    if not fits(box, part, span):
+    if not fits(taken, part, span):
         return None
     wanted = _wanted(backend, s.work)
     blocks = ceil_div(s.channels, part) * ceil_div(s.rows, span)
-    each = ceil_div(_boxes(s, box), ceil_div(wanted, blocks * s.groups))
-    grid = (ceil_div(_boxes(s, box), each), blocks, s.groups)
-    tail = _tail(s, box, lanes)
-    return Plan(box, _phases(s), _extents(s, box), tail, part, span, grid, each=each)
+    boxes = cutting.count(box)
+    each = ceil_div(boxes, ceil_div(wanted, blocks * s.groups))
+    grid = (ceil_div(boxes, each), blocks, s.groups)
+    return Plan(box, cutting.phases, taken.extents, taken.tail, part, span, grid, each=each)
 
 
 def weigh(
