@@ -1,30 +1,39 @@
 <%doc>
 Copy in which source and destination run along different dims, by tiles, ${tile_a} along the destination's dim a and ${tile_b} along b.
 Along dim a the destination is dense, along dim b the source has its smallest stride; p is the walk over the other dims.
-CPU: a work-item copies whole tiles. Of a cache line, ${side} elements, of each row of the tile, two lines of as many of the
-destination's rows are made in a buffer: lines that are written whole may go past the cache, and in any order, two neighbours at
-a time. The source is better read along its rows, so tiles are long there, and of each row the next line is asked for. More
-rows at once, at a distance that is a power of two, would not stay in the first-level cache. In lanes of 16 bytes, squares are
-turned by interleaving the first half of their rows with the second, log2(rows) times.
-`phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more.
+CPU: a work-item copies whole tiles, and walks along b, because memory foresees who reads rows. A step makes some rows of the
+destination, ${tile_a} elements of each, in a buffer: lines that are written whole may go past the cache, and in any order, two
+neighbours at a time. While it is made the step before is written, and the step after is asked for: memory has both to do at once.
+Of a source's row whole vectors are read: rows at a distance that is a power of two do not stay in the first-level cache, where
+parts would be met again. Squares of as many elements as 16 bytes hold are turned by interleaving the first half of their rows
+with the second, log2(rows) times, all that lie beside each other in vectors at once; then these exchange 16 bytes.
+`phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more. They
+are read twice, and so tiles follow each other along a.
 GPU: a work-group copies a tile through local memory.
 </%doc>\
 <%
-def turn(n, lanes):
-    """Statements that turn squares of n in r0, r1, …, one in each n of the lanes, and the names of their columns."""
-    names, lines, half = [f"r{i}" for i in range(n)], [], n // 2
-    for stage in range(n.bit_length() - 1):
-        fresh = []
-        for i in range(half):
-            for part in (0, half):
-                pick = "".join(f"{first + j:x}" for first in range(0, lanes, n) for j in range(part, part + half))
-                name = f"q{stage}_{len(fresh)}"
-                fresh.append(name)
-                lines.append(f"V {name}; {name}.even = {names[i]}.s{pick}; {name}.odd = {names[i + half]}.s{pick};")
-        names = fresh
-    return lines, names
 n = 16 // size
 line = {1: 'uint16', 2: 'uint16', 4: 'uint16', 8: 'ulong8'}.get(size, '')
+def turn(lanes, kind):
+    """Statements that turn the square of so many lanes in r0, r1, …, and the names of its columns."""
+    lines = []
+    def join(a, b, picks):
+        lines.append(f"const {kind} q{len(lines)} = __builtin_shufflevector({a}, {b}, {', '.join(map(str, picks))});")
+        return f"q{len(lines) - 1}"
+    def squares(rows):
+        half = n // 2
+        for _ in range(n.bit_length() - 1):
+            kept = [[at + k + other for at in range(part, lanes, n) for k in range(half) for other in (0, lanes)] for part in (0, half)]
+            rows = [join(a, b, picks) for a, b in zip(rows[:half], rows[half:]) for picks in kept]
+        return rows
+    def exchange(rows):
+        if len(rows) == 1: return rows
+        kept = [[other + at + k for other in (0, lanes) for at in range(part, lanes, 2 * n) for k in range(n)] for part in (0, n)]
+        parts = [exchange([join(a, b, picks) for a, b in zip(rows[::2], rows[1::2])]) for picks in kept]
+        return [name for pair in zip(*parts) for name in pair]
+    turned = [squares([f"r{i}" for i in range(at, at + n)]) for at in range(0, lanes, n)]
+    columns = [exchange(list(rows)) for rows in zip(*turned)]
+    return lines, [name for names in zip(*columns) for name in names]
 %>\
 <%namespace name="w" file="/walk.mako"/>\
 ${headers}
@@ -33,57 +42,102 @@ typedef ${I} I;
 typedef ${T} T;
 % if vector:
 typedef ${T}${vector} V;
-typedef ${T}${n} __attribute__((aligned(${size}))) H;
+typedef ${T}${vector} __attribute__((aligned(${size}))) UV;
+typedef ${T}${n} H;
+typedef ${T}${n} __attribute__((aligned(${size}))) UH;
 typedef ${line} W;
 typedef ${line} __attribute__((aligned(${size}))) U;
-<% lead = side if phased else 0; width = tile_a + lead %>\
+<%
+lead = side if phased else 0
+width = tile_a + lead
+%>\
 
-<%def name="make(rows, columns, row, column)">\
-    for (int i = 0; i < ${rows}; ++i) CLT_PREFETCH_BESIDE(from + ${row('i')} * sa + ${side});
-    for (int i = 0; i < ${rows}; i += ${vector})
-        for (int j = 0; j < ${columns}; j += ${n}) {
-            const int b = ${column};
-            __global const T *at = from + b;
-% for i in range(n):
-            const V r${i} = (V)(${", ".join(f"*(__global const H *)(at + {row(f'(i + {i + k})')} * sa)" for k in range(0, vector, n))});
+## A square of the source, from `at` on, is put into the buffer from `place` on.
+<%def name="square(kind, lanes, at, row, place)">\
+<% lines, columns = turn(lanes, kind) %>\
+            {
+% for k in range(lanes):
+                const ${kind} r${k} = *(__global const U${kind} *)(${at} + ${row(k)} * sa);
 % endfor
-<% lines, columns = turn(n, vector) %>\
 % for text in lines:
-            ${text}
+                ${text}
 % endfor
-% for i, name in enumerate(columns):
-            *(V *)(t + (b + ${i}) * ${width} + i) = ${name};
+% for k, name in enumerate(columns):
+                *(${kind} *)(${place} + ${k * width}) = ${name};
 % endfor
-        }
+            }
 </%def>\
 <%def name="put(first, made)">\
 ${f"{{ const W line = *(const U *)({made}); CLT_STREAM(line, (__global W *)(out + {first})); }}" if streamed else f"*(__global U *)(out + {first}) = *(const U *)({made});"}\
 </%def>\
 <% back = f"(int)((size_t)out / {size} % {side})" if phased else "0" %>\
-/* Rows a - ${lead} and on of ${side} columns of the source; what is in reach of them of as many rows of the destination. */
-static inline void turn(__global T *restrict to, __global const T *restrict from, const I db, const I sa) {
-    T t[${side * width}] __attribute__((aligned(64)));
-${make(width, side, lambda i: i, "j")}\
-    for (int b = 0; b < ${side}; ++b) {
-        __global T *const out = to + b * db;
-        const int back = ${back};
-        const T *const made = t + b * ${width} + ${lead} - back;
-% for i in range(0, tile_a, side):
-        ${put(f"{lead + i} - back", f"made + {i}")}
+/* What was made and is not written yet: how much so far, and where the last belongs. */
+typedef struct { int made; __global T *to; } Waiting;
+
+## A row of the destination.
+<%def name="put_row(out, ready, row)">\
+                    const int back = ${back};
+                    const T *const made = ${ready} + ${row} * ${width} + ${lead} - back;
+% for k in range(0, tile_a, side):
+                    ${put(f"{lead + k} - back", f"made + {k}")}
 % endfor
+</%def>\
+/* Makes rows a - ${lead} and on of so many times ${across} columns of the source, and writes what waited, of the destination's rows what is in reach. */
+CLT_WIDE static inline void turn(T *const t, Waiting *const waiting, __global T *to, __global const T *restrict from, const I db, const I sa, const int steps, const I further) {
+    for (int step = 0; step < steps; ++step, to += ${across} * db) {
+        T *const fresh = t + (waiting->made & 1) * ${across * width};
+        const T *const ready = t + (~waiting->made & 1) * ${across * width};
+        __global const T *at = from + step * ${across};
+        const I ahead = step + 1 < steps ? ${across} : further - step * ${across};
+        __global T *out = waiting->to;
+        for (int i = 0, done = 0; i < ${width}; i += ${vector}) {
+% for k in range(vector):
+% for j in range(0, across, side):
+            CLT_PREFETCH_BESIDE(at + ahead + ${k} * sa + ${j});
+% endfor
+% endfor
+% for j in range(0, across, vector):
+${square("V", vector, f"at + {j}", lambda k: k, f"fresh + {j * width} + i")}\
+% endfor
+            at += ${vector} * sa;
+            if (waiting->made)
+                for (; done * ${width} < (i + ${vector}) * ${across}; ++done, out += db) {
+${put_row("out", "ready", "done")}\
+                }
+        }
+        ++waiting->made;
+        waiting->to = to;
+    }
+}
+
+CLT_WIDE static inline void put_last(const T *const t, const Waiting waiting, const I db) {
+    const T *const ready = t + (~waiting.made & 1) * ${across * width};
+    __global T *out = waiting.to;
+    for (int done = 0; waiting.made && done < ${across}; ++done, out += db) {
+${put_row("out", "ready", "done")}\
     }
 }
 
 /* The same at the edges: of `wb` columns, and without the rows before the first and after the last one. */
-static inline void turn_edge(__global T *restrict to, __global const T *restrict from, const I a, const I na, const I db, const I sa, const int wb) {
+CLT_WIDE static inline void turn_edge(__global T *restrict to, __global const T *restrict from, const I a, const I na, const I db, const I sa, const int wb) {
     T t[${side * width}] __attribute__((aligned(64)));
     const I last = na - 1 - a;
-    const int rows = (int)min(last + 1, (I)${width});
-${make("rows", "wb", lambda i: f"max(min((I){i}, last), -a)", f"j + {n} <= wb ? j : wb - {n}")}\
+    const int begin = (int)max(-a, (I)0), rows = (int)min(last + 1, (I)${width});
+    for (int i = begin / ${n} * ${n}; i < rows; i += ${n})
+        for (int j = 0; j < wb; j += ${n}) {
+            const int b = min(j, wb - ${n});
+${square("H", n, "from + b", lambda k: f"max(min((I)(i + {k}), last), -a)", f"t + b * {width} + i")}\
+        }
     for (int b = 0; b < wb; ++b) {
         __global T *const out = to + b * db;
-        const int back = ${back};
-        for (I k = max(${lead} - back, (int)-a); k < ${width} - back && k <= last; ++k) out[k] = t[b * ${width} + k];
+        const T *const made = t + b * ${width};
+        const int back = ${back}, end = (int)min((I)(${width} - back), last + 1);
+        int k = max(${lead} - back, begin);
+% if phased:
+        for (; k < end && (k + back) % ${side}; ++k) out[k] = made[k];
+% endif
+        for (; k + ${side} <= end; k += ${side}) ${put("k", "made + k")}
+        for (; k < end; ++k) out[k] = made[k];
     }
 }
 % endif
@@ -99,10 +153,14 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
     for (I k = (I)get_group_id(0); k < tiles; k += (I)get_num_groups(0)) {
 % else:
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
+% if vector:
+    T t[2 * ${across * width}] __attribute__((aligned(64)));
+    Waiting waiting = {0, 0};
+% endif
     const I first = tiles / parts * part + min(part, (I)(tiles % parts)), last = first + tiles / parts + (part < tiles % parts);
     for (I k = first; k < last; ++k) {
 % endif
-        const I a0 = k / tb % ta * ${tile_a}, kb = k % tb;
+        const I a0 = ${"k % ta" if phased else "k / tb % ta"} * ${tile_a}, kb = ${"k / ta % tb" if phased else "k % tb"};
 % if vector:
         const I b0 = nb * kb / tb / ${side} * ${side};
         const int wb = (int)((kb + 1 == tb ? nb : nb * (kb + 1) / tb / ${side} * ${side}) - b0);
@@ -128,13 +186,11 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
 % if vector:
         from -= ${lead} * sa;
         to -= ${lead};
-        const int inside = a0 >= ${lead} && a0 + ${tile_a} <= na;
-        for (int b = 0; b < wb; b += ${side}) {
-            if (inside && b + ${side} <= wb) turn(to + b * db, from + b, db, sa);
-            else {
-                const int c = max(min(b, wb - ${n}), 0);
-                turn_edge(to + c * db, from + c, a0 - ${lead}, na, db, sa, min(${side}, wb - c));
-            }
+        const int inside = a0 >= ${lead} && a0 + ${tile_a} <= na, steps = inside ? wb / ${across} : 0;
+        turn(t, &waiting, to, from, db, sa, steps, ${f"{tile_a} * sa" if phased else f"kb + 1 < tb ? (I)wb : {tile_a} * sa - b0"});
+        for (int b = steps * ${across}; b < wb; b += ${side}) {
+            const int c = max(min(b, wb - ${n}), 0);
+            turn_edge(to + c * db, from + c, a0 - ${lead}, na, db, sa, min(${side}, wb - c));
         }
 % else:
         for (int b = 0; b < wb; ++b)
@@ -142,4 +198,7 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
 % endif
 % endif
     }
+% if vector:
+    put_last(t, waiting, db);
+% endif
 }

@@ -25,6 +25,18 @@ def test_tiles(kind: str) -> None:
     np.testing.assert_array_equal(wide.cpu().numpy(), want)
 
 
+@pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64"])
+def test_narrow_tiles(kind: str) -> None:
+    """Rows of a result of less than four cache lines are tiles as long as they are, but for a rest; steps go on from tile to tile."""
+    line = 64 // np.dtype(kind).itemsize
+    for lines, rest in ((1, 0), (1, 5), (2, 1), (3, 0), (3, 7), (4, 3)):
+        values = (
+            np.random.default_rng(0).random((4, lines * line + rest, 5 * line + 3)) * 100
+        ).astype(kind)
+        turned = torch.tensor(values).transpose(1, 2).contiguous()
+        np.testing.assert_array_equal(turned.cpu().numpy(), values.transpose(0, 2, 1))
+
+
 @pytest.mark.parametrize("kind", ["uint8", "float32"])
 @pytest.mark.parametrize("channels", [1, 2, 3, 5, 9])
 def test_few_channels_last(channels: int, kind: str) -> None:

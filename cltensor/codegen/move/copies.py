@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 FEW = 8  # places along a dim that make no tile
+TALL = ACROSS = (
+    2  # lines of a destination's row that are written at once, of a source's that are read
+)
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
 _SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
 
@@ -102,7 +105,9 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     vector = 0 if gpu or not unit or size > 8 or nb < 16 // size else min(16, LINE // size)
     tile_a = tile_b = backend.tuned.get("copy.tile", 16) if gpu else 16
     if vector:
-        tile_a, tile_b = 2 * LINE // size, LINE // size * backend.tuned.get("copy.vectors", 64)
+        lines = max(1, na * size // LINE)
+        tile_a = (TALL if lines >= 2 * TALL else lines) * LINE // size
+        tile_b = LINE // size * backend.tuned.get("copy.vectors", 64)
     steps = [k for count, k in zip(outer.sizes, outer.strides[0], strict=True) if count > 1]
     places = [dst.buffer.address, *(size * k for k in (dst.offset, dims.strides[0][b], *steps))]
     large = vector > 0 and backend.info.host_shared and dims.n * size >= STREAM
@@ -139,8 +144,9 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
         lanes=lanes,
         vector=vector,
         side=LINE // size,
+        across=ACROSS * LINE // size,
         size=size,
-        headers=include("ahead") * (vector > 0) + include("stream") * streamed,
+        headers=include("limits", "ahead") * (vector > 0) + include("stream") * streamed,
         streamed=streamed,
         phased=phased,
     )
