@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..layouts import numel
+from ..layouts import merge, numel
 from .operand import Operand
 from .source import render
 
@@ -41,7 +41,7 @@ class Dims:
     __slots__ = ("n", "sizes", "strides")
 
     def __init__(self, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> None:
-        self.sizes, self.strides = _collapsed(tuple(sizes), tuple(map(tuple, strides)))
+        self.sizes, self.strides = collapse(sizes, strides)
         self.n = numel(self.sizes)
 
     @classmethod
@@ -68,36 +68,12 @@ class Dims:
         return tuple(strides[-1] == 1 for strides in self.strides)
 
 
-@functools.lru_cache(maxsize=4096)
-def _collapsed(sizes: tuple[int, ...], strides: tuple[tuple[int, ...], ...]) -> Any:
-    return collapse(sizes, strides)
-
-
 def collapse(
     sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Drop dims of size 1 and merge neighbours that every operand allows; the result has at least
-    one dim.
-
-    Strides may be zero or negative, so this is stricter about nothing and asks only for `outer ==
-    inner * size`.
-    """
-    out_sizes: list[int] = []
-    out: list[list[int]] = [[] for _ in strides]
-    for d, size in enumerate(sizes):
-        if size == 1:
-            continue
-        if out_sizes and all(o[-1] == s[d] * size for o, s in zip(out, strides, strict=True)):
-            out_sizes[-1] *= size
-            for o, s in zip(out, strides, strict=True):
-                o[-1] = s[d]
-        else:
-            out_sizes.append(size)
-            for o, s in zip(out, strides, strict=True):
-                o.append(s[d])
-    if not out_sizes:
-        return (1,), tuple((1,) for _ in strides)
-    return tuple(out_sizes), tuple(map(tuple, out))
+    """Merge dims as `layouts.merge` does; at least one is left."""
+    merged = merge(tuple(sizes), tuple([tuple(s) for s in strides]))
+    return merged if merged[0] else ((1,), ((1,),) * len(strides))
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ from .joint import (
     collapse,
     internal_overlap,
     may_share,
+    merge,
     overlap,
 )
 from .order import (
@@ -60,7 +61,7 @@ from .views import (
 __all__ = [
     "FULL_OVERLAP", "Layout", "NO_OVERLAP", "PARTIAL_OVERLAP", "Shape", "TOO_HARD", "as_strided", "broadcast_shapes", "channels_last_strides", "check_shape",
     "chunk_sizes", "collapse", "contiguous_strides", "dense_strides", "diagonal", "elementwise_strides", "expand", "expand_shape", "expand_strides",
-    "flatten_shape", "infer_shape", "internal_overlap", "is_channels_last", "is_contiguous", "is_non_overlapping_and_dense", "joint_shape", "like_channels_last", "may_share", "movedim_order",
+    "flatten_shape", "infer_shape", "internal_overlap", "is_channels_last", "is_contiguous", "is_non_overlapping_and_dense", "joint_shape", "like_channels_last", "may_share", "merge", "movedim_order",
     "narrow", "numel", "overlap", "permutation", "permute", "permute_inverse", "permuted", "preserve_strides", "reduced_shape", "reshape", "select", "slice_", "split_sizes", "squeeze",
     "storage_bytes", "storage_extent", "tensor_split_bounds", "transpose", "unflatten_shape", "unfold", "unsqueeze", "view", "view_strides", "wrap_dim", "wrap_dims",
 ]  # fmt: skip

@@ -13,7 +13,8 @@ NO_OVERLAP, FULL_OVERLAP, PARTIAL_OVERLAP, TOO_HARD = "NO", "FULL", "PARTIAL", "
 
 
 @functools.lru_cache(maxsize=8192)
-def _collapse(shape: Shape, operands: tuple[Shape, ...]) -> tuple[Shape, tuple[Shape, ...]]:
+def merge(shape: Shape, operands: tuple[Shape, ...]) -> tuple[Shape, tuple[Shape, ...]]:
+    """Merge neighbouring dims where `outer == inner * size` holds for every operand, and drop those of size 1."""
     sizes: list[int] = []
     kept: list[list[int]] = [[] for _ in operands]
     for dim, size in enumerate(shape):
@@ -28,7 +29,7 @@ def _collapse(shape: Shape, operands: tuple[Shape, ...]) -> tuple[Shape, tuple[S
             sizes.append(size)
             for k, step in zip(kept, steps, strict=True):
                 k.append(step)
-    return tuple(sizes), tuple(tuple(k) for k in kept)
+    return tuple(sizes), tuple([tuple(k) for k in kept])
 
 
 def collapse(shape: Shape, strides_list: Sequence[Shape]) -> tuple[Shape, list[Shape]]:
@@ -39,7 +40,7 @@ def collapse(shape: Shape, strides_list: Sequence[Shape]) -> tuple[Shape, list[S
     """
     if 0 in shape:
         return (0,), [(1,)] * len(strides_list)
-    sizes, strides = _collapse(shape, tuple(strides_list))
+    sizes, strides = merge(shape, tuple(strides_list))
     return sizes, list(strides)
 
 

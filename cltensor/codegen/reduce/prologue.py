@@ -76,28 +76,23 @@ def split(
 
     `extra` are layouts that have to walk along (outputs over the whole iteration); they come last.
     """
-    constant = tuple(
-        [not any(s for s, n in zip(st, shape, strict=True) if n != 1) for st in layouts]
-    )
+    sizes = [d for d, n in enumerate(shape) if n != 1]
+    constant = tuple([not [d for d in sizes if st[d]] for st in layouts])
     every = (*layouts, *extra)
     kept = [d for d in range(len(shape)) if d not in dims]
     reduced = list(dims)
-    if not ordered:
-        reduced.sort(key=lambda d: -sum(abs(st[d]) for st in every))
-    nred, nout = math.prod(shape[d] for d in reduced), math.prod(shape[d] for d in kept)
-    kept_sizes, kept_strides = collapse(
-        [shape[d] for d in kept], [[st[d] for d in kept] for st in every] or [[0] * len(kept)]
-    )
-    if nred:
-        red_sizes, red_strides = collapse(
-            [shape[d] for d in reduced],
-            [[st[d] for d in reduced] for st in every] or [[0] * len(reduced)],
-        )
-    else:
-        red_sizes, red_strides = (1,), tuple((0,) for _ in every) or ((0,),)
-    return Split(
-        kept_sizes, red_sizes, tuple(kept_strides), tuple(red_strides), constant, nout, nred
-    )
+    if not ordered and len(reduced) > 1:
+        reduced.sort(key=lambda d: -sum([abs(st[d]) for st in every]))
+
+    def part(dims: list[int]) -> tuple[tuple[int, ...], tuple[Strides, ...]]:
+        strides = [[st[d] for d in dims] for st in every] or [[0] * len(dims)]
+        return collapse([shape[d] for d in dims], strides)
+
+    nred, nout = math.prod([shape[d] for d in reduced]), math.prod([shape[d] for d in kept])
+    empty = (1,), ((0,),) * max(len(every), 1)
+    kept_sizes, kept_strides = part(kept)
+    red_sizes, red_strides = part(reduced) if nred else empty
+    return Split(kept_sizes, red_sizes, kept_strides, red_strides, constant, nout, nred)
 
 
 def along_reduced(parts: Split, least: int = 48) -> bool:
