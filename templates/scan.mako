@@ -106,7 +106,7 @@ static inline S${n} clt_join${n}(const S${n} a, const S${n} b) {
         r.v = hi + (R)(w < (${R[:-1]})0.5 ? log(hypot(w, e.y)) : (${R[:-1]})0.5 * log1p(e.x * (2 + e.x) + e.y * e.y), atan2(e.y, w));
     }
 % else:
-    const ${R} lo = (a.v != a.v) | (b.v != b.v) ? a.v + b.v : a.v < b.v ? a.v : b.v, hi = lo != lo ? lo : a.v < b.v ? b.v : a.v;
+    const ${R} lo = a.v < b.v ? a.v : b.v, hi = a.v < b.v ? b.v : a.v; /* NaN differs from all, so from the other, too */
     r.v = (lo != hi) | (lo - lo == 0) ? hi + log1p${own}(exp${own}(lo - hi)) : a.v;
 % endif
     return r;

@@ -101,6 +101,15 @@ def test_float32_sums_stay_accurate(be: Any) -> None:
     assert found <= 1.1 * (x.cumsum(0) - exact).abs().max()
 
 
+def test_infinite_numbers_stay_in_their_part_and_their_order(be: Any) -> None:
+    inf, nan = float("inf"), float("nan")
+    z = torch.tensor([1 + 1j, complex(inf, 2), 3 + 3j, complex(1, -inf), 2 + 2j])
+    kt.same(kt.get(be, sc.scan(be, kt.put(be, z), 0, "cumsum")), z.cumsum(0))
+    for row in ([-inf, -inf, 1.0, inf, inf, 2.0], [-inf, inf, -inf], [inf, nan, 1.0], [nan, -inf]):
+        x = torch.tensor(row)
+        kt.same(kt.get(be, sc.scan(be, kt.put(be, x), 0, "logcumsumexp")), x.logcumsumexp(0))
+
+
 def test_scan_is_the_same_every_time_and_converts_first(be: Any) -> None:
     x = kt.sample(100_000, torch.float32)
     first, second = (kt.get(be, sc.scan(be, kt.put(be, x), 0, "cumsum")) for _ in range(2))

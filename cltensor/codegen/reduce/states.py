@@ -391,7 +391,7 @@ class Var(State):
         return [
             f"{{ const {kind} t = {a}n + {b}n, g = {b}n / fmax(t, ({kind})(1)), e = {b}u - {a}u, z = {a}n * g;",
             f"  const {kind} q = {a}q + {b}q + {select(f'(z > {zero})', 'e * e * z', zero, lanes)};",
-            f"  const {kind} m = {select(f'({a}n > {zero})', select(f'({b}n > {zero})', f'{a}u + e * g', a + 'u', lanes), b + 'u', lanes)};",
+            f"  const {kind} m = {a}u + e * g;",
             f"  {d}n = t; {d}u = m; {d}q = q; }}",
         ]
 

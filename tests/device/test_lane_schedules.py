@@ -1,0 +1,82 @@
+"""Every family of templates on a device that calls itself a GPU: lanes give what vectors give.
+
+The families are those of tests/oclgrind.py, whose sizes are tiny, odd and just past a vector or a tile; that the values of the CPU's schedules
+are right is said elsewhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import oclgrind
+import pytest
+from support import poison
+
+import cltensor as ct
+from cltensor.codegen.conv import depthwise, winograd
+from cltensor.codegen.products import product
+from cltensor.ops import dense
+from cltensor.runtime import Backend, device, device_list, get_backend
+from cltensor.runtime import backend as backend_module
+from cltensor.runtime.program import ProgramCache
+
+FAMILIES = oclgrind.families(ct)
+# What families set to have small work go the way of large work.
+SETTINGS = {
+    dense: ("WAITS",),
+    product: ("WIDE_GROUPS", "WIDE_LOCAL"),
+    winograd: ("CHANNELS", "WEIGHT_CHANNELS", "PAIRS", "TILES", "WORK", "LOCAL_BYTES", "ASIDE", "SUMMED"),
+    depthwise: ("ROOM", "BAND", "PLANES"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lanes() -> Iterator[Backend]:
+    """A private twin of the first device, named opencl:76, that calls itself a GPU with few compute units.
+
+    Its kernels are built without optimisation, which is most of a build.
+    """
+    first = get_backend(device_list()[0])
+    twin = Backend(device("opencl:76"), first.cl_device, False)
+    twin.info = dataclasses.replace(
+        twin.info, kind="gpu", lanes=1, compute_units=2, host_shared=False
+    )
+    load = ProgramCache._load_or_build
+
+    def quickly(self: Any, name: str, source: str, options: tuple[str, ...]) -> Any:
+        more = ("-cl-opt-disable",) if self is twin.programs else ()
+        return load(self, name, source, (*options, *more))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProgramCache, "_load_or_build", quickly)
+        patch.setitem(backend_module.registry, twin.device, twin)
+        poison(twin, patch)
+        yield twin
+
+
+def _results(name: str, where: Any) -> list[np.ndarray]:
+    ct.set_default_device(where)
+    ct.manual_seed(5)
+    found = FAMILIES[name]()
+    every = found if isinstance(found, tuple | list) else (found,)
+    assert all(x.device == where for x in every)
+    return [np.asarray(x.detach().tolist()) for x in every]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_lanes_find_what_vectors_find(
+    name: str, lanes: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, names in SETTINGS.items():
+        for n in names:
+            monkeypatch.setattr(module, n, getattr(module, n))
+    mine = _results(name, lanes.device)
+    expected = _results(name, device_list()[0])
+    tolerance = 1e-2 if "half" in name else 2e-5
+    for a, b in zip(mine, expected, strict=True):
+        if name == "conv2d winograd":  # a filter's slopes that see what is infinite are not finite
+            a, b = (np.where(np.isfinite(v), v, np.nan) for v in (a, b))
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
