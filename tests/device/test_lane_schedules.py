@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import oclgrind
@@ -23,7 +24,7 @@ from cltensor.runtime import Backend, device, device_list, get_backend
 from cltensor.runtime import backend as backend_module
 from cltensor.runtime.program import ProgramCache
 
-FAMILIES = oclgrind.families(ct)
+NAMES = list(oclgrind.families(MagicMock()))  # who collects tests makes no tensors
 # What families set to have small work go the way of large work.
 SETTINGS = {
     dense: ("WAITS",),
@@ -60,13 +61,13 @@ def lanes() -> Iterator[Backend]:
 def _results(name: str, where: Any) -> list[np.ndarray]:
     ct.set_default_device(where)
     ct.manual_seed(5)
-    found = FAMILIES[name]()
+    found = oclgrind.families(ct)[name]()
     every = found if isinstance(found, tuple | list) else (found,)
     assert all(x.device == where for x in every)
     return [np.asarray(x.detach().tolist()) for x in every]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", NAMES)
 def test_lanes_find_what_vectors_find(
     name: str, lanes: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
