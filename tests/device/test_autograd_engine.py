@@ -542,3 +542,20 @@ def test_products_with_several_zeros_have_no_second_derivative(name: str, source
                 g.backward()
         else:
             close(torch.autograd.grad(g, src)[0], [1, 1])
+
+
+def test_a_batch_of_gradients_of_an_edge_and_of_what_is_not_reached() -> None:
+    x, w = leaf(1.0, 2.0), leaf(1.0, 1.0, 1.0)
+    y = x * 2
+    found = torch.autograd.grad(
+        [torch.autograd.graph.get_gradient_edge(y)],
+        [x, w],
+        [torch.eye(2)],
+        is_grads_batched=True,
+        retain_graph=True,
+        materialize_grads=True,
+    )
+    close(found[0], [[2, 0], [0, 2]])
+    close(found[1], [0, 0, 0])
+    with pytest.raises(RuntimeError, match="to not have been used in the graph"):
+        torch.autograd.grad(y, [x, w], torch.eye(2), is_grads_batched=True)

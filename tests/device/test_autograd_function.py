@@ -305,3 +305,22 @@ def test_saving_what_is_no_tensor() -> None:
 
     with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument"):
         Wrong.apply(leaf(1.0))
+
+
+def test_nothing_may_be_saved_in_a_tensors_place() -> None:
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(None, x)
+            ctx.save_for_forward(x, None)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            none, x = ctx.saved_tensors
+            assert none is None
+            return g * 2 * x
+
+    x = leaf(1.0, 3.0)
+    Twice.apply(x).sum().backward()
+    close(x.grad, [2, 6])

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from support import close, leaf
+from support import SECOND_TIME, close, leaf
 from support import ct as torch
 
 
@@ -316,3 +316,30 @@ def test_hooks_answer_for_what_they_pack() -> None:
     a.add_(1)
     product.sum().backward()
     assert w.grad.tolist() == [1, 1, 1]
+
+
+def test_hooks_of_one_saved_tensor() -> None:
+    x = leaf(1.0, 2.0)
+    y = x**2
+    saved, log = y.grad_fn._raw_saved_self, []
+
+    def pack(t: Any) -> Any:
+        log.append("pack")
+        return t.detach() * 3
+
+    saved.register_hooks(pack, lambda t: t / 3)
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
+        saved.register_hooks(pack, lambda t: t)
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    close(g, [2, 4])
+    close(torch.autograd.grad(g.sum(), x, retain_graph=True)[0], [2, 2])
+    assert log == ["pack"]
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match=SECOND_TIME):
+        saved.register_hooks(pack, lambda t: t)
+
+
+def test_packed_tensors_are_read_outside_of_a_pass() -> None:
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+        y = leaf(0.0, 1.0).exp()
+    close(y.grad_fn._saved_result, [1, 2.7182817])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support import close, leaf
+from support import SECOND_TIME, close, leaf
 from support import ct as torch
 
 
@@ -333,3 +333,37 @@ def test_backward_twice_through_writes_in_a_loop() -> None:
         h[i] = w[0] ** (i + 1)
     h.sum().backward()
     close(w.grad, [1 + 4 + 12 + 32])
+
+
+def test_what_is_written_with_itself_has_no_gradient() -> None:
+    for write in (
+        lambda z: z.mul_(z),
+        lambda z: z.div_(z),
+        lambda z: z.atan2_(z),
+        lambda z: z.addcmul_(z, z),
+    ):
+        z = leaf(2.0, 3.0) * 1
+        write(z)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+
+def test_other_memory_is_another_version() -> None:
+    x, w = leaf(1.0, 2.0), torch.ones(2)
+    y = x * w
+    for source in ((torch.zeros(2),), (torch.zeros(5).untyped_storage(), 1, (2,), (1,)), ()):
+        before = w._version
+        w.set_(*source)
+        assert w._version == before + 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_a_graph_through_a_written_part_is_used_up() -> None:
+    x, base = leaf(2.0, 3.0), torch.zeros(4)
+    base[1:3] = x
+    base[1:3].mul_(x)
+    base.sum().backward()
+    close(x.grad, [4, 6])
+    with pytest.raises(RuntimeError, match=SECOND_TIME):
+        base.sum().backward()

@@ -284,3 +284,48 @@ def test_numbers_that_are_equal_are_told_apart() -> None:
     for _ in range(3):
         assert scaled(x, 0).tolist() == [0, 0, 0]
         assert scaled(0, x).tolist() == [0, -1, -2]
+
+
+def test_what_waits_for_the_old_value_of_a_state_has_it() -> None:
+    """A play writes memory that results pending outside read."""
+    w = torch.ones(40)
+
+    @torch.capture
+    def step(x: Any) -> Any:
+        w.add_(x)
+        return w.sum()
+
+    x = torch.ones(40)
+    for n in range(1, 5):
+        seen = w * 2
+        assert step(x).item() == 40 * (n + 1)
+        assert seen.tolist() == [2.0 * n] * 40
+
+
+def test_calls_with_names_and_numbers_are_other_calls() -> None:
+    @torch.capture
+    def scaled(x: Any, by: Any = 3) -> Any:
+        return x * by
+
+    x = torch.ones(4)
+    for _ in range(4):
+        assert scaled(x, by=5).tolist() == [5] * 4
+        assert scaled(x).tolist() == [3] * 4
+        assert scaled(x, 7).tolist() == [7] * 4
+        assert scaled(x[1:], 7).tolist() == [7] * 3
+
+
+def test_modes_are_part_of_what_is_recorded() -> None:
+    grads = []
+
+    @torch.capture
+    def asked(x: Any) -> Any:
+        grads.append(torch.is_grad_enabled())
+        return x + torch.is_grad_enabled()
+
+    x = torch.ones(2)
+    for _ in range(3):
+        assert asked(x).tolist() == [2, 2]
+        with torch.no_grad():
+            assert asked(x).tolist() == [1, 1]
+    assert grads == [True, False] * 2
