@@ -90,7 +90,7 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
 <%def name="element(pos)">\
 % if drawn:
       if (i + ${L} > last) {
-        first = i & ~1L, last = first + CLT_DRAWN;
+        first = i & ~3L, last = first + CLT_DRAWN;
 % for draw in drawn:
         ${draw.fill}
 % endfor

@@ -1,7 +1,7 @@
 /* Counter-based random bits: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11) for any even
    number of lanes, or one. Elements 2k and 2k + 1 of a draw share the block of counter offset + k under the key `seed`, 64 bits
-   each, so the bits depend on nothing else: not on the device, not on how many lanes or work-items there are. Lanes hold
-   consecutive elements and one seed and offset. Words live in the low halves of 64-bit lanes, where one multiplication gives
+   each, or 4k to 4k + 3 do, 32 bits each, so the bits depend on nothing else: not on the device, not on how many lanes or
+   work-items there are. Lanes hold consecutive elements and one seed and offset. Words live in the low halves of 64-bit lanes, where one multiplication gives
    both halves of the product. */
 #define CLT_PASTE_(a, b) a##b
 #define CLT_PASTE(a, b) CLT_PASTE_(a, b)
@@ -58,6 +58,11 @@ static inline long clt_philox_at(long index, long seed, long offset, ulong strea
   const ulong first = clt_philox((ulong)(offset + (index >> 1)), (ulong)seed, stream, &second);
   return (long)(index & 1 ? second : first);
 }
+static inline long clt_philox_word(long index, long seed, long offset) {
+  ulong second;
+  const ulong first = clt_philox((ulong)(offset + (index >> 2)), (ulong)seed, 0, &second), both = index & 2 ? second : first;
+  return (long)(index & 1 ? both >> 32 : both & 0xffffffffUL);
+}
 #else
 CLT_PHILOX clt_philox_u clt_philox_from(ulong block, ulong seed, ulong stream) {
   clt_philox_pairs second;
@@ -77,6 +82,16 @@ CLT_PHILOX clt_philox_l clt_philox_at(clt_philox_l index, clt_philox_l seed, clt
   }
   return CLT_PHILOX_CALL(as_long)(bits);
 }
+typedef CLT_PHILOX_TYPE(uint) clt_philox_words __attribute__((may_alias, aligned(4)));
+CLT_PHILOX clt_philox_l clt_philox_word(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
+  const ulong block = (ulong)(offset.s0 + (index.s0 >> 2));
+  ulong both[2 * CLT_LANES];
+  CLT_PHILOX_CALL(vstore)(clt_philox_from(block, (ulong)seed.s0, 0), 0, both);
+#if CLT_LANES == 2
+  CLT_PHILOX_CALL(vstore)(clt_philox_from(block + 1, (ulong)seed.s0, 0), 1, both);
+#endif
+  return CLT_PHILOX_CALL(convert_long)(*(const clt_philox_words *)((const uint *)both + (index.s0 & 3)));
+}
 #endif
 
 /* 64 random bits of each element, and 64 more. */
@@ -85,6 +100,10 @@ CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_bits, long)(clt_philox_l index, c
 }
 CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_more, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
   return clt_philox_at(index, seed, offset, 1);
+}
+/* 32 random bits of each element, at half the price. */
+CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_word, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
+  return clt_philox_word(index, seed, offset);
 }
 
 /* 64 random bits to an integer below n, n in (0, 2^64). */

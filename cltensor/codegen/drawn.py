@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .pointwise import Program
 
 # Formulas of draws, by the stream they are of; and of what reads a half of a word, as text of that half and its type.
-BITS, MORE = "philox_bits(x, y, z)", "philox_more(x, y, z)"
-STREAMS = {BITS: 0, MORE: 1}
+BITS, MORE, WORD = "philox_bits(x, y, z)", "philox_more(x, y, z)", "philox_word(x, y, z)"
+STREAMS = {BITS: 0, MORE: 1, WORD: 0}
 LOWER, UPPER = "x & 4294967295", "shr(x, 40) & 16777215"
 COUNT = 128  # CLT_DRAWN
 
@@ -27,7 +27,7 @@ class Draw(NamedTuple):
     stream: int
     seed: str
     offset: str
-    form: str  # "all", "lower" or "apart": the function that fills
+    form: str  # "all", "apart" or "short": the function that fills
 
     @property
     def array(self) -> str:
@@ -41,9 +41,10 @@ class Draw(NamedTuple):
 
     @property
     def fill(self) -> str:
-        """Draw the words of the elements from the even one `first` on."""
+        """Draw the words of the elements from `first` on, a multiple of 4."""
+        share = 2 if self.form == "short" else 1
         return (
-            f"clt_drawn_{self.form}((ulong)({self.offset} + (first >> 1)), (ulong){self.seed}, "
+            f"clt_drawn_{self.form}((ulong)({self.offset} + (first >> {share})), (ulong){self.seed}, "
             f"{self.stream}, words{self.node});"
         )
 
@@ -72,8 +73,11 @@ def draws(program: Program) -> dict[int, Draw]:
             continue
         ref = ("t", number)
         texts = {n.op.text for n in program.nodes if ref in n.args}
-        form = "all"
-        if ref not in stored and texts <= {LOWER, UPPER}:
-            form = "lower" if texts == {LOWER} else "apart"
+        apart = ref not in stored and texts <= {LOWER, UPPER}
+        form = "apart" if apart else "all"
+        if node.op.text == WORD:
+            if not apart or UPPER in texts:
+                continue
+            form = "short"
         found[number] = Draw(number, stream, f"k{seed}_", f"k{offset}_", form)
     return found

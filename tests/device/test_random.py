@@ -40,6 +40,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "wide randint": lambda: torch.randint(-(2**62), 2**62, (1003,)),
     "randperm": lambda: torch.randperm(1003),
     "bernoulli": lambda: torch.bernoulli(torch.full((1003,), 0.3)),
+    "dropout": lambda: torch.nn.functional.dropout(torch.ones(1003), 0.3),
     "poisson": lambda: torch.poisson(torch.full((1003,), 20.0)),
     "exponential": lambda: torch.empty(1003).exponential_(2),
     "strided": lambda: torch.zeros(31, 34)[:, 1::3].uniform_(0, 2),
@@ -79,8 +80,9 @@ def test_numbers_do_not_depend_on_lanes_or_eagerness(
 @pytest.mark.parametrize(
     ("name", "forms"),
     [
-        ("rand", ["lower"]),
-        ("rand float16", ["lower"]),
+        ("rand", ["short"]),
+        ("rand float16", ["short"]),
+        ("dropout", ["short"]),
         ("randn", ["apart"]),
         ("wide randint", ["all"]),
     ],
@@ -132,6 +134,30 @@ def test_known_answer_of_philox() -> None:
     g = torch.Generator(torch.rand(1).device).manual_seed(0)
     low = torch.empty(2, dtype=torch.int64, device=g.device).random_(-(2**63), None, generator=g)
     assert [int(w) + 2**63 for w in numpy(low)] == [0xE169C58D6627E8D5, 0x9B00DBD8BC57AC4C]
+    words = [
+        0x6627E8D5,
+        0xE169C58D,
+        0xBC57AC4C,
+        0x9B00DBD8,
+    ]  # four elements share a block where 32 bits do
+    drawn = numpy(torch.rand(4, generator=g.manual_seed(0), device=g.device))
+    assert (drawn * 2.0**24).tolist() == [w % 2**24 for w in words]
+
+
+def test_words_of_any_length() -> None:
+    """Element i has the word of its counter, however many are drawn, and wherever a vector begins."""
+    g = torch.Generator(torch.rand(1).device)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.rand(*shape, generator=g.manual_seed(3), device=g.device)
+
+    all_of_them = numpy(draw(1 << 16))
+    for n in (1, 2, 3, 5, 17, 63, 129, 1001):
+        np.testing.assert_array_equal(numpy(draw(n)), all_of_them[:n])
+    square = draw(256, 256) + torch.zeros(256, 256).T
+    np.testing.assert_array_equal(numpy(square).ravel(), all_of_them)
+    kept = torch.nn.functional.dropout(torch.ones(1 << 16, device=g.device), 0.25)
+    assert abs(float((kept != 0).float().mean()) - 0.75) < 0.01
 
 
 # ---------------------------------------------------------------------- distributions

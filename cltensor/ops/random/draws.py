@@ -34,6 +34,7 @@ Draw = tuple[int, int]
 
 _BITS = PointOp("philox", drawn_ahead.BITS)
 _MORE = PointOp("philox2", drawn_ahead.MORE)
+_WORD = PointOp("philox_word", drawn_ahead.WORD)
 _MASKED = PointOp("bits", "x & y")
 # Formulas that codegen/drawn.py knows: what is read of a word there is one half of it.
 _LOW32 = PointOp("low32", drawn_ahead.LOWER)
@@ -88,6 +89,11 @@ def _bits(shape: Size, draw: Draw, op: PointOp = _BITS) -> Expr:
     )
 
 
+def _word(shape: Size, draw: Draw) -> Expr:
+    """32 random bits per element, as uint32, at half the price."""
+    return Expr(_LOW32, dtypes.int64, dtypes.uint32, shape, (_bits(shape, draw, _WORD),))
+
+
 def _keys(shape: Size, dt: DType, draw: Draw) -> Expr:
     """Random bits, all of them."""
     return _bits(shape, draw)
@@ -104,7 +110,7 @@ def uniform(shape: Size, dt: DType, draw: Draw, low: float = 0.0, high: float = 
     if bits == 53:
         word = Expr(_TOP53, dtypes.int64, dtypes.int64, shape, (_bits(shape, draw),))
     else:
-        half = Expr(_LOW32, dtypes.int64, dtypes.uint32, shape, (_bits(shape, draw),))
+        half = _word(shape, draw)
         word = Expr(_MASKED, dtypes.uint32, dtypes.int32, shape, (half, Scalar(2**bits - 1)))
     return Expr(
         _UNIFORM, wide_of(dt), dt, shape, (word, Scalar(2.0**-bits), Scalar(low), Scalar(high))
@@ -149,6 +155,12 @@ def coins(shape: Size, dt: DType, draw: Draw, p: float) -> Expr:
     return Expr(_BERNOULLI, dtypes.int64, dt, shape, (_bits(shape, draw), Scalar(round(p * 2**53))))
 
 
+def kept(shape: Size, draw: Draw, p: float) -> Expr:
+    """True with probability p, exact to 32 bits."""
+    limit = Scalar(min(round(p * 2**32), 2**32 - 1))
+    return Expr(_BERNOULLI_BY, dtypes.uint32, dtypes.bool, shape, (_word(shape, draw), limit))
+
+
 def coins_by(p: Tensor, shape: Size, dt: DType, draw: Draw) -> Expr:
     """1 with the probability given per element, else 0."""
     wide = wide_of(p.dtype)
@@ -158,13 +170,10 @@ def coins_by(p: Tensor, shape: Size, dt: DType, draw: Draw) -> Expr:
 
 def open_unit(shape: Size, dt: DType, draw: Draw) -> Expr:
     """Uniform in (0, 1), both ends left out."""
-    bits = _bits(shape, draw)
     if dt is dtypes.float64:
-        return Expr(
-            _OPEN64, dt, dt, shape, (Expr(_TOP53, dtypes.int64, dtypes.int64, shape, (bits,)),)
-        )
-    low = Expr(_LOW32, dtypes.int64, dtypes.uint32, shape, (bits,))
-    return Expr(_OPEN, dtypes.float32, dtypes.float32, shape, (low,))
+        top = Expr(_TOP53, dtypes.int64, dtypes.int64, shape, (_bits(shape, draw),))
+        return Expr(_OPEN64, dt, dt, shape, (top,))
+    return Expr(_OPEN, dtypes.float32, dtypes.float32, shape, (_word(shape, draw),))
 
 
 def exponential(shape: Size, dt: DType, draw: Draw, rate: float) -> Expr:
@@ -583,6 +592,4 @@ def keep_mask(
     """Make a bool tensor whose elements are true with probability `keep`: what dropout multiplies
     by."""
     size = Size(shape)
-    return core.pending(
-        coins(size, dtypes.bool, choose(generator, dev).take(numel(size)), keep), dev
-    )
+    return core.pending(kept(size, choose(generator, dev).take(numel(size)), keep), dev)
