@@ -34,6 +34,7 @@ TEMPLATES = {
     "pointwise": "pointwise lanes",
     "copy transposed": "move/tile walk",
     "flip, roll, cat": "index/move",
+    "elements anywhere": "index/move",
     "pad": "move/pad",
     "repeat_interleave": "move/spread",
     "stack of short rows": "move/interleave",
@@ -142,6 +143,17 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         found = grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3))
         return (r(131, 9) @ r(9, 13), *found)
 
+    def anywhere() -> Any:
+        from cltensor.codegen.index import moves
+
+        moves.STREAM = 1  # from here on elements are asked for before they are read
+        index = torch.arange(267) * 7 % 37
+        return (
+            r(37).take(index),
+            r(37, 5)[index, index % 5],
+            r(37, 267).gather(0, index.reshape(1, 267)),
+        )
+
     def winograd() -> Any:
         from cltensor.codegen.conv import winograd
 
@@ -171,6 +183,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "pointwise half": lambda: r(33).half() * 2 + r(33).bfloat16(),
         "pointwise complex": lambda: ((c := torch.complex(r(3, 19), r(3, 19))) * 1j + c[0], (c / 2).abs().sum(1)),
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),
+        "elements anywhere": anywhere,
         "flip, roll, cat": lambda: torch.cat((r(3, 37).flip(0, 1), r(3, 37).roll(2, 1)), 1),
         "stack of short rows": lambda: torch.stack((r(4099), r(4099)), 1),
         "cat of rows": lambda: torch.cat((r(90, 17), r(90, 33), r(90, 61)), 1),

@@ -3,6 +3,7 @@ Moves elements between a strided region and one whose offset index operands add 
 get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided copy or fill.
 CPU: a work-item walks one chunk of the space in row-major order. GPU: a work-item is an element, grid-stride.
 `hoist`: no index varies along the innermost dim, so it is read once per run and the inner loop only moves.
+`ahead`: so many times eight elements of a get are asked for before the first of them is read, if not 0.
 `step`: 1 or -1 where a run is a copy of vectors as they lie, or turned round; cache lines are written whole, past the cache if `headers` say so.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -105,10 +106,28 @@ ${w.params('p', rank, names)}\
     int bad = ${" | ".join(f"(t{j}_size == 0)" for j in range(k))};
     if (!bad) {
         long8 bads = 0;
+% if ahead:
+        long waiting[${8 * ahead}] __attribute__((aligned(64)));
+% endif
 <%def name="eights()">
         I p_b = 0;
+% if ahead:
+        for (I p_a = 0; p_b + 8 <= p_run; p_a += 8) {
+            long *const places = waiting + p_a % ${8 * ahead};
+            const long8 from = *(const long8 *)places;
+            if (p_a + 8 <= p_run) {
+                ${w.lookup_eight(index, flat, 'p', z, 'p_a', 'place', wrap, 'bads')}
+                *(long8 *)places = place;
+                if ((ulong)(place.s7 - place.s0 + 32) > 64) {
+                    __global const T *next = src + os + p_s_at + p_a${"" if units[1] else f" * p_s{z}"};
+                    for (int j = 0; j < 8; ++j) CLT_PREFETCH(next + ${"j" if units[1] else f"j * p_s{z}"} + places[j]);
+                }
+            }
+            if (p_a < ${8 * ahead}) continue;
+% else:
         for (; p_b + 8 <= p_run; p_b += 8) {
             ${w.lookup_eight(index, flat, 'p', z, 'p_b', 'from', wrap, 'bads')}
+% endif
             __global T *to = dst + od + p_d_at + p_b${"" if units[0] else f" * p_d{z}"};
             __global const T *of = src + os + p_s_at + p_b${"" if units[1] else f" * p_s{z}"};
 % for j in range(8):
@@ -117,6 +136,9 @@ ${w.params('p', rank, names)}\
 % for j in range(8):
             to[${j if units[0] else f"{j} * p_d{z}"}] = v${j};
 % endfor
+% if ahead:
+            p_b += 8;
+% endif
         }
 </%def>\
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${capture(eights)}" start="p_b">

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support import LAYOUTS, close, ct, data, laid
 
-from cltensor.codegen.index import rows
+from cltensor.codegen.index import moves, rows
 
 M = np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]])
 SUBSCRIPTS: dict[str, Any] = {
@@ -237,6 +237,25 @@ def test_gather_along_rows(n: int, kind: str) -> None:
             RuntimeError, match=f"index {bad} is out of bounds for dimension 1 with size 40"
         ):
             t.gather(1, wrong).tolist()
+
+
+@pytest.mark.parametrize("n", [256, 259, 1001])
+def test_elements_far_apart_are_asked_for(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is larger than a cache positions are made well before they are read: every element comes, and bad ones are told of."""
+    monkeypatch.setattr(moves, "STREAM", 1)
+    rng = np.random.default_rng(n)
+    a, i, j = data(40, 50), rng.integers(-40, 40, n), rng.integers(0, 50, n)
+    t = ct.tensor(a)
+    close(t[ct.tensor(i), ct.tensor(j)], a[i, j])
+    close(t[ct.tensor(i % 40).int(), ct.arange(n) // 40], a[i % 40, np.arange(n) // 40])
+    flat = rng.integers(0, 2000, (3, n))
+    close(t.take(ct.tensor(flat)), a.ravel()[flat])
+    across = rng.integers(0, 40, (7, n))
+    wide = data(40, n)
+    close(ct.tensor(wide).gather(0, ct.tensor(across)), np.take_along_axis(wide, across, 0))
+    flat[2, n - 3] = 2000
+    with pytest.raises(IndexError, match="out of range"):
+        t.take(ct.tensor(flat)).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "float16"])

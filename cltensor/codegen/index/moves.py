@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # A GPU schedule gives a lane to each position that cannot collide when there are this many, else it
 # sorts.
 _SERIAL_LANES = 4096
+FAR = 16  # eights of elements between asking for what lies anywhere and reading it
 ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
 
 
@@ -136,8 +137,11 @@ def _moving(
     units = () if gpu else dims.units()
     step = 0 if gpu or through or scalar else _step_in_runs(dims, dt.itemsize)
     streamed = step != 0 and dims.n * dt.itemsize >= STREAM and backend.info.host_shared
-    work = dims.n
+    work, ahead = dims.n, 0
     if not gpu:
+        if side == "get" and through and not hoist and dims.sizes[-1] >= FAR * 16:
+            reach = sum([abs(t.step) * t.size for t in through]) * dt.itemsize
+            ahead = FAR if reach > STREAM else 0
         pace = ANYWHERE if through and not hoist else 1
         work = workers(backend, pace * dims.n, backend.tuned.get("move.grain", GRAIN))
     shape = "s" if scalar else ""
@@ -158,7 +162,8 @@ def _moving(
         "scalar": scalar,
         "step": step,
         "size": dt.itemsize,
-        "headers": include("stream") if streamed else "",
+        "headers": include("stream") * streamed + include("ahead") * (ahead > 0),
+        "ahead": ahead,
     }
     nbytes = dims.n * (moving * dt.itemsize + sum(t.operand.dtype.itemsize for t in through))
     return _Launch("index/move", name, work, nbytes, key)
