@@ -82,10 +82,10 @@ class Storage:
         self.value, self.reduced = expr, False
         lazy.register(self.backend, self, expr)
 
-    def for_write(self) -> Buffer:
-        """The memory, ready to be written in part: nothing pending reads its old content."""
+    def for_write(self, value: Storage | None = None) -> Buffer:
+        """The memory, ready to be written in part: nothing pending reads its old content, but what is written if only the writer holds it."""
         buffer = self.buffer()
-        lazy.run_readers(self)
+        lazy.run_readers(self, value)
         return buffer
 
     def host(self, offset: int = 0, nbytes: int | None = None) -> np.ndarray:

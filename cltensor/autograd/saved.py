@@ -53,6 +53,12 @@ FREED_TEXT = (
     "need to access saved "
     "tensors after calling backward."
 )
+_HOOKS_TOO_LATE = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of "
+    "the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
+    "you need to backward through the graph a second time or if you need to access saved variables "
+    "after calling backward."
+)
 _INFERENCE_TEXT = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
     "inference mode in "
@@ -98,7 +104,7 @@ class SavedTensor:
         """Keep `pack(tensor)` in place of the tensor; `unpack` of it gives the tensor back."""
         t = self.data
         if t is None:
-            raise RuntimeError(FREED_TEXT)
+            raise RuntimeError(_HOOKS_TOO_LATE)
         if t.__class__ is _Packed:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. "

@@ -268,8 +268,8 @@ def write_region(
             launch(backend, fusion, [(ref, dt, buffer, None if dense else strides, offset)])
 
 
-def run_readers(storage: Storage) -> None:
-    """Run every pending result that still reads the storage's buffer, which is about to be written."""
+def run_readers(storage: Storage, spared: Storage | None = None) -> None:
+    """Run every pending result that still reads the storage's buffer, which is about to be written, save one that nobody will ask for."""
     if not storage.reads:
         return
     buffer = storage.value
@@ -278,6 +278,7 @@ def run_readers(storage: Storage) -> None:
         reader = cell()
         if (
             reader is not None
+            and reader is not spared
             and reader.value.__class__ is Expr
             and any(b is buffer for b in buffers(reader.value))
         ):

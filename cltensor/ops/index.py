@@ -429,7 +429,7 @@ def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) 
         if wanted:
             graph.record("IndexPutBackward0", (t, value), new, _fill_mask_back, saved)
         return new
-    writes.overwrite(t, new, fresh=True)
+    writes.overwrite(t, new, own=True)
     if wanted:
         graph.rebase(t, "IndexPutBackward0", (t, value), _fill_mask_back, saved)
     return t

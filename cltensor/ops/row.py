@@ -316,7 +316,7 @@ class Row:
                 apart = False
         if not apart:
             writes.check_overlap(t, others)
-        writes.overwrite(t, value, fresh=True)
+        writes.overwrite(t, value, own=True)
         if record and t.dtype.category >= 2:
             why = self.final(*others) if self.final else ""
             graph.rebase(

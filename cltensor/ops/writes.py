@@ -18,6 +18,7 @@ from ..codegen.pointwise import IDENTITY
 from ..dtypes import dtype
 from ..lazy import Expr, Leaf, View
 from ..runtime import device
+from ..storage import Storage
 from .core import NUMBERS, Tensor, is_tensor, operand, sees_numpy, snapshot
 from .elsewhere import elsewhere
 from .refusals import out_refusal
@@ -25,8 +26,8 @@ from .refusals import out_refusal
 # ------------------------------------------------------------------------------------------- memory
 
 
-def write(t: Tensor, expr: Any) -> None:
-    """Put an expression over the tensor's shape into its memory (see Note [In place])."""
+def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
+    """Put an expression over the tensor's shape into its memory (see Note [In place]); `own` is a storage that waits for it in vain."""
     storage = t._storage
     backend = storage.backend
     if expr.dtype is not t.dtype:
@@ -41,7 +42,7 @@ def write(t: Tensor, expr: Any) -> None:
         if config.CONFIG.eager or sees_numpy(expr):
             storage.buffer()
         return
-    buffer = storage.for_write()
+    buffer = storage.for_write(own)
     if _must_copy(expr, t, buffer):
         lazy.force(expr, backend)
     lazy.write_region(backend, expr, t.dtype, buffer, t._strides, t._offset)
@@ -89,12 +90,13 @@ def nothing(g: Tensor) -> Tensor:
     return g.where(g.new_zeros((), dtype=dtypes.bool), 0.0)
 
 
-def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False) -> None:
-    """Write a computed tensor of the same shape into `t` and count the version; `fresh` says nobody else holds it."""
+def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False, own: bool = False) -> None:
+    """Write a computed tensor of the same shape into `t` and count the version; `fresh` says no graph holds it, `own` nobody but the caller, who asks no more."""
     source = operand(value, t.shape)
-    if not (fresh and source.__class__ is Expr):
+    pending = source.__class__ is Expr
+    if not (pending and (fresh or own)):
         source = Expr(IDENTITY, value.dtype, value.dtype, t.shape, (source,))
-    write(t, source)
+    write(t, source, value._storage if pending and own else None)
     t._vc.value += 1
 
 

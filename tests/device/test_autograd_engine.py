@@ -321,6 +321,8 @@ def test_no_reference_cycles() -> None:
         y.tanh_()
         (y * y).sum().backward()
         x.grad = None
+        y = x * 1
+        y.mul_(y)  # saves what it writes
 
     step()
     gc.collect()

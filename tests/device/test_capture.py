@@ -302,7 +302,7 @@ def test_what_waits_for_the_old_value_of_a_state_has_it() -> None:
         assert seen.tolist() == [2.0 * n] * 40
 
 
-def test_calls_with_names_and_numbers_are_other_calls() -> None:
+def test_calls_with_other_names_numbers_shapes_and_dtypes_are_other_calls() -> None:
     @torch.capture
     def scaled(x: Any, by: Any = 3) -> Any:
         return x * by
@@ -313,6 +313,10 @@ def test_calls_with_names_and_numbers_are_other_calls() -> None:
         assert scaled(x).tolist() == [3] * 4
         assert scaled(x, 7).tolist() == [7] * 4
         assert scaled(x[1:], 7).tolist() == [7] * 3
+        assert scaled(x[1:]).tolist() == [3] * 3
+        assert scaled(x.double()).dtype is torch.float64
+    with pytest.raises(RecordingError, match="argument number 0 requires grad"):
+        scaled(torch.ones(4).requires_grad_())
 
 
 def test_modes_are_part_of_what_is_recorded() -> None:

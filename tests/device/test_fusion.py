@@ -498,3 +498,29 @@ def test_lanes_of_a_gpu_that_take_several_elements(monkeypatch: pytest.MonkeyPat
         z = there[0]
         z += 1  # where the result lies where it was read
         assert z.cpu().tolist() == (x + 1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [
+        (lambda x: x[1:3].__imul__(2), 1),
+        (lambda x: x[:, 1].__iadd__(x[:, 1]), 1),
+        (lambda x: x[2:, ::3].__isub__(x[2:, ::3]), 1),
+        (lambda x: x[4:6].__imul__(x[4:6] + x[6:8]), 2),  # the sum is somebody's
+        (lambda x: x[:, :6:2].__iadd__(x[:, 1:4]), 2),
+        (lambda x: x[:8, ::2].__iadd__(x[:4, :8].T), 2),
+        (lambda x: x[1:, 3].__isub__(x[:-1, 3]), 2),
+    ],
+)
+def test_a_part_is_changed_by_one_launch_and_from_a_copy_where_it_reads_other_places(change, count):
+    base = np.random.RandomState(1).rand(12, 8).astype(np.float32)
+    x, y = ct.tensor(base), base.copy()
+    for _ in range(2):
+        assert launches(lambda: change(x)) == count
+        change(y)
+        np.testing.assert_array_equal(x.cpu().numpy(), y)
+    kept, before = x * 2, y * 2  # waits for the old memory
+    change(x)
+    change(y)
+    np.testing.assert_array_equal(kept.cpu().numpy(), before)
+    np.testing.assert_array_equal(x.cpu().numpy(), y)
