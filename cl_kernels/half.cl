@@ -3,7 +3,7 @@
    Vectors are in memory at any element's address, and are converted by their bits, or float16 by the x86 instructions
    for it where the compiler has them: fabs(), copysign(), vload16() and vstore_half16() are calls on some drivers. */
 /* NaN's bits are hidden from the compiler: one that knows them loads a constant under the mask (see truth.cl). */
-#if defined(__clang__) && defined(__AVX512BW__)
+#if defined(__clang__) && defined(__AVX512BW__) && !defined(CLT_NO_ASSEMBLY)
 static inline uint clt_bf16_nan(void) {
   uint bits = 0x7fc00000;
   __asm__("" : "+r"(bits));

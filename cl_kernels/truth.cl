@@ -1,7 +1,7 @@
 /* The bytes 1 and 0 of a mask's lanes. The 1 is hidden from the compiler: one that knows it loads a constant under the mask, and
    such a load takes some processors (AMD's Zen 5) 300 cycles where no lane is set. May be pasted more than once. */
 #ifndef CLT_TRUTH
-#if defined(__clang__) && defined(__AVX512BW__)
+#if defined(__clang__) && defined(__AVX512BW__) && !defined(CLT_NO_ASSEMBLY)
 static inline uchar clt_one(void) {
   uint one = 1;
   __asm__("" : "+r"(one));

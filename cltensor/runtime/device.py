@@ -260,7 +260,7 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         options = ("-cl-fp32-correctly-rounded-divide-sqrt",)
     ours = is_pocl(dev)
     if ours:
-        options += pocl.build_options()
+        options += pocl.build_options(version(dev.platform.version))
     if clean(dev.platform.name) == "rusticl":  # its translator ends the process where it meets one
         options += ("-DCLT_NO_PREFETCH",)
     return DeviceInfo(

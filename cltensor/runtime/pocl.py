@@ -34,6 +34,7 @@ from .folders import cache_dir, shipped, writable
 from .processor import wide_unseen
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
+_NO_ASSEMBLY = "-DCLT_NO_ASSEMBLY"
 lacking: list[str] = []  # kernels that needed the whole header; the tests want none of ours here
 _scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose they are
 _short_header = False
@@ -71,9 +72,13 @@ def _a_thread_per_processor() -> bool:
     return ours == set(range(os.cpu_count() or 0)) and threads >= len(ours)
 
 
-def build_options() -> tuple[str, ...]:
-    """Return what to build programs for the wheel's PoCL with, to make it quick."""
-    return (BUILTINS,) if _short_header else ()
+def build_options(version: tuple[int, ...]) -> tuple[str, ...]:
+    """Return what to build programs for a PoCL with: so that the wheel's is quick, and others get through.
+
+    PoCL 6 ends the process where it meets inline assembly (an assertion in LLVM 18, reached from a pass of its own).
+    """
+    options = (BUILTINS,) if _short_header else ()
+    return options if version < (4, 0) else (*options, _NO_ASSEMBLY)
 
 
 # --- the linker ---------------------------------------------------------------------------------

@@ -1,0 +1,27 @@
+"""Inline assembly is left out where a driver would end the process at it."""
+
+from __future__ import annotations
+
+import re
+
+from cltensor.runtime import pocl
+from cltensor.runtime.folders import shipped
+
+OURS_ALONE = {"team.cl"}  # built for the wheel's PoCL only
+
+
+def test_younger_pocls_are_given_none() -> None:
+    assert "-DCLT_NO_ASSEMBLY" in pocl.build_options((6, 0))
+    assert "-DCLT_NO_ASSEMBLY" not in pocl.build_options((3, 0))
+
+
+def test_all_of_it_asks() -> None:
+    found = set()
+    for folder in ("cl_kernels", "templates"):
+        for path in sorted(shipped(folder).rglob("*")):
+            text = path.read_text() if path.suffix in (".cl", ".mako") else ""
+            if re.search(r"\b(__)?asm(__)?\b", text) and path.name not in OURS_ALONE:
+                found.add(path.name)
+                before = re.split(r"\b(?:__)?asm(?:__)?\b", text)[0]
+                assert "CLT_NO_ASSEMBLY" in before, path
+    assert {"half.cl", "truth.cl", "dot.cl"} <= found
