@@ -72,7 +72,7 @@ def _statistics(x: Any, dims: tuple[int, ...]) -> list:
 
 
 @pytest.mark.parametrize("shape", [(300, 37), (7, 64), (130, 3, 21)], ids=str)
-def test_sums_over_rows_are_left_in_parts(shape: tuple[int, ...]) -> None:
+def test_sums_over_rows_are_left_in_parts(shape: tuple[int, ...], poisoned: None) -> None:
     """Of up to 128 rows each, in lines of whole vectors."""
     a, g, w = data(*shape), data(*shape, seed=1), data(*shape[1:], seed=2)
     dims = tuple(range(1, len(shape)))
@@ -96,6 +96,31 @@ def test_runs_of_a_row_are_summed_by_themselves(shape: tuple[int, ...], schedule
     close(slope, _norm_slope(a, g * w, dims), 5e-5)
     close(by_weight, (g * _normed(a, dims)).sum(3), 2e-4)
     close(by_bias, g.sum(3), 2e-4)
+
+
+@pytest.mark.parametrize("groups", [32, 0], ids=["group_norm", "layer_norm"])
+def test_gradients_of_norms_from_a_pending_sum_that_lies_across(
+    groups: int, poisoned: None
+) -> None:
+    """More operands lie across the rows than along them; the gradients of weight and bias are had along rows."""
+    a, w, b = (
+        data(1, 32, 64),
+        data(32 if groups else 64, seed=1),
+        data(32 if groups else 64, seed=2),
+    )
+    terms = [data(1, 64, 32, seed=k) for k in (3, 4, 5)]
+    x, weight, bias = (on_device(v).requires_grad_() for v in (a, w, b))
+    first, second, third = (ct.tensor(t).to(x.device) for t in terms)  # numpy sees none of them
+    g = (first + second + third).transpose(1, 2)
+    if groups:
+        F.group_norm(x, groups, weight, bias).backward(g)
+    else:
+        F.layer_norm(x, (64,), weight, bias).backward(g)
+    plain = np.add.reduce(terms).swapaxes(1, 2)
+    scale, over = (w[:, None], (0, 2)) if groups else (w, (0, 1))
+    close(x.grad, _norm_slope(a, plain * scale, (2,)), 5e-5)
+    close(weight.grad, (plain * _normed(a, (2,))).sum(over), 2e-4)
+    close(bias.grad, plain.sum(over), 2e-4)
 
 
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])

@@ -162,6 +162,8 @@ def _plan(
     short = gpu and cut.nred <= SHORT and cut.nout >= MANY * cut.nred
     least = SHORT + 1 if short else LEAST
     row = along_reduced(cut, least) if schedule is None else schedule.endswith("row")
+    # What is left of runs and columns only the schedule along rows leaves, however the operands lie.
+    row = row or bool(kind.runs or kind.columns)
     lanes = 1 if gpu else backend.info.lanes
     streams = streams and row and not gpu and _aligned(cut, lanes, out)
     if kind.keep and cut.nred > KEPT:
