@@ -74,6 +74,7 @@ from .ops import return_types  # isort: skip
 from .reexport import absent as _absent  # isort: skip
 from .reexport import expose as _expose  # isort: skip
 from .runtime import device as _device  # isort: skip
+from .runtime import device as DeviceObjType  # isort: skip
 from .futures import Future  # isort: skip
 from .memory_format import (
     channels_last,

@@ -7,9 +7,10 @@ from typing import Any
 from . import printing
 from .printing import add_suffixes as _add_suffixes  # noqa: F401
 from .printing import contents as _tensor_str  # noqa: F401
+from .printing import get_printoptions, printoptions, set_printoptions
 from .printing import tensor_str as _str_intern  # noqa: F401
 
-__all__ = ["PRINT_OPTS"]
+__all__ = ["PRINT_OPTS", "get_printoptions", "printoptions", "set_printoptions"]
 
 
 class _Options:

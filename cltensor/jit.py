@@ -16,6 +16,8 @@ from .nn.modules.module import Module
 from .reexport import absent, expose
 
 __all__ = [
+    "Attribute",
+    "Error",
     "Final",
     "RecursiveScriptModule",
     "ScriptFunction",
@@ -45,6 +47,17 @@ __all__ = [
 _isinstance = isinstance
 _WHY = "there is no TorchScript, functions run as they are"
 (ScriptFunction,) = absent(__name__, "ScriptFunction", _WHY)
+
+
+class Error(Exception):
+    """What running compiled code would raise."""
+
+
+class Attribute(typing.NamedTuple):
+    """A value for an attribute of a script module, with its type."""
+
+    value: Any
+    type: Any
 
 
 class ScriptModule(Module):

@@ -39,7 +39,7 @@ def mahalanobis(factor: Any, vector: Any) -> Any:
     return _linalg.solve_triangular(factor, vector, upper=False).square().sum((-2, -1))
 
 
-def precision_to_tril(precision: Any) -> Any:
+def _precision_to_scale_tril(precision: Any) -> Any:
     """The Cholesky factor of a precision matrix's inverse."""
     turned = _linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     identity = ops.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -74,7 +74,7 @@ class MatrixParameter:
         """Compute the Cholesky factor, after the parameter was validated."""
         name, value = self.__dict__.pop("_source")
         make = {
-            "scale_tril": lambda m: m, "covariance_matrix": _linalg.cholesky, "precision_matrix": precision_to_tril,
+            "scale_tril": lambda m: m, "covariance_matrix": _linalg.cholesky, "precision_matrix": _precision_to_scale_tril,
         }[name]  # fmt: skip
         self._unbroadcasted_scale_tril = make(value)
 

@@ -11,6 +11,7 @@ from .elementwise_transforms import (
     SoftplusTransform,
     TanhTransform,
 )
+from .elementwise_transforms import clipped_sigmoid as _clipped_sigmoid  # noqa: F401 - as below
 from .structured_transforms import (
     CatTransform,
     CorrCholeskyTransform,

@@ -22,16 +22,20 @@ __all__ = [
 ]
 
 
-class _Marked(type):
-    """isinstance also holds for a tensor of a foreign subclass that was marked as one of the kind."""
+class _ParameterMeta(type):
+    """isinstance also holds for a tensor of a foreign subclass that was marked as one of the kind; not so for derived kinds."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
-        return isinstance(instance, Tensor) and bool(getattr(instance, cls._mark, False))  # type: ignore[attr-defined]
+        mark = vars(cls).get("_mark")
+        return bool(mark and isinstance(instance, Tensor) and getattr(instance, mark, False))
 
 
-class Parameter(Tensor, metaclass=_Marked):
+_BufferMeta = _ParameterMeta
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A leaf tensor to be learnt: on the memory of `data`, requiring grad unless told otherwise, also under `no_grad`."""
 
     _mark = "_is_param"
@@ -71,7 +75,7 @@ class Parameter(Tensor, metaclass=_Marked):
         return _rebuild, made, self._attributes() or None
 
 
-class Buffer(Tensor, metaclass=_Marked):
+class Buffer(Tensor, metaclass=_ParameterMeta):
     """A tensor that belongs to a module's state without being learnt; saved with it if `persistent`."""
 
     _mark = "_is_buffer"

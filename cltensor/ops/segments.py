@@ -1,4 +1,7 @@
-"""`segment_reduce`: sums, products, means and extremes of consecutive runs, given by their lengths or offsets."""
+"""`segment_reduce`: sums, products, means and extremes of consecutive runs, given by their lengths or offsets.
+
+Also the way between runs' offsets and a number for each element, under the names that libraries of graphs call.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,7 @@ def _back(ctx: Any, g: Tensor) -> Tensor:
     return where(chosen, segments.spread(g / sharing), 0.0)
 
 
-@public(method=False)
+@public(method=False, aliases=("_segment_reduce",))
 def segment_reduce(
     data: Tensor,
     reduce: str,
@@ -133,3 +136,41 @@ def segment_reduce(
     saved = {"data": data, "result": value, "segments": segments, "way": reduce, "initial": start}
     graph.record("SegmentReduceBackward0", (data,), value, _back, saved)
     return value
+
+
+def _need_indices(x: Tensor, kernel: str) -> None:
+    if x.dtype not in (dtypes.int32, dtypes.int64):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.scalar_name}'")
+
+
+@public(method=False)
+def _convert_indices_from_coo_to_csr(
+    input: Tensor, size: int, *, out_int32: bool = False
+) -> Tensor:
+    """Return where each of `size` rows begins, and where the last one ends, among elements whose row numbers are given in order."""
+    if input.ndim != 1:
+        raise RuntimeError(
+            f"Input is supposed to be a vector, but got {input.ndim} dimensional tensor."
+        )
+    _need_indices(input, "convert_indices_from_coo_to_csr_cpu")
+    rows = FUNCTIONS["arange"](size + 1, dtype=input.dtype, device=input.device)
+    return FUNCTIONS["searchsorted"](input.contiguous(), rows, out_int32=out_int32)
+
+
+@public(method=False)
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """Return the row and column of each element, below the numbers of its batch; the column first if `transpose`."""
+    _need_indices(crow_indices, "convert_indices_from_csr_to_coo_cpu")
+    kind = dtypes.int32 if out_int32 else dtypes.int64
+    ends, batch = crow_indices[..., 1:].contiguous(), tuple(crow_indices.shape[:-1])
+    at = FUNCTIONS["arange"](col_indices.shape[-1], dtype=ends.dtype, device=ends.device)
+    rows = FUNCTIONS["searchsorted"](ends, at.expand(*batch, -1).contiguous(), right=True)
+    lines = [rows, col_indices]
+    for place, dim in enumerate(batch):
+        number = FUNCTIONS["arange"](dim, device=ends.device)
+        lines.insert(place, number.reshape(-1, *[1] * (len(batch) - place)).expand_as(rows))
+    if transpose:
+        lines[-2:] = reversed(lines[-2:])
+    return FUNCTIONS["stack"]([line.to(kind).reshape(-1) for line in lines])

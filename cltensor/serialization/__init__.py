@@ -88,13 +88,14 @@ class skip_data:
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
+DEFAULT_PROTOCOL = 2  # pickle's
 
 
 def save(
     obj: object,
     f: Any,
     pickle_module: Any = None,
-    pickle_protocol: int = 2,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:

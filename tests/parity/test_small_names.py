@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import zipfile
 from typing import Any
@@ -81,3 +82,104 @@ def test_skipped_data_is_filled_in_later() -> None:
         whole[start : start + 24] = x.cpu().numpy().tobytes()
         for reader in (th, ct):
             assert reader.load(io.BytesIO(bytes(whole))).tolist() == x.tolist()
+
+
+def test_indices_of_rows() -> None:
+    for kind in ("int64", "int32"):
+        for rows in ([], [0, 0, 2, 3], [4]):
+            made = [
+                torch._convert_indices_from_coo_to_csr(
+                    torch.tensor(rows, dtype=getattr(torch, kind)), 5, out_int32=kind == "int32"
+                )
+                for torch in (th, ct)
+            ]
+            assert made[0].tolist() == made[1].tolist()
+            assert str(made[0].dtype) == str(made[1].dtype)
+    for ends, columns in (([0, 2, 2, 3], [1, 0, 2]), ([[0, 2, 2], [0, 1, 2]], [[1, 0], [0, 0]])):
+        for turned in (False, True):
+            both = [
+                torch._convert_indices_from_csr_to_coo(
+                    torch.tensor(ends), torch.tensor(columns), out_int32=turned, transpose=turned
+                )
+                for torch in (th, ct)
+            ]
+            assert both[0].tolist() == both[1].tolist()
+            assert str(both[0].dtype) == str(both[1].dtype)
+    for bad in ([[1]], [0.5]):
+        errors = []
+        for torch in (th, ct):
+            with pytest.raises(RuntimeError) as raised:
+                torch._convert_indices_from_coo_to_csr(torch.tensor(bad), 2)
+            errors.append((raised.type, str(raised.value)))
+        assert errors[0] == errors[1]
+
+
+def test_tensors_by_device_and_dtype() -> None:
+    def sorted_out(torch: Any) -> Any:
+        module = importlib.import_module(f"{torch.__name__}.utils._foreach_utils")
+        group = module._group_tensors_by_device_and_dtype
+        a = [
+            torch.ones(2),
+            torch.ones(3, dtype=torch.float64),
+            torch.zeros(1),
+        ]
+        made = group([a, [None, a[1], a[0]], []], with_indices=True)
+        return {
+            (where.type, str(kind)): (
+                [[None if t is None else t.tolist() for t in part] for part in lists],
+                places,
+            )
+            for (where, kind), (lists, places) in made.items()
+        }
+
+    assert sorted_out(ct) == sorted_out(th)
+
+
+def test_private_helpers_of_distributions() -> None:
+    x = [[4.0, 1.0], [1.0, 3.0]]
+    ours, theirs = (
+        m.distributions.multivariate_normal._precision_to_scale_tril(m.tensor(x)) for m in (ct, th)
+    )
+    assert ours.flatten().tolist() == pytest.approx(theirs.flatten().tolist())
+    ours, theirs = (
+        m.distributions.transforms._clipped_sigmoid(m.tensor([-300.0, 0.5, 300.0]))
+        for m in (ct, th)
+    )
+    assert ours.tolist() == pytest.approx(theirs.tolist())
+
+
+def test_print_options_for_a_while() -> None:
+    from torch import _tensor_str as theirs
+
+    from cltensor import _tensor_str as ours
+
+    shown = []
+    for torch, module in ((th, theirs), (ct, ours)):
+        with module.printoptions(precision=2, sci_mode=True):
+            shown.append(str(torch.tensor([1.2345])))
+        shown.append(str(torch.tensor([1.2345])))
+    assert shown[:2] == shown[2:]
+
+
+def test_values_with_types() -> None:
+    for torch in (th, ct):
+        assert tuple(torch.jit.Attribute(3, int)) == (3, int)
+        assert issubclass(torch.jit.Error, Exception)
+        assert torch.serialization.DEFAULT_PROTOCOL == 2
+        assert torch.segment_reduce is torch._segment_reduce or torch is th
+
+
+def test_a_marked_tensor_is_no_lazy_parameter() -> None:
+    for torch in (th, ct):
+
+        class Own(torch.Tensor):
+            pass
+
+        made = torch.nn.Parameter(torch.ones(2).as_subclass(Own))
+        kinds = (
+            torch.nn.Parameter,
+            torch.nn.UninitializedParameter,
+            torch.nn.parameter._ParameterMeta("Other", (torch.Tensor,), {}),
+        )
+        assert [isinstance(made, kind) for kind in kinds] == [True, False, False]
+        assert not torch.nn.parameter.is_lazy(made)
