@@ -323,6 +323,10 @@ def test_no_reference_cycles() -> None:
         x.grad = None
         y = x * 1
         y.mul_(y)  # saves what it writes
+        for several in (torch.aminmax, torch.sort, lambda t: t.max(0), lambda t: t.cummax(0)):
+            least, most = several(x * 1)
+            (least.sum() + most.sum()).backward()
+        x.grad = None
 
     step()
     gc.collect()
@@ -467,6 +471,14 @@ def test_grad_attribute() -> None:
     close(y.grad, [1, 1])
     with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad"):
         torch.ones(1).retain_grad()
+
+
+def test_a_complex_gradient_of_a_real_input_is_its_real_part() -> None:
+    x = leaf(1.0, 2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (x * torch.tensor([1 + 2j, 3j])).abs().sum().backward()
+    close(x.grad, [5**0.5, 3])
 
 
 def test_complex_gradients() -> None:

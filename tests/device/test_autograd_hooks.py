@@ -343,3 +343,16 @@ def test_packed_tensors_are_read_outside_of_a_pass() -> None:
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
         y = leaf(0.0, 1.0).exp()
     close(y.grad_fn._saved_result, [1, 2.7182817])
+
+
+def test_a_gradient_kept_from_a_hook_has_no_history() -> None:
+    given = leaf(1.0, 2.0) * 2
+    x = leaf(1.0, 1.0)
+    x.register_hook(lambda g: given)
+    (x * 3).sum().backward()
+    close(x.grad, [2, 4])
+    assert not x.grad.requires_grad
+    with pytest.raises(
+        ValueError, match=r"Expects mode to be one of \('all', 'any'\) but got some"
+    ):
+        torch.autograd.graph.register_multi_grad_hook([x], lambda g: None, mode="some")

@@ -367,3 +367,43 @@ def test_a_graph_through_a_written_part_is_used_up() -> None:
     close(x.grad, [4, 6])
     with pytest.raises(RuntimeError, match=SECOND_TIME):
         base.sum().backward()
+
+
+ASSIGNED: dict[str, Any] = {
+    "square_": ((), lambda z: 2 * z),
+    "abs_": ((), lambda z: z.sign()),
+    "pow_": ((3,), lambda z: 3 * z * z),
+    "logit_": ((), lambda z: 1 / (z * (1 - z))),
+    "nan_to_num_": ((), torch.ones_like),
+}
+
+
+@pytest.mark.parametrize("part", [False, True])
+@pytest.mark.parametrize("name", ASSIGNED)
+def test_forms_in_place_of_whole_functions_have_their_history(name: str, part: bool) -> None:
+    args, slope = ASSIGNED[name]
+    x = leaf(0.25, 0.5, 0.75)
+    z = x * 1
+    getattr(z[1:] if part else z, name)(*args)
+    z.sum().backward()
+    wanted = slope(x.detach())
+    if part:
+        wanted[0] = 1
+    close(x.grad, wanted.tolist(), 1e-5)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        getattr(x, name)(*args)
+    forward = torch.autograd.forward_ad
+    with forward.dual_level():
+        z = forward.make_dual(x.detach().clone(), torch.full((3,), 2.0))
+        getattr(z, name)(*args)
+        close(forward.unpack_dual(z).tangent, (2 * slope(x.detach())).tolist(), 1e-5)
+        with pytest.raises(NotImplementedError, match="does not support it because it is an out="):
+            torch.exp(z, out=torch.zeros(3))
+
+
+def test_a_storage_grows_to_what_is_set() -> None:
+    w = torch.ones(2)
+    w.set_(w.untyped_storage(), 0, (10,))
+    assert w.shape == (10,)
+    assert w.untyped_storage().nbytes() == 40
+    assert w[:2].tolist() == [1, 1]

@@ -333,3 +333,56 @@ def test_modes_are_part_of_what_is_recorded() -> None:
         with torch.no_grad():
             assert asked(x).tolist() == [1, 1]
     assert grads == [True, False] * 2
+
+
+def test_what_is_written_outside_lies_where_a_play_reads_it() -> None:
+    """Where somebody waits for the old value, the new one is made elsewhere."""
+    w = torch.ones(40)
+    double = torch.capture(lambda x: x * w)
+    x = torch.ones(40)
+    for n in range(1, 6):
+        kept = w + 1
+        w.mul_(2)
+        w._storage.buffer()
+        assert double(x).tolist() == [2.0**n] * 40
+        assert kept.tolist() == [2.0 ** (n - 1) + 1] * 40
+
+
+def test_arguments_and_states_may_be_results() -> None:
+    w = torch.ones(3)
+
+    @torch.capture
+    def several(x: Any) -> Any:
+        return x, x[1:], w, w.add_(x)[:2], x + w
+
+    for n in range(1, 5):
+        x = torch.full((3,), float(n))
+        same, part, state, seen, total = several(x)
+        assert same.data_ptr() == x.data_ptr()
+        assert part.tolist() == [n, n]
+        assert state.data_ptr() == w.data_ptr()
+        assert seen.tolist() == w.tolist()[:2] == [1 + n * (n + 1) / 2] * 2
+        assert total.tolist() == (x + w).tolist()
+
+
+def test_seeds_of_64_bits_are_played() -> None:
+    draw = torch.capture(lambda: torch.rand(70))
+    for seed in (0, 1 << 63, (1 << 64) - 1, -5):
+        found = []
+        for fn in (draw, draw, draw, lambda: torch.rand(70)):
+            torch.manual_seed(seed)
+            found.append(fn().tolist())
+        assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_a_play_waits_for_what_is_queued(dev: Any) -> None:
+    backend, double = get_backend(dev), torch.capture(lambda x: x * 2)
+    if backend.team is None:
+        pytest.skip("there a play is queued, too")
+    x = torch.ones(5)
+    for _ in range(3):
+        double(x)
+    backend.finish()
+    backend.seq += 1  # as if something were
+    double(x)
+    assert backend.finished == backend.seq
