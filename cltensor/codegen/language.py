@@ -300,10 +300,13 @@ class Emitter:
             return self.pair(f"convert_{lanes_of(self.real, self.lanes)}({ones})")
         return f"convert_{self.type}({ones})"
 
-    def mask(self, node: ast.expr) -> str:
+    def mask(self, node: ast.expr, bytes: bool = False) -> str:
+        """A condition; of `bytes` not what they were made of (cl_kernels/truth.cl)."""
         text, kind = self.emit(node)
         if kind == "mask":
             return text
+        if bytes:
+            text = f"CLT_BYTES({text})"
         if self.dt.is_complex:
             zero = f"({lanes_of(self.real, self.lanes)})(0)" if self.pairs else "0"
             return f"({text}.{self.re} != {zero} || {text}.{self.im} != {zero})"
@@ -323,8 +326,9 @@ class Emitter:
         if isinstance(node, ast.BinOp):
             return self._binary(node)
         if isinstance(node, ast.BoolOp):
-            sign = " && " if isinstance(node.op, ast.And) else " || "
-            return "(" + sign.join(self.mask(v) for v in node.values) + ")", "mask"
+            both = isinstance(node.op, ast.And)
+            masks = [self.mask(v, both and self.type == "uchar16") for v in node.values]
+            return "(" + (" && " if both else " || ").join(masks) + ")", "mask"
         if isinstance(node, ast.Compare):
             return self._compare(node)
         if isinstance(node, ast.Call):

@@ -81,4 +81,4 @@ def render(template: str, /, **variables: Any) -> str:
     except OSError as error:  # the disk refuses a translation
         debug_line(1, "templates are translated in memory: %s", error)
         text = _lookup(False).get_template(file).render(**variables)
-    return include("truth") + text if "CLT_TRUTH(" in text else text
+    return include("truth") + text if "CLT_TRUTH(" in text or "CLT_BYTES(" in text else text

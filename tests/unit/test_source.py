@@ -86,3 +86,14 @@ def test_bytes_of_masks_come_with_a_one_that_the_compiler_does_not_know() -> Non
     assert "CLT_TRUTH(convert_uchar16((a0 == a1)), uchar16)" in text
     assert text.index("clt_one") < text.index("__kernel")
     assert "CLT_TRUTH" not in pointwise.source(program, 1, False)[1]
+
+
+def test_bools_are_joined_as_bytes() -> None:
+    """Told of the masks that they were, the compiler compares under the first one, and loads what it compares so."""
+    node = Node(PointOp("and", "x and y"), dtypes.bool, dtypes.bool, (("a", 0), ("a", 1)))
+    leaves = ((dtypes.bool, "d"), (dtypes.bool, "d"))
+    program = Program(leaves, (), (node,), ((("t", 0), dtypes.bool, "d"),), 0)
+    text = pointwise.source(program, 16, False)[1]
+    assert "(CLT_BYTES(a0) != " in text
+    assert "(CLT_BYTES(a1) != " in text
+    assert "CLT_BYTES" not in pointwise.source(program, 1, False)[1]
