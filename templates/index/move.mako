@@ -5,6 +5,7 @@ CPU: a work-item walks one chunk of the space in row-major order. GPU: a work-it
 `hoist`: no index varies along the innermost dim, so it is read once per run and the inner loop only moves.
 `ahead`: so many times eight elements of a get are asked for before the first of them is read, if not 0.
 `step`: 1 or -1 where a run is a copy of vectors as they lie, or turned round; cache lines are written whole, past the cache if `headers` say so.
+Then what is turned round is written from its end on: reads want memory's order.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
@@ -19,6 +20,7 @@ typedef ${T} T;
 % if step:
 <%
 lanes = min(16, 32 // size)
+back = step < 0 and headers
 def put(value, place): return f"CLT_STREAM({value}, (__global V *)({place}));" if headers else f"*(__global U *)({place}) = {value};"
 %>\
 typedef ${T}${lanes} V;
@@ -29,7 +31,12 @@ static inline void copy_run(__global T *restrict to, __global const T *restrict 
 % if headers:
     for (; i < n && (size_t)(to + i) % 64; ++i) to[i] = from[${'-' * (step < 0)}i];
 % endif
+% if back:
+    const I begin = i, whole = (n - i) / ${64 // size} * ${64 // size};
+    for (i = begin + whole; (i -= ${64 // size}) >= begin;) {
+% else:
     for (; i + ${64 // size} <= n; i += ${64 // size}) {
+% endif
 % for at in range(0, 64 // size, lanes):
 % if step > 0:
         const V v${at} = *(__global const U *)(from + i + ${at});
@@ -41,6 +48,9 @@ static inline void copy_run(__global T *restrict to, __global const T *restrict 
         ${put(f'v{at}', f'to + i + {at}')}
 % endfor
     }
+% if back:
+    i = begin + whole;
+% endif
     for (; i < n; ++i) to[i] = from[${'-' * (step < 0)}i];
 }
 % endif
