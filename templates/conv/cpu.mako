@@ -89,7 +89,7 @@ ${patch.geometry()}
                 if (++j1 == n1) {
                     j1 = 0;
                     if (++j0 == n0) { j0 = 0; ++jb; }
-                    if (jb == nb) jb = 0; // past the last: anything that can be read
+                    if (jb == nb) jb = 0; // past the last: the first ones again
                     xr = xp + (jb * e0 + j0) * e1 * e2;
                     yr = Yg + jb * y_b + j0 * y_0;
                 }
@@ -107,7 +107,7 @@ ${patch.geometry()}
             const long left = slots - slot;
             if (whole) {
 % for v in range(NV):
-                if (${v} < left) { ${storev(f"t{v}", f"y{v}")}; }
+                ${storev(f"t{v}", f"y{v}")};
 % endfor
                 continue;
             }

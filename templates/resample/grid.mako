@@ -70,7 +70,6 @@ typedef struct { N at[${taps}]; T by[${taps}], slope[${taps}]; } Axis;
 static inline T clt_clip(const T x, const R most) { return x > 0 ? x < most ? x : (T)(most) : (T)(0); }
 static inline T clt_reflect(T x, const R size, T *sign) {
     const R low = ${f'0.0{f}' if aligned else f'-0.5{f}'}, span = ${'size - 1' if aligned else 'size'};
-    if (span <= 0) { *sign = (T)(0); return (T)(0); }
     x -= low;
     *sign = x < 0 ? (T)(-1) : (T)(1);
     x = clt_magnitude(x);

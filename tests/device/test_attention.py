@@ -60,6 +60,19 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("n", [1, 2, 16, 17, 32, 33, 64, 65, 96, 97, 128, 129, 192, 193, 257])
+def test_a_causal_mask_is_what_it_says_written_out(n: int) -> None:
+    """Whatever lengths tiles have: the last one may hold one key, which one row sees."""
+    q, k, v = _tensors((1, n, 4), (1, n, 4), (1, n, 4))
+    g = ct.tensor(data(1, n, 4, seed=1))
+    written = ct.ones(n, n, dtype=ct.bool).tril()
+    found = []
+    for out in (attend(q, k, v, is_causal=True), attend(q, k, v, written)):
+        found.append([out, *ct.autograd.grad(out, (q, k, v), g)])
+    for a, b in zip(*found, strict=True):
+        close(a, b.tolist(), 1e-5)
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_values_and_gradients_match_plain_ops(case: tuple[Any, ...]) -> None:
     length, keys, width, depth, causal = case

@@ -14,7 +14,7 @@ from support import on_device as tensor
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
-from cltensor.codegen.conv import as_product
+from cltensor.codegen.conv import as_product, cpu, depthwise, winograd
 from cltensor.codegen.conv import correlation as kernels
 from cltensor.codegen.products import product
 from cltensor.ops.nn.correlation import Spec, _apart, _phases, _window
@@ -76,6 +76,7 @@ CASES = [
     ((9, 20, 7, 7), (33, 20, 3, 3), {"padding": 1}),
     ((2, 4, 90), (6, 4, 5), {"padding": 2}),
     ((2, 3, 5, 6, 7), (5, 3, 2, 3, 2), {"stride": (1, 2, 3), "padding": 1}),
+    ((2, 3, 7, 6, 9), (5, 3, 3, 3, 2), {"stride": (2, 3, 2), "padding": (1, 1, 0)}),
     ((3, 32, 7, 41), (128, 32, 3, 3), {"stride": 2, "padding": 1}),
     ((2, 64, 9, 7), (256, 32, 3, 2), {"stride": (1, 2), "dilation": (2, 1), "padding": (1, 0), "groups": 2}),
 ]  # fmt: skip
@@ -104,6 +105,32 @@ def test_forward_and_both_gradients_match_numpy(
         found = float((t.grad * tensor(along)).sum())
         assert found == pytest.approx(float((reference(*pair, **kwargs) * g).sum()), rel=1e-3, abs=1e-2)  # fmt: skip
     close(bias.grad, g.sum((0, *range(2, g.ndim))), 1e-3)
+
+
+@pytest.mark.usefixtures("on_a_cpu")
+@pytest.mark.parametrize("outputs", [1, 5])
+def test_channels_are_summed_in_parts(outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit the cache at once is added to what lies in the output."""
+    plan, parts = cpu._correlate_plan.__wrapped__, []
+
+    def small(*args: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cpu, "_room", lambda *_: 900)
+            made = plan(*args)
+        parts.append(made.part)
+        return made
+
+    monkeypatch.setattr(cpu, "_correlate_plan", small)
+    for way in (as_product, depthwise, winograd):
+        monkeypatch.setattr(way, "correlate", lambda *_: False)
+    monkeypatch.setattr(winograd, "fits", lambda *_: False)
+    for size, kwargs in (((9, 40), {"padding": 1}), ((9, 11), {}), ((6, 23), {"stride": 2})):
+        a, b, shift = data(2, 41, *size), data(outputs, 41, 3, 3, seed=1), data(outputs, seed=2)
+        expected = reference(a, b, **kwargs) + shift[:, None, None]
+        close(F.conv2d(tensor(a), tensor(b), tensor(shift), **kwargs), expected, 1e-4)
+        turned = tensor(a).to(memory_format=ct.channels_last)
+        close(F.conv2d(turned, tensor(b), tensor(shift), **kwargs), expected, 1e-4)
+    assert max(parts) < 41
 
 
 @pytest.mark.parametrize("case", CASES[:4] + CASES[8:10], ids=str)

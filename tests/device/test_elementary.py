@@ -154,6 +154,18 @@ def test_activations(name: str, reference: Callable) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_every_nan_stays_one_as_a_sixteen_bit_float(dtype: str) -> None:
+    """Whatever its bits: rounding must not carry into the exponent, or past it."""
+    bits = np.array([0x7F800001, 0x7F80FFFF, 0x7FC00000, 0x7FFFFFFF], np.uint32)
+    x = torch.from_numpy(np.concatenate([bits, bits | 0x80000000] * 3).view(np.float32))
+    for n in (1, 3, 24):  # single numbers, parts of a vector and whole ones
+        for part in (x[:n], x[-n:]):
+            short = part.to(torch.get_default_device()).to(getattr(torch, dtype))
+            assert short.isnan().all().item()
+            assert short.float().isnan().all().item()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sixteen_bit_floats_are_rounded_once(dtype: str) -> None:
     """Every value of the dtype is loaded and stored as it is, and halves between two go to the even one."""
     bits = np.arange(1 << 16, dtype=np.uint16)

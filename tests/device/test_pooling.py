@@ -137,6 +137,20 @@ def test_largest_of_whole_planes(plane: Any, dtype: str) -> None:
         np.testing.assert_array_equal(x.grad.cpu().numpy().reshape(flat.shape), expected)
 
 
+@pytest.mark.parametrize("channels", [3, 16, 21])
+def test_nan_is_the_largest_channels_last(channels: int) -> None:
+    a = data(2, channels, 7, 9)
+    a[:, ::2, 3, 4], a[0, 1, 0, 0] = np.nan, np.nan
+    x = ct.tensor(a)
+    turned = x.to(memory_format=ct.channels_last)
+    for fn in (
+        lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
+        lambda x: F.adaptive_max_pool2d(x, 3, return_indices=True),
+    ):
+        for found, expected in zip(fn(turned), fn(x), strict=True):
+            np.testing.assert_array_equal(found.cpu().numpy(), expected.cpu().numpy())
+
+
 def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
     pad = lambda v, f: (f,) * (3 - len(v)) + tuple(v)  # noqa: E731
     size, k, s, p, d = pad(shape[-len(k) :], 1), pad(k, 1), pad(s, 1), pad(p, 0), pad(d, 1)
@@ -149,7 +163,7 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
 def test_averages_side_by_side(k: int, dtype: str) -> None:
     """Windows of few columns go by vectors, the rest of a row does not; what no window covers gets nothing back."""
     tol = 2e-3 if dtype == "float16" else 1e-6
-    for rows, columns in ((2 * k, 19 * k), (3 * k + 1, 40 * k + k - 1)):
+    for rows, columns in ((2 * k, 19 * k), (3 * k + 1, 40 * k + k - 1), (2 * k + 1, 3 * k + 1)):
         a = data(2, 3, rows, columns, dtype=dtype)
         x = ct.tensor(a, requires_grad=True)
         whole = a[..., : rows // k * k, : columns // k * k].astype(np.float64)

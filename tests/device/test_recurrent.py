@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,23 @@ def test_16_bits_are_kept_wide_between_steps(one_by_one: None) -> None:
     close(out.float(), expected.tolist(), 2e-2)
     grads = [ct.autograd.grad(y.float().square().sum(), x)[0] for y in (out, expected)]
     close(grads[0], grads[1].tolist(), 5e-2)
+
+
+@pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh"])
+def test_weights_lie_anywhere_in_memory(mode: str) -> None:
+    gates = {"lstm": 4, "gru": 3, "rnn_tanh": 1}[mode]
+    shapes = [(gates * H, W), (gates * H, H), (gates * H,), (gates * H,)]
+    flat = ct.tensor(data(sum(map(math.prod, shapes)) + 3)) / 4
+    parts = flat[3:].split([math.prod(s) for s in shapes])
+    views = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+    h = ct.tensor(data(1, N, H, seed=1))
+    first = (h, h) if mode == "lstm" else h
+    walk = getattr(ct, mode)
+    found, expected = (
+        walk(ct.tensor(data(T, N, W)), first, weights, True, 1, 0.0, False, False, False)[0]
+        for weights in (views, [v.clone() for v in views])
+    )
+    assert found.tolist() == expected.tolist()
 
 
 def test_layouts_and_dropout() -> None:

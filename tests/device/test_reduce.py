@@ -179,11 +179,23 @@ def test_columns_do_not_depend_on_how_long_the_rows_are(columns: int) -> None:
         np.testing.assert_allclose(found, [fn(c, 0).item() for c in one], 1e-5, 1e-6)
 
 
+def test_deviations_of_columns_far_from_each_other() -> None:
+    a = (data(64, 40) + np.arange(40) * 1e4).astype(np.float32)
+    np.testing.assert_allclose(
+        ct.tensor(a).var(0).cpu().numpy(), a.astype(np.float64).var(0, ddof=1), rtol=1e-4
+    )
+
+
 def test_long_sums_are_accurate() -> None:
     a = np.random.default_rng(0).random(1 << 22, dtype=np.float32)
     x = ct.from_numpy(a).to(ct.get_default_device())
     exact = a.astype(np.float64).sum()
     assert abs(x.sum().item() - exact) <= 4e-7 * exact
+    # All rounded the same way, nothing cancels: a sum that were taken one by one would be wrong by a thousandth.
+    tenths, exact = ct.full((1 << 22,), 0.1), float(np.float32(0.1)) * (1 << 22)
+    assert abs(tenths.sum().item() - exact) <= 2e-6 * exact
+    close(tenths.view(4, -1).sum(1) / exact, [0.25] * 4, 2e-6)
+    close(tenths.view(-1, 32).sum(0) / exact, [1 / 32] * 32, 2e-6)
     shifted = ct.from_numpy(a + 1000).to(ct.get_default_device())
     assert abs(shifted.var().item() - (a + 1000).astype(np.float64).var(ddof=1)) < 1e-5
 

@@ -71,12 +71,17 @@ def _statistics(x: Any, dims: tuple[int, ...]) -> list:
     return [v.reshape(kept).expand(x.shape) for v in (mean, rstd)]
 
 
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("shape", [(300, 37), (7, 64), (130, 3, 21)], ids=str)
-def test_sums_over_rows_are_left_in_parts(shape: tuple[int, ...], poisoned: None) -> None:
-    """Of up to 128 rows each, in lines of whole vectors."""
+def test_sums_over_rows_are_left_in_parts(
+    shape: tuple[int, ...], turned: bool, poisoned: None
+) -> None:
+    """Of up to 128 rows each, in lines of whole vectors; where what is beside a row lies between its elements, too."""
     a, g, w = data(*shape), data(*shape, seed=1), data(*shape[1:], seed=2)
     dims = tuple(range(1, len(shape)))
     x = on_device(a)
+    if turned:
+        x = x.transpose(0, 1).contiguous().transpose(0, 1)
     given = [x, on_device(g), *_statistics(x, dims), on_device(w).expand(shape)]
     slope, parts = _run(row_kinds.norm_back(True, True), given, dims, "row")
     close(slope, _norm_slope(a, g * w, dims), 5e-5)

@@ -107,6 +107,9 @@ F.one_hot(i, 4)
 F.interpolate(h, scale_factor=2), F.interpolate(h, size=3, mode='linear')
 F.interpolate(h[None], (5, 7), mode='bilinear'), F.interpolate(h[None], (2, 3), mode='bicubic', antialias=True)
 F.grid_sample(h[None], h.view(1, 3, 4, 2).sin() * 1.2, align_corners=False)
+[F.grid_sample(h[None], h.view(1, 3, 4, 2).sin() * 2.2, mode, border, aligned) for mode in ('bilinear', 'nearest', 'bicubic') for border in ('zeros', 'border', 'reflection') for aligned in (False, True)]
+[F.grid_sample(h[None, :, :1], h.view(1, 3, 4, 2).sin() * 2.2, mode, 'reflection', True) for mode in ('bilinear', 'nearest', 'bicubic')]
+[F.grid_sample(h[None, None], h.view(1, 2, 2, 2, 3).sin() * 2.2, mode, border, aligned) for mode in ('bilinear', 'nearest') for border in ('border', 'reflection') for aligned in (False, True)]
 F.affine_grid(h.view(4, 2, 3), (4, 1, 2, 2), align_corners=True)
 F.pixel_unshuffle(h[:, :2], 2), F.channel_shuffle(h, 3)
 F.local_response_norm(h, 2)
