@@ -124,6 +124,12 @@ CHAINS = {
     "two results": (1, lambda x, w, b, r, c: (lambda t: (t * 2, t.exp()))(F.linear(x, w) + 1)),
     "two products": (2, lambda x, w, b, r, c: F.linear(x, w, b) + F.linear(x, w)),
     "a sum": (2, lambda x, w, b, r, c: F.relu(F.linear(x, w)).sum(1)),
+    "flattened": (2, lambda x, w, b, r, c: F.linear(x, w).view(-1) + 1),
+    "complex": (2, lambda x, w, b, r, c: F.linear(x, w) * 1j),
+    "uneven rows": (
+        2,
+        lambda x, w, b, r, c: F.linear(x.view(4, 30, 90), w) + r.view(30, 4, 110).transpose(0, 1),
+    ),
     "a part": (2, lambda x, w, b, r, c: F.linear(x, w)[:, 5:50] + 1),
 }
 
@@ -164,6 +170,36 @@ def test_a_product_that_is_held_is_kept(inputs: dict[str, Any]) -> None:
     np.testing.assert_allclose(
         v.numpy(force=True), np.exp(u.numpy(force=True).ravel() / 2), rtol=1e-5
     )
+
+
+def test_a_product_that_is_held_is_kept_by_its_chain(inputs: dict[str, Any]) -> None:
+    x, w = (inputs[n] for n in "xw")
+    wanted = x.numpy(force=True) @ w.numpy(force=True).T
+    y = F.linear(x, w)
+    z = F.relu(y)
+    torch.opencl.synchronize()
+    y = F.linear(x, w)
+    z = F.relu(y)
+    before = STATS.launches
+    z._storage.buffer()
+    assert STATS.launches == before + 1
+    assert not y._storage.waits
+    np.testing.assert_allclose(y.numpy(force=True), wanted, atol=1e-4)
+    np.testing.assert_array_equal(z.numpy(force=True), np.maximum(y.numpy(force=True), 0))
+
+
+def test_a_product_may_change_while_something_waits_for_it(inputs: dict[str, Any]) -> None:
+    x, w = (inputs[n] for n in "xw")
+    for asked in (0, 1):
+        y = F.linear(x, w)
+        found = (y + 1, y * 2)
+        y._storage.buffer() if not asked else found[1]._storage.buffer()
+        old = x.numpy(force=True) @ w.numpy(force=True).T
+        y[3:5] = 7
+        y.mul_(0)
+        np.testing.assert_allclose(found[0].numpy(force=True), old + 1, atol=1e-4)
+        np.testing.assert_allclose(found[1].numpy(force=True), old * 2, atol=1e-4)
+        assert not y.any()
 
 
 def test_operands_may_change_while_a_product_waits(inputs: dict[str, Any]) -> None:

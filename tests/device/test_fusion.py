@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from support import choose_anew
 
 import cltensor as ct
 from cltensor import config
@@ -524,3 +525,47 @@ def test_a_part_is_changed_by_one_launch_and_from_a_copy_where_it_reads_other_pl
     change(y)
     np.testing.assert_array_equal(kept.cpu().numpy(), before)
     np.testing.assert_array_equal(x.cpu().numpy(), y)
+
+
+def test_trees_that_differ_in_one_thing_are_told_apart(monkeypatch):
+    """Places of numbers, operands met again, strides, and sizes that no stride tells."""
+    x, y, z = (leaf(4, 4) + k for k in (1, 2, 3))
+    ct.opencl.synchronize()
+    a, b, c = (t.cpu().numpy() for t in (x, y, z))
+    two = np.float32(2)
+    trees = [
+        (lambda: x - 2, a - two),
+        (lambda: 2 - x, two - a),
+        (lambda: (x - 2) - x, (a - two) - a),
+        (lambda: x - (2 - x), a - (two - a)),
+        (lambda: x * x + y, a * a + b),
+        (lambda: x * y + x, a * b + a),
+        (lambda: x * y + y, a * b + b),
+        (lambda: x * y + z, a * b + c),
+        (lambda: x + y, a + b),
+        (lambda: x + y.t(), a + b.T),
+        (lambda: x + y[0], a + b[0]),
+        (lambda: x + y[:, :1], a + b[:, :1]),
+        (lambda: x * 2 + (y * 2).t(), a * two + (b * two).T),
+        (lambda: x * 2 + (y * 2)[0], a * two + (b * two)[0]),
+        (lambda: (x * 2).t() + (y * 2).t(), (a * two).T + (b * two).T),
+    ]
+    for order in (trees, trees[::-1]):
+        choose_anew(monkeypatch)
+        for k, (make, wanted) in enumerate(order):
+            np.testing.assert_array_equal(make().cpu().numpy(), wanted, err_msg=str(k))
+    column = leaf(3)
+    for n in (4, 6, 5):
+        wide = leaf(3, n)
+        found = wide + (column * 2).unsqueeze(1)
+        wanted = wide.cpu().numpy() + column.cpu().numpy()[:, None] * two
+        np.testing.assert_array_equal(found.cpu().numpy(), wanted)
+
+
+def test_what_is_kept_on_the_way_takes_its_old_memory():
+    x = leaf(50) + 1
+    home = x._storage.buffer()
+    x += 1
+    y = x * 2
+    y._storage.buffer()
+    assert x._storage.value is home
