@@ -235,6 +235,11 @@ class DeviceInfo:
         return 4 if self.team else 50 if self.is_pocl else 20 if self.inline else 12
 
     @property
+    def takes_assembly(self) -> bool:
+        """Whether kernels may have inline assembly, of the processor's."""
+        return self.is_pocl and pocl.NO_ASSEMBLY not in self.build_options
+
+    @property
     def total_memory(self) -> int:
         """`global_mem`, by torch's name."""
         return self.global_mem

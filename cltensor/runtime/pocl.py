@@ -34,7 +34,7 @@ from .folders import cache_dir, shipped, writable
 from .processor import wide_unseen
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
-_NO_ASSEMBLY = "-DCLT_NO_ASSEMBLY"
+NO_ASSEMBLY = "-DCLTNO_ASSEMBLY"
 lacking: list[str] = []  # kernels that needed the whole header; the tests want none of ours here
 _scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose they are
 _short_header = False
@@ -78,7 +78,7 @@ def build_options(version: tuple[int, ...]) -> tuple[str, ...]:
     PoCL 6 ends the process where it meets inline assembly (an assertion in LLVM 18, reached from a pass of its own).
     """
     options = (BUILTINS,) if _short_header else ()
-    return options if version < (4, 0) else (*options, _NO_ASSEMBLY)
+    return options if version < (4, 0) else (*options, NO_ASSEMBLY)
 
 
 # --- the linker ---------------------------------------------------------------------------------

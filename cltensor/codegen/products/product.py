@@ -201,7 +201,7 @@ def dots(backend: Backend) -> bool:
     """
     found = _dots.get(backend)
     if found is None:
-        found = backend.info.is_pocl and platform.machine() in ("x86_64", "AMD64")
+        found = backend.info.takes_assembly and platform.machine() in ("x86_64", "AMD64")
         found = _dots[backend] = found and _probe_dots(backend)
     return found
 
