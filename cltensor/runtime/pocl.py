@@ -34,7 +34,7 @@ from .folders import cache_dir, shipped, writable
 from .processor import wide_unseen
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
-NO_ASSEMBLY = "-DCLTNO_ASSEMBLY"
+NO_ASSEMBLY = "-DCLT_NO_ASSEMBLY"
 lacking: list[str] = []  # kernels that needed the whole header; the tests want none of ours here
 _scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose they are
 _short_header = False
