@@ -212,7 +212,11 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
     """Return what makes the ask of a function. public: what a class is asked about."""
 
     def make(plain: FunctionType) -> Ask:
+        spread = plain.__name__ == "einsum"  # a list of operands is asked about one by one
+
         def ask(args: Any, kwargs: Any) -> Any:
+            if spread and len(args) == 2 and isinstance(args[1], tuple | list):
+                args = (args[0], *args[1])
             asked = [] if _STATE.off else _asked(args, kwargs)
             if not asked and not _STATE.modes:
                 return plain(*args, **kwargs)

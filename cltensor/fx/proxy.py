@@ -132,9 +132,10 @@ def _where() -> str:
 
 
 class GraphAppendingTracer(TracerBase):
-    """A tracer that puts nodes into a graph that is there."""
+    """A tracer that puts nodes into a graph that is there, for a program that adds to it itself: functions ask from now on."""
 
     def __init__(self, graph: Graph) -> None:
+        stand_in()
         self.graph = graph
         self.scope, self.module_stack, self.node_name_to_scope = Scope("", None), {}, {}
 
@@ -146,8 +147,6 @@ class Proxy:
     __hash__ = object.__hash__
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
-        if tracer is None:  # of a program that adds to a graph itself: functions ask from now on
-            stand_in()
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 

@@ -326,3 +326,17 @@ def test_a_module_is_written_as_a_package(tmp_path: Any) -> None:
         sys.path.remove(str(tmp_path))
     x = ct.ones(2, 3)
     assert _values(Written()(x)) == _values(gm(x))
+
+
+def test_proxies_of_a_tracer_that_adds_to_a_graph() -> None:
+    """As e3nn makes them; a list of operands is recorded as operands."""
+    texts = []
+    for module in (ct, th):
+        g = module.fx.Graph()
+        tracer = module.fx.proxy.GraphAppendingTracer(g)
+        x, y = (module.fx.Proxy(g.placeholder(n), tracer=tracer) for n in "xy")
+        wide = module.broadcast_tensors(x, y)[0]
+        out = module.einsum("ij,jk->ik", [wide, y]) + module.einsum("ij,ij->ij", x, y)
+        g.output(out.node)
+        texts.append(g.python_code("self").src.replace("torch.functional.", "torch."))
+    assert texts[0] == texts[1]
