@@ -531,7 +531,9 @@ def test_trees_that_differ_in_one_thing_are_told_apart(monkeypatch):
     """Places of numbers, operands met again, strides, and sizes that no stride tells."""
     x, y, z = (leaf(4, 4) + k for k in (1, 2, 3))
     ct.opencl.synchronize()
-    a, b, c = (t.cpu().numpy() for t in (x, y, z))
+    a, b, c = (
+        np.array(t.tolist(), np.float32) for t in (x, y, z)
+    )  # memory that numpy sees is not waited for
     two = np.float32(2)
     trees = [
         (lambda: x - 2, a - two),
@@ -549,6 +551,11 @@ def test_trees_that_differ_in_one_thing_are_told_apart(monkeypatch):
         (lambda: x * 2 + (y * 2).t(), a * two + (b * two).T),
         (lambda: x * 2 + (y * 2)[0], a * two + (b * two)[0]),
         (lambda: (x * 2).t() + (y * 2).t(), (a * two).T + (b * two).T),
+        (lambda: z + (x * 2 + y[0] * 2).t(), c + (a * two + b[0] * two).T),
+        (lambda: z + (x * 2 + (y[:, 0] * 2).unsqueeze(1)).t(), c + (a * two + b[:, :1] * two).T),
+        (lambda: z + (x[0] * 2 + y[1]), c + (a[0] * two + b[1])),
+        (lambda: ct.where(x > 1.5, 2.0, y), np.where(a > 1.5, two, b)),
+        (lambda: ct.where(x > 1.5, y, 2.0), np.where(a > 1.5, b, two)),
     ]
     for order in (trees, trees[::-1]):
         choose_anew(monkeypatch)
@@ -558,7 +565,7 @@ def test_trees_that_differ_in_one_thing_are_told_apart(monkeypatch):
     for n in (4, 6, 5):
         wide = leaf(3, n)
         found = wide + (column * 2).unsqueeze(1)
-        wanted = wide.cpu().numpy() + column.cpu().numpy()[:, None] * two
+        wanted = np.array(wide.tolist(), "f") + np.array(column.tolist(), "f")[:, None] * two
         np.testing.assert_array_equal(found.cpu().numpy(), wanted)
 
 
