@@ -81,8 +81,8 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     with unrecorded():
         shape = tuple(input.shape)
         keep = (
-            input.new_zeros(shape, dtype=dtypes.bool)
-            if p == 1
+            input.new_full(shape, p == 0, dtype=dtypes.bool)
+            if p in (0, 1)
             else keep_mask(shape, 1 - p, input.device)
         )
         keep = keep.to(dtypes.bool)

@@ -85,6 +85,13 @@ def test_dropped_elements() -> None:
     assert x.grad.cpu().numpy() == pytest.approx(kept.cpu().numpy() / 0.75)
 
 
+def test_where_all_are_kept_nothing_is_drawn() -> None:
+    before = ct.get_rng_state()
+    out, kept = ct.native_dropout(ct.ones(1000), 0.0, True)
+    assert kept.all() and (out == 1).all()
+    assert ct.equal(ct.get_rng_state(), before)
+
+
 @pytest.mark.parametrize(("overwrite", "swap"), [(False, False), (True, False), (True, True)])
 def test_conversions_of_modules(overwrite: bool, swap: bool) -> None:
     found = []

@@ -156,7 +156,7 @@ def coins(shape: Size, dt: DType, draw: Draw, p: float) -> Expr:
 
 
 def kept(shape: Size, draw: Draw, p: float) -> Expr:
-    """True with probability p, exact to 32 bits."""
+    """True with probability p, exact to 32 bits: of 1, one in four milliards is false."""
     limit = Scalar(min(round(p * 2**32), 2**32 - 1))
     return Expr(_BERNOULLI_BY, dtypes.uint32, dtypes.bool, shape, (_word(shape, draw), limit))
 
@@ -589,7 +589,6 @@ def _order(xs: Sequence[Tensor]) -> list[Tensor]:
 def keep_mask(
     shape: Sequence[int], keep: float, dev: device, generator: Generator | None = None
 ) -> Tensor:
-    """Make a bool tensor whose elements are true with probability `keep`: what dropout multiplies
-    by."""
+    """Make a bool tensor whose elements are true with probability `keep`, below 1: what dropout multiplies by."""
     size = Size(shape)
     return core.pending(kept(size, choose(generator, dev).take(numel(size)), keep), dev)
