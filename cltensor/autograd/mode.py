@@ -15,22 +15,18 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .version import InferenceVersion, VersionCounter
-
 
 class _Flags(threading.local):
     """What autograd asks about the current thread, read on every op.
 
     `enabled`: ops record nodes. `inference`: inside inference mode (then `enabled` is False).
-    `counter`: the class of version counter a new tensor takes. `pack`: the innermost pair of
-    saved-tensor hooks, or None. `pack_off`: why such hooks are forbidden, or None. `task`: the
-    backward pass running in this thread, or None. `levels`: the forward-mode levels seen by this
-    thread where they are not all that are open, else None.
+    `pack`: the innermost pair of saved-tensor hooks, or None. `pack_off`: why such hooks are
+    forbidden, or None. `task`: the backward pass running in this thread, or None. `levels`: the
+    forward-mode levels seen by this thread where they are not all that are open, else None.
     """
 
     enabled: bool = True
     inference: bool = False
-    counter: type[VersionCounter] = VersionCounter
     pack: Any = None
     pack_off: str | None = None
     task: Any = None
@@ -230,14 +226,11 @@ class inference_mode(_Mode):
         self.mode = mode
 
     def __enter__(self) -> None:
-        self.prev = (GRAD.enabled, GRAD.inference, GRAD.counter)
-        mode = self.mode
-        GRAD.enabled = not mode
-        GRAD.inference = mode
-        GRAD.counter = InferenceVersion if mode else VersionCounter
+        self.prev = (GRAD.enabled, GRAD.inference)
+        GRAD.enabled, GRAD.inference = not self.mode, self.mode
 
     def __exit__(self, *exc: Any) -> None:
-        GRAD.enabled, GRAD.inference, GRAD.counter = self.prev
+        GRAD.enabled, GRAD.inference = self.prev
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)

@@ -471,6 +471,39 @@ def test_grad_attribute() -> None:
         torch.ones(1).retain_grad()
 
 
+def test_zeros_that_nobody_computed_arrive_as_zeros() -> None:
+    """The second derivative of a step function: at a leaf, at a retained result, at a custom function."""
+    arrived: list[Any] = []
+
+    class Noting(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.set_materialize_grads(False)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            arrived.append(g)
+            return g
+
+    def slope(x: Any) -> Any:
+        weight = leaf(1.0, 1.0)
+        return torch.autograd.grad((x.relu() * weight).sum(), x, create_graph=True)[0].sum()
+
+    x = leaf(-1.0, 2.0)
+    slope(x).backward()
+    close(x.grad, [0, 0])
+    x, seen = leaf(-1.0, 2.0), []
+    z = x * 3
+    z.retain_grad()
+    z.register_hook(seen.append)
+    slope(z).backward()
+    close(z.grad, [0, 1])  # of both passes
+    close(seen[-1], [0, 0])
+    slope(Noting.apply(x)).backward()
+    close(arrived[-1], [0, 0])
+
+
 def test_a_complex_gradient_of_a_real_input_is_its_real_part() -> None:
     x = leaf(1.0, 2.0)
     with warnings.catch_warnings():

@@ -61,6 +61,12 @@ def test_decorators() -> None:
     assert torch.is_grad_enabled()
 
 
+def test_modes_take_bools() -> None:
+    with pytest.raises(TypeError, match=r"argument 'enabled' \(position 1\) must be bool, not int"):
+        torch.set_grad_enabled(1)
+    assert torch.is_grad_enabled()
+
+
 def test_generator_leaves_its_consumer_alone() -> None:
     @torch.no_grad()
     def values() -> Iterator[Any]:
