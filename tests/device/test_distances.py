@@ -16,6 +16,16 @@ def _rows(backend: object, x: np.ndarray) -> distance.Rows:
     return distance.Rows(put(backend, torch.tensor(x)), *x.shape[-2:], x.shape[-2] * x.shape[-1])
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, 2.5, math.inf])
+def test_nan_anywhere_in_a_row_is_in_its_distances(p: float) -> None:
+    """Rows so long that they are added up in parts."""
+    x = np.zeros((4, 700), np.float32)
+    x[1, 0], x[2, 350], x[3, 699] = np.nan, np.nan, np.nan
+    for b in map(backend_for, ("cpu", "gpu")):
+        found = get(b, distance.between(b, _rows(b, x[:1]), _rows(b, x), 1, p))
+        assert np.isnan(np.asarray(found)).reshape(-1).tolist() == [False, True, True, True]
+
+
 @pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 2.5, math.inf])
 def test_schedules_of_distances_agree(p: float) -> None:
     rng = np.random.default_rng(0)

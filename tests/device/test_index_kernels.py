@@ -227,6 +227,38 @@ def test_bad_indices_raise_in_torchs_words(
     flush_checks(be)  # an error is told once
 
 
+@pytest.mark.parametrize("count", [4, 300, 9000])
+def test_a_bad_index_writes_nothing_beside_the_operand(be: Any, count: int) -> None:
+    whole = torch.arange(90.0).view(30, 3)
+    rows = kt.sample((count, 3), torch.float32)
+    writes: list[Any] = [
+        lambda o, i, s: ix.advanced_set(be, o, [(0, i)], s),
+        lambda o, i, s: ix.advanced_set(be, o, [(0, i)], s, accumulate=True),
+        lambda o, i, s: scatter.index_add(be, o, 0, i, s),
+        lambda o, i, s: scatter.index_copy(be, o, 0, i, s),
+        lambda o, i, s: scatter.scatter(be, o, 0, i._replace(shape=s.shape, strides=(1, 0)), s),
+    ]
+    for write in writes:
+        for at, bad in ((0, 12), (count // 2, 12), (count - 1, -13)):
+            index = kt.integers(0, 10, count)
+            index[at] = bad
+            o = kt.put(be, whole[10:20])
+            with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+                write(o, kt.put(be, index), kt.put(be, rows))
+                flush_checks(be)
+            found = kt.get(be, o._replace(shape=(30, 3), offset=0))
+            kt.same(found[:10], whole[:10])
+            kt.same(found[20:], whole[20:])
+
+
+def test_truths_added_up_are_one(be: Any) -> None:
+    for count in (3, 300):
+        o = kt.put(be, torch.zeros(5, dtype=torch.bool))
+        index, ones = torch.full((count,), 2), torch.ones(count, dtype=torch.bool)
+        scatter.index_add(be, o, 0, kt.put(be, index), kt.put(be, ones))
+        assert be.read(o.buffer, 0, 5).tolist() == [0, 0, 1, 0, 0]
+
+
 def test_one_bad_index_among_many_is_named(be: Any) -> None:
     x = kt.put(be, kt.sample((5, 40), torch.float32))
     for shape, size, read in (
@@ -234,11 +266,12 @@ def test_one_bad_index_among_many_is_named(be: Any) -> None:
         ((70, 40), 5, lambda i: ix.gather(be, x, 0, i)),
         ((9000,), 5, lambda i: ix.advanced_get(be, x, [(0, i), (1, i)])),
     ):
-        index = kt.integers(0, 5, shape)
-        index.view(-1)[-3] = size + 7
-        with pytest.raises((RuntimeError, IndexError), match=f"index {size + 7} is out of bounds"):
-            read(kt.put(be, index))
-            flush_checks(be)
+        for bad in (size, size + 7):
+            index = kt.integers(0, 5, shape)
+            index.view(-1)[-3] = bad
+            with pytest.raises((RuntimeError, IndexError), match=f"index {bad} is out of bounds"):
+                read(kt.put(be, index))
+                flush_checks(be)
 
 
 def test_nothing_is_read_of_what_is_empty(be: Any) -> None:

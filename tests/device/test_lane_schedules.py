@@ -67,6 +67,21 @@ def _results(name: str, where: Any) -> list[np.ndarray]:
     return [np.asarray(x.detach().tolist()) for x in every]
 
 
+def test_single_halves_are_rounded_after_each_step(lanes: Backend) -> None:
+    """To infinity, to multiples of the least, and to even, as vectors of them are."""
+    x = np.array([60000, -60000, 6e-5, 1e-7, 2049 / 2048, 3e-8, 65504], np.float16)
+    for name in ("float16", "bfloat16"):
+        found = [
+            ((v * 2 / 2) * 1.0009765 - 1e-7).float().cpu().numpy()
+            for v in (
+                ct.tensor(x, device=where).to(getattr(ct, name))
+                for where in (lanes.device, device_list()[0])
+            )
+        ]
+        np.testing.assert_array_equal(*found)
+        assert np.isinf(found[0][:2]).all() == (name == "float16")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lanes_find_what_vectors_find(
     name: str, lanes: Backend, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support import close, data
 
 import cltensor as torch
+from cltensor.codegen.products import gemm_small
 
 
 def t(array: np.ndarray, grad: bool = False) -> Any:
@@ -164,6 +165,13 @@ def test_many_small_matrices(
     found = out.double().cpu().numpy()
     assert np.array_equal(found[1:-1], wide[0] @ wide[1])
     assert (found[[0, -1]] == 7).all()
+
+
+@pytest.mark.usefixtures("divided", "poisoned")
+def test_many_small_matrices_of_two_batch_dims_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_small, "TASK_WORK", 1)
+    a, b = data(5, 9, 4, 5), data(9, 5, 6, seed=1)
+    close(t(a)[:, 1:8] @ t(b)[1:8], a[:, 1:8] @ b[1:8])
 
 
 def test_sums_with_beta_and_alpha() -> None:

@@ -137,6 +137,14 @@ def test_largest_of_whole_planes(plane: Any, dtype: str) -> None:
         np.testing.assert_array_equal(x.grad.cpu().numpy().reshape(flat.shape), expected)
 
 
+def test_the_last_fractional_window_ends_with_the_plane() -> None:
+    """Its step, rounded, may come to one less."""
+    x = ct.zeros(1, 1, 15, 15)
+    x[..., 14, 14] = 3.0
+    y = F.fractional_max_pool2d(x, 2, output_size=12, _random_samples=ct.zeros(1, 1, 2))
+    assert y[0, 0, 11, 11].item() == 3
+
+
 @pytest.mark.parametrize("channels", [3, 16, 21])
 def test_nan_is_the_largest_channels_last(channels: int) -> None:
     a = data(2, channels, 7, 9)

@@ -169,6 +169,35 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
                 )
 
 
+@pytest.mark.parametrize(
+    "columns", [60, 300]
+)  # few vectors, and so many that rows are read one by one
+def test_positions_and_sums_of_many_parts(columns: int) -> None:
+    a = data(90, columns)
+    x = ct.tensor(a)
+    backend, source = get_backend(x.device), of_operands(core.kernel_operand(x))
+    places, values = [("index", ct.int64)], [("value", ct.float32)]
+    for schedule in ("col", "gpu-col", "gpu-group"):
+        for parts in (3, 40):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(family, "_kernels", {})  # of one device, and of two schedules
+                at, total = (
+                    family.reduce(
+                        backend,
+                        kind,
+                        source,
+                        (0,),
+                        ct.float32,
+                        outputs,
+                        schedule=schedule,
+                        parts=parts,
+                    )[0]
+                    for kind, outputs in (("argmax", places), ("sum", values))
+                )
+            close(core.result(at, x.device), a.argmax(0), 0)
+            close(core.result(total, x.device), a.sum(0), 1e-4)
+
+
 @pytest.mark.parametrize("columns", [20, 150, 1030], ids=str)
 def test_columns_do_not_depend_on_how_long_the_rows_are(columns: int) -> None:
     a = data(37, columns)

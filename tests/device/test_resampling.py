@@ -252,6 +252,15 @@ def _points(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).uniform(-1.6, 1.6, shape)
 
 
+def test_nearest_elements_of_every_width() -> None:
+    """Of sixteen neighbours some read one vector of the source, some two, some more."""
+    for n in range(17, 90):
+        x = ct.arange(float(n)).view(1, 1, 1, n)
+        for m in (33, 48):
+            places = np.minimum(np.floor(np.arange(m, dtype=np.float32) * np.float32(n / m)), n - 1)
+            assert F.interpolate(x, size=(1, m)).view(-1).tolist() == places.tolist(), (n, m)
+
+
 @pytest.mark.parametrize("way", _WAYS, ids=str)
 def test_samples_and_gradients_match_the_formula(way: grid.Way) -> None:
     found = []

@@ -7,6 +7,7 @@ from typing import Any
 
 import kernel_tools as kt
 import pytest
+from backends import backend_for
 from support import poison
 
 from cltensor import dtypes
@@ -222,6 +223,24 @@ def test_rows_side_by_side_give_what_each_gives_alone(
             alone = kt.get(be, sc.scan(be, kt.put(be, x[i : i + 1].clone()), 1, kind))
             kt.same(every[i : i + 1], alone)
         kt.same(every, getattr(x, kind)(1), 1e-4)
+
+
+def test_sums_of_exponentials_that_nearly_cancel() -> None:
+    be = backend_for("cpu")
+    x = torch.tensor([0, 1e-3 + 3.141j], dtype=torch.complex64)
+    exact = x.to(torch.complex128).logcumsumexp(0)
+    kt.same(kt.get(be, sc.scan(be, kt.put(be, x), 0, "logcumsumexp")).to(exact.dtype), exact, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
+def test_one_key_that_differs_from_all_others_finds_its_place(be: Any, dtype: str) -> None:
+    for at, value in ((0, 5), (299, -5), (150, 5)):
+        x = torch.ones(300, dtype=getattr(torch, dtype))
+        x[at] = value
+        values, indices = so.sort(be, kt.put(be, x), 0, False)
+        expected = x.sort(stable=True)
+        kt.same(kt.get(be, values), expected.values)
+        kt.same(kt.get(be, indices), expected.indices)
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 63, 128, 129, 300, 5000])

@@ -140,6 +140,12 @@ def test_cross_entropy_graph_and_errors() -> None:
     assert loss.grad_fn.next_functions[0][0].name() == "LogSoftmaxBackward0"
     with pytest.raises(IndexError, match="Target 7 is out of bounds"):
         losses.cross_entropy(x, ct.tensor([0, 1, 7, 0])).item()
+    targets = ct.tensor([2, 2, 0, 1, 2, 0])
+    found, expected = (losses.cross_entropy(x, v) for v in (targets[2:], targets[2:].clone()))
+    assert found.item() == expected.item()
+    for bad in (-1, 3):
+        with pytest.raises(IndexError, match=f"Target {bad} is out of bounds"):
+            losses.cross_entropy(x, ct.tensor([0, 1, bad, 0])).item()
     with pytest.raises(
         ValueError, match=r"Expected input batch_size \(4\) to match target batch_size \(2\)."
     ):
