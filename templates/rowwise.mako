@@ -6,6 +6,8 @@ or, where that has another type or goes past the cache (`streams`), in a row of 
 shorter or longer than this; across rows, what lies so many steps further, where a step is at least so many elements.
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
+`reader.turned`: an operand whose rows lie across memory, neighbours side by side: a CPU's work-item turns some rows when it comes to the
+first of them, by squares, and finds them in memory of its own.
 A GPU's lane reads four elements before it adds the first, in the same order.
 Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
 </%doc>\
@@ -29,7 +31,11 @@ asking = kind.stages[-1] if kind.heavy else None
 at_run = f' + run * {inner}' if rank > 1 else ''
 first_run = len(kind.rows + kind.each + kind.pick) + bool(kind.pick)
 first_column = first_run + len(kind.runs)
-vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v']
+vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v' and k != reader.turned]
+turned = reader.turned
+if turned is not None:
+    size = reader.types[turned].itemsize
+    many, n = min(16, LINE // size), 16 // size
 def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
 # min() is a call on some drivers
 def less(a, b): return f'({a} < {b} ? {a} : {b})'
@@ -47,6 +53,36 @@ ${headers}
 ${lane_memory.helpers(memories, L)}\
 % if scratch or kind.columns:
 typedef ${S} u_kept __attribute__((aligned(${dt.itemsize})));
+% endif
+% if turned is not None:
+typedef ${storage[size]}${many} clt_across __attribute__((aligned(${size})));
+typedef ${storage[size]} clt_of_row;
+/* Rows of n elements that lie ${"`step`"} apart, and `rows` of which are neighbours, one after another, `pitch` apart. */
+CLT_WIDE static inline void turn_rows(__global clt_of_row *restrict to, const long pitch, __global const clt_of_row *restrict from, const long step, const long rows, const long n) {
+  for (long k = 0; k < n; k += ${many}) {
+    const long j = k + ${many} <= n ? k : n - ${many};
+    for (long i = 0; i < rows; i += ${LINE // size})
+      for (int u = 0; u < ${many}; u++) CLT_PREFETCH_BESIDE(from + (j + ${2 * many} + u) * step + i);
+    for (long h = 0; h < rows; h += ${many}) {
+      const long i = h + ${many} <= rows ? h : rows - ${many};
+      if (i < 0) {
+        for (int u = 0; u < ${many}; u++)
+          for (long v = 0; v < rows; v++) to[v * pitch + j + u] = from[(j + u) * step + v];
+        break;
+      }
+% for u in range(many):
+      const clt_across r${u} = *(__global const clt_across *)(from + (j + ${u}) * step + i);
+% endfor
+<% statements, columns = turn(n, many, 'clt_across') %>\
+% for text in statements:
+      ${text}
+% endfor
+% for u, name in enumerate(columns):
+      *(__global clt_across *)(to + (i + ${u}) * pitch + j) = ${name};
+% endfor
+    }
+  }
+}
 % endif
 % if kind.pick:
 static inline void clt_note(__global long *status, const long value) {
@@ -429,10 +465,23 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   ${S} P_${name}[${wide_vectors}];
 % endfor
 % endif
+% if turned is not None:
+  const long across = ((nred + ${LINE // size - 1}) / ${LINE // size} + 1) * ${LINE // size};
+  __global clt_of_row *const turned = aside + get_global_id(0) * at_once * across;
+  long begun = lo, ended = lo;
+% endif
   for (long o = lo; o < hi;) {
 % endif
 % if row:
 ${lines(reader.kept_bases('o'), 4)}\
+% if turned is not None:
+    if (o == ended) {
+      const long beside = n${reader.kept_rank - 1} - o % n${reader.kept_rank - 1}, left = ${less('at_once', 'hi - o')};
+      begun = o;
+      ended = o + ${less('beside', 'left')};
+      turn_rows(turned, across, (__global const clt_of_row *)h${turned}, r${turned}_0, ended - o, nred);
+    }
+% endif
 ${lines(result_row('o', '0', reader.kept_rank), 4)}\
 % else:
     const long kinner = n${reader.kept_rank - 1}, krow = o / kinner, kcol = o - krow * kinner;

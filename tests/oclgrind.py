@@ -42,6 +42,7 @@ TEMPLATES = {
     "reduce all": "reduce/reduce reduce/parts",
     "argmax": "reduce/first",
     "softmax": "rowwise",
+    "softmax of rows across": "rowwise",
     "scan": "scan",
     "sort": "sort/rows sort/tile sort/keys",
     "sort long": "sort/merge",
@@ -143,6 +144,13 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         found = grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3))
         return (r(131, 9) @ r(9, 13), *found)
 
+    def turned_rows() -> Any:
+        from cltensor import lazy
+        from cltensor.codegen.reduce import rowwise
+
+        rowwise.TURNED_LEAST = lazy.TURN = 1
+        return r(37, 19).T.softmax(-1), F.layer_norm(r(2, 17, 3, 7).permute(0, 2, 3, 1), (17,))
+
     def anywhere() -> Any:
         from cltensor.codegen.index import moves
 
@@ -197,6 +205,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "reduce columns": lambda: r(37, 6).var(0),
         "reduce middle": lambda: r(3, 19, 5).aminmax(dim=1),
         "argmax": lambda: r(5, 41).argmax(1),
+        "softmax of rows across": turned_rows,
         "softmax": lambda: grads(lambda x: x.softmax(1), r(3, 37)),
         "log_softmax columns": lambda: grads(lambda x: x.log_softmax(0), r(37, 3)),
         "layer_norm": lambda: grads(

@@ -27,7 +27,7 @@ from .expression import (
     view_dims,
 )
 from .fusion import Fusion
-from .launch import TURN, scalar_args, turned
+from .launch import TURN, runs_across, scalar_args, turned
 from .product import Factors, pending_product
 from .reading import is_read, note_read, told
 from .schedule import (
@@ -65,6 +65,7 @@ __all__ = [
     "register",
     "run_held",
     "run_readers",
+    "runs_across",
     "scalar_args",
     "split",
     "told",

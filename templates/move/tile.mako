@@ -5,8 +5,7 @@ CPU: a work-item copies whole tiles, and walks along b, because memory foresees 
 destination, ${tile_a} elements of each, in a buffer: lines that are written whole may go past the cache, and in any order, two
 neighbours at a time. While it is made the step before is written, and the step after is asked for: memory has both to do at once.
 Of a source's row whole vectors are read: rows at a distance that is a power of two do not stay in the first-level cache, where
-parts would be met again. Squares of as many elements as 16 bytes hold are turned by interleaving the first half of their rows
-with the second, log2(rows) times, all that lie beside each other in vectors at once; then these exchange 16 bytes.
+parts would be met again; their squares are turned in registers (codegen/turn.py).
 `phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more. They
 are read twice, and so tiles follow each other along a.
 GPU: a work-group copies a tile through local memory.
@@ -14,26 +13,6 @@ GPU: a work-group copies a tile through local memory.
 <%
 n = 16 // size
 line = {1: 'uint16', 2: 'uint16', 4: 'uint16', 8: 'ulong8'}.get(size, '')
-def turn(lanes, kind):
-    """Statements that turn the square of so many lanes in r0, r1, …, and the names of its columns."""
-    lines = []
-    def join(a, b, picks):
-        lines.append(f"const {kind} q{len(lines)} = __builtin_shufflevector({a}, {b}, {', '.join(map(str, picks))});")
-        return f"q{len(lines) - 1}"
-    def squares(rows):
-        half = n // 2
-        for _ in range(n.bit_length() - 1):
-            kept = [[at + k + other for at in range(part, lanes, n) for k in range(half) for other in (0, lanes)] for part in (0, half)]
-            rows = [join(a, b, picks) for a, b in zip(rows[:half], rows[half:]) for picks in kept]
-        return rows
-    def exchange(rows):
-        if len(rows) == 1: return rows
-        kept = [[other + at + k for other in (0, lanes) for at in range(part, lanes, 2 * n) for k in range(n)] for part in (0, n)]
-        parts = [exchange([join(a, b, picks) for a, b in zip(rows[::2], rows[1::2])]) for picks in kept]
-        return [name for pair in zip(*parts) for name in pair]
-    turned = [squares([f"r{i}" for i in range(at, at + n)]) for at in range(0, lanes, n)]
-    columns = [exchange(list(rows)) for rows in zip(*turned)]
-    return lines, [name for names in zip(*columns) for name in names]
 %>\
 <%namespace name="w" file="/walk.mako"/>\
 ${headers}
@@ -54,7 +33,7 @@ width = tile_a + lead
 
 ## A square of the source, from `at` on, is put into the buffer from `place` on.
 <%def name="square(kind, lanes, at, row, place)">\
-<% lines, columns = turn(lanes, kind) %>\
+<% lines, columns = turn(n, lanes, kind) %>\
             {
 % for k in range(lanes):
                 const ${kind} r${k} = *(__global const U${kind} *)(${at} + ${row(k)} * sa);

@@ -193,7 +193,7 @@ def test_equal_extremes_share_a_gradient(schedule: str) -> None:
 
 
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "worth", lambda x, dims, most=0: False)
+    monkeypatch.setattr(rows, "worth", lambda x, dims, most=0, **_: False)
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
 
 
@@ -393,3 +393,35 @@ def test_given_statistics_take_one_pass_back_for_weight_and_bias() -> None:
     assert STATS.launches - before <= 2
     close(by_w, (g * hat).sum((0, 2, 3)).cpu().numpy(), 1e-4)
     close(by_b, g.sum((0, 2, 3)).cpu().numpy(), 1e-4)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "float64"])
+def test_rows_across_memory_are_turned_on_the_way(
+    kind: str, dev: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One launch, with the bits that a copy has first; rests of rows and of squares, dims between, chains before."""
+    backend = get_backend(ct.device(dev))
+    if backend.info.kind != "cpu" or backend.info.lanes < rowwise.LANES:
+        pytest.skip("the schedule of a CPU with wide vectors")
+    if kind == "float64" and not backend.info.fp64:
+        pytest.skip("no float64")
+    monkeypatch.setattr(rowwise, "TURNED_LEAST", 1)
+    monkeypatch.setattr(rows.lazy, "TURN", 1)
+    rowwise._plan.cache_clear()
+    shapes = ((16, 16), (17, 33), (40, 300), (300, 40), (33, 129), (3, 20, 70), (2, 16, 5, 19))
+    for shape in shapes:
+        x = on_device(data(*shape)).to(getattr(ct, kind))
+        turned = x.transpose(-1, -2) if x.ndim < 4 else x.permute(0, 2, 3, 1)
+        ct.opencl.synchronize()
+        before = STATS.launches
+        found = ct.softmax(turned, -1)
+        ct.opencl.synchronize()
+        assert STATS.launches == before + 1, shape
+        assert ct.equal(found, ct.softmax(turned.contiguous(), -1)), shape
+        assert ct.equal(ct.log_softmax(turned * 2, -1), ct.log_softmax(turned.contiguous() * 2, -1))
+        width = turned.shape[-1:]
+        w = on_device(data(*width, seed=1)).to(x.dtype)
+        normed = F.layer_norm(turned, width, w, w)
+        assert normed.is_contiguous()
+        assert ct.equal(normed, F.layer_norm(turned.contiguous(), width, w, w)), shape
+    rowwise._plan.cache_clear()

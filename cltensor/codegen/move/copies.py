@@ -14,6 +14,7 @@ from ..operand import Operand
 from ..region import LINE, STREAM, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
 from ..scalars import Scalar, scalar_words
 from ..source import include
+from ..turn import turn
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -149,6 +150,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
         headers=include("limits", "ahead") * (vector > 0) + include("stream") * streamed,
         streamed=streamed,
         phased=phased,
+        turn=turn,
     )
 
 

@@ -145,13 +145,21 @@ class Reader:
         lanes: int,
         outputs: Sequence[dtype] = (),
         wide: bool = False,
+        turned: int | None = None,
     ) -> None:
+        self.turned = turned  # the operand whose rows are found in `turned`, one after another from row `begun` on
         self.row, self.kept_rank, self.reduced_rank = row, len(parts.kept), len(parts.reduced)
         leaves = []
-        for (_, dt, _, _), kept, reduced, constant in zip(
-            source.leaves, parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
+        for k, ((_, dt, _, _), kept, reduced, constant) in enumerate(
+            zip(
+                source.leaves,
+                parts.kept_strides,
+                parts.reduced_strides,
+                parts.constant,
+                strict=False,
+            )
         ):
-            step = (reduced if row else kept)[-1]
+            step = 1 if k == turned else (reduced if row else kept)[-1]
             leaves.append(
                 (dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g")
             )
@@ -171,7 +179,7 @@ class Reader:
         self.lanes = min(lanes, 8) if wide and lanes > 1 else lanes
         self.program = program
         self.values = source.values
-        self.key = (program, row, self.kept_rank, self.reduced_rank, self.lanes)
+        self.key = (program, row, self.kept_rank, self.reduced_rank, self.lanes, turned)
         self.types = [dt for dt, _ in leaves] + list(outputs)
 
     @functools.cached_property
@@ -267,7 +275,11 @@ class Reader:
         for k, (dt, cls) in enumerate(self.program.leaves):
             if cls != "c":
                 terms = "".join(f" + {x} * {stride}{k}_{d}" for d, x in enumerate(positions))
-                out.append(f"__global const {dt.cl} *{name}{k} = {base(k)}{terms};")
+                if name == "b" and k == self.turned:
+                    terms, place = "", f"(__global const {dt.cl} *)(turned + (o - begun) * across)"
+                else:
+                    place = base(k)
+                out.append(f"__global const {dt.cl} *{name}{k} = {place}{terms};")
         return out
 
     # ---- values

@@ -18,8 +18,9 @@ from ...dtypes import dtype
 from ..language import _SIGNED, convert
 from ..operand import Operand
 from ..pointwise import scalar_type
-from ..region import STREAM, STREAM_ALIGN
+from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN
 from ..source import include, render
+from ..turn import turn
 from .prologue import Reader, Source, Split, along_reduced, dense, split
 from .row_kinds import Kind
 
@@ -30,6 +31,7 @@ GRAIN = 8192  # elements that are worth a CPU work-item
 PACE = 2000  # elements that a CPU's thread is done with in a microsecond
 GROUP = 128
 WIDE_VECTORS = 64
+LANES = 16  # of the widest vectors
 LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it, most of whose lanes may be idle
 SHORT = 32  # elements of a row up to which a GPU's lane takes it alone,
 MANY = 1024  # if there are so many rows for each of them
@@ -39,6 +41,9 @@ AHEAD = (
     512,
     1 << 16,
 )  # elements of a row, least and most, for the next one to be asked for meanwhile
+# Rows that lie across memory are turned so many at once, where what they are turned into fits into a core's own cache; fewer
+# down to a vector's lanes.
+TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
 # Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
 FURTHER = (512, 4)
 
@@ -76,16 +81,17 @@ def run(
     strides: tuple[int, ...] | None = None,
     eps: float = 0.0,
     targets: Targets | None = None,
+    turned: int | None = None,
     schedule: str | None = None,
 ) -> Rows:
     """Compute `kind` over the rows along `dims` into fresh memory, laid out by `strides` (row-major if None).
 
-    `schedule` overrides the choice: "row", "col", "gpu-row", "gpu-col".
+    `turned`: an operand for which `turning` is true. `schedule` overrides the choice: "row", "col", "gpu-row", "gpu-col".
     """
     shape, alloc = source.shape, backend.alloc
     place = alloc(math.prod(shape) * out.itemsize) if kind.store else None
     plan = _plan(
-        backend, backend.info.wake_us, kind, source.pattern(), tuple(dims), compute, out, strides, schedule, _streams(backend, place)
+        backend, backend.info.wake_us, kind, source.pattern(), tuple(dims), compute, out, strides, turned, schedule, _streams(backend, place)
     )  # fmt: skip
     result = None if place is None else Operand(place, out, shape, plan.strides, 0)
     numbers = [
@@ -106,6 +112,8 @@ def run(
         args += [plan.height, plan.shapes[-1][1]]
     if plan.scratch:
         args.append(alloc(plan.scratch))
+    if turned is not None:
+        args += [alloc(plan.aside), plan.at_once]
     n = plan.n
     nbytes = n * out.itemsize * bool(kind.store)
     nbytes += sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
@@ -130,6 +138,8 @@ class _Plan(NamedTuple):
     group: int
     chunk: int
     height: int = 0  # rows that are added up to a part of `columns`
+    aside: int = 0  # bytes for rows that are turned,
+    at_once: int = 0  # so many of them
 
 
 @functools.lru_cache(maxsize=4096)
@@ -142,6 +152,7 @@ def _plan(
     compute: dtype,
     out: dtype,
     strides: tuple[int, ...] | None,
+    turned: int | None,
     schedule: str | None,
     streams: bool,
 ) -> _Plan:
@@ -163,7 +174,7 @@ def _plan(
     least = SHORT + 1 if short else LEAST
     row = along_reduced(cut, least) if schedule is None else schedule.endswith("row")
     # What is left of runs and columns only the schedule along rows leaves, however the operands lie.
-    row = row or bool(kind.runs or kind.columns)
+    row = row or bool(kind.runs or kind.columns) or turned is not None
     lanes = 1 if gpu else backend.info.lanes
     streams = streams and row and not gpu and _aligned(cut, lanes, out)
     if kind.keep and cut.nred > KEPT:
@@ -178,6 +189,7 @@ def _plan(
         lanes=lanes,
         outputs=[out],
         wide=compute.itemsize > 4,
+        turned=turned,
     )
     kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, scratch, streams)
     along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
@@ -185,7 +197,12 @@ def _plan(
         groups = min(cut.nout if row else -(-cut.nout // GROUP), backend.info.compute_units * 64)
         return _Plan(*fresh, shapes, kernel, cut, reader, along, 0, groups * GROUP, GROUP, 0)
     worked = n if kind.stages or kind.store else cut.nout
-    chunk = _chunk(backend, wake_us, cut.nout, worked, 1 if row else reader.lanes)
+    at_once = aside = 0
+    if turned is not None:
+        size = source.leaves[turned][1].itemsize
+        pitch = _pitch(cut.nred, size)
+        at_once = min(TURNED, TURNED_BYTES // (pitch * size) // LANES * LANES)
+    chunk = _chunk(backend, wake_us, cut.nout, worked, at_once or (1 if row else reader.lanes))
     height = 0
     if kind.columns:
         height = min(chunk, BLOCK)
@@ -194,7 +211,34 @@ def _plan(
         shapes += ((-(-cut.nout // height), pitch),) * len(kind.columns)
     items = -(-cut.nout // chunk)
     spare = items * (cut.nred + reader.lanes) * compute.itemsize if scratch else 0
-    return _Plan(*fresh, shapes, kernel, cut, reader, along, spare, items, 1, chunk, height)
+    if turned is not None:
+        aside = items * at_once * pitch * size
+    return _Plan(*fresh, shapes, kernel, cut, reader, along, spare, items, 1, chunk, height, aside, at_once)  # fmt: skip
+
+
+def turning(
+    backend: Backend,
+    shape: tuple[int, ...],
+    dt: dtype,
+    strides: tuple[int, ...],
+    dims: tuple[int, ...],
+) -> bool:
+    """Whether a work-item can turn an operand's rows as it comes to them: rows along the last dim, of which neighbours lie side by side."""
+    if dims != (len(shape) - 1,) or backend.info.kind != "cpu" or backend.info.lanes < LANES:
+        return False
+    if math.prod(shape) < TURNED_LEAST or dt.is_complex or dt.itemsize == 1:
+        return False
+    n, step = shape[-1], strides[-1]
+    kept = [pair for pair in zip(shape[:-1], strides, strict=False) if pair[0] > 1]
+    if n < LANES or step < LANES or not kept or kept[-1][0] < LANES or kept[-1][1] != 1:
+        return False
+    return LANES * _pitch(n, dt.itemsize) * dt.itemsize <= TURNED_BYTES
+
+
+def _pitch(n: int, size: int) -> int:
+    """Elements from a turned row to the next: whole cache lines, and not a power of two."""
+    line = LINE // size
+    return (-(-n // line) + 1) * line
 
 
 def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
@@ -257,13 +301,14 @@ def _kernel(
     codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{'_streamed' if streams else ''}"
+    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{'_streamed' if streams else ''}{'_turned' if reader.turned is not None else ''}"
     ahead = FURTHER if not (gpu or reader.row) else None
     if kind.stages and not gpu and reader.row:
         ahead = AHEAD
     head = (
         include("stream") * streams
-        + include("ahead") * bool(ahead)
+        + include("ahead") * bool(ahead or reader.turned is not None)
+        + include("limits") * (reader.turned is not None)
         + reader.headers()
         + include(*kind.headers(compute))
     )
@@ -276,7 +321,7 @@ def _kernel(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, block=BLOCK, dt=compute,
         out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=_SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
-        scratch=scratch, streams=streams, ahead=ahead,
+        scratch=scratch, streams=streams, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
@@ -311,4 +356,8 @@ def _signature(
     if scratch:
         parameters.append(f"__global {compute.cl} *spare")
         types.append(None)
+    if reader.turned is not None:
+        size = reader.types[reader.turned].itemsize
+        parameters += [f"__global {STORAGE[size]} *aside", "const long at_once"]
+        types += [None, i64]
     return parameters, types

@@ -82,7 +82,7 @@ def _normalized(
     for v in (weight, bias):
         if v is not None:
             operands.append(_seen(v, scaled))
-    if rowwise.worth(operands[0], dims):
+    if rowwise.worth(operands[0], dims, norm=True):
         kind = rows.norm(weight is not None, bias is not None)
         out, numbers = rowwise.run(kind, operands, dims, input.dtype, strides=steps, eps=eps)
         kept = Size([1 if d in dims else n for d, n in enumerate(grouped)])
@@ -155,7 +155,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     if g.shape != ctx.shapes[0]:
         g = g.expand(ctx.shapes[0])
     plain = _seen(x, ctx.grouped)
-    rows = rowwise.worth(plain, dims, 2 * rowwise.COLUMNS)
+    rows = rowwise.worth(plain, dims, 2 * rowwise.COLUMNS, norm=True)
     if rows and not ctx.fixed and not graph.needs_grad(x, g):
         return _back_by_rows(ctx, plain, _seen(g, ctx.grouped))
     if ctx.fixed and not graph.needs_grad(x, g):

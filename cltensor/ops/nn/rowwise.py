@@ -57,11 +57,16 @@ def _run(
         offset, ignore, slot = numbers
         targets = family.Targets(buffers[0], offset, ignore, buffers[1], slot)
     backend = get_backend(dev)
+    turned = None
     with backend.lock:
         if kind.store and strides is None:
-            read = _turned(backend, read)
+            across = _across_rows(backend, kind, read, dims)
+            if len(across) == 1:
+                (turned,) = across
+            else:
+                read = _turned(backend, read)
         found = family.run(
-            backend, kind, read, dims, accumulator(out), out, strides=strides, eps=eps, targets=targets
+            backend, kind, read, dims, accumulator(out), out, strides=strides, eps=eps, targets=targets, turned=turned
         )  # fmt: skip
     whole = None
     if found.all is not None:
@@ -69,6 +74,22 @@ def _run(
         storage = Storage(backend, op.buffer, layouts.numel(op.shape) * out.itemsize)
         whole = core.make(storage, Size(op.shape), out, dev, strides)
     return [whole, *[core.result(op, dev) for op in found.numbers]]
+
+
+def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ...]) -> list[int]:
+    """The operands that lie across rows, if they can be turned where they are read, or none: more than one are better copied."""
+    if kind.pick or kind.columns or kind.runs:
+        return []
+    found = [
+        k
+        for k, (buffer, dt, steps, offset) in enumerate(read.leaves)
+        if lazy.runs_across(lazy.Leaf(buffer, dt, steps, offset), read.shape)
+    ]
+    if len(found) != 1 or not family.turning(
+        backend, read.shape, *read.leaves[found[0]][1:3], dims
+    ):
+        return []
+    return found
 
 
 def _turned(backend: Backend, read: Source) -> Source:
@@ -91,15 +112,20 @@ LONG = 512  # elements of a row, of which a vector's width does not stay in a ca
 SMALL = 1 << 16  # elements in all from which on every unit of a device should have a row
 
 
-def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS) -> bool:
+def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS, *, norm: bool = False) -> bool:
     """Whether passing over the rows of `x` along `dims` several times in one kernel beats reducing first.
 
-    `most`: elements in all, where rows lie across the order of memory.
+    `most`: elements in all, where rows lie across the order of memory, if they cannot be turned on the way, which is worth it for a `norm`.
     """
     n, total = layouts.numel(tuple([x.shape[d] for d in dims])), x.numel()
-    if not total or n > ROW or (total > most and _across(x, dims)):
+    backend = get_backend(x.device)
+    if not total or n > ROW:
         return False
-    return total <= SMALL or total // n >= get_backend(x.device).info.compute_units
+    if total > most and _across(x, dims):
+        along = tuple(x.shape), x.dtype, tuple(x._strides), tuple(dims)
+        if not norm or not family.turning(backend, *along):
+            return False
+    return total <= SMALL or total // n >= backend.info.compute_units
 
 
 def few_from_cache(x: Tensor, dims: Sequence[int]) -> bool:
