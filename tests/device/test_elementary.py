@@ -186,6 +186,8 @@ def test_sixteen_bit_floats_are_rounded_once(dtype: str) -> None:
     assert (np.abs(found - between) <= step / 2).all()
     if dtype == "float16":
         np.testing.assert_array_equal(found, between.astype(np.float16).astype(np.float32))
+    else:
+        assert not (found.view(np.uint32) >> 16 & 1).any()
 
 
 def _mixed(dtype: type, n: int = 2048) -> tuple[np.ndarray, np.ndarray]:

@@ -251,6 +251,21 @@ def test_a_bad_index_writes_nothing_beside_the_operand(be: Any, count: int) -> N
             kt.same(found[20:], whole[20:])
 
 
+@pytest.mark.parametrize("reduce", ["amax", "amin", "mul"])
+def test_nan_wins_where_values_meet(be: Any, reduce: str) -> None:
+    x = kt.sample((7, 3), torch.float32)
+    src = kt.sample((300, 3), torch.float32, 1)
+    index = kt.integers(0, 6, 300)
+    x[1, 0], src[5, 1], src[299, 2], src[0] = float("nan"), float("nan"), float("nan"), -0.5
+    name = {"mul": "prod"}.get(reduce, reduce)
+    for rows in (3, 300):
+        o = kt.put(be, x)
+        scatter.index_reduce(be, o, 0, kt.put(be, index[:rows]), kt.put(be, src[:rows]), name, True)
+        places = index[:rows, None].expand(-1, 3)
+        expected = x.scatter_reduce(0, places, src[:rows], name)
+        kt.same(kt.get(be, o), expected, 1e-4)
+
+
 def test_truths_added_up_are_one(be: Any) -> None:
     for count in (3, 300):
         o = kt.put(be, torch.zeros(5, dtype=torch.bool))
