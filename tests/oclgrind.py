@@ -36,6 +36,7 @@ TEMPLATES = {
     "flip, roll, cat": "index/move",
     "elements anywhere": "index/move",
     "pad": "move/pad",
+    "pad past the cache": "move/pad",
     "repeat_interleave": "move/spread",
     "stack of short rows": "move/interleave",
     "cat of rows": "move/beside",
@@ -151,6 +152,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         rowwise.TURNED_LEAST = lazy.TURN = 1
         return r(37, 19).T.softmax(-1), F.layer_norm(r(2, 17, 3, 7).permute(0, 2, 3, 1), (17,))
 
+    def padded() -> Any:
+        from cltensor.codegen.move import pad
+
+        pad.STREAM, pad.STAGED = 1, 256
+        return F.pad(r(5, 7, 21), (1, 2, 1, 1)), F.pad(r(3, 29), (2, 1), "circular")
+
     def anywhere() -> Any:
         from cltensor.codegen.index import moves
 
@@ -196,6 +203,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "stack of short rows": lambda: torch.stack((r(4099), r(4099)), 1),
         "cat of rows": lambda: torch.cat((r(90, 17), r(90, 33), r(90, 61)), 1),
         "repeat_interleave": lambda: r(37).repeat_interleave((r(37) * 2).round().abs().long()),
+        "pad past the cache": padded,
         "pad": lambda: (
             F.pad(r(1, 2, 5), (2, 1), mode="reflect"), F.pad(r(2, 3, 21), (1, -2, 1, 1), value=3.0),
             F.pad(r(1, 5, 21).mT, (2, 1), mode="circular"),

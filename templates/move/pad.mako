@@ -2,9 +2,15 @@
 Padding in one pass: every element of dst is one of src or, with mode constant, the fill. Of each dim: its size in src, its size in dst,
 how many come before, its stride in src, and for circular which part of it is repeated, [low, high): what is cut off at one end does not come back at the other.
 CPU: a work-item makes whole rows of dst, their middle by vectors of ${lanes}. GPU: a lane an element.
+`staged`: short rows, elements of a buffer that they are made in, of which cache lines then go past the cache whole; 0 for none.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
-<% z = rank - 1 %>\
+<%
+z = rank - 1
+space = '' if staged else '__global '
+line = 'ulong8' if size == 8 else 'uint16'
+%>\
+${headers}
 ${w.prelude()}
 typedef ${I} I;
 typedef ${T} T;
@@ -26,6 +32,18 @@ static inline I clt_place(const I i, const I n, const I low, const I high) {
     return up >= n ? 2 * (n - 1) - up : up;
 % endif
 }
+% if staged:
+typedef ${line} W;
+/* Writes the lines of t, of which `held` elements are made and the first `start` are somebody else's, and keeps what is no whole line. */
+static inline I put_lines(__global T *to, T *t, const I start, const I held) {
+    I i = 0;
+    if (start && held >= ${side})
+        for (i = start; i < ${side}; ++i) to[i] = t[i];
+    for (; i + ${side} <= held; i += ${side}) { const W line = *(const W *)(t + i); CLT_STREAM(line, (__global W *)(to + i)); }
+    if (i) *(W *)t = *(const W *)(t + i);
+    return i;
+}
+% endif
 <%def name="value(at)"><% found = f"{at} < 0 ? fill : " if mode == 'constant' else '' %>${found}from[${at} * s${z}]</%def>\
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -56,8 +74,24 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
 % for d in reversed(range(z)):
     I at${d} = q ${f'% m{d}' if d else ''}; q ${f'/= m{d}' if d else '= 0'};
 % endfor
+% if staged:
+    T t[${staged + side}] __attribute__((aligned(64)));
+    I start = (I)((size_t)(dst + first * m${z}) / ${size} % ${side}), held = start;
+    __global T *lines = dst + first * m${z} - held;
+% endif
     for (I row = first; row < last; ++row) {
+% if staged:
+        if (held + m${z} > ${staged}) {
+            const I put = put_lines(lines, t, start, held);
+            lines += put;
+            held -= put;
+            start = put ? 0 : start;
+        }
+        T *const to = t + held;
+        held += m${z};
+% else:
         __global T *to = dst + row * m${z};
+% endif
         __global const T *from = src + os;
         I inside = 1;
 % for d in range(z):
@@ -75,9 +109,9 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
         I j = left;
         __global const T *middle = from - b${z}${f' * s{z}' if lanes == 1 else ''};
 % if lanes > 1:
-        for (; j + ${lanes} <= right; j += ${lanes}) *(__global V *)(to + j) = *(__global const V *)(middle + j);
+        for (; j + ${lanes} <= right; j += ${lanes}) *(${space}V *)(to + j) = *(__global const V *)(middle + j);
         if (j < right && right - left >= ${lanes}) {
-            *(__global V *)(to + right - ${lanes}) = *(__global const V *)(middle + right - ${lanes});
+            *(${space}V *)(to + right - ${lanes}) = *(__global const V *)(middle + right - ${lanes});
             j = right;
         }
 % endif
@@ -92,5 +126,9 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
 % endfor
         ${'}' * z}
     }
+% if staged:
+    const I put = put_lines(lines, t, start, held);
+    for (I i = put ? 0 : start; i < held - put; ++i) lines[put + i] = t[i];
+% endif
 % endif
 }

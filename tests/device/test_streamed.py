@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import cltensor as torch
 from cltensor.codegen.index import moves
-from cltensor.codegen.move import copies, join
+from cltensor.codegen.move import copies, join, pad
 from cltensor.codegen.reduce import rowwise
 from cltensor.profiler import profile
 
 LAZY = [
     sys.modules[f"cltensor.lazy.{name}"] for name in ("launch", "tree")
 ]  # a function is launch, too
-MODULES = (copies, join, moves, rowwise, *LAZY)
+MODULES = (copies, join, moves, pad, rowwise, *LAZY)
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 
 
@@ -67,6 +67,8 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "norms of rows": lambda x: torch.nn.functional.rms_norm(x, x.shape[2:]),
     "beside": lambda x: torch.cat([x, x * 2], 1),
     "in turn": lambda x: torch.stack([x, x * 2, x + 1], -1),
+    "padded": lambda x: torch.nn.functional.pad(x, (1, 2, 1, 0), value=3),
+    "bytes padded around": lambda x: torch.nn.functional.pad((x > 0).half(), (1, 3), "circular"),
     "bytes in turn": lambda x: torch.stack([x > 0, x > 1], -1),
 }
 

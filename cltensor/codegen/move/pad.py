@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 from ...layouts import numel
 from ..operand import Operand
-from ..region import LINE, empty, index_type, is_gpu, run, storage, workers
+from ..region import LINE, STREAM, empty, index_type, is_gpu, run, storage, workers
 from ..scalars import Scalar, scalar_words
+from ..source import include
 
 if TYPE_CHECKING:
     from ...runtime import Backend
 
 MODES = ("constant", "reflect", "replicate", "circular")
 Pairs = Sequence[tuple[int, int]]
+STAGED = 4096  # bytes of rows that are made before their lines are written past the cache
 
 
 def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar = 0) -> Operand:
@@ -34,10 +36,12 @@ def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar =
     rows = total // width
     lanes = LINE // size if not gpu and dims[-1][1] == 1 and size <= 8 else 1
     lanes = min(lanes, 16)
+    large = lanes > 1 and total * size >= STREAM and backend.info.host_shared
+    staged = STAGED // size if large and LINE < width * size <= STAGED // 2 else 0
     run(
         backend,
         "move/pad",
-        f"pad_{mode}_b{size}_r{rank}_v{lanes}",
+        f"pad_{mode}_b{size}_r{rank}_v{lanes}{'_staged' if staged else ''}",
         [out.buffer, src.buffer],
         [total if gpu else rows, src.offset, *scalars],
         total if gpu else min(rows, workers(backend, total)),
@@ -50,6 +54,9 @@ def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar =
         size=size,
         lanes=lanes,
         gpu=gpu,
+        staged=staged,
+        side=LINE // size,
+        headers=include("stream") if staged else "",
     )
     return out
 
