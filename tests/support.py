@@ -39,9 +39,8 @@ def leaf(*values: Any, dtype: Any = None) -> Any:
 
 
 def on_device(array: np.ndarray, *, requires_grad: bool = False) -> Any:
-    """Return a copy of an array on the device under test."""
-    made = ct.from_numpy(array.copy()).to(ct.get_default_device())
-    return made.requires_grad_(requires_grad)
+    """Return a copy of an array on the device under test: one that numpy does not see, for of what it sees nothing waits."""
+    return ct.tensor(array.copy(), requires_grad=requires_grad)
 
 
 def laid(array: np.ndarray, how: str) -> tuple[Any, np.ndarray]:

@@ -26,7 +26,7 @@ AWKWARD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0]
 
 
 def operand(array: np.ndarray) -> Operand:
-    return core.kernel_operand(ct.from_numpy(array.copy()).to(ct.get_default_device()))
+    return core.kernel_operand(ct.tensor(array.copy()))
 
 
 def backend() -> Any:
@@ -77,7 +77,7 @@ def test_positions_of_extremes(
 @settings(max_examples=6, deadline=None, derandomize=True)
 def test_positions_of_integers(shape: tuple[int, ...], seed: int) -> None:
     a = np.random.default_rng(seed).integers(-5, 5, shape).astype(np.int16)
-    x = ct.from_numpy(a.copy()).to(ct.get_default_device())
+    x = ct.tensor(a.copy())
     for dim in (None, *range(a.ndim)):
         np.testing.assert_array_equal(x.argmax(dim).numpy(force=True), a.argmax(axis=dim))
 
@@ -125,7 +125,7 @@ def test_rows_are_taken(places: int, width: int, n: int, step: int, seed: int) -
     rng = np.random.default_rng(seed)
     table = rng.standard_normal((places * step, width)).astype(np.float32)
     at = rng.integers(0, places, n)
-    x = ct.from_numpy(table.copy()).to(ct.get_default_device())[::step]
+    x = ct.tensor(table.copy())[::step]
     found = lookup.index_select(backend(), core.kernel_operand(x), 0, operand(at))
     np.testing.assert_array_equal(values(found), table[::step][at])
 
@@ -158,7 +158,7 @@ def test_elements_along_rows(rows: int, places: int, n: int, shared: bool, seed:
 def test_sums_so_far(rows: int, length: int, seed: int) -> None:
     a = np.random.default_rng(seed).standard_normal((rows, length)).astype(np.float32)
     dense = values(scan.scan(backend(), operand(a), 1, "cumsum"))
-    wide = ct.from_numpy(np.repeat(a, 2, 1)).to(ct.get_default_device())[:, ::2]
+    wide = ct.tensor(np.repeat(a, 2, 1))[:, ::2]
     strided = values(scan.scan(backend(), core.kernel_operand(wide), 1, "cumsum"))
     np.testing.assert_allclose(dense, np.cumsum(a.astype(np.float64), 1), rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(strided, dense)
@@ -166,12 +166,12 @@ def test_sums_so_far(rows: int, length: int, seed: int) -> None:
 
 def test_sums_so_far_of_parts_meet() -> None:
     a = np.abs(np.random.default_rng(0).standard_normal(100_003)).astype(np.float32)
-    x = ct.from_numpy(a.copy()).to(ct.get_default_device())
+    x = ct.tensor(a.copy())
     found = x.cumsum(0).numpy(force=True)
     np.testing.assert_allclose(found, np.cumsum(a.astype(np.float64)), rtol=1e-6)
     assert (np.diff(found) >= 0).all()
     a[50_000] = np.inf
-    found = ct.from_numpy(a).to(ct.get_default_device()).cumsum(0).numpy(force=True)
+    found = ct.tensor(a).cumsum(0).numpy(force=True)
     assert np.isfinite(found[:50_000]).all()
     assert np.isposinf(found[50_000:]).all()
 

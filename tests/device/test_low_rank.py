@@ -25,12 +25,12 @@ def _symmetric(n: int, dtype: str, hermitian: bool, hollow: bool) -> np.ndarray:
 def test_ldl_solves(dtype: str, hermitian: bool) -> None:
     for n, hollow in ((1, False), (2, True), (7, False), (7, True)):
         a = _symmetric(n, dtype, hermitian, hollow)
-        A = ct.from_numpy(a).to(ct.get_default_device())
+        A = ct.tensor(a)
         LD, pivots = ct.linalg.ldl_factor(A, hermitian=hermitian)
         assert pivots.dtype is ct.int32 and pivots.shape == (2, n)
         assert not hollow or (pivots < 0).any()
         b = data(n, 3, dtype=dtype)
-        B = ct.from_numpy(b).to(ct.get_default_device())
+        B = ct.tensor(b)
         x = ct.linalg.ldl_solve(LD, pivots, B, hermitian=hermitian)
         close((A @ x - B).abs().max(), 0.0, 1e-10)
 
@@ -51,7 +51,7 @@ def test_ldl_of_a_positive_matrix_is_cholesky_with_a_diagonal() -> None:
 def test_svd_and_pca_of_low_rank() -> None:
     ct.manual_seed(0)
     a = data(12, 3, dtype="float64") @ data(3, 8, dtype="float64")
-    A = ct.from_numpy(a).to(ct.get_default_device())
+    A = ct.tensor(a)
     for x in (A, A.mT):
         U, S, V = ct.svd_lowrank(x, 5)
         assert U.shape == (x.shape[0], 5) and V.shape == (x.shape[1], 5)
@@ -67,8 +67,8 @@ def test_low_rank_of_sparse_matrices(layout: str) -> None:
     ct.manual_seed(0)
     a = data(12, 3, dtype="float64") @ data(3, 8, dtype="float64")
     a[::3] = 0
-    A = ct.from_numpy(a).to(ct.get_default_device()).to_sparse(layout=getattr(ct, layout))
-    M = ct.from_numpy(a[:1]).to(ct.get_default_device())
+    A = ct.tensor(a).to_sparse(layout=getattr(ct, layout))
+    M = ct.tensor(a[:1])
     for x, m in ((A, None), (A.mT, None), (A, M), (A, M.expand(12, 8)), (A.mT, M.mT)):
         U, S, V = ct.svd_lowrank(x, 5, M=m)
         want = x.to_dense() - (0 if m is None else m)
@@ -83,7 +83,7 @@ def test_lobpcg_finds_extreme_pairs(one_by_one: None) -> None:
     ct.manual_seed(0)
     a = data(24, 24, dtype="float64")
     a = a @ a.T + np.eye(24)
-    A = ct.from_numpy(a).to(ct.get_default_device())
+    A = ct.tensor(a)
     B = ct.diag(ct.linspace(1, 2, 24, dtype=ct.float64))
     for largest in (True, False):
         E, V = ct.lobpcg(A, 2, largest=largest)

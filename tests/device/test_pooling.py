@@ -214,7 +214,7 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shape, *sizes = CASES[0]
     a = (data(*shape) * 8).astype(dtype)
     a[0, 0, 0, ::5] = 3  # equal elements: the first counts
-    x = ct.from_numpy(a).to(ct.get_default_device())
+    x = ct.tensor(a)
     backend = get_backend(x.device)
     plain = _triples(shape, *sizes)
     parts = Window("adaptive", 2, plain.size, (1, 3, 11))
