@@ -10,6 +10,7 @@ from .creation import as_tensor
 from .ops import arithmetic, compare, host_loops, power
 from .ops import row as rows
 from .ops.core import NUMBERS
+from .ops.elsewhere import foreign
 from .tensor import Tensor
 
 _accepts = (Tensor, *NUMBERS, np.generic)
@@ -26,7 +27,7 @@ def _operator(
             if (kind is Tensor or kind is float or kind is int) and self.__class__ is Tensor:
                 return row(self, other)
         if not isinstance(other, accepts):
-            return NotImplemented
+            return forward(self, other) if foreign(forward, (self, other), None) else NotImplemented
         return fn(self, other)
 
     def backward(self: Tensor, other: Any) -> Any:
@@ -35,6 +36,8 @@ def _operator(
                 f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{type(self).__name__}' object"
             )
         if not isinstance(other, accepts):
+            if foreign(backward, (self, other), None):
+                return backward(self, other)
             return NotImplemented
         if not isinstance(other, Tensor) and other.__class__ not in NUMBERS:
             other = rows.normal(name, ("other", "self"), (other, self))[0]
@@ -93,7 +96,9 @@ def _in_place(name: str, method: Any) -> None:
         except TypeError:
             if isinstance(other, _accepts):
                 raise
-            return NotImplemented
+            return (
+                operator(self, other) if foreign(operator, (self, other), None) else NotImplemented
+            )
 
     operator.__name__ = operator.__qualname__ = name
     setattr(Tensor, name, operator)

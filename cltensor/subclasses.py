@@ -1,7 +1,8 @@
 """Subclasses of Tensor: their `__torch_function__` is asked by functions and methods, and what these return is of their class.
 
-Note [Asking]: plain tensors pay nothing in programs without subclasses. The first subclass that is defined, or the first mode, gives
-the public functions another code, which asks and then runs the code they had (interception.py). Attributes that are numbers or kinds (`shape`,
+Note [Asking]: plain tensors pay nothing in programs without subclasses. The first subclass that is defined, the first mode, or the
+first failure over an argument that is no tensor and overrides functions, gives the public functions another code, which asks and then
+runs the code they had (interception.py). Attributes that are numbers or kinds (`shape`,
 `dtype`, `device`) are given without asking.
 
 Owns the protocol, and the stack of modes. It must not know any op: it finds them in the namespaces.
@@ -19,6 +20,7 @@ from types import FunctionType
 from typing import Any
 
 from .interception import TEMPORARY, Ask, ask_first, asking, for_good, twin
+from .ops.elsewhere import ANSWERING
 from .ops.row import FUNCTIONS
 from .tensor import Tensor
 
@@ -182,6 +184,20 @@ def _asked(args: Any, kwargs: Any) -> list[Any]:
     return found
 
 
+def _answers(function: Any, args: Any, kwargs: Any) -> bool:
+    """Tell whether an argument of a call that failed overrides functions, being no tensor; from then on functions ask.
+
+    So a class of that kind is asked without any other having been there; calls within the package leave that to the one around them.
+    """
+    if hasattr(function, "__asking__") or not _asked(args, kwargs):
+        return False
+    caller = sys._getframe(4).f_globals.get("__name__", "")
+    if caller == __package__ or caller.startswith(f"{__package__}."):
+        return False
+    stand_in()
+    return hasattr(function, "__asking__")
+
+
 def torch_function(
     cls: type, func: Callable, types: Any, args: Any = (), kwargs: Any = None
 ) -> Any:
@@ -329,5 +345,6 @@ def _enrol(cls: Any, **kwargs: Any) -> None:
         stand_in()
 
 
+ANSWERING.append(_answers)
 Tensor.__torch_function__ = classmethod(torch_function)  # type: ignore[attr-defined]
 Tensor.__init_subclass__ = classmethod(_enrol)  # type: ignore[assignment, method-assign]

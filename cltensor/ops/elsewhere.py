@@ -1,7 +1,7 @@
-"""Where a call goes that finds an operand without a storage: a sparse tensor's ways, filled in by the package that has them.
+"""Where a call goes that finds an operand without a storage: a sparse tensor's ways, or what no tensor answers for itself.
 
-Dense operands never pay for it: an operand that has no storage raises `Strideless` where its storage is asked for, and only
-then somebody looks here. Knows no layout but the strided one.
+Others fill that in. Dense operands never pay for it: an operand that has no storage raises `Strideless` where its storage is asked for,
+what is no tensor raises something, and only then somebody looks here. Knows no layout but the strided one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import Any
 HANDLERS: dict[
     str, Callable[..., Any]
 ] = {}  # by the name of the function; they may return NotImplemented
+
+# Told of a function that failed, and of its arguments: whether one of them answers for itself, and the function asks it now.
+ANSWERING: list[Callable[[Any, Any, Any], bool]] = []
 
 
 class Strideless(NotImplementedError, AttributeError):
@@ -42,3 +45,8 @@ def elsewhere(name: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = 
     if made is NotImplemented:
         raise refuse(name.partition(" ")[0])
     return made
+
+
+def foreign(function: Any, args: Any, kwargs: Any) -> bool:
+    """Tell a function that failed whether one of its arguments is to answer for it: called again, it asks."""
+    return any(answers(function, args, kwargs) for answers in ANSWERING)

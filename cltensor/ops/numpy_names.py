@@ -1,4 +1,8 @@
-"""numpy's names of arguments, which torch takes beside its own: `axis`, `keepdims`, and `a`, `x` or `x1` for the first operand."""
+"""numpy's names of arguments, which torch takes beside its own: `axis`, `keepdims`, and `a`, `x` or `x1` for the first operand.
+
+What stands around the functions for that also asks, where one fails, whether an argument that is no tensor answers for it. So it stands
+around linear algebra and functions of lists of tensors, too, whose own time is long beside it.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .elsewhere import foreign
 from .row import FUNCTIONS, METHODS, NUMPYS
 
 # torch's functions that are written in Python take their own names only.
 _PLAIN = {"norm", "split", "stft", "unique", "unique_consecutive"}
 # Views take hardly longer than looking at the names would.
 _QUICK = {"clone", "flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
+_LISTS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack"}  # fmt: skip
 
 
 def numpy_names(fn: Callable) -> Callable:
@@ -28,7 +34,28 @@ def numpy_names(fn: Callable) -> Callable:
             place = places.get(name, 0)
             if name in places and place >= len(args) and parameters[place] not in kwargs:
                 kwargs[parameters[place]] = kwargs.pop(name)
-        return fn(*args, **kwargs)
+        try:
+            return fn(*args, **kwargs)
+        except Exception:
+            if not foreign(wrapper, args, kwargs):
+                raise
+        return wrapper(*args, **kwargs)
+
+    wrapper._numpy_names = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _answered(fn: Callable) -> Callable:
+    """Let an argument that is no tensor answer for a function that fails over it."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Exception:
+            if not foreign(wrapper, args, kwargs):
+                raise
+        return wrapper(*args, **kwargs)
 
     wrapper._numpy_names = True  # type: ignore[attr-defined]
     return wrapper
@@ -51,3 +78,5 @@ def install(*tables: Any) -> None:
             operands = table is FUNCTIONS and name not in _QUICK and "input" in parameters
             if "dim" in parameters or operands:
                 table[name] = made.setdefault(id(fn), numpy_names(fn))
+            elif parameters[:1] == ("A",) or (table is FUNCTIONS and name in _LISTS):
+                table[name] = made.setdefault(id(fn), _answered(fn))

@@ -19,7 +19,7 @@ from ..autograd.node import WrappingNode, op_class, read_saved
 from ..codegen.pointwise import PointOp
 from . import core, writes
 from .core import NUMBERS, Tensor
-from .elsewhere import Strideless, elsewhere
+from .elsewhere import Strideless, elsewhere, foreign
 from .refusals import refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
@@ -337,7 +337,12 @@ class Row:
             if arity == len(xs) == 1 and xs[0].__class__ is core._Registry.tensor and not kwargs:
                 return self(*xs)  # most calls
             if kwargs or len(xs) != arity or not _plain(xs, numbers):
-                xs, out = self.bind(xs, kwargs)
+                try:
+                    xs, out = self.bind(given := xs, {**kwargs})
+                except TypeError:
+                    if not foreign(function, given, kwargs):
+                        raise
+                    return function(*given, **kwargs)
                 if out is not None:
                     return writes.deliver(self(*xs), out, name, xs)
             return self(*xs)
@@ -350,7 +355,13 @@ class Row:
 
             def method_(t: Tensor, *xs: Any, **kwargs: Any) -> Tensor:
                 if kwargs or len(xs) != arity - 1 or not _plain(xs, numbers[1:]):
-                    xs = self.bind((t, *xs), kwargs, name + "_")[0][1:]
+                    given = (t, *xs)
+                    try:
+                        xs = self.bind(given, {**kwargs}, name + "_")[0][1:]
+                    except TypeError:
+                        if not foreign(method_, given, kwargs):
+                            raise
+                        return method_(*given, **kwargs)
                 return self.inplace(t, *xs)
 
             titled(method_, name + "_", f"In-place form of `{name}`.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import subprocess
+import sys
 from typing import Any, ClassVar
 
 import pytest
@@ -287,3 +289,44 @@ def test_attributes_are_not_the_functions_of_their_names() -> None:
     x = Which([1.0])
     assert torch.real(x) is True
     assert x.real is False
+
+
+_DUCK = """
+import cltensor as torch
+class Duck:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, [kind.__name__ for kind in types], len(args), kwargs or {{}}
+d, x = Duck(), torch.ones(2)
+print({call})
+for refused in ("torch.mean('d')", "torch.add(x, 'd')", "x + 'd'", "torch.linalg.inv('d')"):
+    try:
+        eval(refused)
+    except TypeError:
+        continue
+    print(refused, "was not refused")
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ("torch.mean(d, dim=0)", ("mean", ["Duck"], 1, {"dim": 0})),
+        ("torch.add(x, d, alpha=2)", ("add", ["Duck"], 2, {"alpha": 2})),
+        ("torch.mul(d, 3)", ("mul", ["Duck"], 2, {})),
+        ("torch.exp(d)", ("exp", ["Duck"], 1, {})),
+        ("x + d", ("add", ["Duck"], 2, {})),
+        ("x.mul_(d)", ("mul_", ["Duck"], 2, {})),
+        ("torch.cat([x, d])", ("cat", ["Duck"], 1, {})),
+        ("torch.addmm(x, d, d)", ("addmm", ["Duck"], 3, {})),
+        ("torch.linalg.inv(d)", ("inv", ["Duck"], 1, {})),
+        ("torch.stack([d, d])", ("stack", ["Duck"], 1, {})),
+    ],
+)
+def test_a_class_that_is_no_tensor_is_asked_before_any_other_was(call: str, answer: Any) -> None:
+    """In a program of its own: what fails over such an argument is called again, and asks."""
+    script = _DUCK.format(call=call)
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == repr(answer), done.stderr
