@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from support import close, data
 
 import cltensor as torch
-from cltensor.codegen.products import gemm_small
+from cltensor.codegen.products import gemm_cpu, gemm_small
 
 
 def t(array: np.ndarray, grad: bool = False) -> Any:
@@ -165,6 +166,44 @@ def test_many_small_matrices(
     found = out.double().cpu().numpy()
     assert np.array_equal(found[1:-1], wide[0] @ wide[1])
     assert (found[[0, -1]] == 7).all()
+
+
+@pytest.mark.usefixtures("divided")
+@pytest.mark.parametrize("long", [4099, 30_000])
+def test_parts_of_long_sums_and_what_is_added_to_them(
+    long: int, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine of many cores: K is cut, and what its last part lacks is none of the sum."""
+    info = dataclasses.replace(backend.info, compute_units=48)
+    monkeypatch.setattr(backend, "info", info)
+    monkeypatch.setattr(gemm_cpu, "_plans", {})
+    monkeypatch.setattr(gemm_cpu, "_calls", {})
+    a, b, s = data(19, long), data(long, 37, seed=1), data(19, 37, seed=2)
+    exact = a.astype(np.float64) @ b
+    close(t(a) @ t(b), exact, 1e-3)
+    for added in (s, s[:1], s[:, :1], s[:1, :1]):
+        wide = t(added).expand(19, 37)
+        close(torch.addmm(wide, t(a), t(b), beta=2, alpha=0.5), 2 * added + exact / 2, 1e-3)
+    close(torch.addmm(t(s.T.copy()).T, t(a), t(b)), s + exact, 1e-3)
+    pairs = t(np.stack([a, a])).bfloat16(), t(np.stack([b, b])).bfloat16()
+    first = pairs[0][0].float() @ pairs[1][0].float()
+    close(torch.bmm(*pairs)[1].float(), first.tolist(), 1.0)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("size", [(96, 33, 40), (100, 35, 17), (7, 33, 64)], ids=str)
+def test_nothing_is_left_of_the_product_before(size: tuple[int, int, int], turned: bool) -> None:
+    """An odd K has half a pair of bfloat16 numbers at its end, and tiles have rows that the matrix has not."""
+    m, k, n = size
+    a, b = data(m, k).round(1), data(k, n, seed=1).round(1)
+
+    def product(a: np.ndarray, b: np.ndarray) -> Any:
+        x, y = (t(v.T.copy()).T if turned else t(v) for v in (a, b))
+        return x.bfloat16() @ y.bfloat16()
+
+    expected = t(a).bfloat16().float() @ t(b).bfloat16().float()
+    assert product(np.full_like(a, np.nan), np.full_like(b, np.nan)).isnan().all().item()
+    close(product(a, b).float(), expected.tolist(), 5e-2)
 
 
 @pytest.mark.usefixtures("divided", "poisoned")
