@@ -43,7 +43,8 @@ static inline K clt_bits(const K key${original}) { return (K)${flip}key; }
 % endif
 </%def>
 
-## The same keys of ${lanes} values at a time: clt_keys(), and clt_any() for whether a comparison of them holds anywhere.
+## The same keys of ${lanes} values at a time: clt_keys(), and clt_any() for whether a comparison of them holds anywhere. Only that of -0
+## is not the one of 0, but beside it: no key lies between, so what comes before another key still does.
 <%def name="vector_keys(dt, descending, lanes)">
 <%
 size = dt.itemsize
@@ -60,7 +61,7 @@ static inline KV clt_keys(const KV u) {
 % if infinity is not None:
     const KV a = u & ~${sign};
     KV k = (u & ${sign}) ? ~u : (u | ${sign});
-    k = a > (KV)((K)0x${f'{infinity:x}'}${suffix}) ? (KV)(CLT_TOP) : a == (KV)(0) ? ${sign} : k;
+    k = a > (KV)((K)0x${f'{infinity:x}'}${suffix}) ? (KV)(CLT_TOP) : k;
     return ${flip}k;
 % else:
     return ${flip}${f'(u ^ {sign})' if dt.is_signed else 'u'};

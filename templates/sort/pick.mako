@@ -32,7 +32,7 @@ __kernel void ${fn}(__global const K *sorted, __global const long *order, __glob
 % if mode == 'median':
         at = lo < length ? lo : (length - 1) / 2;
 % else:
-        at = lo ? (lo - 1) / 2 : 0;
+        at = (lo - 1) / 2; // 0 where all are NaN
 % endif
 % endif
         values[ov + p_v_at] = from[at];

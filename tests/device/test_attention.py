@@ -60,6 +60,15 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("at", [0, 150, 299])
+def test_a_score_far_above_all_others_is_all_there_is(at: int) -> None:
+    """Whichever tile of keys it is in: what exponentials are relative to never falls."""
+    q, k, v = (ct.tensor(data(1, 300, 8, seed=i)) for i in range(3))
+    k[:, at] = q[:, 5] * 1000
+    found = attend(q[:, 5:6], k, v)
+    close(found, v[:, at : at + 1].tolist(), 1e-5)
+
+
 @pytest.mark.parametrize("n", [1, 2, 16, 17, 32, 33, 64, 65, 96, 97, 128, 129, 192, 193, 257])
 def test_a_causal_mask_is_what_it_says_written_out(n: int) -> None:
     """Whatever lengths tiles have: the last one may hold one key, which one row sees."""

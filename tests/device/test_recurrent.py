@@ -231,6 +231,19 @@ def test_16_bits_are_kept_wide_between_steps(one_by_one: None) -> None:
     close(grads[0], grads[1].tolist(), 5e-2)
 
 
+@pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
+def test_nan_of_a_row_stays_in_it(mode: str) -> None:
+    gates = {"lstm": 4, "gru": 3}.get(mode, 1)
+    weights = [ct.tensor(data(*s)) for s in ((gates * H, W), (gates * H, H))]
+    x, h = data(T, N, W), ct.zeros(1, N, H)
+    x[1, 1, 0] = np.nan
+    first = (h, h) if mode == "lstm" else h
+    out = getattr(ct, mode)(ct.tensor(x), first, weights, False, 1, 0.0, False, False, False)[0]
+    expected = np.zeros((T, N, H), bool)
+    expected[1:, 1] = True
+    np.testing.assert_array_equal(np.isnan(out.cpu().numpy()), expected)
+
+
 @pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh"])
 def test_weights_lie_anywhere_in_memory(mode: str) -> None:
     gates = {"lstm": 4, "gru": 3, "rnn_tanh": 1}[mode]

@@ -291,6 +291,15 @@ def test_cubic_samples_and_gradients() -> None:
     assert gradcheck(sampled, (x, points))
 
 
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("padding", ["border", "reflection"])
+def test_slopes_by_points_outside(padding: str, aligned: bool) -> None:
+    """Beyond the border a sample does not move with its point, mirrored it moves the other way."""
+    x = ct.tensor(data(1, 2, 4, 6).tolist(), dtype=ct.float64, requires_grad=True)
+    points = ct.tensor(_points(1, 3, 4, 2).tolist(), dtype=ct.float64, requires_grad=True)
+    assert gradcheck(lambda x, p: F.grid_sample(x, p, "bilinear", padding, aligned), (x, points))
+
+
 def test_samples_are_differentiable_twice() -> None:
     x = ct.tensor(data(1, 1, 3, 3).tolist(), dtype=ct.float64, requires_grad=True)
     points = ct.tensor(_points(1, 1, 2, 2).tolist(), dtype=ct.float64, requires_grad=True)
