@@ -37,6 +37,29 @@ class Fields(_Held):
         own.update(values)
 
 
+def hide(kind: type) -> None:
+    """Hide the fields in a class with a base before the tensor, whose plain `__dict__` would show and replace them.
+
+    Python lets nobody give a class another `__dict__` later, so the name is looked for whenever an attribute is read or set.
+    """
+    shown = next(vars(k)["__dict__"] for k in kind.__mro__ if "__dict__" in vars(k))
+    if shown is vars(Fields)["__dict__"] or hasattr(kind, "_hides_fields"):
+        return
+    read, write = kind.__getattribute__, kind.__setattr__
+
+    def __getattribute__(self: Any, name: str) -> Any:
+        return Attributes(fields(self)) if name == "__dict__" else read(self, name)
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        if name == "__dict__":
+            vars(Fields)["__dict__"].fset(self, value)
+        else:
+            write(self, name, value)
+
+    kind.__getattribute__, kind.__setattr__ = __getattribute__, __setattr__  # type: ignore[assignment,method-assign]
+    kind._hides_fields = True  # type: ignore[attr-defined]
+
+
 def fields(owner: Any) -> dict[str, Any]:
     """Return everything that is set on an object, its fields, too."""
     made: dict[str, Any] = _DICT.__get__(owner)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
+from .attributes import hide
 from .interception import TEMPORARY, Ask, ask_first, asking, for_good, twin
 from .ops.elsewhere import ANSWERING
 from .ops.row import FUNCTIONS
@@ -341,6 +342,7 @@ def _enrol(cls: Any, **kwargs: Any) -> None:
     object.__init_subclass__(**kwargs)
     if cls.__module__.startswith(f"{__package__}.") and "__torch_function__" not in vars(cls):
         cls.__torch_function__ = disabled
+    hide(cls)
     if cls.__torch_function__ is not disabled:
         stand_in()
 

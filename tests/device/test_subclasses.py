@@ -291,6 +291,29 @@ def test_attributes_are_not_the_functions_of_their_names() -> None:
     assert x.real is False
 
 
+def test_attributes_of_a_class_with_a_base_before_the_tensor() -> None:
+    class Words:
+        def take(self, other: Any) -> None:
+            self.__dict__ = {"word": other.__dict__["word"]}
+
+    class Mixed(Words, torch.Tensor):
+        pass
+
+    class Further(Mixed):
+        pass
+
+    for kind in (Mixed, Further):
+        a, b = torch.ones(3).as_subclass(kind), torch.zeros(2).as_subclass(kind)
+        a.word = "said"
+        assert dict(a.__dict__) == vars(a) == {"word": "said"}
+        b.take(a)
+        assert (b.word, b.tolist(), b.shape) == ("said", [0.0, 0.0], (2,))
+        b.__dict__.update({"word": 2, "more": 3})
+        assert (b.word, b.more, b.sum().item()) == (2, 3, 0.0)
+        assert copy.deepcopy(a).tolist() == [1.0] * 3
+        assert pickle.loads(pickle.dumps(torch.ones(1))).tolist() == [1.0]
+
+
 _DUCK = """
 import cltensor as torch
 class Duck:
