@@ -35,7 +35,7 @@ vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v' a
 turned = reader.turned
 if turned is not None:
     size = reader.types[turned].itemsize
-    many, n = min(16, LINE // size), 16 // size
+    many, n = min(16, 32 // size), 16 // size
 def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
 # min() is a call on some drivers
 def less(a, b): return f'({a} < {b} ? {a} : {b})'

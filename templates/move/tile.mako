@@ -4,8 +4,8 @@ Along dim a the destination is dense, along dim b the source has its smallest st
 CPU: a work-item copies whole tiles, and walks along b, because memory foresees who reads rows. A step makes some rows of the
 destination, ${tile_a} elements of each, in a buffer: lines that are written whole may go past the cache, and in any order, two
 neighbours at a time. While it is made the step before is written, and the step after is asked for: memory has both to do at once.
-Of a source's row whole vectors are read: rows at a distance that is a power of two do not stay in the first-level cache, where
-parts would be met again; their squares are turned in registers (codegen/turn.py).
+Of a source's row vectors of 32 bytes are read, and the rest of the line at once: rows at a distance that is a power of two do not stay in
+the first-level cache for long. Squares of them are turned in registers (codegen/turn.py): AVX2 has 16.
 `phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more. They
 are read twice, and so tiles follow each other along a.
 GPU: a work-group copies a tile through local memory.

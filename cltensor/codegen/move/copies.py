@@ -103,7 +103,7 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
-    vector = 0 if gpu or not unit or size > 8 or nb < 16 // size else min(16, LINE // size)
+    vector = 0 if gpu or not unit or size > 8 or nb < 16 // size else min(16, 32 // size)
     tile_a = tile_b = backend.tuned.get("copy.tile", 16) if gpu else 16
     if vector:
         lines = max(1, na * size // LINE)
