@@ -45,7 +45,8 @@ def hide(kind: type) -> None:
     shown = next(vars(k)["__dict__"] for k in kind.__mro__ if "__dict__" in vars(k))
     if shown is vars(Fields)["__dict__"] or hasattr(kind, "_hides_fields"):
         return
-    read, write = kind.__getattribute__, kind.__setattr__
+    read: Any = kind.__getattribute__
+    write: Any = kind.__setattr__
 
     def __getattribute__(self: Any, name: str) -> Any:
         return Attributes(fields(self)) if name == "__dict__" else read(self, name)
