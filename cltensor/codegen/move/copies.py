@@ -145,7 +145,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
         lanes=lanes,
         vector=vector,
         side=LINE // size,
-        across=ACROSS * LINE // size,
+        across=(ACROSS if size > 1 else 1) * LINE // size,
         size=size,
         headers=include("limits", "ahead") * (vector > 0) + include("stream") * streamed,
         streamed=streamed,
