@@ -511,3 +511,66 @@ def test_what_is_held_and_seen_rearranged_is_no_part_of_a_replay(dev: Any) -> No
         inside = (arrays[0] > 0) & (arrays[1] > 0)
         want = (np.where(inside[:, None], arrays[2], 0) * arrays[3]).sum(1, keepdims=True)
         np.testing.assert_allclose(found.cpu().numpy(), want, 1e-5, 1e-6)
+
+
+def test_calls_are_replayed_under_a_profile_and_find_bad_indices_there() -> None:
+    table, good = whole(5, 7), places(4, below=5)
+    wanted = table[good]
+    for _ in range(3):
+        table[good]
+    with torch.profiler.profile() as prof:
+        before = STATS.replays
+        same(table[good], wanted)
+        other = places(4, below=5)
+        same(table[other], the_values(table, other))
+        assert STATS.replays == before + 2
+        with pytest.raises(IndexError, match="index 9 is out of bounds"):
+            table[torch.tensor([0, 1, 9, 2])]
+            torch.opencl.synchronize()
+    assert [e for e in prof.events() if not e.name.startswith("aten::")]
+    same(table[good], wanted)
+
+
+def the_values(table: Any, index: Any) -> Any:
+    return torch.tensor([table.tolist()[i] for i in index.tolist()])
+
+
+def test_what_is_queued_ends_before_a_replay(dev: Any) -> None:
+    from cltensor.runtime import get_backend
+
+    backend, x = get_backend(dev), whole(5, 7)
+    if backend.team is None:
+        pytest.skip("there a replay is queued, too")
+    for _ in range(3):
+        x.cumsum(0)
+    backend.finish()
+    backend.seq += 1  # as if something were
+    x.cumsum(0)
+    assert backend.finished == backend.seq
+
+
+def test_small_functions_of_several_steps_are_one_replay() -> None:
+    """A cell, and its gradient."""
+    cell = torch.nn.GRUCell(6, 5)
+    for _ in range(4):
+        x, h = whole(3, 6), whole(3, 5)
+        torch.opencl.synchronize()
+        before = STATS.replays
+        out = cell(x, h)
+        forward = STATS.replays - before
+        g = torch.ones_like(out)
+        torch.opencl.synchronize()
+        before = STATS.replays
+        torch.autograd.grad(out, list(cell.parameters()), g)
+        back = STATS.replays - before
+    assert (forward, back) == (1, 1)
+
+
+def test_results_that_are_an_operand_or_share_memory_are_not_remembered() -> None:
+    same_again = replay.Replayed.of_memory(lambda operands: [operands[0]])
+    twice = replay.Replayed.of_memory(lambda operands: [operands[0].cumsum(0)] * 2)
+    x = whole(3)
+    for _ in range(4):
+        assert same_again([x])[0] is x
+        one, other = twice([x])
+        assert one is other
