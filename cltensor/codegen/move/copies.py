@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 FEW = 8  # places along a dim that make no tile
-TALL = ACROSS = (
-    2  # lines of a destination's row that are written at once, of a source's that are read
-)
+# Lines of a destination's row that are written at once, of a source's that are read; of bytes one, or two steps would not stay
+# in a cache.
+TALL = ACROSS = 2
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
 _SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
 
