@@ -106,3 +106,11 @@ def test_to_device(x: Any) -> None:
     assert x.to_device(x.device) is x
     with pytest.raises(ValueError, match="one stream"):
         x.to_device(x.device, stream=1)
+
+
+def test_complex_neighbours_differ_in_either_part() -> None:
+    z = torch.tensor([1 + 1j, 1 + 1j, 1 + 2j, 2 + 2j, 2 + 2j])
+    for x in (z, torch.stack([z, z], 1)[:, 1]):
+        values, counts = torch.unique_consecutive(x, return_counts=True)
+        assert values.tolist() == [1 + 1j, 1 + 2j, 2 + 2j]
+        assert counts.tolist() == [2, 1, 2]

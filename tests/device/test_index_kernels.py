@@ -8,8 +8,9 @@ import kernel_tools as kt
 import numpy as np
 import pytest
 from backends import backend_for
-from support import poison
+from support import data, poison
 
+import cltensor as ct
 from cltensor import dtypes
 from cltensor.codegen.checks import flush_checks
 from cltensor.codegen.index import lookup as ix
@@ -264,6 +265,17 @@ def test_nan_wins_where_values_meet(be: Any, reduce: str) -> None:
         places = index[:rows, None].expand(-1, 3)
         expected = x.scatter_reduce(0, places, src[:rows], name)
         kt.same(kt.get(be, o), expected, 1e-4)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "complex64"])
+def test_scaled_rows_that_are_one_number_each(kind: str) -> None:
+    x = ct.tensor(data(5, 67), device=ct.get_default_device()).to(getattr(ct, kind))
+    index, column = ct.tensor([4, 0, 4]), ct.tensor(data(3, 1, seed=1)).to(x.dtype)
+    wide = column.expand(3, 67)
+    found = x.index_add(0, index, wide, alpha=3)
+    expected = x.index_add(0, index, wide.clone(), alpha=3)
+    assert found.tolist() == expected.tolist()
+    assert found.tolist() != x.index_add(0, index, wide).tolist()
 
 
 def test_truths_added_up_are_one(be: Any) -> None:

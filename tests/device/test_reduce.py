@@ -229,6 +229,35 @@ def test_long_sums_are_accurate() -> None:
     assert abs(shifted.var().item() - (a + 1000).astype(np.float64).var(ddof=1)) < 1e-5
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64"])
+def test_products_match_numpy(dtype: str) -> None:
+    for shape in ((5, 37), (37, 5), (1, 701), (3, 20, 7)):
+        a = (1 + data(*shape) / 5).astype(dtype)
+        if dtype == "int64":
+            a[..., ::9] = -3  # and so wraps round
+        for dim in _dims(a.ndim):
+            if dim is not None and not isinstance(dim, tuple):
+                np.testing.assert_allclose(
+                    ct.tensor(a).prod(dim).cpu().numpy(), a.prod(dim), rtol=1e-4, atol=1e-6
+                )
+        np.testing.assert_allclose(ct.tensor(a).prod().item(), a.prod(), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_the_extreme_of_nothing_but_ends_is_one(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    for shape in ((3, 40), (40, 3), (1, 700)):
+        low, high = (ct.tensor(np.full(shape, v, dtype)) for v in (info.min, info.max))
+        for dim in (0, 1, (0, 1)):
+            assert set(low.amax(dim).reshape(-1).tolist()) == {info.min}
+            assert set(high.amin(dim).reshape(-1).tolist()) == {info.max}
+        for found, end in ((low.max(1), info.min), (high.min(1), info.max)):
+            assert set(found.values.tolist()) == {end}
+            assert not any(found.indices.tolist())
+        assert [v.item() for v in low.aminmax()] == [info.min] * 2
+        assert [v.item() for v in high.aminmax()] == [info.max] * 2
+
+
 def test_nan_wins_and_first_of_equals_is_found() -> None:
     a = np.tile(np.float32([1, 3, 3, 0, 0]), (4, 9))
     x = _tensor(a)

@@ -230,6 +230,16 @@ def test_rows_side_by_side_give_what_each_gives_alone(
         kt.same(every, getattr(x, kind)(1), 1e-4)
 
 
+def test_infinite_complex_exponents() -> None:
+    be, inf = backend_for("cpu"), float("inf")
+    for numbers in (
+        [complex(-inf, inf), 1 + 1j], [complex(-inf, inf), complex(-inf, inf)], [1 + 1j, complex(-inf, 3)],
+        [complex(inf, 1), complex(inf, 2)], [complex(inf, 1), complex(-inf, inf)],
+    ):  # fmt: skip
+        x = torch.tensor(numbers)
+        kt.same(kt.get(be, sc.scan(be, kt.put(be, x), 0, "logcumsumexp")), x.logcumsumexp(0), 1e-6)
+
+
 def test_sums_of_exponentials_that_nearly_cancel() -> None:
     be = backend_for("cpu")
     x = torch.tensor([0, 1e-3 + 3.141j], dtype=torch.complex64)

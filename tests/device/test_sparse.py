@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import data
 
 import cltensor as torch
 from cltensor.codegen.products import sparse as kernels
@@ -290,3 +291,17 @@ def test_comparison_of_sparse_tensors() -> None:
             torch.testing.assert_close(a, getattr(x.flip(1), kind)())
         with pytest.raises(AssertionError, match=f"values in sparse {name} tensors does not match"):
             torch.testing.assert_close(a, getattr(x + 1, kind)())
+
+
+def test_gradients_of_values_where_rows_lie_apart() -> None:
+    """What was multiplied is a part of a wider matrix; its gradient has rows of its own."""
+    places = torch.tensor([[0, 0, 1, 3], [2, 6, 5, 0]])
+    wide = torch.tensor(data(7, 50))
+    g = torch.tensor(data(4, 37, seed=1))
+    found = []
+    for dense in (wide[:, 5:42], wide[:, 5:42].contiguous()):
+        values = torch.tensor(data(4, seed=2), requires_grad=True)
+        out = torch.sparse.mm(torch.sparse_coo_tensor(places, values, (4, 7)), dense)
+        found.append([*torch.autograd.grad(out, values, g), out.detach()])
+    for a, b in zip(*found, strict=True):
+        assert a.tolist() == b.tolist()
