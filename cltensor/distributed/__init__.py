@@ -84,6 +84,7 @@ FSDPModule, FullyShardedDataParallel, ShardingStrategy = absent(
 CPUOffloadPolicy, MixedPrecisionPolicy, ModuleWrapPolicy = absent(
     __name__, "CPUOffloadPolicy MixedPrecisionPolicy ModuleWrapPolicy", _WHY
 )
+CPUOffload, MixedPrecision = absent(__name__, "CPUOffload MixedPrecision", _WHY)
 ProcessGroupGloo = ProcessGroup
 GroupName = str
 _of_groups = " ".join(
@@ -107,7 +108,7 @@ expose(
         "checkpoint": "",
         "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
         "device_mesh": "DeviceMesh init_device_mesh",
-        "fsdp": "CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecisionPolicy ShardingStrategy fully_shard",
+        "fsdp": "CPUOffload CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy ShardingStrategy fully_shard",
         "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel",
         "fsdp.wrap": "ModuleWrapPolicy",
         "constants": "default_pg_timeout",

@@ -15,6 +15,7 @@ _SUBMODULES = (
     "_pytree",
     "benchmark",
     "checkpoint",
+    "cpp_extension",
     "data",
     "deterministic",
     "dlpack",

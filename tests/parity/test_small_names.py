@@ -183,3 +183,14 @@ def test_a_marked_tensor_is_no_lazy_parameter() -> None:
         )
         assert [isinstance(made, kind) for kind in kinds] == [True, False, False]
         assert not torch.nn.parameter.is_lazy(made)
+
+
+def test_what_would_be_compiled_says_why_it_is_not() -> None:
+    from cltensor.distributed.fsdp import CPUOffload, MixedPrecision
+
+    from cltensor.utils import cpp_extension
+
+    assert cpp_extension.CUDA_HOME is None
+    for absent in (cpp_extension.load, cpp_extension.CppExtension, CPUOffload, MixedPrecision):
+        with pytest.raises(RuntimeError):
+            absent("anything")
