@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from backends import SCHEDULES, backend_for
-from support import poison
+from support import choose_anew, poison
 
 
 @pytest.hookimpl(wrapper=True)
@@ -115,9 +115,13 @@ def on_a_cpu(backend: Any) -> None:
 
 @pytest.fixture
 def divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small work, too, is divided among the threads of a CPU."""
+    """Small work, too, is divided among the threads of a CPU, also where it has been planned before."""
+    from cltensor.codegen.products import gemm_cpu
     from cltensor.runtime import DeviceInfo
 
+    choose_anew(monkeypatch)
+    monkeypatch.setattr(gemm_cpu, "_plans", {})
+    monkeypatch.setattr(gemm_cpu, "_calls", {})
     monkeypatch.setattr(DeviceInfo, "wake_us", 0)
 
 
