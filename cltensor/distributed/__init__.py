@@ -66,7 +66,9 @@ for _name in (
     "rpc_async",
     "rpc_sync",
     "shutdown",
+    "size_based_auto_wrap_policy",
     "split_group",
+    "transformer_auto_wrap_policy",
     "wait_tensor",
 ):
     globals()[_name] = _absent(_name)
@@ -110,7 +112,7 @@ expose(
         "device_mesh": "DeviceMesh init_device_mesh",
         "fsdp": "CPUOffload CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy ShardingStrategy fully_shard",
         "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel",
-        "fsdp.wrap": "ModuleWrapPolicy",
+        "fsdp.wrap": "ModuleWrapPolicy size_based_auto_wrap_policy transformer_auto_wrap_policy",
         "constants": "default_pg_timeout",
         "distributed_c10d": f"{_of_groups} GroupName ProcessGroup ProcessGroupGloo ReduceOp Store PrefixStore Work default_pg_timeout "
         "supports_complex _get_default_group _rank_not_in_group",
