@@ -98,8 +98,8 @@ static inline S${n} clt_join${n}(const S${n} a, const S${n} b) {
     const R lo = first ? a.v : b.v, hi = first ? b.v : a.v;
     if (isnan(a.v.x) || isnan(a.v.y) || isnan(b.v.x) || isnan(b.v.y)) r.v = (R)(NAN, NAN);
     else if (!isfinite(lo.x) && lo.x == hi.x) {
-        if (lo.x < 0) r.v = lo;
-        else { const R e = clt_cexp(lo) + clt_cexp(hi); r.v = (R)(isinf(e.x) | isinf(e.y) ? INFINITY : log(hypot(e.x, e.y)), atan2(e.y, e.x)); }
+        const R e = clt_cexp(lo) + clt_cexp(hi);
+        r.v = (R)(isinf(e.x) | isinf(e.y) ? INFINITY : log(hypot(e.x, e.y)), atan2(e.y, e.x));
     } else {
         const R e = clt_cexp(lo - hi);
         const ${R[:-1]} w = 1 + e.x; /* near 0 the product below would lose it */

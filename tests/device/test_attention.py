@@ -60,6 +60,19 @@ CASES = [
 ]
 
 
+def test_a_mask_may_lie_by_columns() -> None:
+    q, k, v = _tensors((2, 19, 8), (2, 37, 8), (2, 37, 8))
+    mask = ct.tensor(data(19, 37) > -0.3)
+    mask[:, 0] = True
+    found = []
+    for seen in (mask, mask.T.contiguous().T, ct.stack([mask, ~mask], 2)[:, :, 0]):
+        out = attend(q, k, v, seen)
+        found.append([out.detach(), *ct.autograd.grad(out.sum(), (q, k, v))])
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            close(a, b.tolist(), 1e-6)
+
+
 @pytest.mark.parametrize("at", [0, 150, 299])
 def test_a_score_far_above_all_others_is_all_there_is(at: int) -> None:
     """Whichever tile of keys it is in: what exponentials are relative to never falls."""
@@ -139,7 +152,7 @@ def test_both_schedules(schedule: str, kind: str) -> None:
 
 @drawn(
     length=st.integers(1, 150), keys=st.integers(1, 150), width=st.integers(1, 40),
-    kind=st.sampled_from(["", "causal", "bool", "float", "turned"]), seed=st.integers(0, 99),
+    kind=st.sampled_from(["", "causal", "bool", "bool turned", "float", "turned"]), seed=st.integers(0, 99),
 )  # fmt: skip
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_any_number_of_rows_beside_what_is_none_of_them(
@@ -158,10 +171,11 @@ def test_any_number_of_rows_beside_what_is_none_of_them(
             data(keys, length, seed=seed).T if kind == "turned" else data(length, keys, seed=seed)
         )
     mask = None if given is None else inside(given.T).mT if kind == "turned" else inside(given)
-    if kind == "bool":
+    if kind.startswith("bool"):
         given = given > -0.5
         given[:, 0] = True
         mask = ct.tensor(np.pad(given, ((0, 0), (0, 9))))[:, :keys]
+        mask = mask.T.contiguous().T if kind == "bool turned" else mask
     leaves = [inside(x).detach().requires_grad_() for x in (q, k, v)]
     causal = kind == "causal"
     out = attend(*leaves, attn_mask=mask, is_causal=causal)

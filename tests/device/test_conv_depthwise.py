@@ -18,7 +18,7 @@ F = ct.nn.functional
 pytestmark = pytest.mark.usefixtures("divided")
 
 # Rows shorter than a vector, of its length and longer; even and odd; several bands.
-PLANES = [(7, 7), (3, 5), (9, 8), (14, 13), (16, 17), (21, 38), (61, 150)]
+PLANES = [(7, 7), (3, 5), (9, 8), (14, 13), (16, 17), (21, 38), (61, 150), (11, 41)]
 
 
 def enough() -> int:

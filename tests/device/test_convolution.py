@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -105,6 +106,23 @@ def test_forward_and_both_gradients_match_numpy(
         found = float((t.grad * tensor(along)).sum())
         assert found == pytest.approx(float((reference(*pair, **kwargs) * g).sum()), rel=1e-3, abs=1e-2)  # fmt: skip
     close(bias.grad, g.sum((0, *range(2, g.ndim))), 1e-3)
+
+
+def test_slopes_of_filters_in_pieces_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a device of many compute units: places are cut, and the last piece is shorter."""
+    x, g = tensor(data(3, 4, 9, 11)), tensor(data(3, 5, 7, 9, seed=1))
+    leaf = tensor(data(5, 4, 3, 3, seed=2), requires_grad=True)
+    found = []
+    for cut in (False, True):
+        if cut:
+            backend = get_backend(x.device)
+            monkeypatch.setattr(
+                backend, "info", dataclasses.replace(backend.info, compute_units=48)
+            )
+            monkeypatch.setattr(kernels, "PIECE", 8)
+            monkeypatch.setattr(kernels, "_on_cpu", lambda backend, asked: False)
+        found.append(ct.autograd.grad(F.conv2d(x, leaf), leaf, g)[0])
+    close(found[1], found[0].tolist(), 1e-4)
 
 
 @pytest.mark.usefixtures("on_a_cpu")
