@@ -54,7 +54,7 @@ def test_results_are_of_the_subclass() -> None:
         torch.linalg.norm(s), torch.where(s > 0, s, 0.0), s.sum().detach(), copy.deepcopy(s), pickle.loads(pickle.dumps(s)),
     ]  # fmt: skip
     assert [type(value) for value in made] == [Plain] * len(made)
-    assert repr(s) == "Plain([1., 1.])"
+    assert repr(s).startswith("Plain([1., 1.]")
     assert isinstance(s.numpy(), object)
     assert s.tolist() == [1, 1]
     assert type(torch.ones(2) + 1) is torch.Tensor
