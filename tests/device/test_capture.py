@@ -389,3 +389,13 @@ def test_a_play_waits_for_what_is_queued(dev: Any) -> None:
     backend.seq += 1  # as if something were
     double(x)
     assert backend.finished == backend.seq
+
+
+def test_named_results_keep_their_names() -> None:
+    largest = torch.capture(lambda x: (x.max(0), [x.min(1)]))
+    for n in range(4):
+        x = torch.tensor([[1.0, n], [n, 2.0]])
+        found, (least,) = largest(x)
+        assert type(found) is type(x.max(0))
+        assert found.values.tolist() == [max(1, n), max(n, 2)]
+        assert least.indices.tolist() == x.min(1).indices.tolist()
