@@ -118,6 +118,18 @@ def test_cuts_of_channels_panels_and_tiles(
         )
 
 
+def test_what_is_summed_again_is_summed_over_all_channels(always: None) -> None:
+    """However early the end of a row is nan."""
+    x, w = data(1, 9, 6, 35), data(4, 9, 3, 3, seed=1)
+    x[0, 0, 2:5, 34], x[0, 0, 3, 2] = np.nan, np.inf
+    found = F.conv2d(ct.tensor(x), ct.tensor(w)).cpu().numpy()[0]
+    seen = np.lib.stride_tricks.sliding_window_view(x[0].astype(np.float64), (3, 3), (1, 2))
+    expected = np.einsum("cyxij,ocij->oyx", seen, w)
+    plain = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(found), plain)
+    np.testing.assert_allclose(found[plain], expected[plain], rtol=1e-4, atol=1e-4)
+
+
 def test_layouts_and_groups(always: None, backend: Backend, made: list[Any]) -> None:
     x, w, bias = data(2, 6, 9, 14), data(8, 6, 3, 3, seed=1), ct.tensor(data(8, seed=2))
     last = ct.tensor(x.transpose(0, 2, 3, 1).copy()).permute(0, 3, 1, 2)
