@@ -167,7 +167,7 @@ def test_anomaly_without_nan_check() -> None:
 
 
 def test_numpy_of_a_leaf_needs_no_grad() -> None:
-    x = torch.ones(2, requires_grad=True)
+    x = torch.ones(2, requires_grad=True, device="cpu")
     with pytest.raises(RuntimeError, match="Can't call numpy"):
         x.numpy()
     with torch.no_grad():

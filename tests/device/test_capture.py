@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -392,10 +393,13 @@ def test_a_play_waits_for_what_is_queued(dev: Any) -> None:
 
 
 def test_named_results_keep_their_names() -> None:
-    largest = torch.capture(lambda x: (x.max(0), [x.min(1)]))
+    Pair = namedtuple("Pair", ["x", "rest"])
+    largest = torch.capture(lambda pair: Pair(pair.x.max(0), [pair.x.min(1)]))
     for n in range(4):
         x = torch.tensor([[1.0, n], [n, 2.0]])
-        found, (least,) = largest(x)
+        result = largest(Pair(x, 1))
+        assert type(result) is Pair
+        found, (least,) = result
         assert type(found) is type(x.max(0))
         assert found.values.tolist() == [max(1, n), max(n, 2)]
         assert least.indices.tolist() == x.min(1).indices.tolist()
