@@ -130,6 +130,15 @@ def test_what_is_summed_again_is_summed_over_all_channels(always: None) -> None:
     np.testing.assert_allclose(found[plain], expected[plain], rtol=1e-4, atol=1e-4)
 
 
+def test_the_last_column_alone_is_infinite(always: None) -> None:
+    """Only the second of two outputs sees it."""
+    x, w = data(1, 5, 6, 36), data(4, 5, 3, 3, seed=1)
+    x[0, 2, 3, 35] = np.inf
+    found = F.conv2d(ct.tensor(x), ct.tensor(w)).cpu().numpy()[0]
+    seen = np.lib.stride_tricks.sliding_window_view(x[0].astype(np.float64), (3, 3), (1, 2))
+    np.testing.assert_allclose(found, np.einsum("cyxij,ocij->oyx", seen, w), rtol=1e-4, atol=1e-4)
+
+
 def test_layouts_and_groups(always: None, backend: Backend, made: list[Any]) -> None:
     x, w, bias = data(2, 6, 9, 14), data(8, 6, 3, 3, seed=1), ct.tensor(data(8, seed=2))
     last = ct.tensor(x.transpose(0, 2, 3, 1).copy()).permute(0, 3, 1, 2)
