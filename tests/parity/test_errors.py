@@ -127,6 +127,9 @@ a.unflatten(1, (-2, 2))                         ## invalid shape dimension -2 at
 torch.set_num_threads(2**65)                    ## Overflow when unpacking long long
 a.unflatten(0, (2, 2))                          ## Provided sizes [2, 2] don't multiply up to the size of dim 0 (3)
 a.movedim((0, 1), (0,))                         ## movedim: Invalid source or destination dims
+a.movedim((0, 1), (1, 1))                       ## movedim: repeated dim in `destination` ([1, 1])
+torch.as_strided(a, (2,), (1,), -1)             ## Tensor: invalid storage offset -1
+torch.slice_copy(a, 0, 0, 2, 0)                 ## slice step must be positive
 a.repeat(2)                                     ## Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor
 a.roll((1, 2), 0)                               ## shifts and dimensions must align. shifts: 2, dims:1
 a.flip(0, 0)                                    ## dim 0 appears multiple times in the list of dims
