@@ -300,12 +300,12 @@ class Emitter:
             return self.pair(f"convert_{lanes_of(self.real, self.lanes)}({ones})")
         return f"convert_{self.type}({ones})"
 
-    def mask(self, node: ast.expr, bytes: bool = False) -> str:
-        """A condition; of `bytes` not what they were made of (cl_kernels/truth.cl)."""
+    def mask(self, node: ast.expr, hidden: bool = False) -> str:
+        """A condition; `hidden`: the compiler is not told what its bytes were made of (cl_kernels/truth.cl)."""
         text, kind = self.emit(node)
         if kind == "mask":
             return text
-        if bytes:
+        if hidden:
             text = f"CLT_BYTES({text})"
         if self.dt.is_complex:
             zero = f"({lanes_of(self.real, self.lanes)})(0)" if self.pairs else "0"

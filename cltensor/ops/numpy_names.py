@@ -7,7 +7,7 @@ around linear algebra and functions of lists of tensors, too, whose own time is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .elsewhere import foreign
@@ -27,29 +27,18 @@ def numpy_names(fn: Callable) -> Callable:
     ours = {"axis": "dim", "keepdims": "keepdim"}
     ours |= {n: first if own == "input" else own for own, names in NUMPYS.items() for n in names}
     places = {n: parameters.index(own) for n, own in ours.items() if own in parameters}
+    return _answered(fn, parameters, places)
+
+
+def _answered(fn: Callable, parameters: Sequence[str], places: dict[str, int]) -> Callable:
+    """Let an argument that is no tensor answer for a function that fails over it, and other names be given to arguments, by `places`."""
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         for name in [*kwargs] if kwargs else ():
-            place = places.get(name, 0)
-            if name in places and place >= len(args) and parameters[place] not in kwargs:
+            place = places.get(name)
+            if place is not None and place >= len(args) and parameters[place] not in kwargs:
                 kwargs[parameters[place]] = kwargs.pop(name)
-        try:
-            return fn(*args, **kwargs)
-        except Exception:
-            if not foreign(wrapper, args, kwargs):
-                raise
-        return wrapper(*args, **kwargs)
-
-    wrapper._numpy_names = True  # type: ignore[attr-defined]
-    return wrapper
-
-
-def _answered(fn: Callable) -> Callable:
-    """Let an argument that is no tensor answer for a function that fails over it."""
-
-    @functools.wraps(fn)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return fn(*args, **kwargs)
         except Exception:
@@ -79,4 +68,4 @@ def install(*tables: Any) -> None:
             if "dim" in parameters or operands:
                 table[name] = made.setdefault(id(fn), numpy_names(fn))
             elif parameters[:1] == ("A",) or (table is FUNCTIONS and name in _LISTS):
-                table[name] = made.setdefault(id(fn), _answered(fn))
+                table[name] = made.setdefault(id(fn), _answered(fn, parameters, {}))
