@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .. import creation, printing
+from .. import attributes, creation, printing
 from ..attributes import fields
 from ..tensor import Tensor
 
@@ -140,7 +140,10 @@ class UninitializedTensorMixin:
     @property
     def shape(self) -> Any:
         """Raise RuntimeError, or ValueError where a function asks: there is none yet."""
-        if sys._getframe(1).f_globals.get("__name__", "").startswith(_FUNCTIONS):
+        frame: Any = sys._getframe(1)
+        if frame.f_globals.get("__name__") == attributes.__name__:  # looks for the name
+            frame = frame.f_back
+        if frame.f_globals.get("__name__", "").startswith(_FUNCTIONS):
             raise ValueError(_NO_VALUE.format(type(self).__name__))
         raise RuntimeError(_NO_SHAPE)
 

@@ -7,6 +7,7 @@ are right is said elsewhere.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from typing import Any
 from unittest.mock import MagicMock
@@ -17,21 +18,27 @@ import pytest
 from support import poison
 
 import cltensor as ct
-from cltensor.codegen.conv import depthwise, winograd
 from cltensor.codegen.products import product
-from cltensor.ops import dense
+from cltensor.ops import replay
 from cltensor.runtime import Backend, device, device_list, get_backend
 from cltensor.runtime import backend as backend_module
 from cltensor.runtime.program import ProgramCache
 
 NAMES = list(oclgrind.families(MagicMock()))  # who collects tests makes no tensors
-# What families set to have small work go the way of large work.
-SETTINGS = {
-    dense: ("WAITS",),
-    product: ("WIDE_GROUPS", "WIDE_LOCAL"),
-    winograd: ("CHANNELS", "WEIGHT_CHANNELS", "PAIRS", "TILES", "WORK", "LOCAL_BYTES", "ASIDE", "SUMMED"),
-    depthwise: ("ROOM", "BAND", "PLANES"),
-}  # fmt: skip
+
+
+@pytest.fixture
+def as_it_was() -> Iterator[None]:
+    """Put back what families set to have small work go the way of large work, and forget what was worked out under it."""
+    kept = [
+        (module, {n: v for n, v in vars(module).items() if n.isupper() and isinstance(v, int)})
+        for name, module in [*sys.modules.items()]
+        if name.startswith("cltensor.")
+    ]
+    yield
+    for module, values in kept:
+        vars(module).update(values)
+    replay.forget()
 
 
 @pytest.fixture(scope="module")
@@ -94,11 +101,8 @@ def test_lanes_that_take_several_elements_write_none_beside_them(n: int, lanes: 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lanes_find_what_vectors_find(
-    name: str, lanes: Backend, monkeypatch: pytest.MonkeyPatch
+    name: str, lanes: Backend, as_it_was: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, names in SETTINGS.items():
-        for n in names:
-            monkeypatch.setattr(module, n, getattr(module, n))
     monkeypatch.setattr(product, "_kernels", {})  # those made for such settings go with them
     mine = _results(name, lanes.device)
     expected = _results(name, device_list()[0])
