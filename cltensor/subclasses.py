@@ -185,14 +185,13 @@ def _asked(args: Any, kwargs: Any) -> list[Any]:
     return found
 
 
-def _answers(function: Any, args: Any, kwargs: Any) -> bool:
+def _answers(function: Any, args: Any, kwargs: Any, caller: str) -> bool:
     """Tell whether an argument of a call that failed overrides functions, being no tensor; from then on functions ask.
 
     So a class of that kind is asked without any other having been there; calls within the package leave that to the one around them.
     """
     if hasattr(function, "__asking__") or not _asked(args, kwargs):
         return False
-    caller = sys._getframe(4).f_globals.get("__name__", "")
     if caller == __package__ or caller.startswith(f"{__package__}."):
         return False
     stand_in()

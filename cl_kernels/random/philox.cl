@@ -1,8 +1,8 @@
 /* Counter-based random bits: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11) for any even
    number of lanes, or one. Elements 2k and 2k + 1 of a draw share the block of counter offset + k under the key `seed`, 64 bits
    each, or 4k to 4k + 3 do, 32 bits each, so the bits depend on nothing else: not on the device, not on how many lanes or
-   work-items there are. Lanes hold consecutive elements and one seed and offset. Words live in the low halves of 64-bit lanes, where one multiplication gives
-   both halves of the product. */
+   work-items there are. Lanes hold consecutive elements and one seed and offset. Words live in the low halves of 64-bit lanes,
+   where one multiplication gives both halves of the product. */
 #define CLT_PASTE_(a, b) a##b
 #define CLT_PASTE(a, b) CLT_PASTE_(a, b)
 #if CLT_LANES == 1
@@ -101,7 +101,7 @@ CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_bits, long)(clt_philox_l index, c
 CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_more, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
   return clt_philox_at(index, seed, offset, 1);
 }
-/* 32 random bits of each element, at half the price. */
+/* 32 random bits of each element: at half the price where they are drawn ahead (words.cl). */
 CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_word, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset) {
   return clt_philox_word(index, seed, offset);
 }

@@ -14,8 +14,9 @@ HANDLERS: dict[
     str, Callable[..., Any]
 ] = {}  # by the name of the function; they may return NotImplemented
 
-# Told of a function that failed, and of its arguments: whether one of them answers for itself, and the function asks it now.
-ANSWERING: list[Callable[[Any, Any, Any], bool]] = []
+# Told of a function that failed, of its arguments, and of the module that called it: whether an argument answers for itself, and the
+# function asks it now.
+ANSWERING: list[Callable[[Any, Any, Any, str], bool]] = []
 
 
 class Strideless(NotImplementedError, AttributeError):
@@ -48,5 +49,7 @@ def elsewhere(name: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = 
 
 
 def foreign(function: Any, args: Any, kwargs: Any) -> bool:
-    """Tell a function that failed whether one of its arguments is to answer for it: called again, it asks."""
-    return any(answers(function, args, kwargs) for answers in ANSWERING)
+    """Tell a function that failed, which calls this itself, whether one of its arguments is to answer for it: called again, it asks."""
+    frame = sys._getframe(1).f_back
+    caller = frame.f_globals.get("__name__", "") if frame else ""
+    return any(answers(function, args, kwargs, caller) for answers in ANSWERING)

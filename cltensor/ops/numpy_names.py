@@ -7,7 +7,8 @@ around linear algebra and functions of lists of tensors, too, whose own time is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .elsewhere import foreign
@@ -27,10 +28,12 @@ def numpy_names(fn: Callable) -> Callable:
     ours = {"axis": "dim", "keepdims": "keepdim"}
     ours |= {n: first if own == "input" else own for own, names in NUMPYS.items() for n in names}
     places = {n: parameters.index(own) for n, own in ours.items() if own in parameters}
-    return _answered(fn, parameters, places)
+    return answered(fn, parameters, places)
 
 
-def _answered(fn: Callable, parameters: Sequence[str], places: dict[str, int]) -> Callable:
+def answered(
+    fn: Callable, parameters: Sequence[str] = (), places: Mapping[str, int] = MappingProxyType({})
+) -> Callable:
     """Let an argument that is no tensor answer for a function that fails over it, and other names be given to arguments, by `places`."""
 
     @functools.wraps(fn)
@@ -68,4 +71,4 @@ def install(*tables: Any) -> None:
             if "dim" in parameters or operands:
                 table[name] = made.setdefault(id(fn), numpy_names(fn))
             elif parameters[:1] == ("A",) or (table is FUNCTIONS and name in _LISTS):
-                table[name] = made.setdefault(id(fn), _answered(fn, parameters, {}))
+                table[name] = made.setdefault(id(fn), answered(fn))

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import caller_level
 from .core import Tensor, is_tensor
-from .elsewhere import foreign
+from .numpy_names import answered
 from .row import FUNCTIONS, METHODS
 from .values import number
 
@@ -48,12 +48,7 @@ def _accepting(fn: Callable, name: str, numbers: Sequence[str]) -> Callable:
             if key in kwargs:
                 kwargs[key] = number(name, key, kwargs[key])
         if len(args) < 4 or not is_tensor(args[-1]):
-            try:
-                return fn(*args, **kwargs)
-            except Exception:
-                if not foreign(call, args, kwargs):
-                    raise
-            return call(*args, **kwargs)
+            return fn(*args, **kwargs)
         tensors = [a for a in args if is_tensor(a)]
         given = [a for a in args if not is_tensor(a)]
         if len(tensors) != 3 or len(given) > len(numbers):
@@ -61,7 +56,7 @@ def _accepting(fn: Callable, name: str, numbers: Sequence[str]) -> Callable:
         _warn(name, numbers)
         return fn(*tensors, **dict(zip(numbers, given, strict=False)), **kwargs)
 
-    return call
+    return answered(call)
 
 
 def _accept(names: str, numbers: Sequence[str]) -> None:

@@ -128,7 +128,7 @@ ${w.params('p', rank, names)}\
             if (p_a + 8 <= p_run) {
                 ${w.lookup_eight(index, flat, 'p', z, 'p_a', 'place', wrap, 'bads')}
                 *(long8 *)places = place;
-                if ((ulong)(place.s7 - place.s0 + 32) > 64) {
+                if ((ulong)(place.s7 - place.s0 + 32) > 64) { // not neighbours, which the processor asks for itself
                     __global const T *next = src + os + p_s_at + p_a${"" if units[1] else f" * p_s{z}"};
                     for (int j = 0; j < 8; ++j) CLT_PREFETCH(next + ${"j" if units[1] else f"j * p_s{z}"} + places[j]);
                 }

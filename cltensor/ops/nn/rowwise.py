@@ -60,10 +60,8 @@ def _run(
     turned = None
     with backend.lock:
         if kind.store and strides is None:
-            across = _across_rows(backend, kind, read, dims)
-            if len(across) == 1:
-                (turned,) = across
-            else:
+            turned = _across_rows(backend, kind, read, dims)
+            if turned is None:
                 read = _turned(backend, read)
         found = family.run(
             backend, kind, read, dims, accumulator(out), out, strides=strides, eps=eps, targets=targets, turned=turned
@@ -76,27 +74,24 @@ def _run(
     return [whole, *[core.result(op, dev) for op in found.numbers]]
 
 
-def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ...]) -> list[int]:
-    """The operands that lie across rows, if they can be turned where they are read, or none: more than one are better copied."""
+def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ...]) -> int | None:
+    """The one operand that lies across rows, if it can be turned where it is read; None where several do, which are better copied."""
     if kind.pick or kind.columns or kind.runs:
-        return []
-    found = [
-        k
-        for k, (buffer, dt, steps, offset) in enumerate(read.leaves)
-        if lazy.runs_across(lazy.Leaf(buffer, dt, steps, offset), read.shape)
+        return None
+    across = [
+        k for k, leaf in enumerate(read.leaves) if lazy.runs_across(lazy.Leaf(*leaf), read.shape)
     ]
-    if len(found) != 1 or not family.turning(
-        backend, read.shape, *read.leaves[found[0]][1:3], dims
-    ):
-        return []
-    return found
+    if len(across) != 1:
+        return None
+    _, dt, steps, _ = read.leaves[across[0]]
+    return across[0] if family.turning(backend, read.shape, dt, steps, dims) else None
 
 
 def _turned(backend: Backend, read: Source) -> Source:
     """Lay operands out as the result is, row-major, where they are large and run across it."""
     if layouts.numel(read.shape) < lazy.TURN:
         return read
-    leaves = [lazy.Leaf(buffer, dt, steps, offset) for buffer, dt, steps, offset in read.leaves]
+    leaves = [lazy.Leaf(*leaf) for leaf in read.leaves]
     laid = [lazy.turned(backend, leaf, read.shape) for leaf in leaves]
     if all(a is b for a, b in zip(leaves, laid, strict=True)):
         return read

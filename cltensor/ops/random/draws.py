@@ -90,7 +90,7 @@ def _bits(shape: Size, draw: Draw, op: PointOp = _BITS) -> Expr:
 
 
 def _word(shape: Size, draw: Draw) -> Expr:
-    """32 random bits per element, as uint32, at half the price."""
+    """32 random bits per element, as uint32: at half the price where codegen/drawn.py draws them ahead."""
     return Expr(_LOW32, dtypes.int64, dtypes.uint32, shape, (_bits(shape, draw, _WORD),))
 
 
