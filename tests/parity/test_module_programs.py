@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 import pytest
@@ -340,9 +341,49 @@ def pruned(torch: Any) -> Any:
     return said
 
 
+def padded_encoders(torch: Any) -> Any:
+    """Inference with padding on the right gives zeros there; everything else gives what the layers compute."""
+    nn = torch.nn
+
+    def encoder(**given: Any) -> Any:
+        layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
+        made = nn.TransformerEncoder(layer, 2, **given).eval()
+        for p in made.parameters():
+            p.data = (torch.arange(float(p.numel())).reshape(p.shape) * 0.7).sin()
+        return made
+
+    right = torch.tensor([[False, False, False], [False, True, True]])
+    left = right.flip(1)
+    x = torch.arange(24.0).reshape(2, 3, 4).cos()
+    plain, unchecked = encoder(), encoder(mask_check=False)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")
+        said = [
+            plain(x, src_key_padding_mask=m)
+            for m in (right, left, right[1:] | right.any(1, keepdim=True))
+        ]
+        said += [unchecked(x, src_key_padding_mask=left)]
+        said += [encoder(norm=nn.LayerNorm(4))(x, src_key_padding_mask=right)]
+        said += [encoder(enable_nested_tensor=False)(x, src_key_padding_mask=right)]
+        said += [encoder().train()(x, src_key_padding_mask=right)]
+        said += [plain(x, mask=torch.zeros(3, 3).bool(), src_key_padding_mask=right)]
+        said += [plain(x[1], src_key_padding_mask=right[1])]
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            said += [
+                plain(x, src_key_padding_mask=right),
+                torch.backends.mha.get_fastpath_enabled(),
+            ]
+        finally:
+            torch.backends.mha.set_fastpath_enabled(True)
+    said += [plain(x, src_key_padding_mask=right)]
+    plain.requires_grad_(False)
+    return [*said, plain(x, src_key_padding_mask=right)]
+
+
 PROGRAMS = [
     walks, members, forward_hooks, backward_hooks, states, moves, lazy, lists, parametrised, folded,
-    clipped, pruned,
+    clipped, pruned, padded_encoders,
 ]  # fmt: skip
 
 

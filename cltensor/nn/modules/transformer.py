@@ -9,7 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import creation
+from ...amp.state import is_autocast_enabled
+from ...autograd import is_grad_enabled
+from ...backends.mha import get_fastpath_enabled
 from ...ops.nn.multihead import canonical_mask
+from ...overrides import has_torch_function
+from ...runtime.recording import Recorder
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -219,15 +224,53 @@ class TransformerEncoder(Module):
             src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype
         )
         mask = canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
+        padded = self._padded(src, mask, padding)
+        if padded is not None:
+            padding = creation.zeros(padded.shape, dtype=src.dtype, device=src.device)
+            padding = padding.masked_fill(padded, -math.inf)
         causal = _is_causal(mask, is_causal, src, self.layers[0].self_attn.batch_first)
         out = src
         for layer in self.layers:
             out = layer(out, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
+        if padded is not None:
+            out = out.masked_fill(padded.unsqueeze(-1), 0)
         return out if self.norm is None else self.norm(out)
+
+    def _padded(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
+        """Return which places (N, S) torch would leave out by way of a nested tensor, or None where it computes them all.
+
+        It leaves them out in inference, from each sequence's length on, and returns zeros there. With `mask_check` the padding must
+        lie on the right, which takes a look at its values: not while launches are recorded.
+        """
+        layer = self.layers[0]
+        if padding is None or mask is not None or not self.use_nested_tensor or layer.training:
+            return None
+        if src.ndim != 3 or src.is_meta or not get_fastpath_enabled() or is_autocast_enabled():
+            return None
+        attention = layer.self_attn
+        parts = (
+            attention,
+            attention.out_proj,
+            layer.norm1,
+            layer.norm2,
+            layer.linear1,
+            layer.linear2,
+        )
+        used = [src, *(p for part in parts for p in part.parameters(recurse=False))]
+        if has_torch_function(used) or (is_grad_enabled() and any(t.requires_grad for t in used)):
+            return None
+        kept = padding == 0
+        places = creation.arange(src.shape[1], device=src.device)
+        padded: Tensor = places >= kept.sum(1, keepdim=True)
+        if not self.mask_check:
+            return padded
+        if Recorder.active is not None:
+            return None
+        return padded if bool((kept != padded).all()) else None
 
 
 def _why_not_nested(layer: Any) -> str:
-    """Say, in torch's words, why it would not use nested tensors with a layer. They make no difference here."""
+    """Say, in torch's words, why it would not use nested tensors with a layer; `_padded` does what these are for."""
     name = "encoder_layer"
     if not isinstance(layer, TransformerEncoderLayer):
         return f"{name} was not TransformerEncoderLayer"

@@ -1,0 +1,18 @@
+"""`cltensor.backends.mha`: whether encoders leave out what is padded, as torch's fast path does."""
+
+from __future__ import annotations
+
+__all__ = ["get_fastpath_enabled", "set_fastpath_enabled"]
+
+_enabled = True
+
+
+def get_fastpath_enabled() -> bool:
+    """Return whether `nn.TransformerEncoder` may write zeros for padded places in inference; True at first."""
+    return _enabled
+
+
+def set_fastpath_enabled(value: bool) -> None:
+    """Set what `get_fastpath_enabled` returns."""
+    global _enabled
+    _enabled = value
