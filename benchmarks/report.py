@@ -20,10 +20,8 @@ GROUPS = {
     "attention, random numbers, training": ("attention", "random", "optimiser", "training"),
 }
 COLUMNS = 4
-LARGE, ENOUGH = (
-    32 << 20,
-    0.8,
-)  # bytes no cache holds, and the share of the device's own speed that is asked for
+LARGE = 32 << 20  # bytes that no cache holds
+ENOUGH = 0.8  # the share of the device's own speed that is asked for
 PEER_MARKS = {
     "torch.compile": ("D", "tab:purple"),
     "numpy": ("v", "tab:olive"),

@@ -101,13 +101,11 @@ def _new(
     abbr: str = "",
 ) -> dtype:
     d = object.__new__(dtype)
-    d.name, d.scalar_name, d.code, d.category, d.itemsize = (
-        name,
-        scalar_name,
-        code,
-        category,
-        itemsize,
-    )
+    d.name = name
+    d.scalar_name = scalar_name
+    d.code = code
+    d.category = category
+    d.itemsize = itemsize
     d.abbr = abbr or code
     d.is_floating_point = category == FLOATING
     d.is_complex = category == COMPLEX

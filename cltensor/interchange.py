@@ -121,10 +121,8 @@ def _export(t: Tensor, versioned: bool, copied: bool) -> Any:
     array = plain.numpy()
     kind: Any = _Versioned if versioned else _Managed
     managed = kind()
-    sizes, strides = (
-        (ctypes.c_int64 * max(t.ndim, 1))(*t.shape),
-        (ctypes.c_int64 * max(t.ndim, 1))(*t.stride()),
-    )
+    sizes = (ctypes.c_int64 * max(t.ndim, 1))(*t.shape)
+    strides = (ctypes.c_int64 * max(t.ndim, 1))(*t.stride())
     managed.array = _Array(
         array.ctypes.data if array.size else None, _Device(_HOST, 0), t.ndim, _describe(t.dtype), sizes, strides, 0
     )  # fmt: skip

@@ -30,11 +30,8 @@ from .tensor import Tensor
 '''
 _BUILTINS = ("int", "float", "bool", "complex", "str", "tuple", "list", "dict", "object", "bytes", "slice")  # fmt: skip
 _KNOWN = {"Any", "Callable", "Sequence", "Tensor", "Generator", "Size", "None", "dtype", "device"}
-_OTHERS = (
-    "cltensor.creation.filled",
-    "cltensor.creation.typed",
-    "cltensor.legacy",
-)  # who else gives Tensor methods
+# Who else gives Tensor methods.
+_OTHERS = ("cltensor.creation.filled", "cltensor.creation.typed", "cltensor.legacy")
 _NUMBER = "builtins.complex"  # for type checkers int and float are complex, too
 
 

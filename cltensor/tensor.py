@@ -131,12 +131,10 @@ class Tensor(AutogradMixin, Methods):
     _strides: Any = _Strides()
 
     def _set_layout(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
-        self.shape, self._strides, self._offset, self._contig = (
-            Size(shape),
-            strides,
-            offset,
-            None,
-        )
+        self.shape = Size(shape)
+        self._strides = strides
+        self._offset = offset
+        self._contig = None
 
     def _take_layout(self, other: Tensor) -> Tensor:
         """Become what a view of this tensor is (in-place view methods); returns self."""
@@ -294,12 +292,10 @@ class Tensor(AutogradMixin, Methods):
         """Return a new tensor object with the same storage, layout and version, without history."""
         t = object.__new__(Tensor)
         t._storage, t.shape, t.dtype, t.device = self._storage, self.shape, self.dtype, self.device
-        t._strides, t._offset, t._contig, t._vc = (
-            self._strides,
-            self._offset,
-            self._contig,
-            self._vc,
-        )
+        t._strides = self._strides
+        t._offset = self._offset
+        t._contig = self._contig
+        t._vc = self._vc
         return t
 
     def detach(self) -> Tensor:
@@ -325,12 +321,10 @@ class Tensor(AutogradMixin, Methods):
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
             )
-        self._storage, self.dtype, self.device, self._acc = (
-            value._storage,
-            value.dtype,
-            value.device,
-            None,
-        )
+        self._storage = value._storage
+        self.dtype = value.dtype
+        self.device = value.device
+        self._acc = None
         self._set_layout(value.shape, value._strides, value._offset)
 
     # ------------------------------------------------------------------------------------- to Python

@@ -21,11 +21,12 @@ _TOLERANCES = {
     dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (0.016, 1e-5), dtypes.float32: (1.3e-6, 1e-5), dtypes.float64: (1e-7, 1e-7),
     dtypes.complex32: (1e-3, 1e-5), dtypes.complex64: (1.3e-6, 1e-5), dtypes.complex128: (1e-7, 1e-7),
 }  # fmt: skip
+# `assert_allclose`'s.
 _LOOSE = {
     dtypes.float16: (1e-3, 1e-3),
     dtypes.float32: (1e-4, 1e-5),
     dtypes.float64: (1e-5, 1e-8),
-}  # assert_allclose's
+}
 _NUMBER_DTYPES = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
 
 

@@ -74,9 +74,8 @@ def train(args: argparse.Namespace, data: tuple[np.ndarray, ...]) -> Run:
         TensorDataset(train_x, train_y), batch_size=args.batch, shuffle=True, drop_last=True
     )
     model = Network(args.width)
-    rate = (
-        torch.tensor(args.lr) if args.capture else args.lr
-    )  # a recorded step rereads tensors only
+    # A recorded step rereads tensors only.
+    rate = torch.tensor(args.lr) if args.capture else args.lr
     optimizer = torch.optim.Adam(
         model.parameters(), rate, weight_decay=1e-4, capturable=args.capture
     )

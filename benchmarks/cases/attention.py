@@ -16,9 +16,8 @@ def _attend(b: int, h: int, t: int, d: int, causal: bool, **how: Any) -> Make:
 
 
 def _flops(b: int, h: int, t: int, d: int, causal: bool) -> float:
-    return (
-        4.0 * b * h * t * t * d / (2 if causal else 1)
-    )  # two products; the half above the diagonal is not needed
+    """Two products; of a causal one the half above the diagonal is not needed."""
+    return 4.0 * b * h * t * t * d / (2 if causal else 1)
 
 
 def _bytes(b: int, h: int, t: int, d: int) -> float:

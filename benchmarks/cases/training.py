@@ -152,10 +152,8 @@ MLP = _products((128, 784, 512), (128, 512, 256), (128, 256, 10))
 CNN = _products((64 * 784, 25, 6), (64 * 100, 150, 16), (64, 400, 120), (64, 120, 84), (64, 84, 10))
 LSTM = _products((64 * 32, 64, 512), (64 * 32, 128, 512))
 TOKENS = 8 * 128
-BLOCK = [
-    (TOKENS, 128, 12 * 128),
-    (TOKENS, 128, 128),
-]  # four layers' weights; causal scores and values
+# Four layers' weights; causal scores and values.
+BLOCK = [(TOKENS, 128, 12 * 128), (TOKENS, 128, 128)]
 GPT = _products((0, 0, 0), *BLOCK * 4, (TOKENS, 128, 64))
 
 

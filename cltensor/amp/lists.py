@@ -8,14 +8,12 @@ composes of listed ops and this library computes in one is listed as its parts a
 
 from __future__ import annotations
 
-LOWER, FLOAT32, DTYPE, WIDEST, RESULT, BANNED = (
-    "lower",
-    "float32",
-    "dtype",
-    "widest",
-    "result",
-    "banned",
-)
+LOWER = "lower"
+FLOAT32 = "float32"
+DTYPE = "dtype"
+WIDEST = "widest"
+RESULT = "result"
+BANNED = "banned"
 
 _BOTH_LOWER = """
     conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d prelu linear matmul __matmul__ __rmatmul__

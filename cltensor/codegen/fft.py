@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
 FINE = 4096  # entries in the fine part of a long table, known to the template
 CPU_LONGEST = 4096  # a block of lines of it is 1 MiB of scratch: it stays in the second-level cache
-WORTH_SPLITTING = (
-    2048  # lines that leave vectors half empty are better off with two passes from here on
-)
+# Elements of a line from which on two passes are better, where lines leave vectors half empty.
+WORTH_SPLITTING = 2048
 GPU_GROUP = 128
 GPU_BYTES = 32768
 

@@ -392,10 +392,8 @@ class Emitter:
             cond, a, b = self.mask(args[0]), self.number(args[1]), self.number(args[2])
             if self.pairs:
                 return f"pick_{self.type}({cond}, {a}, {b})", "num"
-            return (
-                f"({cond} ? {a} : {b})",
-                "num",
-            )  # select() would be a call into some drivers' libraries
+            # select() would be a call into some drivers' libraries.
+            return f"({cond} ? {a} : {b})", "num"
         if name == "mask":
             return self.mask(args[0]), "mask"
         if name in _MASK_BUILTINS:
@@ -421,9 +419,7 @@ class Emitter:
             return round_to(values[0], self.dt, self.lanes), "num"
         if name == "popcount":
             return f"popcount({values[0]})", "num"
-        if (
-            name == "shr"
-        ):  # arithmetic or logical shift by the compute type's own sign; amounts are already in range
+        if name == "shr":  # arithmetic or logical by the compute type's sign; amounts are in range
             return f"({values[0]} >> {values[1]})", "num"
         if name in ("re", "im"):
             return self.pair(f"{values[0]}.{self.re if name == 're' else self.im}"), "num"

@@ -65,9 +65,8 @@ class Chain:
         return f"<Chain {self.name}: {'; '.join(f'{t} = {f.text}' for t, f in self.steps)}>"
 
 
-chain = functools.cache(
-    Chain
-)  # a chain is its text: asking twice gives the same object, which is part of a kernel's key
+# A chain is its text: asking twice gives the same object, which is part of a kernel's key.
+chain = functools.cache(Chain)
 
 
 def names(formula: Formula) -> list[str]:

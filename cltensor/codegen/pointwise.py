@@ -61,9 +61,8 @@ class PointOp:
 
 IDENTITY = PointOp("copy", "x")
 AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
-INDEX = PointOp(
-    "index", "x"
-)  # the linear index of the element; its value is made by the kernel, not by its formula
+# The linear index of the element; its value is made by the kernel, not by its formula.
+INDEX = PointOp("index", "x")
 
 
 class Node(NamedTuple):

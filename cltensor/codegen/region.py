@@ -48,11 +48,9 @@ class Dims:
     def apart(cls, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Dims:
         """Keep every dim, where a walk's place along each is asked."""
         self = cls.__new__(cls)
-        self.sizes, self.strides, self.n = (
-            tuple(sizes),
-            tuple(map(tuple, strides)),
-            numel(tuple(sizes)),
-        )
+        self.sizes = tuple(sizes)
+        self.strides = tuple(map(tuple, strides))
+        self.n = numel(tuple(sizes))
         return self
 
     @property

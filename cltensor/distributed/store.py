@@ -162,10 +162,8 @@ class HashStore(Store):
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
         key = _plain(key)
-        expected, desired = (
-            as_bytes(expected_value, "compare_set"),
-            as_bytes(desired_value, "compare_set"),
-        )
+        expected = as_bytes(expected_value, "compare_set")
+        desired = as_bytes(desired_value, "compare_set")
         with self._changed:
             have = self._keys.get(key)
             if have is None and expected:
@@ -305,10 +303,8 @@ class FileStore(Store):
         return total
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        expected, desired = (
-            as_bytes(expected_value, "compare_set"),
-            as_bytes(desired_value, "compare_set"),
-        )
+        expected = as_bytes(expected_value, "compare_set")
+        desired = as_bytes(desired_value, "compare_set")
         with self._opened() as file:
             have = self._known.get(_plain(key))
             if have is None and expected:

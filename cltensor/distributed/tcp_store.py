@@ -183,9 +183,8 @@ class TCPStore(Store):
         self.port = port
         self._asking = threading.Lock()
         self._link = _connect(host_name, port, timeout)
-        self.address = self._link.getsockname()[
-            0
-        ]  # of this process, as the master's network knows it
+        # Of this process, as the master's network knows it.
+        self.address = self._link.getsockname()[0]
         arrived = self.add(_ARRIVED, 1)
         if is_master and wait_for_workers and world_size is not None and world_size > 0:
             self._wait_for_clients(arrived, world_size)
@@ -259,10 +258,8 @@ class TCPStore(Store):
         return int(self._ask("add", key, str(int(amount)))[0])
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        expected, desired = (
-            as_bytes(expected_value, "compare_set"),
-            as_bytes(desired_value, "compare_set"),
-        )
+        expected = as_bytes(expected_value, "compare_set")
+        desired = as_bytes(desired_value, "compare_set")
         return self._ask("compare_set", key, expected, desired)[0]
 
     def delete_key(self, key: str) -> bool:

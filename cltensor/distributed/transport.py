@@ -100,11 +100,10 @@ def own_address(store: Store) -> str:
 def _interface_address(name: str) -> str:
     import fcntl
 
+    get_address = 0x8915  # SIOCGIFADDR
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            answer = fcntl.ioctl(
-                probe, 0x8915, struct.pack("256s", name.encode()[:15])
-            )  # SIOCGIFADDR
+            answer = fcntl.ioctl(probe, get_address, struct.pack("256s", name.encode()[:15]))
         except OSError:
             raise DistNetworkError(f"Unable to find address for: {name}") from None
     return socket.inet_ntoa(answer[20:24])

@@ -107,10 +107,8 @@ class _IndependentConstraint(Constraint):
             raise AssertionError(
                 f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}"
             )
-        self.base_constraint, self.reinterpreted_batch_ndims = (
-            base_constraint,
-            reinterpreted_batch_ndims,
-        )
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     is_discrete = property(lambda self: self.base_constraint.is_discrete)
     event_dim = property(

@@ -233,11 +233,9 @@ class LowRankMultivariateNormal(Distribution):
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
-        w, d, c = (
-            self._unbroadcasted_cov_factor,
-            self._unbroadcasted_cov_diag,
-            self._capacitance_tril,
-        )
+        w = self._unbroadcasted_cov_factor
+        d = self._unbroadcasted_cov_diag
+        c = self._capacitance_tril
         size = self._event_shape[0] * math.log(2 * math.pi) + low_rank_log_det(d, c)
         return -0.5 * (size + low_rank_mahalanobis(w, d, value - self.loc, c))
 

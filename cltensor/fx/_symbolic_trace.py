@@ -402,10 +402,8 @@ class ScopeContextManager:
         return self._scope
 
     def __exit__(self, *error: Any) -> None:
-        self._scope.module_path, self._scope.module_type = (
-            self._before.module_path,
-            self._before.module_type,
-        )
+        self._scope.module_path = self._before.module_path
+        self._scope.module_type = self._before.module_type
 
 
 def symbolic_trace(

@@ -74,13 +74,11 @@ class Node:
             raise ValueError(
                 f"Node [graph = {graph}, name = '{name}'] target {target} has type {qualified_name(type(target))} but a str is expected"
             )
-        self.graph, self.name, self.op, self.target, self.type = (
-            graph,
-            name,
-            op,
-            target,
-            return_type,
-        )
+        self.graph = graph
+        self.name = name
+        self.op = op
+        self.target = target
+        self.type = return_type
         self.users: dict[Node, None] = {}
         self.meta: dict[str, Any] = {}
         self._input_nodes: dict[Node, None] = {}

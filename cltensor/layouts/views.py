@@ -192,10 +192,8 @@ def diagonal(
     if diagonal_offset >= 0:
         size, skip = max(min(shape[a], shape[b] - diagonal_offset), 0), diagonal_offset * strides[b]
     else:
-        size, skip = (
-            max(min(shape[a] + diagonal_offset, shape[b]), 0),
-            -diagonal_offset * strides[a],
-        )
+        size = max(min(shape[a] + diagonal_offset, shape[b]), 0)
+        skip = -diagonal_offset * strides[a]
     rest = [i for i in range(ndim) if i not in (a, b)]
     return (
         (*(shape[i] for i in rest), size),

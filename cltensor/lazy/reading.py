@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .expression import HEAVY, INDEXED, LIGHT, READ
-from .tree import DECIDED, MOST, Operand, walk
+from .tree import DECIDED, MOST, LeafRecord, walk
 
 if TYPE_CHECKING:
     from ..runtime import Buffer
@@ -46,7 +46,7 @@ def told(expr: Expr, key: list[Any], numbers: list[Any]) -> list[tuple[Buffer, i
     """
     if expr.value is not None or expr.flags & ~DECIDED or expr.size > MOST:
         return None
-    leaves: list[Operand] = []
+    leaves: list[LeafRecord] = []
     held: list[Any] = []
     names: dict[Any, int] = {}
     if not walk(expr, None, key, leaves, numbers, held, names, {}) or held:

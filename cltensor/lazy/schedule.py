@@ -313,8 +313,5 @@ def flush(backend: Backend) -> None:
                 storage = cell()
                 if storage is not None and storage.value.__class__ is Expr:
                     realise(storage)
-        finally:
-            backend.pending, backend.left = (
-                [],
-                [],
-            )  # what failed has said so; whoever holds it hears it again
+        finally:  # what failed has said so; whoever holds it hears it again
+            backend.pending, backend.left = [], []

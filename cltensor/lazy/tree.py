@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 
 MOST = 12  # nodes
 KEPT = 4096  # kinds of trees: with strides, each shape is another
-DECIDED = (
-    HEAVY | INDEXED | NON_DENSE | READ | STRIDED
-)  # flags of expressions that need no other decisions
+# Flags of expressions that need no other decisions.
+DECIDED = HEAVY | INDEXED | NON_DENSE | READ | STRIDED
 _HELD = object()  # in a key: somebody holds the node's result
 
-Operand = tuple[
-    "Buffer", int, dtype, tuple[int, ...] | None
-]  # the last: strides as a Leaf has them
+LeafRecord = tuple["Buffer", int, dtype, tuple[int, ...] | None]
+"""An operand in memory: buffer, offset, dtype, and strides as a Leaf has them."""
 
 
 class _Entry(NamedTuple):
@@ -54,7 +52,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     backend, itemsize = storage.backend, expr.dtype.itemsize
     n = storage.nbytes // itemsize
     key: list[Any] = [backend]
-    leaves: list[Operand] = []
+    leaves: list[LeafRecord] = []
     numbers: list[Any] = []
     held: list[tuple[Expr, Storage]] = []
     names: dict[Any, int] = {}
@@ -118,7 +116,7 @@ class Prepared:
         backend, expr = storage.backend, storage.value
         expr.cell = weakref.ref(storage)  # which is not noted as pending: nobody will run it
         self.numbers: list[Any] = []  # in the order in which `run` takes them
-        leaves: list[Operand] = []
+        leaves: list[LeafRecord] = []
         alone = expr.size <= MOST and walk(expr, None, [], leaves, self.numbers, [], {}, {})
         entry = _entry(backend, expr) if alone and not leaves else None
         if entry is None:
@@ -141,7 +139,7 @@ def walk(
     expr: Expr,
     dims: tuple[int, ...] | None,
     key: list[Any],
-    leaves: list[Operand],
+    leaves: list[LeafRecord],
     numbers: list[Any],
     held: list[tuple[Expr, Storage]],
     names: dict[Any, int],

@@ -400,9 +400,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) 
         )
     x1, x2 = FUNCTIONS["broadcast_tensors"](x1.to(common), x2.to(common))
     sizes = [FUNCTIONS["norm"](x, 2, dim, True).clamp_min(eps) for x in (x1, x2)]
-    return (x1 / sizes[0] * (x2 / sizes[1])).sum(
-        dim
-    )  # one expression: nothing of it has to be kept
+    # One expression: nothing of it has to be kept.
+    return (x1 / sizes[0] * (x2 / sizes[1])).sum(dim)
 
 
 def pairwise_distance(

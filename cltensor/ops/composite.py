@@ -33,10 +33,8 @@ class Composite:
 
     def __init__(self, name: str, fn: Callable[..., tuple[Tensor, ...]]) -> None:
         self._name, self._fn = name, fn
-        self._values, self._slopes = (
-            Replayed.of_memory(self._forward),
-            Replayed.of_memory(self._back),
-        )
+        self._values = Replayed.of_memory(self._forward)
+        self._slopes = Replayed.of_memory(self._back)
 
     def __call__(self, tensors: Sequence[Tensor | None], *settings: Any) -> tuple[Tensor, ...]:
         """Return what the function does."""

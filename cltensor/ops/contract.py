@@ -39,10 +39,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         da, db = list(range(-dims, 0)), list(range(dims))
     else:
         da, db = dims
-        da, db = (
-            ([da] if isinstance(da, int) else list(da)),
-            ([db] if isinstance(db, int) else list(db)),
-        )
+        da = [da] if isinstance(da, int) else list(da)
+        db = [db] if isinstance(db, int) else list(db)
     value = _tensordot(a, b, da, db)
     return value if out is None else writes.deliver(value, out, "tensordot", (a, b))
 
@@ -70,10 +68,8 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
     da, db = [layouts.wrap_dim(i, a.ndim) for i in da], [layouts.wrap_dim(j, b.ndim) for j in db]
     if len(set(da)) != len(da) or len(set(db)) != len(db):
         raise RuntimeError("dim appears multiple times in the list of dims")
-    keep_a, keep_b = (
-        [d for d in range(a.ndim) if d not in da],
-        [d for d in range(b.ndim) if d not in db],
-    )
+    keep_a = [d for d in range(a.ndim) if d not in da]
+    keep_b = [d for d in range(b.ndim) if d not in db]
     shape = (*[a.shape[d] for d in keep_a], *[b.shape[d] for d in keep_b])
     left, right = a.permute((*keep_a, *da)), b.permute((*db, *keep_b))
     if not keep_a and not keep_b and a.ndim == b.ndim == 1:
@@ -472,10 +468,8 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Replace every element of `input` by itself times `other`; the shape is the product of shapes, dim by dim."""
     rank = max(input.ndim, other.ndim)
-    a, b = (
-        (1,) * (rank - input.ndim) + tuple(input.shape),
-        (1,) * (rank - other.ndim) + tuple(other.shape),
-    )
+    a = (1,) * (rank - input.ndim) + tuple(input.shape)
+    b = (1,) * (rank - other.ndim) + tuple(other.shape)
     left = tuple(n for size in a for n in (size, 1))
     right = tuple(n for size in b for n in (1, size))
     value = _unsafe(input, left) * _unsafe(other, right)

@@ -19,10 +19,8 @@ from .replay import Replayed
 from .row import FUNCTIONS, public
 from .selection import where
 
-_SHORT, _FEW = (
-    64,
-    1 << 22,
-)  # numbers in a row, and in the rows of all pairs, up to which a product is no faster
+# Numbers in a row, and in the rows of all pairs, up to which a product is no faster.
+_SHORT, _FEW = 64, 1 << 22
 
 
 def _many(a: Tensor, b: Tensor) -> bool:
@@ -61,11 +59,9 @@ def _among(xs: Sequence[Tensor], p: float) -> list[Tensor]:
 
 @Replayed.of_memory
 def _slope(xs: Sequence[Tensor], lead: tuple[int, ...], p: float, turned: bool) -> list[Tensor]:
-    backend, (a, b), (g, d) = (
-        get_backend(xs[0].device),
-        map(_operand, xs[:2]),
-        map(core.kernel_operand, xs[2:]),
-    )
+    backend = get_backend(xs[0].device)
+    a, b = map(_operand, xs[:2])
+    g, d = map(core.kernel_operand, xs[2:])
     with backend.lock:
         found = family.slope(backend, a, b, layouts.numel(lead), p, g, d, turned)
     return [core.result(found, xs[0].device).view((*lead, a.n, a.width))]
@@ -73,11 +69,9 @@ def _slope(xs: Sequence[Tensor], lead: tuple[int, ...], p: float, turned: bool) 
 
 @Replayed.of_memory
 def _slope_among(xs: Sequence[Tensor], p: float) -> list[Tensor]:
-    backend, rows, (g, d) = (
-        get_backend(xs[0].device),
-        _operand(xs[0]),
-        map(core.kernel_operand, xs[1:]),
-    )
+    backend = get_backend(xs[0].device)
+    rows = _operand(xs[0])
+    g, d = map(core.kernel_operand, xs[1:])
     with backend.lock:
         found = family.slope_among(backend, rows, p, g, d)
     return [core.result(found, xs[0].device).view((rows.n, rows.width))]

@@ -99,10 +99,8 @@ def _masked_scatter(inplace: bool, input: Tensor, mask: Tensor, source: Tensor) 
         at = shape.expand(mask, tuple(input.shape))
     else:
         joint = layouts.broadcast_shapes(mask.shape, input.shape)
-        at, input = (
-            shape.expand(mask, joint),
-            input if input.shape == joint else shape.expand(input, joint),
-        )
+        at = shape.expand(mask, joint)
+        input = input if input.shape == joint else shape.expand(input, joint)
 
     def run(t: Tensor) -> None:
         reads = [core.snapshot(x) if x._storage is t._storage else x for x in (at, source)]

@@ -58,10 +58,8 @@ def _folds(a: Tensor, b: Tensor) -> bool:
         return True
     shape, strides = larger.shape, larger._strides
     if larger is b:
-        shape, strides = (
-            (*shape[:-2], shape[-1], shape[-2]),
-            (*strides[:-2], strides[-1], strides[-2]),
-        )
+        shape = (*shape[:-2], shape[-1], shape[-2])
+        strides = (*strides[:-2], strides[-1], strides[-2])
     return all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2))
 
 

@@ -24,10 +24,8 @@ from .refusals import refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
 OPERANDS = "xyzw"
-NUMPYS = {
-    "input": ("x", "a", "x1"),
-    "other": ("x2",),
-}  # numpy's names, which torch takes beside its own
+# Numpy's names, which torch takes beside its own.
+NUMPYS = {"input": ("x", "a", "x1"), "other": ("x2",)}
 _LETTERS = "bifc"
 _KINDS = ("bool", "integer", "floating", "complex")
 _PLACES = {letter: place for place, letter in enumerate(OPERANDS)}
@@ -88,35 +86,27 @@ class Row:
         final: Callable[..., str] | None = None,
         doc: str = "",
     ) -> None:
-        self.name, self.args, self.promote, self.reference, self.domain = (
-            name,
-            tuple(args),
-            promote,
-            reference,
-            domain,
-        )
+        self.name = name
+        self.args = tuple(args)
+        self.promote = promote
+        self.reference = reference
+        self.domain = domain
         self.node = node or name.title().replace("_", "") + "Backward0"
         if wraps:
             op_class(self.node, WrappingNode)
         self.step, self.final = step, final
-        self.graph_from, self.graph_inputs = (
-            graph_from,
-            len(self.args) if graph_inputs is None else graph_inputs,
-        )
+        self.graph_from = graph_from
+        self.graph_inputs = len(self.args) if graph_inputs is None else graph_inputs
         self.number_nodes = {OPERANDS.index(k): v for k, v in (number_nodes or {}).items()}
         self.numbers = tuple(letter in numbers for letter in OPERANDS[: len(self.args)])
         if underivable:
-            self.node, grad = (
-                "NotImplemented",
-                dict.fromkeys(OPERANDS[: len(self.args)], _refusal(underivable)),
-            )
+            self.node = "NotImplemented"
+            grad = dict.fromkeys(OPERANDS[: len(self.args)], _refusal(underivable))
         self.unpromoted = masks + weak
-        self.doc, self.masks, self.aliases, self.differentiable = (
-            doc,
-            masks,
-            tuple(aliases),
-            bool(grad),
-        )
+        self.doc = doc
+        self.masks = masks
+        self.aliases = tuple(aliases)
+        self.differentiable = bool(grad)
         if isinstance(formula, str):
             formula = dict.fromkeys(_LETTERS, formula)
         self.ops: list[PointOp | None] = [None] * 4

@@ -75,10 +75,8 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
     # Before the first zero of a row divide; at it, leave it out of the products; behind it nothing depends on x.
     without = where(first, 1.0, x).cumprod(dim)
     if x.dtype.is_complex:
-        before, at_zero = (
-            _backwards(g * ctx.result.conj(), dim),
-            _backwards(g * without.conj(), dim),
-        )
+        before = _backwards(g * ctx.result.conj(), dim)
+        at_zero = _backwards(g * without.conj(), dim)
         return where(seen == 0, before / where(zero, 1.0, x).conj(), where(first, at_zero, 0.0))
     before, at_zero = _backwards(g * ctx.result, dim), _backwards(g * without, dim)
     return where(seen == 0, before / where(zero, 1.0, x), where(first, at_zero, 0.0))

@@ -168,11 +168,9 @@ def view_dtype(x: Tensor, dt: dtypes.dtype) -> Tensor:
             )
         if old > new:
             k = old // new
-            shape, strides, offset = (
-                (*shape[:-1], shape[-1] * k),
-                (*[s * k for s in strides[:-1]], 1),
-                offset * k,
-            )
+            shape = (*shape[:-1], shape[-1] * k)
+            strides = (*[s * k for s in strides[:-1]], 1)
+            offset *= k
         else:
             k = new // old
             if shape[-1] % k:
@@ -188,11 +186,9 @@ def view_dtype(x: Tensor, dt: dtypes.dtype) -> Tensor:
                     raise RuntimeError(
                         f"self.stride({d}) must be divisible by {k} to view {x.dtype.scalar_name} as {dt.scalar_name} (different element sizes), but got {s}"
                     )
-            shape, strides, offset = (
-                (*shape[:-1], shape[-1] // k),
-                (*[s // k for s in strides[:-1]], 1),
-                offset // k,
-            )
+            shape = (*shape[:-1], shape[-1] // k)
+            strides = (*[s // k for s in strides[:-1]], 1)
+            offset //= k
     return as_dtype(x, dt, tuple(shape), tuple(strides), offset)
 
 

@@ -63,10 +63,8 @@ def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple
             names = {"made": made.dtype.scalar_name, "got": given.dtype.scalar_name}
             check_out_dtype(made.dtype, given, text.format(**names))
         apart = name == "kthvalue"
-        values, indices = (
-            writes.deliver(values, out[0], name, inputs, apart=apart),
-            writes.deliver(indices, out[1], name, inputs, apart=apart),
-        )
+        values = writes.deliver(values, out[0], name, inputs, apart=apart)
+        indices = writes.deliver(indices, out[1], name, inputs, apart=apart)
     return getattr(return_types, name)((values, indices))
 
 

@@ -326,10 +326,8 @@ def diff(
     )
     for _ in range(min(n, value.shape[at])):
         size = value.shape[at]
-        later, earlier = (
-            value.narrow(at, 1, size - 1) if size else value,
-            value.narrow(at, 0, max(size - 1, 0)),
-        )
+        later = value.narrow(at, 1, size - 1) if size else value
+        earlier = value.narrow(at, 0, max(size - 1, 0))
         value = (
             FUNCTIONS["logical_xor"](later, earlier)
             if value.dtype is dtypes.bool

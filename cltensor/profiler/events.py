@@ -262,11 +262,9 @@ class EventList(list[Any]):
         with_flops: bool = False,
     ) -> None:
         super().__init__(events)
-        self.use_device, self.profile_memory, self.with_flops = (
-            use_device,
-            profile_memory,
-            with_flops,
-        )
+        self.use_device = use_device
+        self.profile_memory = profile_memory
+        self.with_flops = with_flops
 
     def __str__(self) -> str:
         return self.table()
@@ -387,12 +385,10 @@ def events_of(session: Session, use_device: str, with_flops: bool) -> EventList:
             number, seen.name, seen.thread, begin, begin + seen.ns / 1e3, device_type=DeviceType.OPENCL,
             device_index=index, use_device=use_device,
         )  # fmt: skip
-        event.nbytes, event.work, event.flops, event.backend = (
-            seen.nbytes,
-            seen.flops,
-            seen.flops,
-            seen.backend,
-        )
+        event.nbytes = seen.nbytes
+        event.work = seen.flops
+        event.flops = seen.flops
+        event.backend = seen.backend
         event.details = {
             "device": str(seen.backend.device), "grid": list(seen.global_size), "block": list(seen.local_size),
             "bytes": seen.nbytes, "rate": " ".join(filter(None, seen.rate())), "built": seen.fresh,

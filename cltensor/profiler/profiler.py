@@ -189,11 +189,9 @@ class profile:
             change(ProfilerActivity.CUDA)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
-        self.record_shapes, self.profile_memory, self.with_stack = (
-            record_shapes,
-            profile_memory,
-            with_stack,
-        )
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
         self.with_flops, self.with_modules, self.acc_events = with_flops, with_modules, acc_events
         self.use_device = "cuda" if ProfilerActivity.CUDA in self.activities else None
         self.schedule = schedule or (lambda step: _RECORD)

@@ -66,13 +66,11 @@ class Session:
         stacks: bool = False,
         modules: bool = False,
     ) -> None:
-        self.host, self.shapes, self.memory, self.stacks, self.modules = (
-            host,
-            shapes,
-            memory,
-            stacks,
-            modules,
-        )
+        self.host = host
+        self.shapes = shapes
+        self.memory = memory
+        self.stacks = stacks
+        self.modules = modules
         self.device = True  # whether launches and copies are collected now
         self.ranges: list[Range] = []  # in the order in which they ended
         self.commands: list[tuple[Observed, Range | None]] = []

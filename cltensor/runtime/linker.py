@@ -23,36 +23,23 @@ SYMBOLS, RELOCATIONS, EMPTY, RELOCATIONS_WITHOUT_ADDEND = 2, 4, 8, 9  # types of
 UNDEFINED, RESERVED = 0, 0xFF00  # places of symbols
 LOCAL, INDIRECT = 0, 10  # binding and type of symbols
 # Types of relocations: what is written, S being the symbol, A the addend, P the place, G its slot in the table of addresses.
-ABSOLUTE, RELATIVE_32, CALL, RELATIVE_64 = (
-    1,
-    2,
-    4,
-    24,
-)  # S + A; S + A - P in 32 bits, twice; in 64 bits
+ABSOLUTE = 1  # S + A
+RELATIVE_32, CALL = 2, 4  # S + A - P in 32 bits
+RELATIVE_64 = 24  # S + A - P in 64 bits
 SLOTS = (9, 41, 42)  # G + A - P
-SLOT_ADDRESS, OWN_ADDRESS = (
-    6,
-    8,
-)  # for the loader: a symbol's address; the library's own plus the addend
-# The loader's table: tags of its entries, and how many there are with the one that ends it.
-(
-    NEEDED,
-    HASHES,
-    STRINGS,
-    DYNAMIC_SYMBOLS,
-    FILLS,
-    FILLS_SIZE,
-    FILL_SIZE,
-    STRINGS_SIZE,
-    SYMBOL_SIZE,
-) = 1, 4, 5, 6, 7, 8, 9, 10, 11
-AT_ONCE, TABLE = 24, 11
-LOAD, DYNAMIC, STACK, SEGMENTS = (
-    1,
-    2,
-    0x6474E551,
-    5,
-)  # types of segments (a stack that is not executed), how many we make
+SLOT_ADDRESS = 6  # for the loader: a symbol's address
+OWN_ADDRESS = 8  # for the loader: the library's own address plus A
+# The loader's table: tags of its entries.
+NEEDED = 1
+HASHES = 4
+STRINGS, STRINGS_SIZE = 5, 10
+DYNAMIC_SYMBOLS, SYMBOL_SIZE = 6, 11
+FILLS, FILLS_SIZE, FILL_SIZE = 7, 8, 9
+AT_ONCE = 24
+TABLE = 11  # entries that we make, with the one that ends the table
+# Types of segments; the stack's says that it is not executed.
+LOAD, DYNAMIC, STACK = 1, 2, 0x6474E551
+SEGMENTS = 5  # that we make
 MACHINE = 62  # x86-64
 
 

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 _MAGIC = b"poclbin\0"
 _VERSION = 8
-_BEFORE_LOCALS = (
-    24  # bytes between the number of local arrays and their sizes: the required work-group
-)
+# Bytes between the number of local arrays and their sizes: the required work-group.
+_BEFORE_LOCALS = 24
 _MOST_LOCALS = 32
 _RTLD_NOW = 2
 

@@ -26,9 +26,7 @@ class Stats:
     def reset(self) -> None:
         """Set every counter to zero."""
         self.launches = 0  # kernels sent to a queue
-        self.replays = (
-            0  # calls that launched what an earlier one had (Note [Replay] in ops/replay.py)
-        )
+        self.replays = 0  # calls that launched what an earlier one had (Note [Replay])
         self.builds = 0  # programs compiled from source
         self.build_seconds = 0.0
         self.disk_hits = 0  # programs loaded from the disk cache

@@ -97,10 +97,8 @@ class Team:
         self._memory = _words(_TEAM_WORDS)
         self._members = _words(_MEMBER_WORDS * self.size)
         self._libc = ctypes.CDLL(None)
-        waiting, placing = (
-            ("sem_wait", "sem_post", "sched_yield"),
-            ("sched_getcpu", "sched_setaffinity"),
-        )
+        waiting = ("sem_wait", "sem_post", "sched_yield")
+        placing = ("sched_getcpu", "sched_setaffinity")
         self._memory[_CALLS : _CALLS + 3] = [self._address(name) for name in waiting]
         self._memory[_PLACING : _PLACING + 2] = [self._address(name) for name in placing]
         self._memory[_PATIENCE] = PATIENCE
@@ -250,7 +248,7 @@ class Launch:
     ARGS = CONTEXT + _CONTEXT_WORDS
 
     def __init__(self, team: Team, function: Function, types: tuple[str | None, ...]) -> None:
-        count = len(types)
+        self.count = count = len(types)
         scalars = self.ARGS + count
         places = scalars + count
         self.words = words = _words(places + 2 + len(function.local_sizes))
@@ -381,7 +379,8 @@ class Playlist:
 
     def __init__(self, team: Team, memmove: int, commands: Sequence[Command]) -> None:
         self._team, self._commands = team, commands
-        self._jobs = jobs = _words(_JOB_WORDS * len(commands))
+        jobs = _words(_JOB_WORDS * len(commands))
+        self._view = memoryview(jobs).cast("B").cast("Q")  # type: ignore[arg-type]
         self._launches: list[Launch | None] = []
         for i, command in enumerate(commands):
             job = jobs[_JOB_WORDS * i : _JOB_WORDS * (i + 1)]
@@ -394,9 +393,8 @@ class Playlist:
                 job[:] = launch.words[Launch.JOB : Launch.JOB + _JOB_WORDS]
                 self._launches.append(launch)
         self._address = jobs.ctypes.data
-        self._order = _words(
-            8
-        )  # what team_run gets: the team, its members, the first job, how many
+        # What team_run gets: the team, its members, the first job, how many.
+        self._order = _words(8)
         self._play = self._order.ctypes.data
         self._order[0:3] = [*team.base, self._address]
         self._order[3:5] = [self._play + 8 * 4, len(commands)]
@@ -420,7 +418,25 @@ class Playlist:
         if launch is not None:
             return launch.view, Launch.ARGS + index, 0
         word = _JOB_WORDS * command + (_A if index == 0 else _B)
-        return self._jobs, word, self._commands[command].args[index + 1]
+        return self._view, word, self._commands[command].args[index + 1]
+
+    def number(self, command: int, index: int) -> tuple[Any, int] | None:
+        """Say where a whole number among a command's arguments is, memory and the word; None for one that is not kept in a word."""
+        launch = self._launches[command]
+        if launch is None:
+            return (self._view, _JOB_WORDS * command + _B + 1) if index == 4 else None
+        kernel = self._commands[command].kernel
+        assert kernel is not None
+        if kinds(kernel.arg_types)[index] not in ("<i8", "<u8", "<i4", "<u4"):
+            return None
+        return launch.view, Launch.ARGS + launch.count + index
+
+    def groups(self, command: int) -> list[tuple[Any, int]]:
+        """Say where the numbers of groups of a launch are: along three dimensions, and all of them."""
+        launch = self._launches[command]
+        assert launch is not None
+        places = [(launch.view, Launch.CONTEXT + _GROUPS_THERE + i) for i in range(3)]
+        return [*places, (self._view, _JOB_WORDS * command + _GROUPS)]
 
     def put(self, command: int, index: int, kind: str, value: Any) -> None:
         """Set a number among the arguments of a launch."""

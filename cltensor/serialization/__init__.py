@@ -337,10 +337,8 @@ def _load_legacy(
         value = load_all(rest, storages, pickle_module, **kwargs)
         machine.at += rest.tell()
     keys = machine.load()
-    at, swap = (
-        machine.at,
-        isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little"),
-    )
+    at = machine.at
+    swap = isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little")
     for name in keys:
         key = name.decode() if isinstance(name, bytes) else name
         if key not in storages.found:

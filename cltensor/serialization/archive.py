@@ -87,10 +87,8 @@ class Writer:
     """Write entries to a zip file under one folder, their data aligned."""
 
     def __init__(self, file: BinaryIO, folder: str) -> None:
-        self.zip, self.folder = (
-            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True),
-            folder,
-        )
+        self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
+        self.folder = folder
 
     def put(self, name: str, data: Any, *, checked: bool = True) -> None:
         """Write one entry: bytes or a contiguous array of bytes; with a checksum that is none where they are to change."""

@@ -193,11 +193,9 @@ def _tensor(
 ) -> Tensor:
     if not isinstance(storage, UntypedStorage | TypedStorage) or not isinstance(dt, dtypes.dtype):
         raise RuntimeError("the checkpoint has a tensor without a storage or without a dtype")
-    shape, strides, (start,) = (
-        _ints(size, "sizes"),
-        _ints(stride, "strides"),
-        _ints((offset,), "a storage offset"),
-    )
+    shape = _ints(size, "sizes")
+    strides = _ints(stride, "strides")
+    (start,) = _ints((offset,), "a storage offset")
     if len(shape) != len(strides):
         raise RuntimeError(f"the checkpoint has a tensor with sizes {shape} and strides {strides}")
     needed = storage_extent(shape, strides, start) * dt.itemsize if 0 not in shape else 0

@@ -432,10 +432,8 @@ HANDLERS["ones laid out"] = HANDLERS["full laid out"] = _full
 
 def _deprecated(args: tuple) -> None:
     if args and is_tensor(args[0]):
-        old, new = (
-            "indices, values, shape, *, device=",
-            "indices, values, shape, dtype=, device=",
-        )
+        old = "indices, values, shape, *, device="
+        new = "indices, values, shape, dtype=, device="
         if len(args) < 3:
             old, new = "indices, values, *, device=", "indices, values, dtype=, device="
     else:

@@ -12,9 +12,8 @@ from typing import Any
 from ..ops.elsewhere import HANDLERS
 
 TABLE: dict[str, Callable[..., Any]] = {}  # functions and methods
-MIXED: set[str] = (
-    set()
-)  # those of which a dense tensor's methods take sparse operands, and are no rows
+# Those of which a dense tensor's methods take sparse operands, and are no rows.
+MIXED: set[str] = set()
 OWN: dict[str, Callable[..., Any]] = {}  # methods only
 
 

@@ -244,12 +244,10 @@ class SparseTensor(Tensor):
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
             )
         self._pattern, self._v, self._layout = value._pattern, value._v, value._layout
-        self.shape, self.dtype, self.device, self._acc = (
-            value.shape,
-            value.dtype,
-            value.device,
-            None,
-        )
+        self.shape = value.shape
+        self.dtype = value.dtype
+        self.device = value.device
+        self._acc = None
 
     def _kept(self) -> SparseTensor:
         """This tensor as the gradient of a leaf: nobody else writes to its values."""

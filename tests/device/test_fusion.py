@@ -531,9 +531,8 @@ def test_trees_that_differ_in_one_thing_are_told_apart(monkeypatch):
     """Places of numbers, operands met again, strides, and sizes that no stride tells."""
     x, y, z = (leaf(4, 4) + k for k in (1, 2, 3))
     ct.opencl.synchronize()
-    a, b, c = (
-        np.array(t.tolist(), np.float32) for t in (x, y, z)
-    )  # memory that numpy sees is not waited for
+    # Copies, as memory that numpy sees is not waited for.
+    a, b, c = (np.array(t.tolist(), np.float32) for t in (x, y, z))
     two = np.float32(2)
     trees = [
         (lambda: x - 2, a - two),

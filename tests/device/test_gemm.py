@@ -168,10 +168,8 @@ def test_pairs_end_with_k(backend: Any) -> None:
             wide_b = np.full((n + 2, k + 2) if turn_b else (k + 2, n + 2), np.nan, np.float32)
             a = (wide_a.T if turn_a else wide_a)[1:-1, 1:-1]
             b = (wide_b.T if turn_b else wide_b)[1:-1, 1:-1]
-            a[...], b[...] = (
-                rng.random((m, k)),
-                rng.random((k, n)),
-            )  # sums of bfloat16 would stand still
+            # Sums of larger numbers of bfloat16 would stand still.
+            a[...], b[...] = rng.random((m, k)), rng.random((k, n))
             pa, pb = put(backend, a, dtypes.bfloat16), put(backend, b, dtypes.bfloat16)
             a, b = get(backend, pa), get(backend, pb)
             found = get(backend, gemm.matmul(backend, pa, pb, schedule="cpu"))
@@ -274,9 +272,8 @@ def test_batches(
 ) -> None:
     batch, (m, n, k) = case
     rng = np.random.default_rng(5)
-    a = rand(rng, (*batch[::-1], m, k)).transpose(
-        *reversed(range(len(batch))), -2, -1
-    )  # dims that do not merge
+    dims_that_do_not_merge = *reversed(range(len(batch))), -2, -1
+    a = rand(rng, (*batch[::-1], m, k)).transpose(dims_that_do_not_merge)
     b = np.broadcast_to(rand(rng, (batch[-1], k, n)), (*batch, k, n))
     found = gemm.matmul(backend, put(backend, a), put(backend, b), schedule=schedule)
     assert found.shape == (*batch, m, n)

@@ -379,10 +379,8 @@ def test_masks_of_every_density(be: Any, kept: float, monkeypatch: pytest.Monkey
     for shape in ((1,), (1999,), (3, 5, 777), (5000, 3), (2, 1, 8)):
         flags = torch.as_tensor(rng.random((2, *shape)) < kept)
         for m in (flags[1], flags.movedim(0, -1)[..., 0]):
-            x, s = (
-                kt.sample((*shape, 2), torch.float32)[..., 1],
-                kt.sample(m.numel(), torch.float32, 2),
-            )
+            x = kt.sample((*shape, 2), torch.float32)[..., 1]
+            s = kt.sample(m.numel(), torch.float32, 2)
             operand = kt.put(be, m)
             kt.same(kt.get(be, mask.nonzero(be, operand)), m.nonzero())
             for y in (x, x.contiguous(), x.double(), x.half()):
@@ -432,10 +430,8 @@ def test_counted_repetition(be: Any, n: int, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("dtype", MOVED)
 def test_rearrangements(be: Any, dtype: str) -> None:
-    a, b = (
-        kt.sample((3, 4, 5), getattr(torch, dtype)),
-        kt.sample((5, 2, 3), getattr(torch, dtype)).transpose(0, 2),
-    )
+    a = kt.sample((3, 4, 5), getattr(torch, dtype))
+    b = kt.sample((5, 2, 3), getattr(torch, dtype)).transpose(0, 2)
     kt.same(kt.get(be, join.flip(be, kt.put(be, b), [0, 2])), b.flip([0, 2]))
     kt.same(kt.get(be, join.roll(be, kt.put(be, a), [1, -7], [0, 2])), a.roll([1, -7], [0, 2]))
 

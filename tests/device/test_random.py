@@ -134,12 +134,8 @@ def test_known_answer_of_philox() -> None:
     g = torch.Generator(torch.rand(1).device).manual_seed(0)
     low = torch.empty(2, dtype=torch.int64, device=g.device).random_(-(2**63), None, generator=g)
     assert [int(w) + 2**63 for w in numpy(low)] == [0xE169C58D6627E8D5, 0x9B00DBD8BC57AC4C]
-    words = [
-        0x6627E8D5,
-        0xE169C58D,
-        0xBC57AC4C,
-        0x9B00DBD8,
-    ]  # four elements share a block where 32 bits do
+    # Four elements share a block where 32 bits do.
+    words = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     drawn = numpy(torch.rand(4, generator=g.manual_seed(0), device=g.device))
     assert (drawn * 2.0**24).tolist() == [w % 2**24 for w in words]
 

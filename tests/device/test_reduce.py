@@ -169,9 +169,8 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
                 )
 
 
-@pytest.mark.parametrize(
-    "columns", [48, 300]
-)  # few vectors, and so many that rows are read one by one
+# Few vectors, and so many that rows are read one by one.
+@pytest.mark.parametrize("columns", [48, 300])
 def test_positions_and_sums_of_many_parts(columns: int) -> None:
     a = data(90, columns)
     x = ct.tensor(a)
@@ -281,15 +280,13 @@ def test_logsumexp_across_memory_of_what_is_not_finite(rows: int) -> None:
     a = np.tile(data(rows, 1), (1, 45))
     want = np.tile(np.log(np.exp(a[:, :1].astype(np.float64)).sum(0)), 45)
     a[:, 1:5] = -inf
-    a[1, 2], a[-1, 3], a[0, 4], a[2, 5], a[0, 6], a[-1, 6], a[1, 7] = (
-        5,
-        nan,
-        inf,
-        inf,
-        inf,
-        nan,
-        nan,
-    )
+    a[1, 2] = 5
+    a[-1, 3] = nan
+    a[0, 4] = inf
+    a[2, 5] = inf
+    a[0, 6] = inf
+    a[-1, 6] = nan
+    a[1, 7] = nan
     a[:, 8] = np.finfo(np.float32).min
     want[1:9] = -inf, 5, nan, inf, inf, nan, nan, np.finfo(np.float32).min
     np.testing.assert_allclose(ct.tensor(a).logsumexp(0).cpu().numpy(), want, rtol=1e-6)

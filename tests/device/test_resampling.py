@@ -321,10 +321,8 @@ def test_grid_sample_schedules_agree(way: grid.Way, dims: int) -> None:
 
     if dims == 3 and way.mode == "bicubic":
         pytest.skip("of images alone")
-    size, points = (
-        (7, 4, 6)[:dims],
-        (3, 5, 7)[:dims],
-    )  # 35 and 105 points, the last of them beside vectors
+    size = (7, 4, 6)[:dims]
+    points = (3, 5, 7)[:dims]  # 15 or 105 of them, the last beside vectors
     arrays = [
         data(2, 3, *size), _points(2, *points, dims).astype(np.float32), data(2, 3, *points)
     ]  # fmt: skip

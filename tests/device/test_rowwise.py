@@ -108,11 +108,9 @@ def test_gradients_of_norms_from_a_pending_sum_that_lies_across(
     groups: int, poisoned: None
 ) -> None:
     """More operands lie across the rows than along them; the gradients of weight and bias are had along rows."""
-    a, w, b = (
-        data(1, 32, 64),
-        data(32 if groups else 64, seed=1),
-        data(32 if groups else 64, seed=2),
-    )
+    a = data(1, 32, 64)
+    w = data(32 if groups else 64, seed=1)
+    b = data(32 if groups else 64, seed=2)
     terms = [data(1, 64, 32, seed=k) for k in (3, 4, 5)]
     x, weight, bias = (on_device(v).requires_grad_() for v in (a, w, b))
     first, second, third = (ct.tensor(t).to(x.device) for t in terms)  # numpy sees none of them
@@ -376,11 +374,9 @@ def test_exponential_of_the_row_kernels() -> None:
 
 def test_given_statistics_take_one_pass_back_for_weight_and_bias() -> None:
     """Batch normalisation in evaluation: one launch for the channels' numbers, and one back for both sums."""
-    x, w, b = (
-        ct.tensor(data(4, 3, 5, 7)),
-        ct.ones(3, requires_grad=True),
-        ct.zeros(3, requires_grad=True),
-    )
+    x = ct.tensor(data(4, 3, 5, 7))
+    w = ct.ones(3, requires_grad=True)
+    b = ct.zeros(3, requires_grad=True)
     mean, var = ct.tensor(data(3, seed=1)), ct.tensor(np.abs(data(3, seed=2)) + 0.5)
     g = ct.tensor(data(4, 3, 5, 7, seed=3))
     for t in (x, w, b, mean, var, g):

@@ -17,9 +17,8 @@ from cltensor.codegen.move import copies, join, pad
 from cltensor.codegen.reduce import rowwise
 from cltensor.profiler import profile
 
-LAZY = [
-    sys.modules[f"cltensor.lazy.{name}"] for name in ("launch", "tree")
-]  # a function is launch, too
+# By way of sys.modules: `lazy.launch` is a function, too.
+LAZY = [sys.modules[f"cltensor.lazy.{name}"] for name in ("launch", "tree")]
 MODULES = (copies, join, moves, pad, rowwise, *LAZY)
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 

@@ -265,10 +265,8 @@ SCALARS = {
 @pytest.mark.parametrize("first", SCALARS)
 def test_divergences(first: str) -> None:
     for second, program in SCALARS.items():
-        (p, tp), (q, tq) = (
-            both(SCALARS[first]),
-            both(program.replace("t(C)", "t([0.3, 0.6, 0.8])")),
-        )
+        p, tp = both(SCALARS[first])
+        q, tq = both(program.replace("t(C)", "t([0.3, 0.6, 0.8])"))
         a, b = (
             Ran(m, lambda m, x=x, y=y: m.distributions.kl_divergence(x, y))
             for m, x, y in ((ct, p, q), (th, tp, tq))

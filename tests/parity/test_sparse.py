@@ -22,10 +22,8 @@ def setup(torch: Any) -> dict[str, Any]:
 
     i = torch.tensor(random.integers(0, 6, (2, 15)))
     v, v2, vh = dense(15), dense(15), dense(15, 2)
-    s, s2 = (
-        torch.sparse_coo_tensor(i, v, (6, 7)),
-        torch.sparse_coo_tensor(i.flip(1), v2, (6, 7)),
-    )
+    s = torch.sparse_coo_tensor(i, v, (6, 7))
+    s2 = torch.sparse_coo_tensor(i.flip(1), v2, (6, 7))
     d, b, e = dense(7, 19), dense(6, 19), dense(6, 7)
     c, h = s.coalesce(), torch.sparse_coo_tensor(i, vh, (6, 7, 2))
     return {

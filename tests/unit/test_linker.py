@@ -88,9 +88,8 @@ def test_what_it_makes_is_loaded_and_runs(flags: str, tmp_path: Path) -> None:
     for n in range(20):
         assert ours.total(xs, n) == pytest.approx(theirs.total(xs, n), rel=1e-12)
         assert ours.choose(n) == theirs.choose(n)
-    assert (
-        ours.has() == theirs.has() == 1
-    )  # data of C's, no weak function, memory that is no part of the file
+    # Data of C's, no weak function, memory that is no part of the file.
+    assert ours.has() == theirs.has() == 1
     assert [ours.next() for _ in range(3)] == [1, 2, 3]
     assert ours.has() == 5
 

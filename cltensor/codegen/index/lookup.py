@@ -170,10 +170,8 @@ def put(
     """
     flat = dense(backend, dst)
     n = numel(dst.shape)
-    if n == 0 and numel(index.shape):
-        raise IndexError(
-            "put_(): attempting to put into an empty tensor"
-        )  # torch reaches this only with indices
+    if n == 0 and numel(index.shape):  # torch reaches this only with indices
+        raise IndexError("put_(): attempting to put into an empty tensor")
     through = [Through(index, index.strides, n, 1)]
     space, zeros = index.shape, (0,) * len(index.shape)
     action = "add" if accumulate else "move"

@@ -26,9 +26,8 @@ _LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading a
 _AHEAD, _NEAR = 8, 1024  # rows between asking for one and reading it, and how many bytes of it
 _CACHE = 1 << 20  # bytes that a core's own cache holds: rows that lie in it are not asked for
 _BITS = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}  # what only moves
-_SHORT = (
-    64  # elements of a row up to which its indices are better looked at before the first is used
-)
+# Elements of a row up to which its indices are better looked at before the first is used.
+_SHORT = 64
 SLICE = 1024  # bytes of a row that are worth a work-item of their own
 memory_of = functools.cache(Memory)  # part of a kernel's key
 

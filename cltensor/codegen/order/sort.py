@@ -274,10 +274,8 @@ def _select(
     places = [x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1)) for x in (values, indices)]
     gpu = is_gpu(backend)
     if mode == "mode" or gpu:
-        ordered, order = (
-            empty(backend, src.dtype, rows.shape),
-            empty(backend, dtypes.int64, rows.shape),
-        )
+        ordered = empty(backend, src.dtype, rows.shape)
+        order = empty(backend, dtypes.int64, rows.shape)
         _sort(backend, rows, ordered, order, False)
         dims = Dims(shape, [values.strides, indices.strides])
         run(

@@ -68,9 +68,8 @@ class _Call(NamedTuple):
 
     kernel: Kernel
     plan: _Plan
-    strides: tuple[
-        int, ...
-    ]  # of the kernel's operands: two each of both factors, the result and the bias
+    # Of the kernel's operands: two each of both factors, the result and the bias.
+    strides: tuple[int, ...]
     sizes: tuple[int, ...]
 
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from .epilogue import Epilogue
 
 PACE = 50_000  # multiply-adds that a CPU's thread is done with in a microsecond, at most
-WIDE_LOCAL = (
-    48 << 10
-)  # bytes of local memory, and groups for each unit, from which on a GPU's work-items make 8 x 8 numbers
+# Bytes of local memory, and groups for each unit, from which on a GPU's work-items make 8 x 8 numbers.
+WIDE_LOCAL = 48 << 10
 WIDE_GROUPS = 1.5
 LONG = np.int64
 SIDE = [None, LONG, LONG, LONG]  # argument types of `Side.args`

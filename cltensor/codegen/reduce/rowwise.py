@@ -37,10 +37,8 @@ SHORT = 32  # elements of a row up to which a GPU's lane takes it alone,
 MANY = 1024  # if there are so many rows for each of them
 BLOCK = 128  # steps between flushes of a sum
 KEPT = 1 << 14  # elements of a row up to which what it keeps stays in a cache of its own
-AHEAD = (
-    512,
-    1 << 16,
-)  # elements of a row, least and most, for the next one to be asked for meanwhile
+# Elements of a row, least and most, for the next one to be asked for meanwhile.
+AHEAD = (512, 1 << 16)
 # Rows that lie across memory are turned so many at once, where what they are turned into fits into a core's own cache; fewer
 # down to a vector's lanes.
 TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19

@@ -50,10 +50,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if overlap_with_ddp:
             raise NotImplementedError("ZeroRedundancyOptimizer: no overlap_with_ddp")
         self.process_group = group_or_default(process_group)
-        self.rank, self.world_size = (
-            get_rank(self.process_group),
-            get_world_size(self.process_group),
-        )
+        self.rank = get_rank(self.process_group)
+        self.world_size = get_world_size(self.process_group)
         given = _checked(params)
         self._sizes = [0] * self.world_size  # bytes that each process steps
         self._owner: dict[Any, int] = {}

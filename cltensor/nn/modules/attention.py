@@ -157,6 +157,5 @@ class MultiheadAttention(Module):
         return merged, 2
 
 
-MultiheadAttention.__module__ = (
-    f"{__package__}.activation"  # torch's place, and so what a file says
-)
+# Torch's place, and so what a file says.
+MultiheadAttention.__module__ = f"{__package__}.activation"

@@ -28,9 +28,8 @@ __all__ = [
     "get_total_norm",
 ]
 
-_SMALL = (
-    1 << 14
-)  # elements; smaller tensors are copied together, which is cheaper than a launch each
+# Elements; smaller tensors are copied together, which is cheaper than a launch each.
+_SMALL = 1 << 14
 _SCALE = multi.chain("scale", "g = g * coef", "g", "", "coef")
 _COPY = multi.chain("copy", "to = g", "to", "g")
 _LIMIT = multi.chain("limit", "g = where(g < low, low, where(g > high, high, g))", "g", "")

@@ -89,12 +89,10 @@ def _svd_back(ctx: Any, gu: Tensor, gs: Tensor, gvh: Tensor) -> Tensor:
     u, s, vh = ctx.U, ctx.S, ctx.Vh
     m, n, k = u.shape[-2], vh.shape[-1], s.shape[-1]
     # Only the leading vectors have a gradient; what a square completion adds is not unique.
-    u, gu, vh, gvh = (
-        u.narrow(-1, 0, k),
-        gu.narrow(-1, 0, k),
-        vh.narrow(-2, 0, k),
-        gvh.narrow(-2, 0, k),
-    )
+    u = u.narrow(-1, 0, k)
+    gu = gu.narrow(-1, 0, k)
+    vh = vh.narrow(-2, 0, k)
+    gvh = gvh.narrow(-2, 0, k)
     no_u, no_v = absent(gu), absent(gvh)
     if no_u and no_v:
         return (u * gs.unsqueeze(-2)) @ vh

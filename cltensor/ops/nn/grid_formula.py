@@ -78,9 +78,8 @@ def composed(input: Tensor, grid: Tensor, way: Way) -> Tensor:
     n, c, *spatial = input.shape
     points = prod(grid.shape[1:-1])
     flat, where_to = input.reshape(n, c, -1), grid.reshape(n, points, -1)
-    axes = [
-        _axis(where_to[..., i], size, way) for i, size in enumerate(reversed(spatial))
-    ]  # width first
+    width_first = enumerate(reversed(spatial))
+    axes = [_axis(where_to[..., i], size, way) for i, size in width_first]
     total = None
     for spot in itertools.product(*axes):
         at, inside, weight, step = None, None, None, 1

@@ -347,10 +347,8 @@ def _fractional(
     channels = x.size(-rank - 1)
     if samples is None:
         samples = rand(x, 1 if x.ndim == rank + 1 else x.shape[0], channels, rank)
-    kernel, out = (
-        counts(function, "kernel_size", 2, kernel_size),
-        counts(function, "output_size", 3, output_size),
-    )
+    kernel = counts(function, "kernel_size", 2, kernel_size)
+    out = counts(function, "output_size", 3, output_size)
     many = "tuple of Ints" if rank == 2 else "tuple of three Ints"
     message = f"{function}: {{}} must either be a single Int or {many}"
     kernel = each_or_all(kernel, kernel_size, rank, message.format("kernel_size"))

@@ -225,9 +225,8 @@ def drawn(
     return finish(make(shape, dt, draw, *params), dt, shape, dev)
 
 
-_SMALL = (
-    1 << 14
-)  # elements; of more, fusing a draw with what is made of it spares more than Python's time
+# Elements; of more, fusing a draw with what is made of it spares more than Python's time.
+_SMALL = 1 << 14
 _MOST = 1024  # kinds of draws that are remembered
 _SEED, _FIRST = object(), object()
 
@@ -523,10 +522,8 @@ def randint_like(
         low, high = (low, args[0]) if high is None else (args[0], high)
     if high is None:
         raise TypeError('randint_like() missing 1 required positional arguments: "high"')
-    first, last = (
-        0 if low is None else _whole("randint_like", "low", low, 2),
-        _whole("randint_like", "high", high, 2),
-    )
+    first = 0 if low is None else _whole("randint_like", "low", low, 2)
+    last = _whole("randint_like", "high", high, 2)
 
     def draw(shape: Size, dt: DType, dev: Any, source: Generator) -> Tensor:
         check_range(dt, first, last)

@@ -109,9 +109,8 @@ class DataLoader(Generic[T_co]):
         )
         self.persistent_workers = persistent_workers
         self._iterator: _MultiProcessingDataLoaderIter | None = None
-        self._IterableDataset_len_called: int | None = (
-            None  # of a stream, as told to whoever asked last
-        )
+        # Of a stream, as told to whoever asked last.
+        self._IterableDataset_len_called: int | None = None
         self._ready = True
         _warn_of_many(num_workers)
 
@@ -247,9 +246,8 @@ class _BaseDataLoaderIter:
         self.base_seed = draw_seed(loader.generator)
         self.indices = iter(loader._index_sampler)
         self.yielded = 0
-        self.expected = (
-            loader._IterableDataset_len_called
-        )  # what is asked later does not bind this pass
+        # What is asked later does not bind this pass.
+        self.expected = loader._IterableDataset_len_called
 
     def __iter__(self) -> _BaseDataLoaderIter:
         return self

@@ -17,12 +17,10 @@ class ProcessFailure:
     """One process that failed: its number on its machine, its process number and exit code, and what it wrote."""
 
     def __init__(self, local_rank: int, pid: int, exitcode: int, error_file: str) -> None:
-        self.local_rank, self.pid, self.exitcode, self.error_file = (
-            local_rank,
-            pid,
-            exitcode,
-            error_file,
-        )
+        self.local_rank = local_rank
+        self.pid = pid
+        self.exitcode = exitcode
+        self.error_file = error_file
         self.timestamp = int(time.time())
         self.message: Any = (
             f"Signal {-exitcode} received by PID {pid}"
