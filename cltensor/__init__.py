@@ -415,6 +415,7 @@ _LENT = {
     "ScriptModule": "jit",
     "ScriptObject": "_C",
     "Tag": "library",
+    "cond": "_higher_order_ops",
     "fork": "jit",
     "vmap": "func",
     "wait": "jit",

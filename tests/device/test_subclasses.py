@@ -353,3 +353,25 @@ def test_a_class_that_is_no_tensor_is_asked_before_any_other_was(call: str, answ
         [sys.executable, "-c", script], check=False, capture_output=True, text=True
     )
     assert done.stdout.strip() == repr(answer), done.stderr
+
+
+def test_causal_masks_of_rectangles(dev: Any) -> None:
+    from cltensor.nn.attention import bias
+
+    attend = torch.nn.functional.scaled_dot_product_attention
+    q, k = (torch.arange(8.0 * n, device=dev).sin().view(1, 1, n, 8) for n in (2, 3))
+    for made, shift in ((bias.causal_upper_left(2, 3), 0), (bias.causal_lower_right(2, 3), 1)):
+        mask = torch.ones(2, 3, dtype=torch.bool).tril(shift)
+        assert repr(made) == repr(mask)
+        torch.testing.assert_close(attend(q, k, k, attn_mask=made), attend(q, k, k, mask.to(dev)))
+    torch.testing.assert_close(
+        attend(k, k, k, bias.causal_lower_right(3, 3)), attend(k, k, k, is_causal=True)
+    )
+    with pytest.raises(ValueError, match="CausalBias should not be used with causal=True"):
+        attend(q, k, k, attn_mask=made, is_causal=True)
+    with pytest.raises(AssertionError, match="causal_upper_left only supports 2D tensors"):
+        bias.causal_upper_left(2)
+    with pytest.raises(AssertionError, match="variant must be a CausalVariant, got int"):
+        bias.CausalBias(1, 2, 3)
+    with pytest.warns(UserWarning, match="will produce NaNs in the output"):
+        bias.causal_lower_right(3, 2)
