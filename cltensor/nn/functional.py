@@ -99,6 +99,7 @@ from ..ops.row import FLOAT, FUNCTIONS
 from ..ops.values import number
 from ..tensor import Tensor
 from . import grad
+from .grouped_mm import grouped_mm
 from .linear_cross_entropy import linear_cross_entropy
 
 pdist = FUNCTIONS["pdist"]

@@ -215,6 +215,49 @@ def test_linear_cross_entropy_in_pieces(reduction: str) -> None:
         close(a, b)
 
 
+@pytest.mark.parametrize("ends", [[2, 6], [0, 6], [3, 5]])
+def test_grouped_products_are_the_groups_products(ends: list[int]) -> None:
+    offs = ct.tensor(ends, dtype=ct.int32)
+    a, b, c = (
+        ct.tensor(data(*s).tolist(), requires_grad=True) for s in ((6, 3), (2, 3, 4), (6, 4))
+    )
+    groups = [slice(0, ends[0]), slice(ends[0], ends[1])]
+
+    rows = F.grouped_mm(a, b, offs=offs)
+    close(rows[: ends[1]], ct.cat([a[g] @ b[i] for i, g in enumerate(groups)]))
+    assert rows.shape == (6, 4) and not rows[ends[1] :].any()
+    columns = F.grouped_mm(b.mT, a.t(), offs=offs)
+    close(columns, rows.t())
+    inner = F.grouped_mm(a.t(), c, offs=offs)
+    close(inner, ct.stack([a[g].t() @ c[g] for g in groups]))
+    (grad,) = ct.autograd.grad(rows, b, c)
+    close(grad, inner)
+
+
+def test_what_is_no_grouped_product() -> None:
+    a, b, offs = ct.ones(4, 3), ct.ones(2, 3, 5), ct.tensor([2, 4], dtype=ct.int32)
+    close(F.grouped_mm(b.mT, b), b.mT @ b)
+    for call, text in (
+        (
+            lambda: F.grouped_mm(a.double(), b, offs=offs),
+            "Expected mat_a to be Float32, BFloat16 or Float16",
+        ),
+        (lambda: F.grouped_mm(a[0], b, offs=offs), "mat_a has to be 2 or 3d"),
+        (lambda: F.grouped_mm(a, b), "Have to provide offsets if there is a 2d matrix"),
+        (lambda: F.grouped_mm(b.mT, b, offs=offs), "or no offset if both matrices are 3d"),
+        (lambda: F.grouped_mm(a.t(), b, offs=offs), "contraction dimension of mat_a and mat_b"),
+        (lambda: F.grouped_mm(a, b, offs=offs[None]), "offs has to be 1D"),
+        (lambda: F.grouped_mm(a, b, offs=offs.long()), "Offsets have to be int32"),
+        (lambda: F.grouped_mm(a, b, offs=offs[:1]), "matrix batch sizes have to match"),
+        (lambda: F.grouped_mm(b.mT, b[:1]), "batched dimension has to match"),
+        (lambda: F.grouped_mm(a, b, offs=offs, bias=a), "Bias not supported yet"),
+        (lambda: F.grouped_mm(a, b, offs=offs, out_dtype=ct.bfloat16), "must match `mat_a` dtype"),
+        (lambda: F.grouped_mm(a, b.half(), offs=offs), "expected m1 and m2 to have the same dtype"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+
+
 # ------------------------------------------------------------------------------------------- other parameters
 
 
