@@ -369,8 +369,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
     if not y.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    if not y.shape[layouts.wrap_dim(dim, y.ndim)]:
-        return y.sum(dim) * 0.0
+    if not y.shape[dim := layouts.wrap_dim(dim, y.ndim)]:
+        return y.new_zeros(
+            y.shape[:dim] + y.shape[dim + 1 :]
+        )  # a value without history, as torch's
     step = _spacing("trapezoid", y, x, dx, dim)
     if is_tensor(step):
         return div_number((_pairs(y, dim) * step).sum(dim), 2.0)

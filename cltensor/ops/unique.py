@@ -31,7 +31,7 @@ def _sortable(x: Tensor) -> Tensor:
 
 def _refuse(name: str) -> Callable:
     def back(ctx: Any, *g: Any) -> Any:
-        raise RuntimeError(f"the derivative for '{name}' is not implemented.")
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return back
 
