@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..layouts import contiguous_strides
 from .operand import Operand
-from .region import Dims, dense_strides, empty, from_host, is_gpu
+from .region import Dims, empty, from_host, is_gpu
 from .source import render
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def _run(job: _Job, batch: tuple[int, ...], src: Side, dst: Side, n: int, order:
         return
     n2 = n // n1
     memory = job.backend.alloc(math.prod(batch) * n * job.dtype.itemsize)
-    strides = tuple(s * n for s in dense_strides(batch))
+    strides = tuple(s * n for s in contiguous_strides(batch))
     between = Side(memory, 0, strides, 1)
     into = job._replace(complex_out=True)
     first = Order(order.herm, order.sign_in, 1.0, 1.0, n)

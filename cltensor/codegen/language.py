@@ -214,7 +214,7 @@ def lanes_of(base: str, lanes: int) -> str:
     return base if lanes == 1 else f"{base}{lanes}"
 
 
-_SIGNED = {
+SIGNED = {
     "uchar": "char",
     "char": "char",
     "ushort": "short",
@@ -295,7 +295,7 @@ class Emitter:
         """0 / 1 of the compute type from a mask."""
         if self.lanes == 1:
             return f"(({self.base})({text}))"
-        ones = f"({text}) & ({lanes_of(_SIGNED[self.base], self.lanes)})(1)"
+        ones = f"({text}) & ({lanes_of(SIGNED[self.base], self.lanes)})(1)"
         if self.pairs:
             return self.pair(f"convert_{lanes_of(self.real, self.lanes)}({ones})")
         return f"convert_{self.type}({ones})"
@@ -439,7 +439,7 @@ class Emitter:
         """|x| of floats; of vectors by the bits, as fabs() is a call into some drivers' libraries."""
         if self.lanes == 1:
             return f"fabs({text})"
-        whole = lanes_of(_SIGNED[self.base], self.lanes)
+        whole = lanes_of(SIGNED[self.base], self.lanes)
         most = "0x7fffffff" if self.base == "float" else "0x7fffffffffffffffL"
         return f"as_{self.type}(as_{whole}({text}) & ({whole})({most}))"
 

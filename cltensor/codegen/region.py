@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..layouts import merge, numel
+from ..layouts import contiguous_strides, is_contiguous, merge, numel
 from .operand import Operand
 from .source import render
 
@@ -74,30 +74,17 @@ def collapse(
     return merged if merged[0] else ((1,), ((1,),) * len(strides))
 
 
-def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return row-major strides."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
-
-
 def is_dense(x: Operand) -> bool:
     """Tell whether the elements lie in row-major order without gaps."""
-    step = 1
-    for size, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
-        if size != 1:
-            if stride != step and numel(x.shape):
-                return False
-            step *= size
-    return True
+    return is_contiguous(x.shape, x.strides)
 
 
 def empty(backend: Backend, dt: dtype, shape: Sequence[int]) -> Operand:
     """Allocate a dense operand with undefined contents."""
     shape = tuple(shape)
-    return Operand(backend.alloc(numel(shape) * dt.itemsize), dt, shape, dense_strides(shape), 0)
+    return Operand(
+        backend.alloc(numel(shape) * dt.itemsize), dt, shape, contiguous_strides(shape), 0
+    )
 
 
 def from_host(backend: Backend, dt: dtype, array: np.ndarray[Any, Any]) -> Operand:

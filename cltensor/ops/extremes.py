@@ -16,7 +16,6 @@ from .reduce import sum
 from .reducing import (
     Dims,
     comparable,
-    needs,
     pick_back,
     positioned,
     run,
@@ -75,7 +74,7 @@ def _extreme(
             raise RuntimeError(NO_DIM.format(name))
         dims = tuple(range(input.ndim))
         (value,) = run(name, input, dims, comparable(dt), (("value", dt),))
-        if needs(input):
+        if graph.needs_grad(input):
             graph.record(
                 f"{name.title()}Backward1",
                 (input,),
@@ -101,7 +100,7 @@ def _extreme(
         (("value", dt), ("index", dtypes.int64)),
         keepdim=keepdim,
     )
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             f"{name.title()}Backward0",
             (input,),
@@ -148,7 +147,7 @@ def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
     (value,) = run(
         kind, input, dims, comparable(input.dtype), (("value", input.dtype),), keepdim=keepdim
     )
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             f"{name.title()}Backward0",
             (input,),
@@ -220,7 +219,7 @@ def aminmax(
     low, high = run(
         "aminmax", input, dims, comparable(dt), (("min", dt), ("max", dt)), keepdim=keepdim
     )
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             "AminmaxBackward0",
             (input,),

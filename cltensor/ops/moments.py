@@ -12,7 +12,7 @@ from .core import Tensor
 from .dims import dims_of, refuse
 from .numpy_names import numpy_names
 from .reduce import mean
-from .reducing import Dims, accumulator, count, needs, run, spread
+from .reducing import Dims, accumulator, count, run, spread
 from .row import public, titled
 from .selection import where
 
@@ -100,7 +100,7 @@ def _values(
     dt = input.dtype.to_real()
     if dt is input.dtype:
         outputs = [(what, dt)]
-        if paired or needs(input):
+        if paired or graph.needs_grad(input):
             outputs.append(("mean", dt if paired else accumulator(dt)))
         found = run("var", input, dims, accumulator(dt), outputs, keepdim=keepdim, scale=dof)
         return found[0], found[1] if len(found) > 1 else None
@@ -145,7 +145,7 @@ def _moments(
         )
     value, average = _values(what, paired, input, dims, keepdim, dof)
     if not paired:
-        if needs(input):
+        if graph.needs_grad(input):
             saved = {"self": input, "dim": dims, "keepdim": keepdim, "correction": correction}
             saved["average"] = average
             if what == "std":
@@ -153,7 +153,7 @@ def _moments(
             else:
                 graph.record("VarBackward0", (input,), value, _var_back, saved)
         return writes.deliver(value, out, name, (input,))
-    if needs(input):
+    if graph.needs_grad(input):
         saved = {
             "self": input,
             "dim": dims,

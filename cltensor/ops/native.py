@@ -18,7 +18,6 @@ from .dims import one_dim
 from .nn.normalization import batch_parts, group_parts, layer_parts, statistics
 from .nn.softmax import _softmax_back, log_softmax, softmax
 from .random.draws import keep_mask
-from .reducing import needs
 from .row import FUNCTIONS, public
 from .values import into
 
@@ -88,7 +87,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         keep = keep.to(dtypes.bool)
         scale = 0.0 if p == 1 else 1 / (1 - p)
         out = input * keep * scale
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             "NativeDropoutBackward0",
             (input,),
@@ -106,7 +105,7 @@ def _safe_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor
         value = softmax(input, dim, dtype)
         masked = (input == -float("inf")).all(dim, True)
         value = FUNCTIONS["where"](masked, 0.0, value)
-    if needs(input):
+    if graph.needs_grad(input):
         at = one_dim("softmax", dim, input.ndim)
         graph.record(
             "SafeSoftmaxBackward0", (input,), value, _softmax_back, {"result": value, "dim": at}

@@ -15,7 +15,7 @@ from .core import Tensor
 from .dims import dims_of, refuse
 from .extremes import amax, amin
 from .reduce import sum
-from .reducing import Dims, accumulator, needs, run, spread
+from .reducing import Dims, accumulator, run, spread
 from .row import Row, public
 from .selection import where
 from .values import into
@@ -107,7 +107,7 @@ def vector_norm(
             raise RuntimeError(
                 f"linalg.vector_norm cannot compute the {kind} norm on an empty tensor because the operation does not have an identity"
             )
-    source = x.detach() if needs(x) else x
+    source = x.detach() if graph.needs_grad(x) else x
     if dtype is not None:
         if dtype.is_complex is not x.dtype.is_complex:
             kind = "complex" if x.dtype.is_complex else "real"
@@ -119,7 +119,7 @@ def vector_norm(
     target = (dtype or x.dtype).to_real()
     if value.dtype is not target:
         value = value.to(target)
-    if needs(x):
+    if graph.needs_grad(x):
         graph.record(
             node,
             (x,),

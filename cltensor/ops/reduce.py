@@ -18,7 +18,6 @@ from .reducing import (
     Dims,
     accumulator,
     count,
-    needs,
     positions,
     run,
     spread,
@@ -105,7 +104,7 @@ def mean(
         keepdim=keepdim,
         scale=count(input.shape, dims),
     )
-    if needs(input):
+    if graph.needs_grad(input):
         name = "MeanBackward0" if dim is None else "MeanBackward1"
         saved = {"dim": dims, "keepdim": keepdim}
         graph.record(name, (input,), value, _mean_back, saved, _mean_push)
@@ -140,7 +139,7 @@ def nansum(
     else:
         x = input.detach()
         value = sum(where(x.isnan(), 0.0, x), dim, keepdim, dtype=dt)
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             "NansumBackward0",
             (input,),
@@ -184,7 +183,7 @@ def trace(input: Tensor) -> Tensor:
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     value = sum(input.detach().diagonal())
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record("TraceBackward0", (input,), value, _trace_back)
     return value
 
@@ -274,7 +273,7 @@ def prod(
     dims = one_or_all("prod", dim, input.ndim)
     dt = result_dtype("prod", dtype, out, summed(input))
     (value,) = run("prod", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
-    if needs(input):
+    if graph.needs_grad(input):
         name = "ProdBackward0" if dim is None else "ProdBackward1"
         saved = {"self": input, "result": value, "dim": dims, "keepdim": keepdim}
         graph.record(name, (input,), value, _prod_back, saved)
@@ -345,7 +344,7 @@ def logsumexp(
         else:
             found = run("logsumexp", input, dims, accumulator(dt), [("value", dt)], keepdim=keepdim)
             value = found[0]
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             "LogsumexpBackward0",
             (input,),

@@ -181,8 +181,3 @@ def count(shape: Sequence[int], dims: Sequence[int]) -> int:
     for d in dims:
         n *= shape[d]
     return n
-
-
-def needs(x: Tensor) -> bool:
-    """Whether a gradient is recorded."""
-    return graph.needs_grad(x)

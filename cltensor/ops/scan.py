@@ -15,7 +15,6 @@ from . import core, return_types, writes
 from .core import Tensor
 from .dims import one_dim, refuse
 from .reduce import summed
-from .reducing import needs
 from .replay import Replayed
 from .row import FUNCTIONS, public, with_inplace
 from .selection import where
@@ -58,7 +57,7 @@ def cumsum(
         "cumsum",
         result_dtype("cumsum", dtype, out, summed(input)),
     )
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record("CumsumBackward0", (input,), value, _cumsum_back, {"dim": at})
     return writes.deliver(value, out, "cumsum", (input,))
 
@@ -107,7 +106,7 @@ def cumprod(
         "cumprod",
         result_dtype("cumprod", dtype, out, summed(input)),
     )
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             "CumprodBackward0",
             (input,),
@@ -136,7 +135,7 @@ def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:
         raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     at = one_dim(name, dim, input.ndim)
     values, indices = _run(input, at, name)
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             f"{name.title()}Backward0",
             (input,),
@@ -223,7 +222,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     refuse(input, "logcumsumexp")
     at = one_dim("logcumsumexp", dim, input.ndim)
     value = _run(input, at, "logcumsumexp")
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             "LogcumsumexpBackward0",
             (input,),

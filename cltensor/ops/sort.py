@@ -14,7 +14,6 @@ from . import core, formats, return_types, writes
 from .core import Tensor
 from .dims import nonempty, one_dim, refuse, whole
 from .extremes import deliver_pair, even_back, index_back
-from .reducing import needs
 from .replay import Replayed
 from .row import public
 from .values import check_out_dtype
@@ -81,7 +80,7 @@ def sort(
     values, indices = (
         formats.settled(v, to) for v in _run(family.sort, input, at, bool(descending))
     )
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             "SortBackward0",
             (input,),
@@ -122,7 +121,7 @@ def topk(
         )
     at = one_dim("topk", dim, input.ndim)
     values, indices = _run(family.topk, input, whole("topk", "k", k), at, bool(largest))
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             "TopkBackward0",
             (input,),
@@ -150,7 +149,7 @@ def _select(
     if keepdim and input.ndim:
         values, indices = values.unsqueeze(at), indices.unsqueeze(at)
         values._view = indices._view = None
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(
             node,
             (input,),
@@ -177,7 +176,7 @@ def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) 
         if flat.numel()
         else flat.new_full((), math.nan if flat.dtype.category == 2 else -(2**63))
     )
-    if needs(input):
+    if graph.needs_grad(input):
         saved = {"self": input, "result": value, "dim": tuple(range(input.ndim)), "keepdim": False}
         graph.record(f"{name.title()}Backward0", (input,), value, even_back, saved)
     return writes.deliver(value, out, name, (input,))

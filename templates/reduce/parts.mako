@@ -17,7 +17,7 @@ ${' ' * indent}${item}
 % else:
 <% values = state.results(p, width, origin) %>\
 % for k, (name, dt) in enumerate(outputs):
-<% text = converted(*values[name], dt, width) %>\
+<% text = convert(*values[name], dt, width) %>\
 % if width == 1:
     ${memories[dt.code].scalar_store(f'q{k} + {o}', text)};
 % else:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ... import dtypes
-from ...layouts import numel
+from ...layouts import contiguous_strides, numel
 from ..checks import Describe
 from ..move.copies import copy_strided, dense
 from ..operand import Operand
-from ..region import dense_strides, empty
+from ..region import empty
 from ..scalars import Scalar, scalar_operand, scalar_words
 from .moves import Through, combine, move
 
@@ -217,7 +217,7 @@ def _advanced(x: Operand, indices: Sequence[tuple[int, Operand]]) -> _Advanced:
 
 def advanced_shape(shape: Sequence[int], indices: Sequence[tuple[int, Operand]]) -> tuple[int, ...]:
     """Return the shape of `advanced_get`'s result."""
-    probe = Operand(None, dtypes.uint8, tuple(shape), dense_strides(shape))  # type: ignore[arg-type]
+    probe = Operand(None, dtypes.uint8, tuple(shape), contiguous_strides(shape))  # type: ignore[arg-type]
     return _advanced(probe, indices).space
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import dtypes, layouts
+from ... import dtypes
 from ...dtypes import dtype
 from ..language import lanes_of
 from ..operand import Operand
@@ -324,8 +324,3 @@ class Reader:
             body.lines.append(f"const {lanes_of(dt.reg, self.lanes)} v{number} = {text};")
             names.append(f"v{number}")
         return self.load(at, m, vector) + body.lines, names
-
-
-def dense(shape: tuple[int, ...]) -> Strides:
-    """Row-major strides."""
-    return layouts.contiguous_strides(shape)

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ... import dtypes
 from ...dtypes import dtype
+from ...layouts import contiguous_strides
+from ..language import convert
 from ..operand import Operand
 from ..pointwise import Memory, scalar_type
 from ..source import include, render
-from .prologue import Reader, Source, Split, along_reduced, dense, split
-from .states import BLOCK, KINDS, State, converted
+from .prologue import Reader, Source, Split, along_reduced, split
+from .states import BLOCK, KINDS, State
 
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
@@ -143,7 +144,16 @@ def _plan(
     stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
     scaled = state.scale and division[2] == 1
     return _Plan(
-        kept, dense(kept), math.prod(kept), kernel, cut, reader, gpu, scaled, stored, *division
+        kept,
+        contiguous_strides(kept),
+        math.prod(kept),
+        kernel,
+        cut,
+        reader,
+        gpu,
+        scaled,
+        stored,
+        *division,
     )
 
 
@@ -300,7 +310,7 @@ def _kernel(
         "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
         compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + _doubles(state.dt) + _headers(reader, state), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
-        partial=partial, converted=converted,
+        partial=partial, convert=convert,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
@@ -361,7 +371,7 @@ def _merge(
         text = render(
             "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
             reader=None, compute=(compute,), ahead=False, headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
-            partial=False, converted=converted,
+            partial=False, convert=convert,
         )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
     args: list = [
@@ -374,6 +384,3 @@ def _merge(
         args.append(float(scale))  # type: ignore[arg-type]
     size, local = ((min(items, 4096) * GROUP,), (GROUP,)) if grouped else ((items,), (1,))
     backend.launch(kernel, size, local, [*args, *fields, *[r.buffer for r in results]], 0)
-
-
-__all__ = ["Source", "dtypes", "reduce"]

@@ -15,13 +15,14 @@ import numpy as np
 
 from ... import dtypes
 from ...dtypes import dtype
-from ..language import _SIGNED, convert
+from ...layouts import contiguous_strides
+from ..language import SIGNED, convert
 from ..operand import Operand
 from ..pointwise import scalar_type
 from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN
 from ..source import include, render
 from ..turn import turn
-from .prologue import Reader, Source, Split, along_reduced, dense, split
+from .prologue import Reader, Source, Split, along_reduced, split
 from .row_kinds import Kind
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def run(
     )  # fmt: skip
     result = None if place is None else Operand(place, out, shape, plan.strides, 0)
     numbers = [
-        Operand(alloc(math.prod(each) * dt.itemsize), dt, each, dense(each), 0)
+        Operand(alloc(math.prod(each) * dt.itemsize), dt, each, contiguous_strides(each), 0)
         for dt, each in zip(plan.types, plan.shapes, strict=True)
     ]
     if plan.kernel is None:
@@ -155,7 +156,7 @@ def _plan(
     streams: bool,
 ) -> _Plan:
     shape = source.shape
-    n, steps = math.prod(shape), dense(shape) if strides is None else strides
+    n, steps = math.prod(shape), contiguous_strides(shape) if strides is None else strides
     kept = tuple([size for d, size in enumerate(shape) if d not in dims])
     types = _numbers(kind, compute)
     outer = (*kept, *[shape[d] for d in dims[:-1]])
@@ -317,7 +318,7 @@ def _kernel(
     unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1
     text = render(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, block=BLOCK, dt=compute,
-        out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=_SIGNED[compute.reg],
+        out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
         scratch=scratch, streams=streams, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
     )  # fmt: skip

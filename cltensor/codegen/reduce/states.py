@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from ... import dtypes
 from ...dtypes import dtype
-from ..language import _SIGNED, convert, lanes_of
+from ..language import SIGNED, lanes_of
 
 BLOCK = 128  # steps between flushes
 
 
-def select(condition: str, yes: str, no: str, lanes: int) -> str:
+def select(condition: str, yes: str, no: str) -> str:
     """Choose per lane. The operator, not `select()`: that is a call into the builtin library on PoCL, 3 to 7 times slower."""
     return f"({condition} ? {yes} : {no})"
 
@@ -53,7 +53,7 @@ class State:
         self.dt, self.base = compute, compute.reg
         self.merging = merging
         self.index = "long" if merging or compute.itemsize == 8 else "int"
-        self.mask = _SIGNED[self.base]
+        self.mask = SIGNED[self.base]
 
     @property
     def fields(self) -> tuple[tuple[str, str, str], ...]:
@@ -113,7 +113,7 @@ class Sum(State):
         return (("t", self.base, "0"),) if self.dt.category >= 2 and not self.merging else ()
 
     def update(self, p, v, lanes, ok="", index=""):
-        value = select(ok, v[0], f"({lanes_of(self.base, lanes)})(0)", lanes) if ok else v[0]
+        value = select(ok, v[0], f"({lanes_of(self.base, lanes)})(0)") if ok else v[0]
         return [f"{p}{'t' if self.block else 's'} += {value};"]
 
     def flush(self, p, lanes):
@@ -142,7 +142,7 @@ class NanSum(Sum):
 
     def update(self, p, v, lanes, ok="", index=""):
         zero = f"({lanes_of(self.base, lanes)})(0)"
-        return super().update(p, [select(f"({v[0]} == {v[0]})", v[0], zero, lanes)], lanes, ok)
+        return super().update(p, [select(f"({v[0]} == {v[0]})", v[0], zero)], lanes, ok)
 
 
 class NormOne(Sum):
@@ -152,7 +152,7 @@ class NormOne(Sum):
 
     def update(self, p, v, lanes, ok="", index=""):
         zero = f"({lanes_of(self.base, lanes)})(0)"
-        return super().update(p, [select(f"({v[0]} < {zero})", f"-{v[0]}", v[0], lanes)], lanes, ok)
+        return super().update(p, [select(f"({v[0]} < {zero})", f"-{v[0]}", v[0])], lanes, ok)
 
 
 class NormTwo(Sum):
@@ -178,7 +178,7 @@ class Prod(State):
         return f"cmul_{self.base}({a}, {b})" if self.dt.is_complex else f"{a} * {b}"
 
     def update(self, p, v, lanes, ok="", index=""):
-        value = select(ok, v[0], f"({lanes_of(self.base, lanes)})(1)", lanes) if ok else v[0]
+        value = select(ok, v[0], f"({lanes_of(self.base, lanes)})(1)") if ok else v[0]
         return [f"{p}s = {self._times(f'{p}s', value)};"]
 
     def merge(self, d, a, b, lanes):
@@ -198,7 +198,7 @@ class Xor(State):
         return (("s", self.base, "0"),)
 
     def update(self, p, v, lanes, ok="", index=""):
-        value = select(ok, v[0], f"({lanes_of(self.base, lanes)})(0)", lanes) if ok else v[0]
+        value = select(ok, v[0], f"({lanes_of(self.base, lanes)})(0)") if ok else v[0]
         return [f"{p}s ^= {value};"]
 
     def merge(self, d, a, b, lanes):
@@ -226,15 +226,15 @@ class Extreme(State):
 
     def update(self, p, v, lanes, ok="", index=""):
         if not ok and self.dt.category == 2:  # an instruction less than the mask of both
-            larger = select(f"({v[0]} {self.sign} {p}s)", v[0], p + "s", lanes)
-            return [f"{p}s = {select(f'({v[0]} != {v[0]})', v[0], larger, lanes)};"]
+            larger = select(f"({v[0]} {self.sign} {p}s)", v[0], p + "s")
+            return [f"{p}s = {select(f'({v[0]} != {v[0]})', v[0], larger)};"]
         better = self._better(v[0], p + "s")
         if ok:
             better = f"({better} & {ok})"
-        return [f"{p}s = {select(better, v[0], p + 's', lanes)};"]
+        return [f"{p}s = {select(better, v[0], p + 's')};"]
 
     def merge(self, d, a, b, lanes):
-        return [f"{d}s = {select(self._better(b + 's', a + 's'), b + 's', a + 's', lanes)};"]
+        return [f"{d}s = {select(self._better(b + 's', a + 's'), b + 's', a + 's')};"]
 
     def results(self, p, lanes, origin):
         return {"value": (f"{p}s", self.dt)}
@@ -297,8 +297,8 @@ class Arg(Extreme):
         mask = lanes_of("int" if lanes == 1 else self.mask, lanes)
         return [
             f"const {mask} w{p} = {wins};",
-            f"{p}s = {select(f'w{p}', v[0], p + 's', lanes)};",
-            f"{p}i = {select(f'w{p}', index, p + 'i', lanes)};",
+            f"{p}s = {select(f'w{p}', v[0], p + 's')};",
+            f"{p}i = {select(f'w{p}', index, p + 'i')};",
         ]
 
     def merge(self, d, a, b, lanes):
@@ -311,13 +311,13 @@ class Arg(Extreme):
         wins = f"{self._wins(b + 's', a + 's')} | ({same} & ({b}i < {a}i))"
         return [
             f"{{ const {mask} w = {wins};",
-            f"  {d}s = {select('w', b + 's', a + 's', lanes)};",
-            f"  {d}i = {select('w', b + 'i', a + 'i', lanes)}; }}",
+            f"  {d}s = {select('w', b + 's', a + 's')};",
+            f"  {d}i = {select('w', b + 'i', a + 'i')}; }}",
         ]
 
     def _position(self, p: str, lanes: int, origin: str) -> str:
         kind = lanes_of(self.index, lanes)
-        known = select(f"({p}i == ({kind})({self.unset}))", f"({kind})(0)", p + "i", lanes)
+        known = select(f"({p}i == ({kind})({self.unset}))", f"({kind})(0)", p + "i")
         wide = f"(long)({known})" if lanes == 1 else f"convert_long{lanes}({known})"
         return wide if self.merging else f"({wide} + ({origin}))"
 
@@ -366,7 +366,7 @@ class Var(State):
         kind = lanes_of(self.base, lanes)
         d, one = f"({v[0]} - {p}k)", f"({kind})(1)"
         if ok:
-            d, one = select(ok, d, f"({kind})(0)", lanes), select(ok, one, f"({kind})(0)", lanes)
+            d, one = select(ok, d, f"({kind})(0)"), select(ok, one, f"({kind})(0)")
         return [
             f"const {kind} d{p} = {d};",
             f"{p}c += {one};",
@@ -380,8 +380,8 @@ class Var(State):
         return [
             f"{{ const {kind} c = fmax({p}c, ({kind})(1)), e = {p}x / c, t = {p}n + {p}c, g = {p}c / fmax(t, ({kind})(1));",
             f"  const {kind} m = {p}k + e, d = m - {p}u, z = {p}n * g;",
-            f"  {p}q += ({p}y - {p}x * e) + {select(f'(z > {zero})', 'd * d * z', zero, lanes)};",
-            f"  {p}u = {select(f'({p}n > {zero})', f'{p}u + d * g', 'm', lanes)};",
+            f"  {p}q += ({p}y - {p}x * e) + {select(f'(z > {zero})', 'd * d * z', zero)};",
+            f"  {p}u = {select(f'({p}n > {zero})', f'{p}u + d * g', 'm')};",
             f"  {p}n = t; {p}k = {p}u; {p}c = {zero}; {p}x = {zero}; {p}y = {zero}; }}",
         ]
 
@@ -390,15 +390,15 @@ class Var(State):
         zero = f"({kind})(0)"
         return [
             f"{{ const {kind} t = {a}n + {b}n, g = {b}n / fmax(t, ({kind})(1)), e = {b}u - {a}u, z = {a}n * g;",
-            f"  const {kind} q = {a}q + {b}q + {select(f'(z > {zero})', 'e * e * z', zero, lanes)};",
+            f"  const {kind} q = {a}q + {b}q + {select(f'(z > {zero})', 'e * e * z', zero)};",
             f"  const {kind} m = {a}u + e * g;",
             f"  {d}n = t; {d}u = m; {d}q = q; }}",
         ]
 
     def results(self, p, lanes, origin):
         kind = lanes_of(self.base, lanes)
-        mean = select(f"({p}n > ({kind})(0))", p + "u", f"({kind})(NAN)", lanes)
-        var = f"({select(f'({p}q < ({kind})(0))', f'({kind})(0)', p + 'q', lanes)} / scale)"
+        mean = select(f"({p}n > ({kind})(0))", p + "u", f"({kind})(NAN)")
+        var = f"({select(f'({p}q < ({kind})(0))', f'({kind})(0)', p + 'q')} / scale)"
         return {
             "var": (var, self.dt),
             "std": (f"sqrt({var})", self.dt),
@@ -422,7 +422,7 @@ class Sums(State):
 
     def update(self, p, v, lanes, ok="", index=""):
         zero = f"({lanes_of(self.base, lanes)})(0)"
-        values = [select(ok, x, zero, lanes) if ok else x for x in v]
+        values = [select(ok, x, zero) if ok else x for x in v]
         return [f"{p}{n} += {x};" for n, x in zip("tu", values, strict=True)]
 
     def flush(self, p, lanes):
@@ -462,7 +462,7 @@ class HitRatio(Ratio):
 
     def update(self, p, v, lanes, ok="", index=""):
         kind = lanes_of(self.base, lanes)
-        hit = select(f"({v[1]} >= ({kind})(0))", f"({kind})(1)", f"({kind})(0)", lanes)
+        hit = select(f"({v[1]} >= ({kind})(0))", f"({kind})(1)", f"({kind})(0)")
         return super().update(p, [v[0], hit], lanes, ok)
 
 
@@ -484,21 +484,23 @@ class LogSumExp(State):
 
     def update(self, p, v, lanes, ok="", index=""):
         kind = lanes_of(self.base, lanes)
-        value = select(ok, v[0], f"({kind})(-INFINITY)", lanes) if ok else v[0]
+        value = select(ok, v[0], f"({kind})(-INFINITY)") if ok else v[0]
         mask = lanes_of("int" if lanes == 1 else self.mask, lanes)
         return [
             f"const {mask} w{p} = {value} > {p}m;",
-            f"const {kind} z{p} = {self._exp(lanes)}({select(f'w{p}', f'{p}m - {value}', f'{value} - {p}m', lanes)});",
-            f"const {kind} e{p} = {select(f'({value} == {p}m)', f'({kind})(1)', f'z{p}', lanes)};",
-            f"{p}s = {select(f'w{p}', f'{p}s * e{p} + ({kind})(1)', f'{p}s + e{p}', lanes)};",
-            f"{p}m = {select(f'w{p}', value, p + 'm', lanes)};",
+            f"const {kind} z{p} = {self._exp(lanes)}({select(f'w{p}', f'{p}m - {value}', f'{value} - {p}m')});",
+            f"const {kind} e{p} = {select(f'({value} == {p}m)', f'({kind})(1)', f'z{p}')};",
+            f"{p}s = {select(f'w{p}', f'{p}s * e{p} + ({kind})(1)', f'{p}s + e{p}')};",
+            f"{p}m = {select(f'w{p}', value, p + 'm')};",
         ]
 
     def merge(self, d, a, b, lanes):
         kind = lanes_of(self.base, lanes)
 
         def part(x: str) -> str:
-            return f"{x}s * {select(f'({x}m == m)', f'({kind})(1)', f'{self._exp(lanes)}({x}m - m)', lanes)}"
+            return (
+                f"{x}s * {select(f'({x}m == m)', f'({kind})(1)', f'{self._exp(lanes)}({x}m - m)')}"
+            )
 
         return [
             f"{{ const {kind} m = fmax({a}m, {b}m), s = {part(a)} + {part(b)}; {d}m = m; {d}s = s; }}"
@@ -511,10 +513,10 @@ class LogSumExp(State):
         zero, one = f"({kind})(0)", f"({kind})(1)"
         top, total = [f"{kind} n{p} = {p}m;"], [f"{kind} r{p} = {zero};"]
         for x in v:
-            top.append(f"n{p} = {select(f'({x} > n{p})', x, f'n{p}', lanes)};")
-            below = select(f"({x} == n{p})", zero, f"{x} - n{p}", lanes)
+            top.append(f"n{p} = {select(f'({x} > n{p})', x, f'n{p}')};")
+            below = select(f"({x} == n{p})", zero, f"{x} - n{p}")
             total.append(f"r{p} += clt_exp_raised_{kind}({below});")
-        fallen = select(f"({p}m == n{p})", one, f"{self._exp(lanes)}({p}m - n{p})", lanes)
+        fallen = select(f"({p}m == n{p})", one, f"{self._exp(lanes)}({p}m - n{p})")
         lower = f"({kind})(5.42101086e-20f)"
         return [*top, *total, f"{p}s = {p}s * {fallen} + r{p} * {lower};", f"{p}m = n{p};"]
 
@@ -552,8 +554,3 @@ KINDS: dict[str, type[State]] = {
         LogSumExp,
     )
 }
-
-
-def converted(text: str, source: dtype, target: dtype, lanes: int) -> str:
-    """A result as its output's register type."""
-    return convert(text, source, target, lanes)

@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from ... import dtypes
+from ...layouts import contiguous_strides
 from ..operand import Operand
-from ..region import dense_strides, empty, index_type, is_gpu, run, workers
+from ..region import empty, index_type, is_gpu, run, workers
 from ..source import include
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def by_input(
     dt = dtypes.float64 if g.dtype is dtypes.float64 else dtypes.float32
     out = empty(backend, dt, shape)
     if math.prod(shape):
-        laid = out._replace(strides=dense_strides(shape))
+        laid = out._replace(strides=contiguous_strides(shape))
         points = math.prod(grid.shape[1:-1])
         _run(backend, "input", way, laid, [grid, g, out], points, shape[0] * shape[1])
     return out

@@ -10,7 +10,7 @@ from ...dtypes import asked, dtype
 from ..core import Tensor
 from ..dims import one_dim, refuse
 from ..reduce import sum
-from ..reducing import accumulator, needs, run
+from ..reducing import accumulator, run
 from ..row import Row, public
 from ..values import into
 from . import rowwise
@@ -65,7 +65,7 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
     else:
         rows = family.SOFTMAX if kind == "softmax" else family.LOG_SOFTMAX
         value, _ = rowwise.run(rows, (input,), dims, out)
-    if needs(input):
+    if graph.needs_grad(input):
         graph.record(node, (input,), value, back, {"result": value, "dim": at})
     return value
 
