@@ -203,7 +203,8 @@ ${run(['s0_'], '1', ['0'])}\
 ${r.store('s0_', 1, 'o', '1', 'rlo')}\
   }
 % else:
-## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time;
+## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time.
+## The arrays' beginnings lie in different cache lines of a page: else all would compete for the same few places with the rows;
 ## short rows one by one, for else the processor does not see them follow each other. `ahead`: the next rows are asked for meanwhile.
 <%
 every = (*state.fields, *state.block)
@@ -211,12 +212,12 @@ def reg(t): return t if L == 1 else f"{t}{L}"
 def fetch(): return [f"{reg(t)} s_{n} = A_{n}[w];" for n, t, _ in every]
 def keep(): return [f"A_{n}[w] = s_{n};" for n, t, _ in every]
 m = 'm' if L > 1 else '1'
-together = state.together('s_', [f'x{u}' for u in range(U)], L) if U > 1 else []
+together = state.together('s_', [f'x{u}' for u in range(U)], L, 'skew + j') if U > 1 else []
 %>\
   const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
   const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
 % for n, t, _ in every:
-  ${reg(t)} A_${n}[${vectors}];
+  ${reg(t)} A_${n}[${vectors} + 5];
 % endfor
   for (long o = olo; o < ohi;) {
     const long krow = o / kinner, kcol = o - krow * kinner, width = min(min(kinner - kcol, ohi - o), (long)${vectors * L});

@@ -73,6 +73,39 @@ def test_positions_of_extremes(
     assert (np.signbit(values(value)) == np.signbit(picked))[known].all()  # of two zeros the first
 
 
+@pytest.mark.parametrize(
+    ("name", "schedule"), [("max", "col"), ("min", "col"), ("max", "row"), ("min", "gpu-col")]
+)
+@given(
+    rows=st.integers(1, 40), columns=st.integers(1, 3000), parts=st.integers(1, 3), seed=st.integers(0, 99),
+    kind=st.sampled_from(["plain", "equals", "few", "all"]),
+)  # fmt: skip
+@FEW
+def test_extremes_of_columns(
+    name: str, schedule: str, rows: int, columns: int, parts: int, seed: int, kind: str
+) -> None:
+    a = numbers((columns, rows), seed, kind)
+    (value,) = family.reduce(
+        backend(), name, of_operands(operand(a)), (0,), dtypes.float32,
+        (("value", dtypes.float32),), schedule=schedule, parts=parts,
+    )  # fmt: skip
+    np.testing.assert_array_equal(values(value), getattr(a, name)(axis=0))
+
+
+@pytest.mark.parametrize("schedule", ["col", "gpu-col"])
+@given(rows=st.integers(2, 300), columns=st.integers(1, 3000), seed=st.integers(0, 99))
+@FEW
+def test_deviations_of_columns(schedule: str, rows: int, columns: int, seed: int) -> None:
+    a = numbers((rows, columns), seed, "plain") * 3 + 100
+    found = family.reduce(
+        backend(), "var", of_operands(operand(a)), (0,), dtypes.float32,
+        (("var", dtypes.float32), ("mean", dtypes.float32)), scale=rows - 1.0, schedule=schedule,
+    )  # fmt: skip
+    exact = a.astype(np.float64)
+    np.testing.assert_allclose(values(found[0]), exact.var(0, ddof=1), 2e-4)
+    np.testing.assert_allclose(values(found[1]), exact.mean(0), 1e-5)
+
+
 @given(shape=st.sampled_from([(70, 900), (3, 50, 41), (4100,)]), seed=st.integers(0, 9))
 @settings(max_examples=6, deadline=None, derandomize=True)
 def test_positions_of_integers(shape: tuple[int, ...], seed: int) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes
 from ...dtypes import dtype
+from ...symbols import remembered
 from ..language import lanes_of
 from ..operand import Operand
 from ..pointwise import Body, Memory, Node, Program, choose_lanes, headers, scalar_type
@@ -63,7 +64,7 @@ class Split(NamedTuple):
     nred: int
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def split(
     shape: tuple[int, ...],
     layouts: tuple[Strides, ...],
@@ -134,7 +135,11 @@ def _dtypes(program: Program, refs: Sequence[tuple[str, int]]) -> list[dtype]:
 
 
 class Reader:
-    """C text that reads a source: arguments, base pointers and values. `row` says which dim the vectors run along."""
+    """C text that reads a source: arguments, base pointers and values. `row` says which dim the vectors run along.
+
+    `outputs` are stored as vectors, which they may make shorter; those `beside` are made at the end only, which costs more than
+    long vectors gain where these are gathered.
+    """
 
     def __init__(
         self,
@@ -144,6 +149,7 @@ class Reader:
         row: bool,
         lanes: int,
         outputs: Sequence[dtype] = (),
+        beside: Sequence[dtype] = (),
         wide: bool = False,
         turned: int | None = None,
     ) -> None:
@@ -163,11 +169,15 @@ class Reader:
             leaves.append(
                 (dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g")
             )
+        outputs = [*outputs, *beside]
+        narrow = (
+            len(outputs) if any(cls == "g" for _, cls in leaves) else len(outputs) - len(beside)
+        )
         program = Program(
             tuple(leaves),
             source.scalar_types,
             source.nodes,
-            tuple([(source.values[0], dt, "d") for dt in outputs]),
+            tuple([(source.values[0], dt, "d") for dt in outputs[:narrow]]),
             0,
         )
         # What is reduced has no vectors of complex numbers, what it is computed from may.
@@ -180,7 +190,7 @@ class Reader:
         self.program = program
         self.values = source.values
         self.key = (program, row, self.kept_rank, self.reduced_rank, self.lanes, turned)
-        self.types = [dt for dt, _ in leaves] + list(outputs)
+        self.types = [dt for dt, _ in leaves] + outputs
 
     @functools.cached_property
     def memories(self) -> dict[str, Memory]:

@@ -7,7 +7,6 @@ shapes on the same device always add in the same order. Knows nothing of tensors
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 
 from ...dtypes import dtype
 from ...layouts import contiguous_strides
+from ...symbols import remembered
 from ..language import convert
 from ..operand import Operand
 from ..pointwise import Memory, scalar_type
@@ -30,7 +30,7 @@ GRAIN = 16384  # elements that are worth a CPU work-item
 PACE = 20_000  # elements times their weight that a CPU's thread is done with in a microsecond
 GROUP = 128
 # Of running states that a work-item goes along before it takes the next reduced rows: they come and go once for several rows.
-COL_BYTES = 1 << 15
+COL_BYTES = 1 << 14
 COL_VECTORS = 256
 SHORT = (8, 64)  # vectors of a row, least and most, for rows to be read one by one as they lie
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
@@ -71,7 +71,7 @@ def reduce(
     args = [plan.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
     args += plan.reader.arguments(source, cut)
     if scaled:
-        args.append(float(scale))  # type: ignore[arg-type]
+        args.append(scale)  # type: ignore[arg-type]
     n = plan.nout * cut.nred
     nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
     backend.launch(kernel, (plan.items,), (GROUP,) if plan.gpu else (1,), [*args, *targets], nbytes)
@@ -100,7 +100,7 @@ class _Plan(NamedTuple):
     pchunk: int
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _plan(
     backend: Backend,
     wake_us: int,
@@ -127,7 +127,8 @@ def _plan(
         cut,
         row=row,
         lanes=1 if gpu else backend.info.lanes,
-        outputs=[dt for _, dt in outputs],
+        outputs=[dt for name, dt in outputs if name != "index"],
+        beside=[dt for name, dt in outputs if name == "index"],
         wide=compute.itemsize > 4,
     )
     unroll = 1 if gpu else _unroll(reader, state, row)
@@ -381,6 +382,6 @@ def _merge(
     ]
     items = nout if grouped else -(-nout // args[1])
     if state.scale:
-        args.append(float(scale))  # type: ignore[arg-type]
+        args.append(scale)  # type: ignore[arg-type]
     size, local = ((min(items, 4096) * GROUP,), (GROUP,)) if grouped else ((items,), (1,))
     backend.launch(kernel, size, local, [*args, *fields, *[r.buffer for r in results]], 0)

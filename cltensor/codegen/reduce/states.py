@@ -84,8 +84,8 @@ class State:
         """Look at the first values (see `prime`)."""
         return []
 
-    def together(self, p: str, v: list[str], lanes: int) -> list[str]:
-        """See several vectors of values at once; nothing where that is no quicker than one by one."""
+    def together(self, p: str, v: list[str], lanes: int, index: str = "") -> list[str]:
+        """See several vectors of values at once, the first at position `index`; nothing where that is no quicker than one by one."""
         return []
 
     def merge(self, d: str, a: str, b: str, lanes: int) -> list[str]:
@@ -211,7 +211,7 @@ class Xor(State):
 class Extreme(State):
     """max or min; NaN wins."""
 
-    sign, ahead = ">", True
+    sign = ">"
 
     def identity(self) -> str:
         return lowest(self.dt) if self.sign == ">" else highest(self.dt)
@@ -232,6 +232,32 @@ class Extreme(State):
         if ok:
             better = f"({better} & {ok})"
         return [f"{p}s = {select(better, v[0], p + 's')};"]
+
+    def _most(self, p: str, v: list[str], lanes: int) -> list[str]:
+        """Name the first extreme of vectors top<p>, and of floats the mask of lanes with a NaN odd<p>: by halves, so that none waits for all."""
+        kind, mask = lanes_of(self.base, lanes), lanes_of("int" if lanes == 1 else self.mask, lanes)
+        out, left, step = [], list(v), 0
+        while len(left) > 1:
+            step += 1
+            pairs = zip(left[::2], left[1::2], strict=False)
+            made = [f"m{p}{step}_{k}" for k in range(len(left) // 2)]
+            out += [
+                f"const {kind} {name} = {select(f'({b} {self.sign} {a})', b, a, lanes)};"
+                for name, (a, b) in zip(made, pairs, strict=True)
+            ]
+            left = made + left[2 * len(made) :]
+        out.append(f"const {kind} top{p} = {left[0]};")
+        if self.dt.category == 2:
+            out.append(f"const {mask} odd{p} = {' | '.join(f'({x} != {x})' for x in v)};")
+        return out
+
+    def together(self, p, v, lanes, index=""):
+        if self.dt.category != 2 or lanes == 1:
+            return []
+        kind = lanes_of(self.base, lanes)
+        larger = select(f"(top{p} {self.sign} {p}s)", f"top{p}", p + "s", lanes)
+        nan = select(f"odd{p}", f"({kind})(NAN)", larger, lanes)
+        return [*self._most(p, v, lanes), f"{p}s = {nan};"]
 
     def merge(self, d, a, b, lanes):
         return [f"{d}s = {select(self._better(b + 's', a + 's'), b + 's', a + 's')};"]
@@ -276,7 +302,7 @@ class Both(State):
 class Arg(Extreme):
     """Extreme value and where it is first; an index still unset means that every element equals the identity."""
 
-    needs_index = True
+    needs_index, ahead = True, True
 
     @property
     def unset(self) -> str:
@@ -300,6 +326,39 @@ class Arg(Extreme):
             f"{p}s = {select(f'w{p}', v[0], p + 's')};",
             f"{p}i = {select(f'w{p}', index, p + 'i')};",
         ]
+
+    def together(self, p, v, lanes, index=""):
+        """See the extreme of the vectors at once, and then which of them has it first; one by one only where a NaN is."""
+        if lanes == 1:
+            return []
+        mask, places = lanes_of(self.mask, lanes), lanes_of(self.index, lanes)
+
+        def at(u: int) -> str:
+            return f"({places})(({self.index})({index}) + {u})"
+
+        first = [
+            f"{places} at{p} = {at(len(v) - 1)};",
+            *[
+                f"at{p} = {select(f'({x} == top{p})', at(u), f'at{p}', lanes)};"
+                for u, x in reversed(list(enumerate(v[:-1])))
+            ],
+            f"const {mask} won{p} = {self._wins(f'top{p}', p + 's')};",
+            f"{p}s = {select(f'won{p}', f'top{p}', p + 's', lanes)};",
+            f"{p}i = {select(f'won{p}', f'at{p}', p + 'i', lanes)};",
+        ]
+        if self.dt.category != 2:
+            return [*self._most(p, v, lanes), *first]
+        fold, odd, width = [], f"odd{p}", lanes
+        while width > 1:
+            width //= 2
+            half = lanes_of(self.mask, width)
+            fold.append(f"const {half} odd{p}{width} = {odd}.lo | {odd}.hi;")
+            odd = f"odd{p}{width}"
+        alone = [
+            f"{{ {' '.join(self.update(p, [x], lanes, '', at(u)))} }}" for u, x in enumerate(v)
+        ]
+        nan = [f"if ({odd}) {{", *[f"  {text}" for text in alone], "} else {"]
+        return [*self._most(p, v, lanes), *fold, *nan, *[f"  {text}" for text in first], "}"]
 
     def merge(self, d, a, b, lanes):
         same = (
@@ -342,7 +401,7 @@ class ArgMin(Arg):
 class Var(State):
     """Count, mean and sum of squared deviations: blocks are summed about a running mean, then merged."""
 
-    name, prime, scale, ahead = "var", True, True, True
+    name, prime, scale = "var", True, True
 
     @property
     def fields(self) -> tuple:
@@ -372,6 +431,14 @@ class Var(State):
             f"{p}c += {one};",
             f"{p}x += d{p};",
             f"{p}y += d{p} * d{p};",
+        ]
+
+    def together(self, p, v, lanes, index=""):
+        """See vectors one by one, as they would be alone, and count them once."""
+        kind = lanes_of(self.base, lanes)
+        return [
+            f"{p}c += ({kind})({len(v)});",
+            *[f"{{ const {kind} d = {x} - {p}k; {p}x += d; {p}y += d * d; }}" for x in v],
         ]
 
     def flush(self, p, lanes):
@@ -506,7 +573,7 @@ class LogSumExp(State):
             f"{{ const {kind} m = fmax({a}m, {b}m), s = {part(a)} + {part(b)}; {d}m = m; {d}s = s; }}"
         ]
 
-    def together(self, p, v, lanes):
+    def together(self, p, v, lanes, index=""):
         if self.base != "float":
             return []
         kind = lanes_of(self.base, lanes)
