@@ -12,7 +12,7 @@ from typing import Any
 
 from cltensor.config import CONFIG
 
-from . import loader, pocl, processor
+from . import fixpoint, loader, pocl, processor
 
 _TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
@@ -256,7 +256,7 @@ def clean(text: str) -> str:
 
 
 def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
-    """Ask the driver about `dev`; nothing is created or compiled. A PoCL that needs it is told the processor."""
+    """Ask the driver about `dev`; nothing is created or compiled. A PoCL is told what it needs to be told."""
     extensions = set(dev.extensions.split())
     kind = _kind(cl, dev)
     options: tuple[str, ...] = ()
@@ -266,6 +266,8 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
     ours = is_pocl(dev)
     if ours:
         options += pocl.build_options(version(dev.platform.version))
+        if fixpoint.checks(version(dev.platform.version), dev.platform.version):
+            fixpoint.spare()
     if clean(dev.platform.name) == "rusticl":  # its translator ends the process where it meets one
         options += ("-DCLT_NO_PREFETCH",)
     return DeviceInfo(
