@@ -60,8 +60,10 @@ class Memory:
         storage.pinned = True  # writes go where the bytes are
 
     def part(self, start: int, stop: int) -> memoryview:
-        """Return the bytes of some elements."""
+        """Return the bytes of some elements, when what has been launched on the memory is done."""
         size = self.flat.dtype.itemsize
+        if self.bytes:
+            self.flat._storage.backend.host_view(self._buffer)
         return self.bytes[start * size : stop * size]
 
     def deliver(self) -> None:

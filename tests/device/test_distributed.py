@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cltensor as ct
+from cltensor.distributed.wire import Memory
+
 TESTS = Path(__file__).resolve().parents[1]
 
 
@@ -22,6 +25,17 @@ def test_three_processes(dev: Any, tmp_path: Path) -> None:
     ]  # fmt: skip
     said = [process.communicate(timeout=300)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], "\n".join(said)
+
+
+def test_what_is_sent_is_computed(dev: Any) -> None:
+    """Sums are sent from the memory that a kernel writes, which may be under way still where no team runs it."""
+    memory = Memory(ct.zeros(4, device=dev), True)
+    storage = memory.flat._storage
+    backend, buffer = storage.backend, storage.buffer()
+    with backend.lock:
+        backend.seq = buffer.seq = backend.seq + 1  # as if one were
+    assert memory.part(1, 3).nbytes == 8
+    assert backend.finished == backend.seq
 
 
 SCRIPT = """

@@ -32,6 +32,43 @@ def test_when_threads_are_bound(
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: ours, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
     monkeypatch.delenv("POCL_MAX_PTHREAD_COUNT", raising=False)
+    monkeypatch.delenv("POCL_CPU_MAX_CU_COUNT", raising=False)
     if threads is not None:
         monkeypatch.setenv("POCL_MAX_PTHREAD_COUNT", threads)
     assert pocl._a_thread_per_processor() is bound
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "found"),
+    [
+        ("1", None, "1"),
+        ("2,1", None, "2"),
+        ("1", "3", "1"),
+        ("3", "2", "2"),
+        ("4", None, None),
+        ("16", None, None),
+        ("", "2", "2"),
+        (None, None, None),
+    ],
+)
+def test_processes_that_share_a_machine(
+    wanted: str | None, given: str | None, found: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PoCL without a team of ours has OMP_NUM_THREADS threads at most, which are then bound to no processor."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
+    for name, text in (
+        ("OMP_NUM_THREADS", wanted),
+        ("POCL_CPU_MAX_CU_COUNT", given),
+        ("POCL_MAX_PTHREAD_COUNT", None),
+    ):
+        if text is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, text)
+    try:
+        pocl._limit_threads()
+        assert os.environ.get("POCL_CPU_MAX_CU_COUNT") == found
+        assert pocl._a_thread_per_processor() is (found is None)
+    finally:
+        os.environ.pop("POCL_CPU_MAX_CU_COUNT", None)
