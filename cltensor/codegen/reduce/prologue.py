@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes
 from ...dtypes import dtype
-from ...symbols import remembered
 from ..language import lanes_of
 from ..operand import Operand
 from ..pointwise import Body, Memory, Node, Program, choose_lanes, headers, scalar_type
@@ -64,7 +63,7 @@ class Split(NamedTuple):
     nred: int
 
 
-@remembered(4096)
+@functools.lru_cache(maxsize=4096)
 def split(
     shape: tuple[int, ...],
     layouts: tuple[Strides, ...],
@@ -170,9 +169,7 @@ class Reader:
                 (dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g")
             )
         outputs = [*outputs, *beside]
-        narrow = (
-            len(outputs) if any(cls == "g" for _, cls in leaves) else len(outputs) - len(beside)
-        )
+        narrow = len(outputs) if any(cls == "g" for _, cls in leaves) else len(outputs) - len(beside)
         program = Program(
             tuple(leaves),
             source.scalar_types,

@@ -242,7 +242,7 @@ class Extreme(State):
             pairs = zip(left[::2], left[1::2], strict=False)
             made = [f"m{p}{step}_{k}" for k in range(len(left) // 2)]
             out += [
-                f"const {kind} {name} = {select(f'({b} {self.sign} {a})', b, a, lanes)};"
+                f"const {kind} {name} = {select(f'({b} {self.sign} {a})', b, a)};"
                 for name, (a, b) in zip(made, pairs, strict=True)
             ]
             left = made + left[2 * len(made) :]
@@ -255,8 +255,8 @@ class Extreme(State):
         if self.dt.category != 2 or lanes == 1:
             return []
         kind = lanes_of(self.base, lanes)
-        larger = select(f"(top{p} {self.sign} {p}s)", f"top{p}", p + "s", lanes)
-        nan = select(f"odd{p}", f"({kind})(NAN)", larger, lanes)
+        larger = select(f"(top{p} {self.sign} {p}s)", f"top{p}", p + "s")
+        nan = select(f"odd{p}", f"({kind})(NAN)", larger)
         return [*self._most(p, v, lanes), f"{p}s = {nan};"]
 
     def merge(self, d, a, b, lanes):
@@ -339,12 +339,12 @@ class Arg(Extreme):
         first = [
             f"{places} at{p} = {at(len(v) - 1)};",
             *[
-                f"at{p} = {select(f'({x} == top{p})', at(u), f'at{p}', lanes)};"
+                f"at{p} = {select(f'({x} == top{p})', at(u), f'at{p}')};"
                 for u, x in reversed(list(enumerate(v[:-1])))
             ],
             f"const {mask} won{p} = {self._wins(f'top{p}', p + 's')};",
-            f"{p}s = {select(f'won{p}', f'top{p}', p + 's', lanes)};",
-            f"{p}i = {select(f'won{p}', f'at{p}', p + 'i', lanes)};",
+            f"{p}s = {select(f'won{p}', f'top{p}', p + 's')};",
+            f"{p}i = {select(f'won{p}', f'at{p}', p + 'i')};",
         ]
         if self.dt.category != 2:
             return [*self._most(p, v, lanes), *first]
