@@ -42,6 +42,8 @@ torch.trapezoid(torch.arange(4), dx=2)
 torch.trapezoid(torch.zeros(0, 3, dtype=torch.int64), dim=0)
 torch.trapezoid(torch.zeros(2, 0, requires_grad=True))
 torch.trapezoid(torch.zeros(2, 0, requires_grad=True)).requires_grad
+torch.set_rng_state(None)
+torch.Generator().set_state(torch.zeros(3))
 torch.unique(torch.ones(3, requires_grad=True)).sum().backward()
 torch.unique(torch.ones(3, 2, requires_grad=True), dim=0).sum().backward()
 torch.unique_consecutive(torch.ones(3, requires_grad=True)).sum().backward()

@@ -93,11 +93,9 @@ class Generator:
     def set_state(self, new_state: core.Tensor) -> Generator:
         """Go back to what `get_state` returned. TypeError for another dtype, RuntimeError for
         another size."""
-        if (
-            not core.is_tensor(new_state)
-            or new_state.dtype is not dtypes.uint8
-            or new_state.device.type != "cpu"
-        ):
+        if not core.is_tensor(new_state):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        if new_state.dtype is not dtypes.uint8 or new_state.device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
         if new_state.numel() != _STATE_BYTES:
             raise RuntimeError(
