@@ -46,12 +46,25 @@ static inline ushort8 clt_to_f16_float8(float8 v) {
 static inline float8 clt_of_f16_float8(ushort8 v) {
   return __builtin_astype(__builtin_ia32_vcvtph2ps256(__builtin_astype(v, clt_v8s)), float8);
 }
+#if defined(__AVX512F__) && __has_builtin(__builtin_ia32_vcvtph2ps512_mask) && __has_builtin(__builtin_ia32_vcvtps2ph512_mask)
+typedef float clt_v16f __attribute__((vector_size(64)));
+typedef short clt_v16s __attribute__((vector_size(32)));
+static inline ushort16 clt_to_f16_float16(float16 v) {
+  const clt_v16s none = {};
+  return __builtin_astype(__builtin_ia32_vcvtps2ph512_mask(__builtin_astype(v, clt_v16f), 0, none, (ushort)0xffff), ushort16);
+}
+static inline float16 clt_of_f16_float16(ushort16 v) {
+  const clt_v16f none = {};
+  return __builtin_astype(__builtin_ia32_vcvtph2ps512_mask(__builtin_astype(v, clt_v16s), none, (ushort)0xffff, 4), float16);
+}
+#else
 static inline ushort16 clt_to_f16_float16(float16 v) {
   return (ushort16)(clt_to_f16_float8(v.lo), clt_to_f16_float8(v.hi));
 }
 static inline float16 clt_of_f16_float16(ushort16 v) {
   return (float16)(clt_of_f16_float8(v.lo), clt_of_f16_float8(v.hi));
 }
+#endif
 #define CLT_F16_VECTORS(N)                                                           \
   static inline float##N clt_round_f16_float##N(float##N v) {                        \
     return clt_of_f16_float##N(clt_to_f16_float##N(v));                              \

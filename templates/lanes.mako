@@ -84,7 +84,11 @@ static inline void store_${code}(__global ${mem.cl} *p, const ${mem.reg} v, cons
 % endif
 % if needed is not None and (code, 'stream') in needed:
 static inline void stream_${code}(__global ${mem.cl} *p, const ${mem.reg} v, const int m) {
+% if code in ('f16', 'bf16'):
+  if (m == ${L}) { const ushort${L} bits = ${to_bits}; CLT_STREAM(bits, (__global ushort${L} *)p); }
+% else:
   if (m == ${L}) CLT_STREAM(v, (__global ${mem.reg} *)p);
+% endif
   else store_${code}(p, v, m);
 }
 % endif

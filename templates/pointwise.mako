@@ -14,7 +14,7 @@ from cltensor.codegen.language import lanes_of
 <%
 strided = program.rank > 0
 L = lanes
-def streams(dt, cls): return program.streamed and L > 1 and cls == 'd' and dt.code not in ('f16', 'bf16')
+def streams(dt, cls): return program.streamed and L > 1 and cls == 'd'
 needed = {(dt.code, 'gather' if cls == 'g' else 'load') for dt, cls in program.leaves if cls in 'dvg'}
 needed |= {(dt.code, 'scatter' if cls == 'g' else 'store') for _, dt, cls in program.outputs}
 needed |= {(dt.code, 'stream') for _, dt, cls in program.outputs if streams(dt, cls)}

@@ -57,6 +57,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "number of elements": lambda x: (x * 100).to(torch.int64),
     "double": lambda x: x.double() / 3,
     "half": lambda x: x.half() * 2,
+    "bfloat16": lambda x: (x.bfloat16() / 3).view(torch.int16),
     "turned": lambda x: x.transpose(1, 2).contiguous(),
     "turned bytes": lambda x: (x > 0).transpose(1, 2).contiguous(),
     "turned round": lambda x: x.flip(2),
