@@ -1,21 +1,78 @@
-/* sin, cos and tan of float lanes. Up to 2^15 quarter turns x = n pi/2 + r + low with |r| <= pi/4, pi/2 being taken off in four
-   parts, of which the first two times n are exact; polynomials in r^2 that are the best in relative error: wrong by less
-   than 1.15, 1.15 and 1.71 ulp. Beyond that, one lane at a time by the builtin, as some drivers' vector functions let a huge lane
-   spoil the others. */
+/* sin, cos and tan of float lanes: x = n pi/2 + r + low with |r| <= pi/4, and polynomials in r^2 that are the best in relative error:
+   wrong by less than 1.15, 1.15 and 1.71 ulp. Up to 2^15 quarter turns pi/2 is taken off in four parts, of which the first two times n
+   are exact; beyond that x is taken in integers, one lane at a time (Payne and Hanek, SIGNUM 18(1), 1983). */
 #include "all_lanes.cl"
 #define CLT_TRIG_FAR 0x47490fdb /* 32768 pi/2 */
 #define CLT_TRIG_IS_FAR(I, x) ((CLT_TRIG_FAR - (as_##I(x) & 0x7fffffff)) & ((as_##I(x) & 0x7fffffff) - 0x7f800000))
-#define CLT_TRIG_LANES(F, I, NAME)                                                \
-  static inline F NAME##_##F(F x) {                                               \
-    F y = clt_##NAME##_##F(x);                                                    \
-    if (CLT_ANY_##I(CLT_TRIG_IS_FAR(I, x)) < 0) {                                 \
-      union { F all; float one[sizeof(F) / 4]; } from, to;                        \
-      from.all = x, to.all = y;                                                   \
-      for (int i = 0; i < (int)(sizeof(F) / 4); i++)                              \
-        if (CLT_TRIG_IS_FAR(int, from.one[i]) < 0) to.one[i] = NAME(from.one[i]); \
-      y = to.all;                                                                 \
-    }                                                                             \
-    return y;                                                                     \
+/* Bits of 2 / pi behind the point, with 32 zeros before them, from the 32 i-th on: 64 of them. */
+static inline ulong clt_two_over_pi(int i) {
+  const ulong low = (i & 1) != 0 ? 0xa2f9836e4e441529UL : 0x00000000a2f9836eUL;
+  const ulong mid = (i & 1) != 0 ? 0xfc2757d1f534ddc0UL : 0x4e441529fc2757d1UL;
+  const ulong high = (i & 1) != 0 ? 0xdb6295993c439041UL : 0xf534ddc0db629599UL;
+  return i < 2 ? low : i < 4 ? mid : high;
+}
+/* Of |x| = m 2^e the bits of 2 / pi that make multiples of four quarter turns are left out, and the rest is to 2^-62 of one. */
+static float clt_trig_far(float x, float *low, int *n) {
+  const uint bits = as_uint(x), m = (bits << 8) | 0x80000000u;
+  const int from = (int)((bits >> 23) & 255) - 128, shift = from & 31;
+  const ulong first = clt_two_over_pi(from >> 5), second = clt_two_over_pi((from >> 5) + 2);
+  const ulong most = (first << shift) | ((second >> 1) >> (63 - shift));
+  const uint least = (uint)((second << shift) >> 32);
+  const ulong turns = m * most + (((ulong)m * least) >> 32) + (1UL << 61);
+  const long part = (long)(turns & 0x3fffffffffffffffUL) - (1L << 61);
+  const long angle = (long)mul_hi((ulong)abs(part) << 2, 0xc90fdaa22168c235UL); /* times pi/2: |r| 2^63 */
+  const bool negative = (part < 0) != (x < 0);
+  const float r = (float)angle, rest = (float)(angle - (long)r);
+  *n = x < 0 ? -(int)(turns >> 62) : (int)(turns >> 62);
+  *low = (negative ? -rest : rest) * 1.08420217e-19f;
+  return (negative ? -r : r) * 1.08420217e-19f; /* 2^-63 */
+}
+#define CLT_TRIG_POLYNOMIALS(F, I)                           \
+  /* sin(r + low + n pi/2). */                               \
+  static inline F clt_sine_##F(F r, F low, I n) {            \
+    _Pragma("OPENCL FP_CONTRACT ON")                         \
+    const F s = r * r;                                       \
+    F odd = (F)(-1.95180997e-4f) * s + (F)(8.33218824e-3f);  \
+    odd = odd * s + (F)(-0.166666552f);                      \
+    odd = r + (odd * (s * r) + low);                         \
+    F even = (F)(2.44325529e-5f) * s + (F)(-1.38873106e-3f); \
+    even = even * s + (F)(4.16666456e-2f);                   \
+    even = even * s + (F)(-0.5f);                            \
+    even = even * s + (F)(1.0f);                             \
+    const F y = (n & 1) != 0 ? even : odd;                   \
+    return as_##F(as_##I(y) ^ ((n & 2) << 30));              \
+  }                                                          \
+  static inline F clt_tangent_##F(F r, F low, I n) {         \
+    _Pragma("OPENCL FP_CONTRACT ON")                         \
+    const F s = r * r;                                       \
+    F p = (F)(4.37599653e-3f) * s + (F)(9.19106096e-5f);     \
+    p = p * s + (F)(1.08320853e-2f);                         \
+    p = p * s + (F)(2.12846044e-2f);                         \
+    p = p * s + (F)(5.40591702e-2f);                         \
+    p = p * s + (F)(0.133326739f);                           \
+    p = p * s + (F)(0.333333492f);                           \
+    p = r + (p * (s * r) + (low + low * s));                 \
+    return (n & 1) != 0 ? (F)(-1.0f) / p : p;                \
+  }
+CLT_ALL_LANES(CLT_TRIG_POLYNOMIALS)
+#define CLT_TRIG_LANES(F, I, NAME, POLYNOMIAL, QUARTERS)                \
+  static inline F NAME##_##F(F x) {                                     \
+    F low;                                                              \
+    I n;                                                                \
+    const F r = clt_trig_reduce_##F(x, &low, &n);                       \
+    F y = POLYNOMIAL##_##F(r, low, n + QUARTERS);                       \
+    if (!QUARTERS) y = x == (F)(0.0f) ? x : y; /* -0 */                 \
+    if (CLT_ANY_##I(CLT_TRIG_IS_FAR(I, x)) >= 0) return y;              \
+    union { F all; float one[sizeof(F) / 4]; } from, to;                \
+    from.all = x, to.all = y;                                           \
+    for (int i = 0; i < (int)(sizeof(F) / 4); i++) {                    \
+      if (CLT_TRIG_IS_FAR(int, from.one[i]) >= 0) continue;             \
+      float rest;                                                       \
+      int quarters;                                                     \
+      const float angle = clt_trig_far(from.one[i], &rest, &quarters);  \
+      to.one[i] = POLYNOMIAL##_float(angle, rest, quarters + QUARTERS); \
+    }                                                                   \
+    return to.all;                                                      \
   }
 #define CLT_TRIG(F, I)                                                                         \
   static inline F clt_trig_reduce_##F(F x, F *low, I *n) {                                     \
@@ -27,38 +84,7 @@
     *n = as_##I(z);                                                                            \
     return r;                                                                                  \
   }                                                                                            \
-  /* sin(x + n pi/2). */                                                                       \
-  static inline F clt_sine_##F(F x, int quarters) {                                            \
-    _Pragma("OPENCL FP_CONTRACT ON")                                                           \
-    F low;                                                                                     \
-    I n;                                                                                       \
-    const F r = clt_trig_reduce_##F(x, &low, &n), s = r * r;                                   \
-    n += quarters;                                                                             \
-    F odd = (F)(-1.95180997e-4f) * s + (F)(8.33218824e-3f);                                    \
-    odd = odd * s + (F)(-0.166666552f);                                                        \
-    odd = r + (odd * (s * r) + low);                                                           \
-    F even = (F)(2.44325529e-5f) * s + (F)(-1.38873106e-3f);                                   \
-    even = even * s + (F)(4.16666456e-2f);                                                     \
-    even = even * s + (F)(-0.5f);                                                              \
-    even = even * s + (F)(1.0f);                                                               \
-    const F y = (n & 1) != 0 ? even : odd;                                                     \
-    return as_##F(as_##I(y) ^ ((n & 2) << 30));                                                \
-  }                                                                                            \
-  static inline F clt_sin_##F(F x) { return x == (F)(0.0f) ? x : clt_sine_##F(x, 0); }         \
-  static inline F clt_cos_##F(F x) { return clt_sine_##F(x, 1); }                              \
-  static inline F clt_tan_##F(F x) {                                                           \
-    _Pragma("OPENCL FP_CONTRACT ON")                                                           \
-    F low;                                                                                     \
-    I n;                                                                                       \
-    const F r = clt_trig_reduce_##F(x, &low, &n), s = r * r;                                   \
-    F p = (F)(4.37599653e-3f) * s + (F)(9.19106096e-5f);                                       \
-    p = p * s + (F)(1.08320853e-2f);                                                           \
-    p = p * s + (F)(2.12846044e-2f);                                                           \
-    p = p * s + (F)(5.40591702e-2f);                                                           \
-    p = p * s + (F)(0.133326739f);                                                             \
-    p = p * s + (F)(0.333333492f);                                                             \
-    p = r + (p * (s * r) + (low + low * s));                                                   \
-    return x == (F)(0.0f) ? x : (n & 1) != 0 ? (F)(-1.0f) / p : p;                             \
-  }                                                                                            \
-  CLT_TRIG_LANES(F, I, sin) CLT_TRIG_LANES(F, I, cos) CLT_TRIG_LANES(F, I, tan)
+  CLT_TRIG_LANES(F, I, sin, clt_sine, 0)                                                       \
+  CLT_TRIG_LANES(F, I, cos, clt_sine, 1)                                                       \
+  CLT_TRIG_LANES(F, I, tan, clt_tangent, 0)
 CLT_ALL_LANES(CLT_TRIG)

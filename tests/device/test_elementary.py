@@ -23,9 +23,9 @@ ONE: dict[str, tuple[Callable, float]] = {
     "log2": (np.log2, 1.4),
     "log10": (np.log10, 1.2),
     "log1p": (np.log1p, 1.2),
-    "sin": (np.sin, 2.5),
-    "cos": (np.cos, 2.5),
-    "tan": (np.tan, 4),
+    "sin": (np.sin, 1.2),
+    "cos": (np.cos, 1.2),
+    "tan": (np.tan, 1.8),
     "asin": (np.arcsin, 1.2),
     "acos": (np.arccos, 1.2),
     "atan": (np.arctan, 1.5),
@@ -49,6 +49,7 @@ TWO: dict[str, tuple[Callable, float]] = {
 }
 ENDS = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, 3, -3, 2.5, 88.7, 88.8, -87.4]
 ENDS += [-104, 1e30, -1e30, 1e-30, 3.4e38, -3.4e38, 16777216, 16777215, -16777216, 8388607.5]
+QUARTER_TURNS = [7.729178919452902e28, -21999384576.0]  # the numbers nearest to multiples of pi/2
 BELOW = [1e-45, -1e-45, 1e-40, -1e-40, 1.1754942e-38]  # denormal
 
 
@@ -61,7 +62,7 @@ def points() -> np.ndarray:
     if not below:
         everywhere = everywhere[(np.abs(everywhere) > 1.2e-38) | np.isnan(everywhere)]
     near = np.linspace(-12, 12, 60001)
-    return np.concatenate([np.array(ENDS + below), near, everywhere]).astype(np.float32)
+    return np.concatenate([np.array(ENDS + QUARTER_TURNS + below), near, everywhere]).astype(np.float32)
 
 
 @functools.cache
