@@ -7,6 +7,8 @@ from functools import partial
 from math import prod
 from typing import Any, SupportsIndex
 
+from .symbols import is_symbol
+
 
 class Size(tuple[int, ...]):
     """A tuple of sizes.
@@ -22,7 +24,7 @@ class Size(tuple[int, ...]):
             return sizes
         self = tuple.__new__(cls, sizes)
         for size in self:
-            if type(size) is not int:
+            if type(size) is not int and not is_symbol(size):
                 return _converted(self)
         return self
 
@@ -70,7 +72,7 @@ def _converted(items: Iterable[Any]) -> Size:
             raise TypeError(
                 f"torch.Size() takes an iterable of 'int' (item {i} is '{type(item).__name__}')"
             )
-        sizes.append(item.__index__())
+        sizes.append(item if is_symbol(item) else item.__index__())
     return tuple.__new__(Size, sizes)
 
 

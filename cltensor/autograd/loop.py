@@ -21,7 +21,6 @@ Note [Noughts]
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
@@ -29,6 +28,7 @@ from sys import getrefcount
 from typing import Any
 
 from ..layouts import is_non_overlapping_and_dense
+from ..symbols import remembered
 from . import anomaly
 from .anomaly import STATE as ANOMALY
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
@@ -142,7 +142,7 @@ def _clone_like(g: Any, variable: Any) -> Any:
     return g.new_empty_strided(variable.shape, variable.stride()).copy_(g)
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(1024)
 def _summed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """List the dims over which a gradient of shape `have` is summed to fit `shape`; None where it cannot be."""
     lead = len(have) - len(shape)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from math import prod
+
+from ..symbols import remembered
 
 Shape = tuple[int, ...]
 Layout = tuple[Shape, Shape, int]
@@ -17,7 +18,7 @@ def numel(shape: Shape) -> int:
     return prod(shape)
 
 
-@functools.lru_cache(maxsize=8192)
+@remembered(8192)
 def contiguous_strides(shape: Shape) -> Shape:
     """Return row-major strides; a dimension of size 0 counts as 1. RuntimeError past 64 bits."""
     strides = []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
+from ..symbols import remembered
 from .basics import Layout, Shape
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _broadcast_two(a: Shape, b: Shape) -> Shape:
     ndim = max(len(a), len(b))
     shape = []
@@ -100,7 +100,7 @@ def expand_shape(shape: Shape, sizes: Sequence[int], type_name: str = "torch.Flo
     return tuple(result)
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def expand_strides(shape: Shape, strides: Shape, newshape: Shape) -> Shape:
     """Return the strides of a view expanded to `newshape` (no -1).
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from math import gcd
 
+from ..symbols import remembered
 from .basics import Layout, Shape, storage_extent
 from .order import is_non_overlapping_and_dense
 
 NO_OVERLAP, FULL_OVERLAP, PARTIAL_OVERLAP, TOO_HARD = "NO", "FULL", "PARTIAL", "TOO_HARD"
 
 
-@functools.lru_cache(maxsize=8192)
+@remembered(8192)
 def merge(shape: Shape, operands: tuple[Shape, ...]) -> tuple[Shape, tuple[Shape, ...]]:
     """Merge neighbouring dims where `outer == inner * size` holds for every operand, and drop those of size 1."""
     sizes: list[int] = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
+from ..symbols import remembered
 from .basics import Shape, contiguous_strides, is_contiguous
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def channels_last_strides(shape: Shape) -> Shape:
     """Return the strides of a batch of images (N, C, *spatial) whose channels vary fastest."""
     return dense_strides(shape, (1, *range(len(shape) - 1, 1, -1), 0))
@@ -98,7 +98,7 @@ def _stride_order(shape: Shape, operands: Sequence[Shape]) -> list[int]:
     return order
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def preserve_strides(shape: Shape, strides: Shape) -> Shape:
     """Return dense strides that keep an old tensor's order of dims (torch.preserve_format)."""
     if is_non_overlapping_and_dense(shape, strides):
@@ -126,7 +126,7 @@ def elementwise_strides(shape: Shape, operands: Sequence[tuple[Shape, Shape]]) -
     return _elementwise_strides(shape, tuple(operands))
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _elementwise_strides(shape: Shape, operands: tuple[tuple[Shape, Shape], ...]) -> Shape:
     if all(s == shape for s, _ in operands):
         if all(is_contiguous(*o) for o in operands):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from math import prod
 
 from ..size import Size
+from ..symbols import remembered
 from .basics import Layout, Shape, contiguous_strides, wrap_dim
 
 
@@ -75,7 +75,7 @@ def view_strides(shape: Shape, strides: Shape, newshape: Shape) -> Shape | None:
     return tuple(result) if target < 0 else None
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def reshape(shape: Shape, strides: Shape, sizes: Shape) -> tuple[Shape, Shape | None]:
     """Return the shape that `sizes` (one may be -1) make of a layout, and its strides, None when only a copy has it."""
     newshape = Size(infer_shape(sizes, prod(shape)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 
 from ..size import Size
+from ..symbols import remembered
 from .basics import Layout, Shape, storage_extent, wrap_dim, wrap_dims
 
 
@@ -27,8 +27,11 @@ def slice_(
     dim = wrap_dim(dim, len(shape))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    start, stop, step = slice(start, stop, step).indices(shape[dim])
-    size = max(0, (stop - start + step - 1) // step)
+    if step == 1 and start is not None and stop is not None and 0 <= start <= stop <= shape[dim]:
+        size = stop - start
+    else:
+        start, stop, step = slice(start, stop, step).indices(shape[dim])
+        size = max(0, (stop - start + step - 1) // step)
     return (
         (*shape[:dim], size, *shape[dim + 1 :]),
         (*strides[:dim], strides[dim] * step, *strides[dim + 1 :]),
@@ -98,7 +101,7 @@ def permute(shape: Shape, strides: Shape, offset: int, dims: Sequence[int]) -> L
     return tuple(shape[i] for i in order), tuple(strides[i] for i in order), offset
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def permuted(shape: Shape, strides: Shape, dims: Shape) -> tuple[Shape, Shape, Shape]:
     """Return shape and strides of a permutation, and its dims, wrapped."""
     order = permutation(dims, len(shape))

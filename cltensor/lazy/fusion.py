@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from .. import layouts
 from ..codegen.pointwise import Node
 from ..dtypes import dtype
+from ..symbols import remembered
 from .expression import MAX_NODES, Expr, Leaf, Scalar, View
 from .product import PRODUCT, run
 
@@ -127,14 +127,19 @@ class Fusion:
         if leaf.strides is not None and len(leaf.strides) != len(self.shape):
             # One number, in an expression that is reshaped.
             leaf = Leaf(leaf.buffer, leaf.dtype, (0,) * len(self.shape), leaf.offset)
-        key = (id(leaf.buffer), leaf.strides, leaf.offset, leaf.dtype)
-        ref = self.refs.get(key)
-        if ref is None:
-            ref = self.refs[key] = _LEAF_REFS[len(self.leaves)]
-            self.leaves.append(leaf)
-            if leaf.strides is not None:
-                self.strided = True
-        return ref
+        buffer, dt, strides, offset = leaf.buffer, leaf.dtype, leaf.strides, leaf.offset
+        for ref, other in zip(_LEAF_REFS, self.leaves, strict=False):
+            if (
+                other.buffer is buffer
+                and other.dtype is dt
+                and other.offset == offset
+                and other.strides == strides
+            ):
+                return ref
+        self.leaves.append(leaf)
+        if strides is not None:
+            self.strided = True
+        return _LEAF_REFS[len(self.leaves) - 1]
 
     def internal_users(self) -> dict[int, int]:
         """How often each collected expression is an operand inside this fusion."""
@@ -171,7 +176,7 @@ def seen(
     return tuple([steps[d] if d >= 0 else 0 for d in dims])
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def classify(
     shape: tuple[int, ...],
     operands: tuple[tuple[int, ...] | None, ...],

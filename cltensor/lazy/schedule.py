@@ -66,7 +66,9 @@ def realise(storage: Storage) -> None:
             if is_large(expr):
                 _leave_pending(fusion, expr)
         limit = backend.info.arg_bytes
-        if len(fusion.refs) * MOST_BYTES > limit and argument_bytes(fusion) > limit:
+        if (len(fusion.refs) + len(fusion.leaves)) * MOST_BYTES > limit and argument_bytes(
+            fusion
+        ) > limit:
             _realise_in_parts(storage, expr)
             return
         _run_outputs(backend, fusion)

@@ -28,7 +28,7 @@ from . import along, core, parts, shape, writes
 from .changes import backend_of, both, change, like, reading, target, zeros
 from .core import NUMBERS, Tensor, is_tensor
 from .mask import masked_scatter, nonzero
-from .replay import Replayed
+from .replay import Replayed, Sizes
 from .selection import masked_fill_, masked_fill_row, warn_expanded, where
 from .subscripts import (
     MASKS,
@@ -475,7 +475,7 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
         where = tuple([d for d, _ in flat])
         operands = [into, *[i for _, i in flat]]
         if is_tensor(values):
-            _put([*operands, values], where, joint, None, accumulate)
+            _put([*operands, values], where, Sizes(joint), None, accumulate)
         else:
             _put(operands, where, None, values, accumulate)
 

@@ -21,7 +21,7 @@ from ..storage import Storage
 from . import core, formats, writes
 from .changes import zeros
 from .core import Tensor, is_tensor
-from .replay import Replayed
+from .replay import Replayed, Sizes
 from .row import FUNCTIONS, METHODS, public, titled
 
 
@@ -98,9 +98,9 @@ def _joined(
     if _images(parts):
         order = formats.order(layouts.channels_last_strides(tuple(dims)))
         turned = [formats.turned(x, order) for x in parts]
-        (joined,) = _in_a_row(turned, order.index(dim), tuple([dims[d] for d in order]), dt, dev)
+        (joined,) = _in_a_row(turned, order.index(dim), Sizes([dims[d] for d in order]), dt, dev)
         return formats.turned_back(joined, order)
-    return _in_a_row(parts, dim, tuple(dims), dt, dev)[0] if parts else _fresh(dims, dt, dev)
+    return _in_a_row(parts, dim, Sizes(dims), dt, dev)[0] if parts else _fresh(dims, dt, dev)
 
 
 MANY, SMALL = 8, 1 << 16  # parts, and bytes of one, that are run before they are joined
@@ -246,7 +246,7 @@ def _stacked(xs: Sequence[Tensor], dim: int, dt: dtypes.dtype, dev: Any) -> Tens
         joined = _joined(xs, dim, (*before, len(xs) * after[0], *after[1:]), dt, dev)
         strides = layouts.view_strides(tuple(joined.shape), joined._strides, shape)
         return core.make(joined._storage, Size(shape), dt, dev, strides)
-    return _side_by_side(xs, dim, shape, dt, dev)[0]
+    return _side_by_side(xs, dim, Sizes(shape), dt, dev)[0]
 
 
 @Replayed

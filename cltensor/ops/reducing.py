@@ -21,7 +21,7 @@ from ..size import Size
 from ..storage import Storage
 from . import core
 from .core import Tensor
-from .replay import Replayed
+from .replay import Replayed, Sizes
 from .selection import where
 
 Dims = int | Sequence[int] | None
@@ -114,7 +114,7 @@ def run(
     """Reduce a tensor over wrapped dims, without gradient: one tensor per output."""
     if compute.is_complex and not x.dtype.is_complex:  # kernels combine what they read
         x = core.compute(IDENTITY, compute, compute, (x,), x.shape, x.device)
-    return _run((x,), kind, tuple(dims), compute, tuple(outputs), keepdim, scale)
+    return _run((x,), kind, tuple(dims), compute, tuple(outputs), keepdim, Sizes((scale,)))
 
 
 @Replayed.reading(source)
@@ -127,8 +127,9 @@ def _run(
     compute: dtype,
     outputs: tuple[tuple[str, dtype], ...],
     keepdim: bool,
-    scale: float | None,
+    scales: tuple[float | None],
 ) -> list[Tensor]:
+    (scale,) = scales
     backend = get_backend(dev)
     with backend.lock:
         found = family.reduce(backend, kind, read, dims, compute, outputs, scale=scale)

@@ -8,6 +8,12 @@ or it writes to an operand that its caller made ready, and nothing but layouts a
 that reads pending expressions these, with their numbers, are part of what tells calls apart. What cannot be traced goes the
 long way each time.
 
+Note [Kinds]. A call that is like an earlier one but for sizes is of its kind: the same ranks, dtypes, settings, and sizes of 0 and 1
+in the same places. Kinds are noted with Symbols in the places of all other sizes, strides and offsets (Note [Symbols] in
+symbols.py), so what was noted serves each call for which the long way would ask and answer the same: its numbers are
+computed by a few lines instead. What differs for other sizes (another schedule) is noted as another variant of the kind. Numbers
+among the settings that follow from sizes are passed as `Sizes`.
+
 Owns when calls are alike. Knows no op.
 """
 
@@ -15,18 +21,39 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from .. import config, lazy
+from .. import config, layouts, lazy
 from ..codegen.reduce.prologue import Source
-from ..runtime import STATS, Buffer, Recorder, Trace
+from ..runtime import STATS, Buffer, Numbers, Recorder, Trace
+from ..size import Size, sized
 from ..storage import Storage
+from ..symbols import WORKING, Work, plain
 from . import core
 
 MOST = 1024  # calls that a function remembers; none with 0, nor with CLTENSOR_EAGER=1
+VARIANTS = (
+    8  # of a kind that are noted; what is noted afterwards serves calls of the very same sizes
+)
 
 _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
+
+
+class Sizes(tuple):
+    """Numbers among the settings that do not make a kind (see Note [Kinds]); there may be tuples of them in it."""
+
+    __slots__ = ()
+
+
+_opened_classes: set[Any] = {Sizes}
+
+
+def of_sizes(cls: type) -> type:
+    """Have numbers in settings of a class of named tuples not make a kind."""
+    _opened_classes.add(cls)
+    return cls
 
 
 class _Result(NamedTuple):
@@ -34,20 +61,41 @@ class _Result(NamedTuple):
 
     place: int
     nbytes: int
-    shape: tuple[int, ...]
+    shape: Size
     dtype: Any
     strides: tuple[int, ...] | None
     offset: int
+
+
+class _Variant(NamedTuple):
+    """What calls of a kind launched, and what they returned: places and dtypes, the layouts being among the trace's numbers."""
+
+    trace: Trace
+    results: tuple[tuple[int, Any] | None, ...]
+
+    def call(self, sizes: tuple[int, ...]) -> _Call | None:
+        """Return the call with these sizes, None if it would be another one."""
+        numbers = self.trace.numbers(sizes)
+        if numbers is None:
+            return None
+        results = tuple(
+            [
+                None if r is None else _Result(r[0], n[0], sized(n[1]), r[1], n[2], n[3])
+                for r, n in zip(self.results, numbers.results, strict=True)
+            ]
+        )
+        return _Call(self.trace, numbers, results)
 
 
 class _Call(NamedTuple):
     """What a call launched, and what it returned."""
 
     trace: Trace
+    numbers: Numbers
     results: tuple[_Result | None, ...]
 
     def play(self, given: Sequence[Buffer], dev: Any) -> list[Any]:
-        buffers = self.trace.play(given)
+        buffers = self.trace.play(given, self.numbers)
         STATS.replays += 1
         backend, make = self.trace.backend, core._Registry.tensor._make
         return [
@@ -55,6 +103,16 @@ class _Call(NamedTuple):
             else make(Storage(backend, buffers[r.place], r.nbytes), r.shape, r.dtype, dev, r.strides, r.offset)
             for r in self.results
         ]  # fmt: skip
+
+
+class _Kind:
+    """Calls alike but for sizes."""
+
+    __slots__ = ("noted", "variants")
+
+    def __init__(self) -> None:
+        self.variants: list[_Variant] = []
+        self.noted = 0
 
 
 class Replayed:
@@ -75,6 +133,7 @@ class Replayed:
     ) -> None:
         self._fn, self._memory, self._exact, self._read = fn, memory, exact, read
         self._calls: dict[tuple, _Call | None] = {}  # None: not to be traced
+        self._kinds: dict[tuple, _Kind] = {}
         self._seen: set[tuple] = set()
         _all.add(self)
 
@@ -90,6 +149,8 @@ class Replayed:
 
     def __call__(self, operands: Sequence[Any], *settings: Any) -> list[Any]:
         """Do as the function does."""
+        if WORKING:
+            return self._fn(*self._arguments(operands, settings))
         first = operands[0]
         backend = first._storage.backend
         key: list[Any] = [backend, repr(settings) if self._exact else settings]
@@ -122,7 +183,9 @@ class Replayed:
             for storage in pending:
                 lazy.note_read(storage)
             return call.play(given, first.device)
-        return self._work_out(found, given, self._arguments(operands, settings))
+        if pending:
+            return self._work_out(found, given, _OfSource(*self._arguments(operands, settings)))
+        return self._work_out(found, given, _OfMemory(operands, settings))
 
     def _tell(
         self, t: Any, first: Any, key: list[Any], given: list[Buffer], places: dict[Buffer, int]
@@ -147,7 +210,7 @@ class Replayed:
             given.append(buffer)
         return True
 
-    def _arguments(self, operands: Sequence[Any], settings: tuple) -> tuple:
+    def _arguments(self, operands: Sequence[Any], settings: tuple[Any, ...]) -> tuple:
         if self._read is None:
             return (operands, *settings)
         tensors = [t for t in operands if t.__class__ is not Buffer]
@@ -155,7 +218,7 @@ class Replayed:
         with tensors[0]._storage.backend.lock:
             return (self._read(*tensors), operands[len(tensors) :], dev, *settings)
 
-    def _of_pending(self, operands: Sequence[Any], settings: tuple) -> list[Any]:
+    def _of_pending(self, operands: Sequence[Any], settings: tuple[Any, ...]) -> list[Any]:
         arguments = self._arguments(operands, settings)
         if self._read is None:
             return self._fn(*arguments)
@@ -172,33 +235,77 @@ class Replayed:
         call = self._calls.get(found)
         if call is not None:
             return call.play(given, dev)
-        return self._work_out(found, given, arguments)
+        return self._work_out(found, given, _OfSource(*arguments))
 
-    def _work_out(self, key: tuple, given: list[Buffer], arguments: tuple) -> list[Any]:
-        """Go the long way; keep what it launches if this is the second such call, for most calls are the only ones of their kind."""
+    def _work_out(self, key: tuple, given: list[Buffer], what: _OfMemory | _OfSource) -> list[Any]:
+        """Do as a call of the kind did; else go the long way, and note what it launches if this is the second call of a kind."""
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
-            return self._fn(*arguments)
-        if self._read and not {leaf[0] for leaf in arguments[0].leaves} <= {*given}:
-            return self._fn(*arguments)  # something was run first, into memory of this call
+            return self._fn(*what.arguments(self._arguments))
+        if not what.leaves() <= {*given}:
+            return self._fn(
+                *what.arguments(self._arguments)
+            )  # something was run first, into memory of this call
+        sizes: list[int] = [b.nbytes for b in given]
+        pattern = what.kind(sizes)
+        pattern += [given.index(buffer) for buffer in given]
+        if self._exact:
+            pattern = [repr(pattern)]
+        kinds = self._kinds
+        found = (key[0], *pattern)
+        kind = kinds.get(found)
+        if kind is None:
+            if len(kinds) >= MOST:
+                kinds.clear()
+            kinds[found] = _Kind()
+            return self._fn(*what.arguments(self._arguments))
+        if len(self._calls) >= MOST:
+            self._calls.clear()
+        for i, variant in enumerate(kind.variants):
+            call = variant.call(tuple(sizes))
+            if call is not None:
+                self._calls[key] = call
+                if i:
+                    kind.variants.insert(0, kind.variants.pop(i))
+                return call.play(given, what.device())
+        if kind.noted < VARIANTS:
+            kind.noted += 1
+            return self._note(key, kind, given, what)
         if key not in self._seen:
             if len(self._seen) > MOST:
                 self._seen.clear()
             self._seen.add(key)
-            return self._fn(*arguments)
-        trace = Trace(key[0], given)
-        with trace.noting():
+            return self._fn(*what.arguments(self._arguments))
+        return self._note(key, None, given, what)
+
+    def _note(
+        self, key: tuple, kind: _Kind | None, given: list[Buffer], what: _OfMemory | _OfSource
+    ) -> list[Any]:
+        """Go the long way with Symbols, or without for no kind; keep what it launches."""
+        work = Work()
+        trace = Trace(key[0], given, work)
+        self._calls[key] = None
+        number = work.number if kind is not None else _same
+        with trace.noting(), _measured(given, number):
+            arguments = what.opened(number).arguments(self._arguments)
             results = self._fn(*arguments)
             described = _describe(trace, results, len(given))
-        if len(self._calls) >= MOST:
-            self._calls.clear()
-        self._calls[key] = None
-        if described is not None and not trace.refused:
-            self._calls[key] = _Call(trace, described)
-        return results
+        if described is None:
+            return (
+                self._fn(*what.arguments(self._arguments))
+                if not trace.refused
+                else _plainly(results)
+            )
+        if not trace.refused:
+            variant = _Variant(trace, described)
+            if kind is not None:
+                kind.variants.insert(0, variant)
+            self._calls[key] = variant.call(tuple(work.values))
+        return _plainly(results)
 
     def forget(self) -> None:
         """Have everything worked out anew."""
         self._calls.clear()
+        self._kinds.clear()
         self._seen.clear()
 
 
@@ -208,21 +315,169 @@ def forget() -> None:
         replayed.forget()
 
 
+class _OfMemory(NamedTuple):
+    """A call whose operands are tensors with memory, and buffers."""
+
+    operands: Sequence[Any]
+    settings: tuple[Any, ...]
+
+    def leaves(self) -> set[Buffer]:
+        return set()
+
+    def device(self) -> Any:
+        return self.operands[0].device
+
+    def arguments(self, arguments: Callable[..., tuple]) -> tuple:
+        """What the function gets."""
+        return arguments(self.operands, self.settings)
+
+    def kind(self, sizes: list[int]) -> list[Any]:
+        """Return what makes the kind, and add the numbers that do not to `sizes`."""
+        key: list[Any] = []
+        for t in self.operands:
+            if t.__class__ is not Buffer:
+                key += (t.dtype, _pattern(t.shape, sizes), t._contig or _pattern(t._strides, sizes))
+                key += _pattern((t._offset,), sizes)
+        return key + [
+            _pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings
+        ]
+
+    def opened(self, number: Callable[[int], Any]) -> _OfMemory:
+        """The same with what `number` makes of those numbers."""
+        operands = []
+        for t in self.operands:
+            if t.__class__ is not Buffer:
+                shape = sized(_opened(tuple(t.shape), number))
+                strides = None if t._contig else _opened(t._strides, number)
+                (offset,) = _opened((t._offset,), number)
+                t = core.make(t._storage, shape, t.dtype, t.device, strides, offset)
+            operands.append(t)
+        return _OfMemory(operands, _opened_settings(self.settings, number))
+
+
+class _OfSource:
+    """A call whose operands were made a Source."""
+
+    def __init__(self, source: Source, buffers: Sequence[Buffer], dev: Any, *settings: Any) -> None:
+        self.source, self.buffers, self.dev, self.settings = source, buffers, dev, settings
+
+    def leaves(self) -> set[Buffer]:
+        return {leaf[0] for leaf in self.source.leaves}
+
+    def device(self) -> Any:
+        return self.dev
+
+    def arguments(self, arguments: Callable[..., tuple]) -> tuple:
+        """What the function gets."""
+        return self.source, self.buffers, self.dev, *self.settings
+
+    def kind(self, sizes: list[int]) -> list[Any]:
+        """Return what makes the kind, and add the numbers that do not to `sizes`."""
+        shape, leaves, scalars, *expression = self.source
+        key: list[Any] = [_pattern(shape, sizes), repr(scalars), *expression]
+        dense = layouts.contiguous_strides(shape)
+        for _, dt, strides, offset in leaves:
+            key += (dt, strides == dense or _pattern(strides, sizes), *_pattern((offset,), sizes))
+        return key + [
+            _pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings
+        ]
+
+    def opened(self, number: Callable[[int], Any]) -> _OfSource:
+        """The same with what `number` makes of those numbers."""
+        source = self.source
+        dense = layouts.contiguous_strides(source.shape)
+        shape = _opened(source.shape, number)
+        leaves = []
+        for buffer, dt, strides, offset in source.leaves:
+            own = (
+                layouts.contiguous_strides(shape) if strides == dense else _opened(strides, number)
+            )
+            leaves.append((buffer, dt, own, *_opened((offset,), number)))
+        source = source._replace(shape=shape, leaves=tuple(leaves))
+        return _OfSource(source, self.buffers, self.dev, *_opened_settings(self.settings, number))
+
+
+def _pattern(numbers: tuple, sizes: list[int]) -> tuple:
+    """Say which numbers make a kind: those below 2. The others are added to `sizes`."""
+    found: list[Any] = []
+    for n in numbers:
+        if n.__class__ is int:
+            if n < 2:
+                found.append(n)
+            else:
+                found.append(2)
+                sizes.append(n)
+        else:
+            found.append(_pattern(n, sizes) if isinstance(n, tuple) else n)
+    return tuple(found)
+
+
+def _opened(numbers: tuple, number: Callable[[int], Any]) -> Any:
+    found = [
+        (n if n < 2 else number(n)) if n.__class__ is int
+        else _opened(n, number) if isinstance(n, tuple)
+        else n
+        for n in numbers
+    ]  # fmt: skip
+    make = getattr(numbers, "_make", tuple)
+    return make(found)
+
+
+def _opened_settings(settings: tuple[Any, ...], number: Callable[[int], Any]) -> tuple:
+    return tuple([_opened(x, number) if type(x) in _opened_classes else x for x in settings])
+
+
+def _same(n: int, least: int = 2) -> int:
+    return n
+
+
+@contextmanager
+def _measured(given: Sequence[Buffer], number: Callable[..., Any]) -> Iterator[None]:
+    """Have the sizes of buffers be what `number` makes of them while the block runs."""
+    sizes = [b.nbytes for b in given]
+    for buffer, nbytes in zip(given, sizes, strict=True):
+        buffer.nbytes = number(nbytes, 0)
+    try:
+        yield
+    finally:
+        for buffer, nbytes in zip(given, sizes, strict=True):
+            buffer.nbytes = nbytes
+
+
+def _plainly(results: Sequence[Any]) -> list[Any]:
+    """The results with plain numbers for Symbols."""
+    found = []
+    for t in results:
+        if t is not None:
+            storage = t._storage
+            (storage.nbytes,) = plain([storage.nbytes])
+            strides = None if t._contig else plain(t._strides)
+            t = core.make(
+                storage, sized(plain(t.shape)), t.dtype, t.device, strides, *plain([t._offset])
+            )
+        found.append(t)
+    return found
+
+
 def _describe(
     trace: Trace, results: Sequence[Any], count: int
-) -> tuple[_Result | None, ...] | None:
+) -> tuple[tuple[int, Any] | None, ...] | None:
     """Say how results lie in a trace's buffers; None where one is pending, an operand's memory, or shares another's."""
-    found: list[_Result | None] = []
+    found: list[tuple[int, Any] | None] = []
+    numbers: list[Any] = []
     taken: set[int] = set()
     for t in results:
         if t is None:
             found.append(None)
+            numbers.append(None)
             continue
         storage = t._storage
         place = None if storage.waits else trace.place(storage.value)
         if place is None or place < count or place in taken or t._node is not None:
             return None
         taken.add(place)
-        strides = None if t._contig else t._strides
-        found.append(_Result(place, storage.nbytes, t.shape, t.dtype, strides, t._offset))
+        found.append((place, t.dtype))
+        strides = None if t._contig else tuple(t._strides)
+        numbers.append((storage.nbytes, tuple(t.shape), strides, t._offset))
+    trace.results = tuple(numbers)
     return tuple(found)

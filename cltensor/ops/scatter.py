@@ -35,7 +35,7 @@ from .changes import (
     zeros,
 )
 from .core import NUMBERS, Tensor, is_tensor
-from .replay import Replayed
+from .replay import Replayed, Sizes
 from .row import public
 from .selection import where
 from .values import check_out_dtype, check_value
@@ -172,7 +172,7 @@ def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = Non
         return None
     number = None if is_tensor(src) else src
     based = operands[-1] is t
-    return _scattered_anew(operands, t.shape, t.dtype, number, reduce, based)[0]
+    return _scattered_anew(operands, Sizes(t.shape), t.dtype, number, reduce, based)[0]
 
 
 def _is_zero(value: Any) -> bool:

@@ -21,7 +21,7 @@ from .memory import Buffer
 from .program import Kernel
 from .recording import Counter, Recorder, Recording, RecordingError, Slot
 from .stats import STATS
-from .trace import Trace
+from .trace import Numbers, Trace
 
 __all__ = [
     "STATS",
@@ -30,6 +30,7 @@ __all__ = [
     "Counter",
     "DeviceInfo",
     "Kernel",
+    "Numbers",
     "Recorder",
     "Recording",
     "RecordingError",

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cltensor.errors import OutOfMemoryError, debug_line
+from cltensor.symbols import Symbol, is_symbol, plain
 
 from . import loader, observe, pocl, team, tuning
 from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platforms
@@ -82,9 +83,14 @@ class Backend:
 
     # --- memory
 
-    def alloc(self, nbytes: int) -> Buffer:
+    def alloc(self, nbytes: Any) -> Buffer:
         """Return a Buffer of `nbytes` bytes, contents undefined; may raise OutOfMemoryError."""
         with self.lock:
+            if type(nbytes) is Symbol:
+                buffer = self.alloc(nbytes.value)
+                if is_symbol(nbytes) and Recorder.active is not None:
+                    Recorder.active.taken(buffer, nbytes)
+                return buffer
             return Buffer(self, nbytes, self.pool.take(nbytes), True)
 
     def wrap(self, array: np.ndarray) -> Buffer:
@@ -146,6 +152,9 @@ class Backend:
             if Recorder.active is not None:
                 step = Step(kernel, global_size, local_size, args, nbytes, flops)
                 Recorder.active.launch(self, step)
+                global_size, args, (nbytes, flops) = map(
+                    plain, (global_size, args, (nbytes, flops))
+                )
             if OBSERVERS:
                 observe.launch(self, kernel, global_size, local_size, args, nbytes, flops)
                 return
@@ -299,6 +308,7 @@ class Backend:
                 return
             if Recorder.active is not None:
                 Recorder.active.copy(src, src_off, dst, dst_off, nbytes)
+                src_off, dst_off, nbytes = plain((src_off, dst_off, nbytes))
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             if self.team is not None:

@@ -113,6 +113,10 @@ class Recorder:
         """Note that the host writes."""
         raise NotImplementedError
 
+    def taken(self, buffer: Buffer, nbytes: Any) -> None:
+        """Note that memory was taken, whose size is a Symbol."""
+        raise NotImplementedError
+
     def checked(self, check: Any) -> None:
         """Note that launches checked indices: what codegen/checks.py opened for them, which may be opened again."""
         raise NotImplementedError

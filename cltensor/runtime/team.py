@@ -29,6 +29,7 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +37,7 @@ import numpy as np
 
 from cltensor.config import CONFIG
 from cltensor.errors import debug_line
+from cltensor.symbols import bounded, is_symbol, plain
 
 from .machine_code import Function
 from .program import Kernel, kinds, plain_numbers
@@ -248,8 +250,8 @@ class Launch:
     ARGS = CONTEXT + _CONTEXT_WORDS
 
     def __init__(self, team: Team, function: Function, types: tuple[str | None, ...]) -> None:
-        self.count = count = len(types)
-        scalars = self.ARGS + count
+        count = len(types)
+        self.numbers = scalars = self.ARGS + count
         places = scalars + count
         self.words = words = _words(places + 2 + len(function.local_sizes))
         self.memory = memoryview(words).cast("B")  # type: ignore[arg-type]
@@ -375,68 +377,91 @@ class Command(NamedTuple):
 
 
 class Playlist:
-    """Commands with memory of their own for all that they need, run by one call."""
+    """Commands with memory of their own for all that they need, run by one call. `symbols`: numbers in them for which `tell` sets others."""
 
     def __init__(self, team: Team, memmove: int, commands: Sequence[Command]) -> None:
-        self._team, self._commands = team, commands
+        self._team = team
         jobs = _words(_JOB_WORDS * len(commands))
-        self._view = memoryview(jobs).cast("B").cast("Q")  # type: ignore[arg-type]
+        self._jobs = memoryview(jobs).cast("B").cast("Q")  # type: ignore[arg-type]
         self._launches: list[Launch | None] = []
+        self._copies: dict[int, list[Any]] = {}  # arguments, by command
+        self.symbols: list[Any] = []
+        self._set: list[Callable[[int], None]] = []  # what sets the numbers for them
+        self.moves = False  # whether places in the memory of a copy are among them
         for i, command in enumerate(commands):
             job = jobs[_JOB_WORDS * i : _JOB_WORDS * (i + 1)]
             if command.kernel is None:
-                dst, dst_offset, src, src_offset, nbytes = command.args
+                dst, dst_offset, src, src_offset, nbytes = plain(command.args)
                 job[:] = [memmove, dst.address + dst_offset, src.address + src_offset, nbytes, 0, 0]
+                self._copies[i] = args = [None, dst_offset, None, src_offset]
+                for k in (1, 3):
+                    self.moves |= self._open(command.args[k], partial(args.__setitem__, k))
+                self._open(
+                    command.args[4], partial(self._jobs.__setitem__, _JOB_WORDS * i + _B + 1)
+                )
                 self._launches.append(None)
             else:
-                launch = self._launch(command.kernel, command)
+                launch = self._launch(i, command.kernel, command)
                 job[:] = launch.words[Launch.JOB : Launch.JOB + _JOB_WORDS]
                 self._launches.append(launch)
         self._address = jobs.ctypes.data
-        # What team_run gets: the team, its members, the first job, how many.
-        self._order = _words(8)
+        self._order = _words(
+            8
+        )  # what team_run gets: the team, its members, the first job, how many
         self._play = self._order.ctypes.data
         self._order[0:3] = [*team.base, self._address]
         self._order[3:5] = [self._play + 8 * 4, len(commands)]
 
-    def _launch(self, kernel: Kernel, command: Command) -> Launch:
+    def _launch(self, number: int, kernel: Kernel, command: Command) -> Launch:
         assert kernel.function is not None
         types = kinds(kernel.arg_types)
         launch = Launch(self._team, kernel.function, types)
-        launch.set_sizes(kernel.name, command.global_size, command.local_size)
+        size, local = command.global_size, command.local_size
+        launch.set_sizes(kernel.name, plain(size), local)
+        groups = [n // g for n, g in zip(size, local, strict=True)]
+        for d, n in enumerate(groups):
+            self._open(n, partial(launch.view.__setitem__, Launch.CONTEXT + _GROUPS_THERE + d))
+        if any(map(is_symbol, groups)):
+            self._open(
+                math.prod(groups), partial(self._jobs.__setitem__, _JOB_WORDS * number + _GROUPS)
+            )
         words = launch.words
         for i, (kind, value) in enumerate(zip(types, command.args, strict=True)):
             if kind is None:
                 words[Launch.ARGS + i] = value.address
             else:
-                launch.put(i, kind, value)
+                launch.put(i, kind, *plain([value]))
+                word = kind in ("<i8", "<u8") and bounded(value)
+                self._open(
+                    value,
+                    partial(launch.view.__setitem__, launch.numbers + i)
+                    if word
+                    else partial(launch.put, i, kind),
+                )
         return launch
+
+    def _open(self, number: Any, put: Callable[[Any], None]) -> bool:
+        if not is_symbol(number):
+            return False
+        self.symbols.append(number)
+        self._set.append(put)
+        return True
+
+    def tell(self, numbers: Sequence[int]) -> None:
+        """Set others for the symbols."""
+        for put, number in zip(self._set, numbers, strict=True):
+            put(number)
 
     def slot(self, command: int, index: int) -> tuple[Any, int, int]:
         """Say where the address of a buffer among a command's arguments is: memory, the word in it, what to add to it."""
         launch = self._launches[command]
         if launch is not None:
             return launch.view, Launch.ARGS + index, 0
-        word = _JOB_WORDS * command + (_A if index == 0 else _B)
-        return self._view, word, self._commands[command].args[index + 1]
-
-    def number(self, command: int, index: int) -> tuple[Any, int] | None:
-        """Say where a whole number among a command's arguments is, memory and the word; None for one that is not kept in a word."""
-        launch = self._launches[command]
-        if launch is None:
-            return (self._view, _JOB_WORDS * command + _B + 1) if index == 4 else None
-        kernel = self._commands[command].kernel
-        assert kernel is not None
-        if kinds(kernel.arg_types)[index] not in ("<i8", "<u8", "<i4", "<u4"):
-            return None
-        return launch.view, Launch.ARGS + launch.count + index
-
-    def groups(self, command: int) -> list[tuple[Any, int]]:
-        """Say where the numbers of groups of a launch are: along three dimensions, and all of them."""
-        launch = self._launches[command]
-        assert launch is not None
-        places = [(launch.view, Launch.CONTEXT + _GROUPS_THERE + i) for i in range(3)]
-        return [*places, (self._view, _JOB_WORDS * command + _GROUPS)]
+        return (
+            self._jobs,
+            _JOB_WORDS * command + (_B if index else _A),
+            self._copies[command][index + 1],
+        )
 
     def put(self, command: int, index: int, kind: str, value: Any) -> None:
         """Set a number among the arguments of a launch."""

@@ -1,22 +1,25 @@
-"""What one call launched, noted so that it can be launched again for other memory.
+"""What one call launched, noted so that it can be launched again for other memory, and for other sizes.
 
 A `Trace` stands where a recording would while the call runs. It remembers each launch and copy with its arguments, and which
 of the buffers among them the call was given and which it took from the pool. Playing takes new buffers in their places and
 does the same again: where there is a team, by one call in which everything but the buffers' addresses is set already; else, and
-while somebody watches or records, through the backend. What depends on values (host reads and writes, random numbers,
-more than one check of indices) cannot be noted.
+while somebody watches or records, through the backend. Where the call was given Symbols for sizes (Note [Symbols] in
+symbols.py), what came of them is worked out anew by `numbers`, and set before a play of other sizes than the last one's.
+What depends on values (host reads and writes, random numbers, more than one check of indices) cannot be noted.
 
 Owns the notes and their playing. Must not know tensors; ops/replay.py says when calls are alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..symbols import WORKING, Work, is_symbol, plain
 from .memory import Arena, Buffer
 from .observe import OBSERVERS
 from .recording import Counter, Recorder, Slot, Step
@@ -27,23 +30,42 @@ if TYPE_CHECKING:
     from .backend import Backend
 
 
+class Numbers(NamedTuple):
+    """What came of some sizes."""
+
+    taken: tuple[int, ...]  # bytes of the buffers that a play takes
+    told: tuple[int, ...]  # to the playlist
+    results: Any  # what else was to be known
+    sizes: tuple[int, ...]
+
+
 class Trace(Recorder):
-    """The commands of one call on one backend, which got the memory `given`."""
+    """The commands of one call on one backend, which got the memory `given`, and maybe Symbols of `work`."""
 
     checks = None
 
-    def __init__(self, backend: Backend, given: Sequence[Buffer]) -> None:
+    def __init__(self, backend: Backend, given: Sequence[Buffer], work: Work) -> None:
         self.backend = backend
+        self._work = work
         self._steps: list[Step] = []
         self._arena = Arena()  # by it the buffers are known that the call took
         self._given = len(given)
         self._places = {id(b): i for i, b in reversed(tuple(enumerate(given)))}
         self._sizes: list[int] = []  # of the buffers that a play takes
+        self._taken: list[weakref.ref[Buffer]] = []  # whose sizes are Symbols
         # Which argument is which of a play's buffers.
         self._changing: list[tuple[Step, int, int]] = []
         self._playlist: Playlist | None = None  # where a team plays it
         self._slots: list[tuple[Any, int, int, int]] = []  # where their addresses go there
+        self._slots_of: list[tuple[int, int, int]] = []  # the same, by command and argument
+        self._last: Numbers | None = None  # what the playlist was told
+        self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
+        self._described: Any = None  # the numbers of the steps, with Symbols in them
+        self._steps_for: Callable[..., tuple[Any, ...]] | None = None  # what gives others
         self._launches = 0
+        self.results: Any = (
+            None  # what else is to be known for other sizes: tuples, with Symbols in them
+        )
         self.refused = False  # not to be played
         self._check: Any = None  # what codegen/checks.py opened for the launches
         self._status: list[tuple[Step, int]] = []  # which arguments are where it notes a bad index
@@ -55,12 +77,16 @@ class Trace(Recorder):
         with backend.lock:
             backend.pool.arena, Recorder.active = self._arena, self
             try:
-                yield
-                if not self.refused:
-                    self._prepare()
+                with self._work:
+                    yield
+                    if not self.refused:
+                        self._prepare()
             finally:
                 backend.pool.arena = Recorder.active = None
                 backend.pool.close(self._arena)
+                for ref in self._taken:
+                    if (buffer := ref()) is not None:
+                        (buffer.nbytes,) = plain([buffer.nbytes])
 
     def place(self, buffer: Buffer) -> int | None:
         """Say which of a play's buffers stands for one of the call's, None for one that stays; inside of the block."""
@@ -72,31 +98,54 @@ class Trace(Recorder):
     def _prepare(self) -> None:
         steps, team = self._steps, self.backend.team
         self._launches = sum(step.kernel is not None for step in steps)
+        told: list[Any] = []
         if team is not None and all(s.kernel is None or s.kernel.function for s in steps):
             self._playlist = team.playlist([step.command() for step in steps])
+            told = self._playlist.symbols
         for number, step in enumerate(steps):
             for i, a in enumerate(step.args):
                 if a.__class__ is Buffer and (place := self.place(a)) is not None:
                     self._changing.append((step, i, place))
                     if self._playlist is not None:
+                        self._slots_of.append((number, i, place))
                         self._slots.append((*self._playlist.slot(number, i), place))
                 elif self._check is not None and (a is self._check.buffer or a.__class__ is Slot):
                     self._status.append((step, i))
         for step, i, _ in self._changing:  # the memory of this call is not for the plays
             step.args[i] = None
+        self._numbers = self._work.function((tuple(self._sizes), tuple(told), self.results))
+        self._described = tuple(
+            [
+                (s.global_size, s.nbytes, s.flops, *[a if is_symbol(a) else None for a in s.args])
+                for s in steps
+            ]
+        )
+        for step in steps:
+            step.global_size, step.args = plain(step.global_size or ()), [*plain(step.args)]
         self._places.clear()
 
-    def play(self, given: Sequence[Buffer]) -> list[Buffer]:
+    def numbers(self, sizes: tuple[int, ...]) -> Numbers | None:
+        """Return what comes of other sizes in the places of the Symbols; None where the call would be another one."""
+        assert self._numbers is not None
+        found = self._numbers(*sizes)
+        if found is None:
+            return None
+        taken, told, results = found
+        return Numbers(taken, told, results, sizes)
+
+    def play(self, given: Sequence[Buffer], numbers: Numbers) -> list[Buffer]:
         """Do the same with other memory; return the buffers, those given first. Raises what a bad index means."""
         backend = self.backend
         with backend.lock:
             take = backend.pool.take
-            buffers = [*given, *[Buffer(backend, n, take(n), True) for n in self._sizes]]
+            buffers = [*given, *[Buffer(backend, n, take(n), True) for n in numbers.taken]]
             if self._playlist is None or OBSERVERS or Recorder.active is not None:
-                self._play_through_backend(buffers)
+                self._play_through_backend(buffers, numbers)
                 return buffers
             if backend.seq != backend.finished:
                 backend.finish()
+            if self._last is not numbers:
+                self._tell(self._playlist, numbers)
             for words, word, offset, place in self._slots:
                 words[word] = buffers[place].address + offset
             self._playlist.run()
@@ -106,7 +155,22 @@ class Trace(Recorder):
                 self._check.look()
         return buffers
 
-    def _play_through_backend(self, buffers: Sequence[Buffer]) -> None:
+    def _tell(self, playlist: Playlist, numbers: Numbers) -> None:
+        playlist.tell(numbers.told)
+        if playlist.moves:
+            self._slots = [(*playlist.slot(n, i), place) for n, i, place in self._slots_of]
+        self._last = numbers
+
+    def _play_through_backend(self, buffers: Sequence[Buffer], numbers: Numbers) -> None:
+        if self._steps_for is None:
+            self._steps_for = self._work.function(self._described)
+        for step, (size, nbytes, flops, *args) in zip(
+            self._steps, self._steps_for(*numbers.sizes), strict=True
+        ):
+            step.global_size, step.nbytes, step.flops = size, nbytes, flops
+            step.args = [
+                old if new is None else new for old, new in zip(step.args, args, strict=True)
+            ]
         with self._check or nullcontext():
             for step, i, place in self._changing:
                 step.args[i] = buffers[place]
@@ -146,6 +210,11 @@ class Trace(Recorder):
         """Refuse: the host's values are of this call."""
         self.refuse("writes values")
 
+    def taken(self, buffer: Buffer, nbytes: Any) -> None:
+        """Note whose size depends on others."""
+        buffer.nbytes = nbytes
+        self._taken.append(weakref.ref(buffer))
+
     def refuse(self, what: str) -> None:
         """Give up: the call did what depends on more than the layouts of its operands."""
         self.refused = True
@@ -155,6 +224,8 @@ class Trace(Recorder):
         if self._check is not None:
             self.refuse("checks indices more than once")
         self._check = check
+        if WORKING:
+            check.describe(0, 0)  # sizes that an error names are the very same then
         Recorder.active = None
         try:
             check.look()

@@ -121,7 +121,6 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> None:
 
     choose_anew(monkeypatch)
     monkeypatch.setattr(gemm_cpu, "_plans", {})
-    monkeypatch.setattr(gemm_cpu, "_calls", {})
     monkeypatch.setattr(DeviceInfo, "wake_us", 0)
 
 

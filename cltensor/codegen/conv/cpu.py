@@ -8,13 +8,14 @@ other schedule. Plans are a function of sizes only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...layouts import contiguous_strides, numel
+from ...symbols import remembered
 from ..operand import Operand
 from ..products.product import (
     LONG,
@@ -185,7 +186,7 @@ def _tile(rows: int, most: int) -> tuple[int, int]:
     return (4, 4 if wide else 2) if rows <= 4 else (most, 2)
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
     """Choose the box, and how many channels are summed at once."""
     room = _room(backend, acc)
@@ -295,7 +296,7 @@ def _weigh_tile(s: Shape, wide: bool) -> tuple[int, int]:
     return (4, 4) if wide else (4, 3)
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _weigh_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
     room = _room(backend, acc)
     _, lanes = tile(backend, acc)

@@ -9,13 +9,13 @@ of the largest number.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ... import dtypes
 from ...layouts import contiguous_strides, numel
+from ...symbols import remembered
 from ..operand import Operand
 from ..products.product import LONG, built, ceil_div, tile
 from ..source import include, render
@@ -123,7 +123,7 @@ def _sizes(backend: Backend) -> Sizes:
     return Sizes(*tile(backend, "float"), room, backend.info.compute_units)
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _plan(sizes: Sizes, tiles: int, channels: int, rows: int, groups: int) -> Plan:
     """Choose the cut whose estimated time is least."""
     mr, lanes, room, cores = sizes
@@ -200,7 +200,7 @@ class WeightPlan(NamedTuple):
     columns: int
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _weight_plan(sizes: Sizes, tiles: int, channels: int, rows: int, groups: int) -> WeightPlan:
     """Divide among as many work-items as keep the cores busy: tiles while the sums are small, else output channels."""
     mr, lanes, room, cores = sizes

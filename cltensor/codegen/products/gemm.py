@@ -89,9 +89,6 @@ def matmul(
     if a.dtype.is_complex:
         _complex(backend, a, b, out, alpha, beta, bias, schedule)
         return out
-    same = schedule is None and out.dtype is a.dtype
-    if same and not batch and gemm_cpu.again(backend, a, b, out, alpha, beta, bias):
-        return out
     sides = [a, b, out] if bias is None else [a, b, out, bias]
     if not batch:
         p = _product(sides, [0] * 4, (), [()] * 4, m, n, k, alpha, beta)

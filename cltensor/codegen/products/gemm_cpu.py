@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes
-from ..operand import Operand
+from ...symbols import WORKING
 from ..source import include, render
 from . import epilogue as epilogues
 from .product import (
@@ -23,7 +23,6 @@ from .product import (
     dots,
     ending_types,
     in_pieces,
-    number,
     side_args,
     spread_args,
     tile,
@@ -63,19 +62,8 @@ class _Plan(NamedTuple):
     flops: int
 
 
-class _Call(NamedTuple):
-    """A product of two matrices that is one launch, worked out but for memory and factors."""
-
-    kernel: Kernel
-    plan: _Plan
-    # Of the kernel's operands: two each of both factors, the result and the bias.
-    strides: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-
 _plans: dict[tuple[Any, ...], tuple[_Plan, Kernel | None]] = {}
-_calls: dict[tuple[Any, ...], _Call] = {}
-_MOST = 8192  # entries of each
+_MOST = 8192  # entries
 
 
 def _pack_room(backend: Backend, acc: str) -> int:
@@ -234,6 +222,8 @@ def _cut(
     Blocks come out about equal in size, and a number that threads can share evenly: a driver may
     hand out half of them at once.
     """
+    if wanted == least[0] == least[1] == 1:
+        return 1, 1
     best = (float("inf"), 1, 1)
     for blocks in range(least[0], max(min(rows, wanted), least[0]) + 1):
         panels = max(min(ceil_div(wanted, blocks), cols), least[1])
@@ -249,7 +239,7 @@ def _planned(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> tuple[_P
     a, b, c = p.a, p.b, p.out
     sizes = (p.m, p.n, p.k, p.outer, p.inner, p.kstep)
     key = (backend, dt, out_dt, sizes, a.row, a.col, b.row, b.col, c.row, c.col)
-    found = _plans.get(key)
+    found = None if WORKING else _plans.get(key)
     if found is None:
         plan = _plan(backend, dt, out_dt, p)
         kernel = None
@@ -258,7 +248,8 @@ def _planned(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> tuple[_P
         found = plan, kernel
         if len(_plans) > _MOST:
             _plans.clear()
-        _plans[key] = found
+        if not WORKING:
+            _plans[key] = found
     return found
 
 
@@ -278,40 +269,6 @@ def _pieces(
     return 0
 
 
-def again(
-    backend: Backend, a: Operand, b: Operand, out: Operand, alpha: float, beta: float, bias: Operand | None
-) -> bool:  # fmt: skip
-    """Run beta * bias + alpha * (a @ b) as one of these layouts ran before; False if none did."""
-    d = out if bias is None else bias
-    key = (backend, a.dtype, *a.shape, b.shape[1], *a.strides, *b.strides, *out.strides, *d.strides)
-    call = _calls.get(key)
-    if call is None:
-        return False
-    kernel, plan, s, sizes = call
-    if plan.transposed:
-        a, b = b, a
-    args = (
-        a.buffer, a.offset, s[0], s[1], b.buffer, b.offset, s[2], s[3],
-        out.buffer, out.offset, s[4], s[5], d.buffer, d.offset, s[6], s[7],
-        int(bias is not None), number(plan.acc, alpha), number(plan.acc, beta), *sizes,
-    )  # fmt: skip
-    backend.launch(kernel, plan.grid, (1, 1, 1), args, plan.nbytes, plan.flops)
-    return True
-
-
-def _remember(backend: Backend, dt: dtype, p: Product, kernel: Any, plan: _Plan) -> None:
-    """Let `again` know the product."""
-    sides = [p.a, p.b, p.out, p.bias or p.out]
-    key = (backend, dt, p.m, p.k, p.n, *[v for side in sides for v in (side.row, side.col)])
-    if plan.transposed:
-        p = p.transposed()
-        sides = [p.a, p.b, p.out, p.bias or p.out]
-    if len(_calls) > _MOST:
-        _calls.clear()
-    strides = tuple([v for side in sides for v in (side.row, side.col)])
-    _calls[key] = _Call(kernel, plan, strides, _sizes(p, plan))
-
-
 def _sizes(p: Product, plan: _Plan) -> tuple[int, ...]:
     """What the kernel takes after operands and factors."""
     return (
@@ -326,9 +283,6 @@ def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
     if epilogue is not None and _paired(backend, dt):
         return False  # a chain's functions are not compiled for the processor that the instruction asks for
     plan, kernel = _planned(backend, dt, out_dt, p)
-    plain = kernel is not None and epilogue is None and out_dt is dt and p.k > 0
-    if plain and p.outer == p.inner == 1 and not p.kstep and backend.info.kind == "cpu":
-        _remember(backend, dt, p, kernel, plan)
     if plan.piece:
         if epilogue is None:
             in_pieces(backend, dt, out_dt, p, plan.piece, lambda wide, q: run(backend, dt, wide, q))

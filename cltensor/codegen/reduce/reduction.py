@@ -7,7 +7,6 @@ shapes on the same device always add in the same order. Knows nothing of tensors
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 
 from ...dtypes import dtype
 from ...layouts import contiguous_strides
+from ...symbols import remembered
 from ..language import convert
 from ..operand import Operand
 from ..pointwise import Memory, scalar_type
@@ -71,7 +71,7 @@ def reduce(
     args = [plan.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
     args += plan.reader.arguments(source, cut)
     if scaled:
-        args.append(float(scale))  # type: ignore[arg-type]
+        args.append(scale)
     n = plan.nout * cut.nred
     nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
     backend.launch(kernel, (plan.items,), (GROUP,) if plan.gpu else (1,), [*args, *targets], nbytes)
@@ -100,7 +100,7 @@ class _Plan(NamedTuple):
     pchunk: int
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _plan(
     backend: Backend,
     wake_us: int,
@@ -382,6 +382,6 @@ def _merge(
     ]
     items = nout if grouped else -(-nout // args[1])
     if state.scale:
-        args.append(float(scale))  # type: ignore[arg-type]
+        args.append(scale)
     size, local = ((min(items, 4096) * GROUP,), (GROUP,)) if grouped else ((items,), (1,))
     backend.launch(kernel, size, local, [*args, *fields, *[r.buffer for r in results]], 0)

@@ -6,7 +6,6 @@ reduction, and those with stride 0 along a row serve as its numbers. Owns schedu
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 from ... import dtypes
 from ...dtypes import dtype
 from ...layouts import contiguous_strides
+from ...symbols import remembered
 from ..language import SIGNED, convert
 from ..operand import Operand
 from ..pointwise import scalar_type
@@ -141,7 +141,7 @@ class _Plan(NamedTuple):
     at_once: int = 0  # so many of them
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _plan(
     backend: Backend,
     wake_us: int,

@@ -22,7 +22,7 @@ from .. import core
 from ..convert import wide
 from ..core import Tensor
 from ..operands import check_tensor
-from ..replay import Replayed
+from ..replay import Replayed, Sizes
 from ..row import FUNCTIONS
 from . import dropout
 from .softmax import softmax
@@ -224,7 +224,7 @@ def _fused(
     operands = [query, key, value]
     if mask is not None:
         operands.append(mask)
-    result, lse = _attended(operands, causal, scale, shapes)
+    result, lse = _attended(operands, causal, scale, Sizes(shapes))
     if graph.needs_grad(query, key, value):
         saved = {"query": query, "key": key, "value": value, "attn_mask": mask, "output": result}
         saved |= {"logsumexp": lse}
@@ -286,7 +286,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     if mask is not None:
         operands.append(mask)
     return tuple(
-        _sloped([t.detach() for t in operands], ctx.is_causal, ctx.scale, ctx.joint, tuple(ctx.needs[:3]))
+        _sloped([t.detach() for t in operands], ctx.is_causal, ctx.scale, Sizes(ctx.joint), tuple(ctx.needs[:3]))
     )  # fmt: skip
 
 

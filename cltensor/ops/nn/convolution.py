@@ -5,13 +5,13 @@ What is computed, and the gradients, are in correlation.py.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 from ... import dtypes
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
+from ...symbols import remembered
 from ..core import Tensor, is_tensor
 from ..operands import check_tensor, same_device
 from ..row import invalid_combination, public
@@ -98,7 +98,7 @@ def _check_moves(spec: Spec, output_padding: tuple[int, ...]) -> None:
             raise RuntimeError(_DILATION if below else f"{text} is not supported")
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(1024)
 def _fitted(spec: Spec, dims: int, output_padding: tuple[int, ...] = ()) -> Spec:
     """Return the spec with a number per spatial dim; RuntimeError for numbers out of range."""
     if spec.groups <= 0:

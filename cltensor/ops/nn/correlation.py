@@ -25,7 +25,7 @@ from ...size import Size
 from ...storage import Storage
 from .. import core, formats
 from ..core import Tensor
-from ..replay import Replayed
+from ..replay import Replayed, Sizes
 from ..row import FUNCTIONS
 
 _OPERANDS = {"y": "xw", "x": "yw", "w": "yx"}
@@ -57,7 +57,7 @@ def piece(
     """
     with unrecorded():
         operands = (a, b) if bias is None else (a, b, bias)
-        (value,) = _computed(operands, kind, spec, size)
+        (value,) = _computed(operands, kind, spec, Sizes(size))
     if graph.needs_grad(a, b, bias):
         kept = {"input": a, "weight": b, "kind": kind, "spec": spec}
         graph.record(node, (a, b, bias), value, _back, kept | (saved or {}), _push)

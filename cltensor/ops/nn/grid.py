@@ -13,7 +13,7 @@ from ...codegen.resample import grid as family
 from ...runtime import get_backend
 from .. import core
 from ..core import Tensor
-from ..replay import Replayed
+from ..replay import Replayed, Sizes
 from ..row import FUNCTIONS, public
 from .grid_formula import composed
 
@@ -67,7 +67,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     at, slope = grid.detach().contiguous(), g.detach().contiguous()
     by_input = by_grid = None
     if ctx.needs[0]:
-        by_input = _by_input((at, slope), tuple(ctx.shapes[0]), way)[0].to(g.dtype)
+        by_input = _by_input((at, slope), Sizes(ctx.shapes[0]), way)[0].to(g.dtype)
     if ctx.needs[1] and way.mode == "nearest":
         by_grid = at.new_zeros(at.shape)
     elif ctx.needs[1]:

@@ -19,10 +19,12 @@ from ...codegen.resample.axes import resample as kernel
 from ...runtime import get_backend
 from .. import core, formats
 from ..core import Tensor
-from ..replay import Replayed
+from ..replay import Replayed, of_sizes
 from . import average_pooling
 
 # mode -> (spatial dims it is for, kind of axis, torch's name of the kernel that refuses a dtype)
+of_sizes(Axis)
+
 _MODES = {
     "nearest": ((1, 2, 3), "nearest", "compute_indices_weights_nearest"),
     "nearest-exact": ((1, 2, 3), "exact", "compute_indices_weights_nearest"),

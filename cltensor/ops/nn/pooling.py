@@ -18,8 +18,10 @@ from ...dtypes import dtype
 from ...runtime import get_backend
 from .. import core, formats
 from ..core import Tensor, is_tensor
-from ..replay import Replayed
+from ..replay import Replayed, of_sizes
 from ..row import FUNCTIONS
+
+of_sizes(Window)
 
 HOW_MANY = {2: "two ints", 3: "three ints"}
 _AXES = {2: ("H", "W"), 3: ("T", "H", "W")}
