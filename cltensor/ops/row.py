@@ -47,7 +47,7 @@ class Row:
     grad: for operands x, y, z…: a function whose parameter names (g, x, y, z, result) say what is saved.
     promote: SAME, FLOAT (integers compute in the default dtype), BOOL (compares, result is bool) or REAL.
     args: torch's names of the operands. node: torch's name of the gradient node, in `number_nodes` that of a call with a number
-    as the operand of the key. numbers: the operands of the public function that may be numbers ("y" of a binary op by default).
+    as the operand of the key. numbers: the operands of the public function that may be numbers, "xy" say; none by default.
     graph_from, graph_inputs: the first and the end of the operands that are edges of the graph.
     weak: operands, numbers, whose type does not take part in promotion.
     step: the gradient is a step function of the operands, whose derivative torch takes to be zero.
@@ -338,7 +338,7 @@ class Row:
             return self(*xs)
 
         titled(function, name, f"{self.doc}\n\n{self._told()}")
-        function.__signature__ = _signature((*args,), out=True)  # type: ignore[attr-defined]
+        function.__signature__ = _signature(args, numbers, out=True)  # type: ignore[attr-defined]
         for alias in (name, *self.aliases):
             FUNCTIONS[alias] = METHODS[alias] = function
         if inplace and self.promote is not REAL:
@@ -355,6 +355,7 @@ class Row:
                 return self.inplace(t, *xs)
 
             titled(method_, name + "_", f"In-place form of `{name}`.")
+            method_.__signature__ = _signature(args, numbers, out=False)  # type: ignore[attr-defined]
             for alias in (name, *self.aliases):
                 METHODS[alias + "_"] = method_
 
@@ -490,12 +491,16 @@ def _plain_number(v: Any) -> Any:
     return next(kind for kind in (bool, int, float, complex) if isinstance(v, kind))(v)
 
 
-def _signature(names: Sequence[str], *, out: bool) -> inspect.Signature:
+def _signature(names: Sequence[str], numbers: Sequence[bool], *, out: bool) -> inspect.Signature:
+    """What a public form of a row takes; operands are told apart for the stub's sake."""
     p = inspect.Parameter
-    parameters = [p(n, p.POSITIONAL_OR_KEYWORD) for n in names]
+    parameters = [
+        p(name, p.POSITIONAL_OR_KEYWORD, annotation="Tensor | complex" if number else "Tensor")
+        for name, number in zip(names, numbers, strict=True)
+    ]
     if out:
-        parameters.append(p("out", p.KEYWORD_ONLY, default=None))
-    return inspect.Signature(parameters)
+        parameters.append(p("out", p.KEYWORD_ONLY, default=None, annotation="Tensor | None"))
+    return inspect.Signature(parameters, return_annotation="Tensor")
 
 
 def public(
