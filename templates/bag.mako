@@ -89,7 +89,7 @@ static inline void clt_note(__global long *status, const long value, const long 
             }
 % for k in range(count):
             {
-                const V v = ${f'counted ? sum{k} / (V)(R)counted : (V)0' if kind == 'mean' else f'sum{k}'};
+                const V v = ${f'sum{k} / (V)(R)max(counted, 1L)' if kind == 'mean' else f'sum{k}'};
                 __global ${dt.cl} *o = out + b * width + c + ${k * L};
                 ${memory.vector_store('o', 'v') if whole else f'store_{dt.code}(o, v, (int)left)'};
 % if kind == 'max':
@@ -138,7 +138,7 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict table, __global const ${in
         }
         if (c == 0) sizes[b] = counted;
         if (c < width) {
-            clt_st_e(out + b * width + c, ${'counted ? sum / (R)counted : (R)0' if kind == 'mean' else 'sum'});
+            clt_st_e(out + b * width + c, ${'sum / (R)max(counted, 1L)' if kind == 'mean' else 'sum'});
 % if kind == 'max':
             best_row[b * width + c] = best;
 % endif

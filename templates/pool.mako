@@ -97,8 +97,8 @@ ${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)(
           T total = 0;
           for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) for (I j2 = b2; j2 < e2; ++j2)
             total += ${memory.scalar_load(f'x + {element("(j0 * i1 + j1) * i2 + j2")}')};
-          const T by = ${divisor()};
-          ${memory.scalar_store(f'y + {target}', 'b0 < e0 && b1 < e1 && b2 < e2 ? total / by : (T)0')};
+          const T by = b0 < e0 && b1 < e1 && b2 < e2 ? ${divisor()} : (T)1;
+          ${memory.scalar_store(f'y + {target}', 'total / by')};
 % endif
         }
 </%def>\
@@ -151,8 +151,8 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
           *(__global ${wide_where} *)(where + o + c) = ${positions('at')};
 % endif
 % else:
-          const T by = (T)(divide ? divide : (long)(c0 * c1 * k2));
-          ${memory.vector_store('y + o + c', f'e0 > b0 && e1 > b1 ? total / ({V})(by) : ({V})(0)')};
+          const T by = e0 > b0 && e1 > b1 ? (T)(divide ? divide : (long)(c0 * c1 * k2)) : (T)1;
+          ${memory.vector_store('y + o + c', f'total / ({V})(by)')};
 % endif
         }
 </%def>\
@@ -233,8 +233,8 @@ at_type = IV if L > 1 else 'I'
           where[${target} + ch] = at;
 % endif
 % else:
-          const T by = ${divisor()};
-          ${store(f'y + {target} + ch', f'b0 < e0 && b1 < e1 && b2 < e2 ? total / ({V})(by) : ({V})(0)')};
+          const T by = b0 < e0 && b1 < e1 && b2 < e2 ? ${divisor()} : (T)1;
+          ${store(f'y + {target} + ch', f'total / ({V})(by)')};
 % endif
 </%def>\
 <%def name="run_stores()">\
