@@ -213,7 +213,7 @@ def _child(what: str) -> dict[str, Any]:
 
 def _list() -> dict[str, Any]:
     from .runtime import device_info, device_list, tuning
-    from .runtime.backend import _resolve
+    from .runtime.backend import resolve
     from .runtime.device import clean, lacks_linker
 
     cl = loader.load()
@@ -226,7 +226,7 @@ def _list() -> dict[str, Any]:
     for name in names:
         record = device_info(name)
         info = asdict(record) | {"tuned": dict(tuning.load(record))}
-        info["missing_linker"] = pocl.linker_error() if lacks_linker(_resolve(name)[1]) else None
+        info["missing_linker"] = pocl.linker_error() if lacks_linker(resolve(name)[1]) else None
         devices[str(name)] = info
     counts = []
     for item in platforms:

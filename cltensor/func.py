@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .autograd import dual, enable_grad
+from .autograd.engine import grad_or_none
 from .autograd.forward_ad import pair, parts
-from .autograd.functional import _fill, _grads
 from .batching import base, first_slice, in_all_slices, vmap
 from .nn.modules.batchnorm import _BatchNorm
 from .nn.modules.module import Module
@@ -121,6 +121,12 @@ def _fresh(t: Tensor) -> Tensor:
     """Another identity for a tensor, to which derivatives are taken; what it came from stays reachable."""
     t = in_all_slices(t)
     return t.view_as(t) if t.requires_grad else dual.carry(t.detach().requires_grad_(), t)
+
+
+def _zeros_for_none(grads: Sequence[Tensor | None], like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(
+        [x.new_zeros(x.shape) if g is None else g for g, x in zip(grads, like, strict=True)]
+    )
 
 
 def _reaches(t: Tensor, own: set[int]) -> bool:
@@ -245,9 +251,8 @@ def grad_and_value(
                     f"{what}: Expected f(*args) to return a scalar Tensor, got tensor with {out.ndim} dims. "
                     "Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            found = _fill(
-                _grads((out,), inputs.leaves, create_graph=True), inputs.leaves, False, True, "back"
-            )
+            found = grad_or_none((out,), inputs.leaves, create_graph=True)
+            found = _zeros_for_none(found, inputs.leaves)
         found, out, aux = _released((list(found), out, aux), inputs.leaves)
         value = inputs.shaped(found)
         return (value, (out, aux)) if has_aux else (value, out)
@@ -288,8 +293,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
                 f"got {[tuple(w.shape) for w in weights]}"
             )
         with enable_grad():
-            found = _grads(outs, inputs.leaves, weights, create_graph=True, retain_graph=True)
-            found = _fill(found, inputs.leaves, False, True, "back")
+            found = grad_or_none(outs, inputs.leaves, weights, create_graph=True, retain_graph=True)
+            found = _zeros_for_none(found, inputs.leaves)
         return inputs.shaped(_released(list(found), inputs.leaves))
 
     shown, aux = _released((out, aux), inputs.leaves)
@@ -364,7 +369,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
         outs, spec = tree_flatten(out)
         # The vjp is linear in its weights: its derivative with respect to them is the jvp.
         weights = [o.new_zeros(o.shape).requires_grad_() for o in outs]
-        pulled = _grads(outs, inputs.leaves, weights, create_graph=True)
+        pulled = grad_or_none(outs, inputs.leaves, weights, create_graph=True)
     own = [*inputs.leaves, *weights]
 
     def push(*tangents: Any) -> Any:
@@ -382,8 +387,8 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
                         "corresponding primal."
                     )
         with enable_grad():
-            found = _grads(pulled, weights, along, create_graph=True, retain_graph=True)
-            found = _fill(found, outs, False, True, "back")
+            found = grad_or_none(pulled, weights, along, create_graph=True, retain_graph=True)
+            found = _zeros_for_none(found, outs)
         return tree_unflatten(_released(list(found), own), spec)
 
     return _released(out, own), push
@@ -423,8 +428,8 @@ def _jacobian_rows(
     sizes = [o.numel() for o in outs]
 
     def pull(*weights: Tensor) -> tuple[Tensor, ...]:
-        found = _grads(outs, leaves, weights, create_graph=True, retain_graph=True)
-        return _fill(found, leaves, False, True, "back")
+        found = grad_or_none(outs, leaves, weights, create_graph=True, retain_graph=True)
+        return _zeros_for_none(found, leaves)
 
     if not sum(sizes):
         return [[t.new_zeros((*o.shape, *t.shape)) for t in leaves] for o in outs]

@@ -11,14 +11,14 @@ from .memory_format import strided
 from .runtime import home_type
 from .tensor import Tensor
 
-_NAMES = {
+TENSOR_NAMES = {
     "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8,
     "Short": dtypes.int16, "Int": dtypes.int32, "Long": dtypes.int64, "Bool": dtypes.bool, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
     "ComplexHalf": dtypes.complex32, "UInt16": dtypes.uint16, "UInt32": dtypes.uint32, "UInt64": dtypes.uint64,
 }  # fmt: skip
 
 
-class _TensorType(type):
+class TensorType(type):
     """The type of FloatTensor and its kin: calling makes a Tensor, isinstance asks for dtype and device."""
 
     _dtype: dtypes.dtype
@@ -44,16 +44,16 @@ class _TensorType(type):
         return cls._dtype
 
 
-def _make(name: str, dt: dtypes.dtype, dev: str | None) -> _TensorType:
-    made = _TensorType(
+def _make(name: str, dt: dtypes.dtype, dev: str | None) -> TensorType:
+    made = TensorType(
         f"{name}Tensor", (), {"__doc__": f"Constructor and type check of {dt!r} tensors."}
     )
     made._dtype, made._device, made.__module__ = dt, dev, "torch.cuda" if dev else "torch"
     return made
 
 
-_types: dict[str, _TensorType] = {}
-for _name, _dt in _NAMES.items():
+_types: dict[str, TensorType] = {}
+for _name, _dt in TENSOR_NAMES.items():
     globals()[f"{_name}Tensor"] = _types[f"torch.{_name}Tensor"] = _make(_name, _dt, None)
     _types[f"torch.cuda.{_name}Tensor"] = _make(_name, _dt, "cuda")
     setattr(cuda, f"{_name}Tensor", _types[f"torch.cuda.{_name}Tensor"])
@@ -61,7 +61,7 @@ for _name, _dt in _NAMES.items():
 
 def type_name(t: Tensor) -> str:
     """Return torch's name of a tensor's type: "torch.FloatTensor"."""
-    name = next(n for n, d in _NAMES.items() if d is t.dtype)
+    name = next(n for n, d in TENSOR_NAMES.items() if d is t.dtype)
     prefix = "" if t.device.type == home_type() else f"{t.device.type}."
     return f"torch.{prefix}{name}Tensor"
 
@@ -74,7 +74,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
         if dtype not in _types:
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = _types[dtype]
-    if isinstance(dtype, _TensorType):
+    if isinstance(dtype, TensorType):
         return self.to(device=dtype._device or self.device, dtype=dtype._dtype)
     if isinstance(dtype, dtypes.dtype):
         return self.to(dtype)
@@ -92,7 +92,7 @@ def set_default_tensor_type(t: Any, /) -> None:
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as alternatives.",
         UserWarning, stacklevel=2,
     )  # fmt: skip
-    found = _types.get(t) if isinstance(t, str) else t if isinstance(t, _TensorType) else None
+    found = _types.get(t) if isinstance(t, str) else t if isinstance(t, TensorType) else None
     if found is None:
         raise TypeError(f"invalid type object: {t!r}")
     if found._dtype.category < 2:
@@ -100,4 +100,4 @@ def set_default_tensor_type(t: Any, /) -> None:
     dtypes.set_default_dtype(found._dtype)
 
 
-__all__ = ["set_default_tensor_type", *(f"{_name}Tensor" for _name in _NAMES)]  # noqa: PLE0604 - the table decides
+__all__ = ["set_default_tensor_type", *(f"{_name}Tensor" for _name in TENSOR_NAMES)]  # noqa: PLE0604 - the table decides

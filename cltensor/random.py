@@ -71,9 +71,9 @@ def fork_rng(
         yield
         return
     if devices is None:
-        from .ops.random.generator import _defaults
+        from .ops.random.generator import defaults
 
-        kept = [default_generator, *_defaults.others.values()]
+        kept = [default_generator, *defaults.others.values()]
     else:
         names = [f"{device_type}:{d}" if isinstance(d, int) else d for d in devices]
         kept = [default_generator, *(default_for(convert.canonical(d)) for d in names)]

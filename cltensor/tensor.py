@@ -613,4 +613,4 @@ for _name in dir(Tensor):
     if isinstance(_found, property) and _found.fset is None:
         setattr(Tensor, _name, _found.setter(_refuse_writing(_name)))
 
-core._Registry.tensor = Tensor
+core.Registry.tensor = Tensor

@@ -15,7 +15,15 @@ from .loop import execute, queue_callback
 from .node import AccumulateGrad
 from .views import gradient_edge, requires
 
-__all__ = ["GradientEdge", "backward", "get_gradient_edge", "grad", "queue_callback", "stack"]
+__all__ = [
+    "GradientEdge",
+    "backward",
+    "get_gradient_edge",
+    "grad",
+    "grad_or_none",
+    "queue_callback",
+    "stack",
+]
 
 
 class GradientEdge(tuple):
@@ -296,6 +304,29 @@ def grad(
                 "Set allow_unused=True if this is the desired behavior."
             )
     return tuple(results)
+
+
+def grad_or_none(
+    outputs: Sequence[Any],
+    inputs: Sequence[Any],
+    weights: Sequence[Any] | None = None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+) -> tuple[Any, ...]:
+    """`grad`, leaving out the outputs that need none; None where an input is not reached."""
+    if weights is None:
+        weights = (None,) * len(outputs)
+    kept = [(o, w) for o, w in zip(outputs, weights) if o is not None and requires(o)]
+    if not kept:
+        return (None,) * len(inputs)
+    return grad(
+        [o for o, _ in kept],
+        inputs,
+        [w for _, w in kept],
+        create_graph=create_graph,
+        retain_graph=retain_graph,
+        allow_unused=True,
+    )
 
 
 def _grad_batched(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from . import dual
-from .mode import FORWARD, GRAD, _Mode
+from .mode import FORWARD, GRAD, Mode
 
 __all__ = [
     "UnpackedDualTensor",
@@ -45,7 +45,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _current_level -= 1
 
 
-class dual_level(_Mode):
+class dual_level(Mode):
     """Open a level of forward-mode differentiation for a block, or for each call of a decorated function.
 
     >>> import cltensor as torch
@@ -133,7 +133,7 @@ def _is_fwd_grad_enabled() -> bool:
     return GRAD.levels is None
 
 
-class _set_fwd_grad_enabled(_Mode):
+class _set_fwd_grad_enabled(Mode):
     """Let ops of this thread propagate tangents, or not: at once when called, undone at the end when used as a context."""
 
     __slots__ = ("mode",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .engine import grad, stack
+from .engine import grad, grad_or_none, stack
 from .forward_ad import dual_level, make_dual, unpack_dual
 from .mode import enable_grad
 from .record import TensorBase
@@ -122,29 +122,6 @@ def _check_depends(items: Sequence[Any], what: str, strict: bool) -> None:
             raise RuntimeError(_INDEPENDENT[what].format(i=i))
 
 
-def _grads(
-    outputs: Sequence[Any],
-    inputs: Sequence[Any],
-    weights: Sequence[Any] | None = None,
-    create_graph: bool = False,
-    retain_graph: bool | None = None,
-) -> tuple[Any, ...]:
-    """`grad`, leaving out the outputs that need none; None where an input is not reached."""
-    if weights is None:
-        weights = (None,) * len(outputs)
-    kept = [(o, w) for o, w in zip(outputs, weights) if o is not None and requires(o)]
-    if not kept:
-        return (None,) * len(inputs)
-    return grad(
-        [o for o, _ in kept],
-        inputs,
-        [w for _, w in kept],
-        create_graph=create_graph,
-        retain_graph=retain_graph,
-        allow_unused=True,
-    )
-
-
 _MISSING = {
     "back": "The output of the user-provided function is independent of input {i}. This is not "
     "allowed in strict mode.",
@@ -211,7 +188,7 @@ def vjp(
                 "Tensor with a single "
                 "element."
             )
-        products = _grads(outs, ins, weights, create_graph=create_graph)
+        products = grad_or_none(outs, ins, weights, create_graph=create_graph)
         products = _fill(products, ins, strict, create_graph, "back")
     return (
         _shape_back(_finish(outs, create_graph), out_tuple),
@@ -245,9 +222,11 @@ def jvp(
         _check_depends(outs, "outputs", strict)
         # The vjp is linear in its weights: its derivative with respect to them is the jvp.
         dummies = tuple(o.new_zeros(o.shape).requires_grad_() for o in outs)
-        pulled = _grads(outs, ins, dummies, create_graph=True)
+        pulled = grad_or_none(outs, ins, dummies, create_graph=True)
         _check_depends(pulled, "grad_inputs", strict)
-        pushed = _grads(pulled, dummies, _weights_or_ones(weights, ins), create_graph=create_graph)
+        pushed = grad_or_none(
+            pulled, dummies, _weights_or_ones(weights, ins), create_graph=create_graph
+        )
         pushed = _fill(pushed, outs, strict, create_graph, "back_trick")
     return (
         _shape_back(_finish(outs, create_graph), out_tuple),
@@ -362,7 +341,7 @@ def _blocks(
     columns: list[list[Any]] = [[] for _ in ins]
     flat = out.reshape(-1)
     for j in range(out.numel()):
-        row = _grads((flat[j],), ins, create_graph=create_graph, retain_graph=True)
+        row = grad_or_none((flat[j],), ins, create_graph=create_graph, retain_graph=True)
         for k, (g, t) in enumerate(zip(row, ins)):
             if g is None:
                 if strict:
@@ -492,7 +471,7 @@ def _slopes(
     _, outs = _as_tuple(out, "outputs of the user-provided function", fn)
     _check_depends(outs, "outputs", strict)
     _single(out, fn)
-    slopes = _grads(outs, ins, create_graph=True)
+    slopes = grad_or_none(outs, ins, create_graph=True)
     _check_depends(slopes, "jacobian", strict)
     return in_tuple, ins, weights, outs, slopes
 
@@ -509,7 +488,9 @@ def vhp(
     """
     with enable_grad():
         in_tuple, ins, weights, outs, slopes = _slopes(func, inputs, v, create_graph, strict, "vhp")
-        product = _grads(slopes, ins, _weights_or_ones(weights, ins), create_graph=create_graph)
+        product = grad_or_none(
+            slopes, ins, _weights_or_ones(weights, ins), create_graph=create_graph
+        )
         product = _fill(product, ins, strict, create_graph, "double_back")
     return _finish(outs, create_graph)[0], _shape_back(_finish(product, create_graph), in_tuple)
 
@@ -527,8 +508,10 @@ def hvp(
     with enable_grad():
         in_tuple, ins, weights, outs, slopes = _slopes(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(t.new_zeros(t.shape).requires_grad_() for t in ins)
-        pulled = _grads(slopes, ins, dummies, create_graph=True)
+        pulled = grad_or_none(slopes, ins, dummies, create_graph=True)
         _check_depends(pulled, "hessian", strict)
-        product = _grads(pulled, dummies, _weights_or_ones(weights, ins), create_graph=create_graph)
+        product = grad_or_none(
+            pulled, dummies, _weights_or_ones(weights, ins), create_graph=create_graph
+        )
         product = _fill(product, ins, strict, create_graph, "double_back_trick")
     return _finish(outs, create_graph)[0], _shape_back(_finish(product, create_graph), in_tuple)

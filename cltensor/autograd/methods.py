@@ -14,14 +14,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ..dtypes import dtype
+from ..dtypes import C_NAMES, dtype
 from . import dual, engine
 from .hooks import RemovableHandle
 from .mode import GRAD
 from .node import Node
 from .record import TensorBase
 from .version import InferenceVersion
-from .views import _retain_on, grad_node, requires
+from .views import grad_node, requires, retain_on
 
 _NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
@@ -46,20 +46,6 @@ _DETACH_VIEW = (
     "function in "
     "torch/optim/optimizer.py as the solution."
 )
-_C_NAMES = {
-    "float32": "float",
-    "float64": "double",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "complex32": "c10::complex<c10::Half>",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-    "int64": "long",
-    "int32": "int",
-    "int16": "short int",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-}
 
 
 class AutogradMixin(TensorBase):
@@ -166,7 +152,7 @@ class AutogradMixin(TensorBase):
         if None not in (have, value) and have is not value:
             raise RuntimeError(
                 f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with dtype "
-                f"'{_C_NAMES.get(have.name, have.name)}'. Please clear the gradient (.grad = None) before changing "
+                f"'{C_NAMES[have.name]}'. Please clear the gradient (.grad = None) before changing "
                 "grad_dtype, or ensure the new grad_dtype matches the existing gradient's dtype."
             )
         self._grad_dtype = value
@@ -188,7 +174,7 @@ class AutogradMixin(TensorBase):
         if have.dtype is not wanted and wanted is not None:
             raise RuntimeError(
                 "attempting to assign a gradient with dtype "
-                f"'{_C_NAMES.get(have.dtype.name, have.dtype.name)}' to a "
+                f"'{C_NAMES[have.dtype.name]}' to a "
                 f"tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the "
                 "tensor's grad_dtype "
                 "(defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute "
@@ -242,7 +228,7 @@ class AutogradMixin(TensorBase):
         if node is None or self._retain:
             return
         self._retain = True
-        _retain_on(self, node, self._nr)
+        retain_on(self, node, self._nr)
 
     @property
     def retains_grad(self) -> bool:

@@ -87,7 +87,7 @@ def _wrap_generator(make: Callable[[], Any], func: Callable[..., Any]) -> Callab
     return wrapper
 
 
-class _Mode:
+class Mode:
     """A context manager that also decorates functions, generators and (with a warning) classes."""
 
     __slots__ = ("prev",)
@@ -99,7 +99,7 @@ class _Mode:
     def __exit__(self, *exc: Any) -> None:
         raise NotImplementedError
 
-    def clone(self) -> _Mode:
+    def clone(self) -> Mode:
         return type(self)()
 
     def __call__(self, func: Any) -> Any:
@@ -132,7 +132,7 @@ class _Mode:
         return wrapper
 
 
-class _Bare(_Mode):
+class _Bare(Mode):
     """A mode without arguments, so that it may decorate without being called."""
 
     __slots__ = ()
@@ -155,7 +155,7 @@ class no_grad(_Bare):
         GRAD.enabled = False
 
 
-class unrecorded(_Mode):
+class unrecorded(Mode):
     """As `no_grad`, and propagate no tangents: for what an op does on its way to a result that it records itself."""
 
     __slots__ = ()
@@ -178,7 +178,7 @@ class enable_grad(_Bare):
         GRAD.enabled = not GRAD.inference
 
 
-class set_grad_enabled(_Mode):
+class set_grad_enabled(Mode):
     """Switch recording on or off: at once when called, undone at the end when used as a context."""
 
     __slots__ = ("mode",)
@@ -210,7 +210,7 @@ class set_grad_enabled(_Mode):
         return f"torch.set_grad_enabled(mode={self.mode})"
 
 
-class inference_mode(_Mode):
+class inference_mode(Mode):
     """Record no graph and count no versions: tensors made inside may never take part in one."""
 
     __slots__ = ("mode",)
@@ -249,7 +249,7 @@ def is_view_replay_enabled() -> bool:
     return False
 
 
-class set_multithreading_enabled(_Mode):
+class set_multithreading_enabled(Mode):
     """Accepted for torch's sake: a backward pass always runs in the thread that called it."""
 
     __slots__ = ("mode",)

@@ -221,7 +221,7 @@ class _Namespaced(OpNode):
         return f"torch::autograd::{type(self).__name__}"
 
 
-_CLASSES: dict[str, type[OpNode]] = {
+CLASSES: dict[str, type[OpNode]] = {
     name: type(name, (_Namespaced,), {"__slots__": (), "__module__": "builtins"})
     for name in ("CopyBackwards", "NotImplemented")
 }
@@ -243,9 +243,9 @@ class WrappingNode(OpNode):
 
 def op_class(name: str, base: type[OpNode] = OpNode) -> type[OpNode]:
     """Return the node class called `name`, making it the first time, of the kind `base`."""
-    cls = _CLASSES.get(name)
+    cls = CLASSES.get(name)
     if cls is None:
-        cls = _CLASSES[name] = type(name, (base,), {"__slots__": (), "__module__": "builtins"})
+        cls = CLASSES[name] = type(name, (base,), {"__slots__": (), "__module__": "builtins"})
     return cls
 
 

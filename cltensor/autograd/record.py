@@ -13,8 +13,7 @@ from typing import Any
 from . import anomaly, dual
 from .anomaly import STATE as ANOMALY
 from .mode import FORWARD, GRAD
-from .node import _CLASSES as CLASSES
-from .node import OpNode, TensorBase, next_sequence, op_class
+from .node import CLASSES, OpNode, TensorBase, next_sequence, op_class
 from .saved import save_dict
 from .views import gradient_edge, input_edges, rebase
 

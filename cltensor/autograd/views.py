@@ -168,7 +168,7 @@ def set_node(t: Any, node: Node | None, nr: int) -> None:
     if old is not None and t._retain and old._extra is not None and old._extra.retain is not None:
         old._extra.retain.pop(t._nr, None)
         if node is not None:
-            _retain_on(t, node, nr)
+            retain_on(t, node, nr)
     if t._hooks is not None and old is not node:
         t._hooks = None
     t._node = node
@@ -176,7 +176,7 @@ def set_node(t: Any, node: Node | None, nr: int) -> None:
     t._requires = False
 
 
-def _retain_on(t: Any, node: Node, nr: int) -> None:
+def retain_on(t: Any, node: Node, nr: int) -> None:
     extra = node._extras()
     if extra.retain is None:
         extra.retain = {}

@@ -156,7 +156,7 @@ class Body:
             return f"k{number}", program.scalars[number]
         return f"t{number}", program.nodes[number].result
 
-    def _as(self, ref: tuple[str, int], target: dtype) -> str:
+    def cast(self, ref: tuple[str, int], target: dtype) -> str:
         name, source = self.value(ref)
         if ref[0] == "k":
             return name
@@ -186,7 +186,7 @@ class Body:
             if name in op.masks:
                 operands[name] = self._mask(ref, node.compute)
             else:
-                operands[name] = self._as(ref, node.compute)
+                operands[name] = self.cast(ref, node.compute)
         emitter = Emitter(node.compute, lanes, operands, op.masks)
         text, kind = emitter.emit(op.formula.tree)
         if kind == "mask":
@@ -321,7 +321,7 @@ def source(
     body = Body(program, lanes, stored=True, drawn=drawn)
     stores = []
     for number, (ref, dt, cls) in enumerate(program.outputs):
-        stores.append((number, dt, cls, body._as(ref, dt)))
+        stores.append((number, dt, cls, body.cast(ref, dt)))
     memories = {
         dt.code: Memory(dt, lanes)
         for dt in [d for d, _ in program.leaves] + [o[1] for o in program.outputs]

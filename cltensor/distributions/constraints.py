@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import dtypes, linalg
+from .. import dtypes
 from ..tensor import Tensor
-from .utils import ops
+from .utils import linalg, ops
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",
@@ -290,16 +290,13 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Any) -> Tensor:
         found = super().check(value)
-        return (_linalg.eigvalsh(value) >= 0).all(-1) if bool(found.all()) else found
+        return (linalg.eigvalsh(value) >= 0).all(-1) if bool(found.all()) else found
 
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Any) -> Tensor:
         found = super().check(value)
-        return _linalg.cholesky_ex(value).info == 0 if bool(found.all()) else found
-
-
-_linalg: Any = linalg
+        return linalg.cholesky_ex(value).info == 0 if bool(found.all()) else found
 
 
 class _Parts(Constraint):

@@ -17,7 +17,6 @@ from ..layouts import broadcast_shapes
 from ..nn import functional
 from .beta import Beta, Dirichlet
 from .categorical import Categorical, OneHotCategorical
-from .constraints import _linalg
 from .continuous import Cauchy, Gumbel, Laplace, Pareto, Uniform
 from .discrete import Bernoulli, Binomial, ContinuousBernoulli, Geometric, Poisson
 from .distribution import ExponentialFamily
@@ -34,7 +33,7 @@ from .multivariate_normal import (
 )
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
-from .utils import _sum_rightmost, euler_constant, ops
+from .utils import _sum_rightmost, euler_constant, linalg, ops
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -242,11 +241,11 @@ def _trace(q: Any, root: Any) -> Any:
     """The trace of Q⁻¹ A Aᵀ."""
     if isinstance(q, LowRankMultivariateNormal):
         w, d = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag
-        inner = _linalg.solve_triangular(q._capacitance_tril, w.mT / d.unsqueeze(-2), upper=False)
+        inner = linalg.solve_triangular(q._capacitance_tril, w.mT / d.unsqueeze(-2), upper=False)
         return _square_norm(root * d.rsqrt().unsqueeze(-1)) - _square_norm(inner @ root)
     factor = q._unbroadcasted_scale_tril
     batch = broadcast_shapes(tuple(factor.shape[:-2]), tuple(root.shape[:-2]))
-    solved = _linalg.solve_triangular(
+    solved = linalg.solve_triangular(
         factor.expand((*batch, *factor.shape[-2:])),
         root.expand((*batch, *root.shape[-2:])),
         upper=False,

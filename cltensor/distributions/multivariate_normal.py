@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import linalg
 from ..layouts import broadcast_shapes
 from ..size import Size
 from . import constraints
@@ -14,11 +13,9 @@ from .independent import Independent
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import StickBreakingTransform
-from .utils import _standard_normal, lazy_property, ops
+from .utils import _standard_normal, lazy_property, linalg, ops
 
 __all__ = ["LogisticNormal", "LowRankMultivariateNormal", "MultivariateNormal"]
-
-_linalg: Any = linalg
 
 
 def times_vector(matrix: Any, vector: Any) -> Any:
@@ -36,14 +33,14 @@ def mahalanobis(factor: Any, vector: Any) -> Any:
     n = vector.shape[-1]
     batch = broadcast_shapes(tuple(factor.shape[:-2]), tuple(vector.shape[:-1]))
     factor, vector = factor.expand((*batch, n, n)), vector.expand((*batch, n)).unsqueeze(-1)
-    return _linalg.solve_triangular(factor, vector, upper=False).square().sum((-2, -1))
+    return linalg.solve_triangular(factor, vector, upper=False).square().sum((-2, -1))
 
 
 def _precision_to_scale_tril(precision: Any) -> Any:
     """The Cholesky factor of a precision matrix's inverse."""
-    turned = _linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
+    turned = linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     identity = ops.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
-    return _linalg.solve_triangular(turned, identity.expand(precision.shape), upper=False)
+    return linalg.solve_triangular(turned, identity.expand(precision.shape), upper=False)
 
 
 class MatrixParameter:
@@ -74,7 +71,7 @@ class MatrixParameter:
         """Compute the Cholesky factor, after the parameter was validated."""
         name, value = self.__dict__.pop("_source")
         make = {
-            "scale_tril": lambda m: m, "covariance_matrix": _linalg.cholesky, "precision_matrix": _precision_to_scale_tril,
+            "scale_tril": lambda m: m, "covariance_matrix": linalg.cholesky, "precision_matrix": _precision_to_scale_tril,
         }[name]  # fmt: skip
         self._unbroadcasted_scale_tril = make(value)
 
@@ -213,13 +210,13 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def scale_tril(self) -> Any:
         """The Cholesky factor of the covariance."""
-        return _linalg.cholesky(self.covariance_matrix)
+        return linalg.cholesky(self.covariance_matrix)
 
     @lazy_property
     def precision_matrix(self) -> Any:
         """The inverse of the covariance, by Woodbury's formula."""
         w, d = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
-        a = _linalg.solve_triangular(self._capacitance_tril, w.mT / d.unsqueeze(-2), upper=False)
+        a = linalg.solve_triangular(self._capacitance_tril, w.mT / d.unsqueeze(-2), upper=False)
         return self._full(d.reciprocal().diag_embed() - a.mT @ a)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
@@ -248,7 +245,7 @@ class LowRankMultivariateNormal(Distribution):
 def capacitance(w: Any, d: Any) -> Any:
     """The Cholesky factor of I + Wᵀ D⁻¹ W."""
     inner = (w.mT / d.unsqueeze(-2)) @ w
-    return _linalg.cholesky(inner + ops.eye(w.shape[-1], dtype=w.dtype, device=w.device))
+    return linalg.cholesky(inner + ops.eye(w.shape[-1], dtype=w.dtype, device=w.device))
 
 
 def low_rank_log_det(d: Any, c: Any) -> Any:

@@ -6,16 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .. import dtypes, linalg
+from .. import dtypes
 from ..nn import functional
 from ..size import Size
 from . import constraints
 from .elementwise_transforms import clipped_sigmoid
 from .transform import PlainTransform, Transform
-from .utils import _sum_rightmost, ops, tril_matrix_to_vec, vec_to_tril_matrix
+from .utils import _sum_rightmost, linalg, ops, tril_matrix_to_vec, vec_to_tril_matrix
 
 softplus, logsigmoid, pad = functional.softplus, functional.logsigmoid, functional.pad
-_linalg: Any = linalg
 
 
 class CorrCholeskyTransform(Transform):
@@ -136,7 +135,7 @@ class PositiveDefiniteTransform(PlainTransform):
         return factor @ factor.mT
 
     def _inverse(self, y: Any) -> Any:
-        return LowerCholeskyTransform().inv(_linalg.cholesky(y))
+        return LowerCholeskyTransform().inv(linalg.cholesky(y))
 
 
 class _Side(Transform):

@@ -1,6 +1,6 @@
 """What all distributions share: parameters broadcast together, probabilities and logits turned into each other, lazy attributes.
 
-`ops` gives this library's functions under torch's names.
+`ops` and `linalg` give this library's functions under torch's names.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from .. import dtypes
 from ..autograd import enable_grad
 from ..creation import tensor
+from ..ops.linalg.table import LINALG
 from ..ops.row import FUNCTIONS
 from ..overrides import handle_torch_function, is_tensor_like
 from ..tensor import Tensor
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 ops: Any = types.SimpleNamespace(**FUNCTIONS)
+linalg: Any = types.SimpleNamespace(**LINALG)
 euler_constant = 0.57721566490153286060
 Number = int | float | bool
 

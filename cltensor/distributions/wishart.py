@@ -12,11 +12,10 @@ from ..size import Size
 from ..tensor import Tensor
 from . import constraints
 from .beta import Beta
-from .constraints import _linalg
 from .distribution import Distribution, ExponentialFamily
 from .gamma import Chi2
 from .multivariate_normal import MatrixParameter, half_log_det
-from .utils import _standard_normal, broadcast_all, ops
+from .utils import _standard_normal, broadcast_all, linalg, ops
 
 __all__ = ["LKJCholesky", "Wishart"]
 
@@ -110,7 +109,7 @@ class Wishart(MatrixParameter, ExponentialFamily):
         self._validate_sample(value)
         nu, p, factor = self.df, self._event_shape[-1], self._unbroadcasted_scale_tril
         size = nu * (p * math.log(2) / 2 + half_log_det(factor)) + self._log_gamma(nu / 2)
-        log_det = _linalg.slogdet(value).logabsdet
+        log_det = linalg.slogdet(value).logabsdet
         trace = ops.cholesky_solve(value, factor.expand((*value.shape[:-2], p, p)))
         return (nu - p - 1) / 2 * log_det - trace.diagonal(dim1=-2, dim2=-1).sum(-1) / 2 - size
 
@@ -131,7 +130,7 @@ class Wishart(MatrixParameter, ExponentialFamily):
     def _log_normalizer(self, x: Any, y: Any) -> Any:
         p = self._event_shape[-1]
         a = y + (p + 1) / 2
-        return a * (-_linalg.slogdet(-2 * x).logabsdet + math.log(2) * p) + self._log_gamma(a)
+        return a * (-linalg.slogdet(-2 * x).logabsdet + math.log(2) * p) + self._log_gamma(a)
 
 
 class LKJCholesky(Distribution):

@@ -22,13 +22,13 @@ from ..utils import _pytree
 from .names import Namespace, is_of_torch, qualified_name
 from .node import Node
 
-_OPERATORS = {
+OPERATORS = {
     "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "gt": "{} > {}", "le": "{} <= {}", "ge": "{} >= {}",
     "pos": "+{}", "neg": "-{}", "invert": "~{}", "getitem": "{}[{}]",
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "floordiv": "{} // {}", "truediv": "{} / {}", "mod": "{} % {}",
     "matmul": "{} @ {}", "pow": "{} ** {}", "lshift": "{} << {}", "rshift": "{} >> {}", "and_": "{} & {}", "or_": "{} | {}", "xor": "{} ^ {}",
 }  # fmt: skip
-_TEXTS = {getattr(operator, name): text for name, text in _OPERATORS.items()}
+_TEXTS = {getattr(operator, name): text for name, text in OPERATORS.items()}
 _IN_PLACE = {
     operator.iadd: "{} += {}", operator.isub: "{} -= {}", operator.imul: "{} *= {}", operator.ifloordiv: "{} //= {}",
     operator.itruediv: "{} /= {}", operator.imod: "{} %= {}", operator.imatmul: "{} @= {}", operator.ipow: "{} **= {}",

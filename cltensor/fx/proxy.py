@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ..ops.row import FUNCTIONS, METHODS
 from ..subclasses import stand_in
 from ..tensor import Tensor
-from .codegen import _OPERATORS
+from .codegen import OPERATORS
 from .graph import Graph
 from .node import Node, base_types
 
@@ -290,7 +290,7 @@ def _give_operators() -> None:
         call.__name__ = name
         setattr(Proxy, name, call)
 
-    for name in _OPERATORS:
+    for name in OPERATORS:
         plain = name.strip("_")
         forward(f"__{plain}__", getattr(operator, name))
     for name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor", "matmul"):  # fmt: skip

@@ -51,7 +51,7 @@ rsub_row = Row(
 
 
 def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
-    tensor = core._Registry.tensor
+    tensor = core.Registry.tensor
     if input.__class__ is not tensor or (
         other.__class__ is not tensor and other.__class__ not in NUMBERS
     ):

@@ -482,12 +482,12 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def _unsafe(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Reshape under the node name of a view that is not tracked as one."""
-    from .shape import _view_back
+    from .shape import view_back
 
     strides = layouts.view_strides(x.shape, x._strides, shape)
     out = core.make(x._storage, shape, x.dtype, x.device, strides, x._offset)
     if graph.needs_grad(x):
-        graph.record("UnsafeViewBackward0", (x,), out, _view_back)
+        graph.record("UnsafeViewBackward0", (x,), out, view_back)
     return out
 
 

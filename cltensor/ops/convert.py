@@ -218,7 +218,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise TypeError(
                 f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
             )
-        src = core._Registry.tensor._scalar(src)
+        src = core.Registry.tensor._scalar(src)
     views.check_inplace(self, src)
     moved = src if src.device == self.device else to_device(src, self.device)
     if moved.shape != self.shape:

@@ -27,7 +27,7 @@ Number = bool | int | float | complex
 NUMBERS = (int, float, bool, complex)
 
 
-class _Registry:
+class Registry:
     """The class of the user's object, set by tensor.py."""
 
     tensor: Any
@@ -35,7 +35,7 @@ class _Registry:
 
 def is_tensor(x: Any) -> bool:
     """Tell a tensor from numbers and everything else."""
-    return isinstance(x, _Registry.tensor)
+    return isinstance(x, Registry.tensor)
 
 
 def make(
@@ -47,7 +47,7 @@ def make(
     offset: int = 0,
 ) -> Tensor:
     """Make a tensor without history over a storage; `strides` None means contiguous."""
-    return _Registry.tensor._make(storage, shape, dt, dev, strides, offset)
+    return Registry.tensor._make(storage, shape, dt, dev, strides, offset)
 
 
 # ------------------------------------------------------------------------------------------- operands
@@ -58,7 +58,7 @@ def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
     storage = x._storage
     value = storage.value
     if value.__class__ is Expr:
-        found = _pending_operand(x, value, shape)
+        found = pending_operand(x, value, shape)
         if found is not None:
             return found
         lazy.split("view")
@@ -71,7 +71,7 @@ def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
     return Leaf(value, x.dtype, strides, x._offset)
 
 
-def _pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | View | None:
+def pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | View | None:
     if x._offset or x.dtype is not value.dtype:
         return None
     if x.is_contiguous():
@@ -152,7 +152,7 @@ def pending(
     storage = Storage.pending(backend, expr)
     if config.CONFIG.eager or sees_numpy(expr):
         storage.buffer()
-    return _Registry.tensor._make(storage, shape or expr.shape, expr.dtype, dev, None, 0)
+    return Registry.tensor._make(storage, shape or expr.shape, expr.dtype, dev, None, 0)
 
 
 def sees_numpy(expr: Expr) -> bool:
@@ -239,7 +239,7 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
     storage = Storage.pending(backend, expr)
     if seen:
         storage.buffer()
-    return _Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)
+    return Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)
 
 
 def _result_strides(args: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -331,7 +331,7 @@ def view(
     saved: dict[str, Any] | None = None,
 ) -> Tensor:
     """Make another layout of the same storage, with its history."""
-    out = _Registry.tensor._make(x._storage, shape, x.dtype, x.device, strides, offset)
+    out = Registry.tensor._make(x._storage, shape, x.dtype, x.device, strides, offset)
     out._vc = x._vc
     if FORWARD.open:
         _share(out, x, name, backward, replay, dict(saved or {}))

@@ -14,7 +14,7 @@ NO_DIM = "{}(): Expected reduction dim to be specified for input.numel() == 0. S
 
 def refuse(input: Any, name: str) -> None:
     """Raise torch's TypeError for an operand that is no tensor."""
-    if not isinstance(input, core._Registry.tensor):
+    if not isinstance(input, core.Registry.tensor):
         raise TypeError(
             f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
         )

@@ -9,7 +9,7 @@ from .. import dtypes
 from . import return_types, writes
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, public
-from .statistics import _counted, _range
+from .statistics import counted, value_range
 
 return_types.histogramdd = return_types._class("histogramdd", ("hist", "bin_edges"))  # type: ignore[attr-defined]
 
@@ -43,7 +43,9 @@ def _edges(x: Tensor, bins: Any, limits: Any) -> list[Tensor]:
                 raise RuntimeError(
                     f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
                 )
-        low, high = _range(f"torch.histogramdd: dimension {d}'s range", x[:, d], given, widen=0.5)
+        low, high = value_range(
+            f"torch.histogramdd: dimension {d}'s range", x[:, d], given, widen=0.5
+        )
         found.append(FUNCTIONS["linspace"](low, high, own + 1, dtype=x.dtype, device=x.device))
     return found
 
@@ -117,7 +119,7 @@ def histogramdd(
         place = place * n + at.clamp(0, n - 1)
     shape = [own.numel() - 1 for own in edges]
     what = None if weight is None else weight.detach()
-    hist = _counted(place, inside, math.prod(shape), what).to(x.dtype).view(shape)
+    hist = counted(place, inside, math.prod(shape), what).to(x.dtype).view(shape)
     if density:
         hist = hist / hist.sum()
         for d, own in enumerate(edges):

@@ -78,7 +78,7 @@ def _alias(x: Tensor) -> Tensor:
 @public(function=False)
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """View the same tensor, history included, as an instance of a subclass."""
-    if not (isinstance(cls, type) and issubclass(cls, core._Registry.tensor)):
+    if not (isinstance(cls, type) and issubclass(cls, core.Registry.tensor)):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
             "Make sure your class inherits from Tensor."

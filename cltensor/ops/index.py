@@ -279,7 +279,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return shape.unsqueeze(x, 0)
     elif index is Ellipsis:
         return _alias(x)
-    elif kind is core._Registry.tensor:
+    elif kind is core.Registry.tensor:
         alone = index.dtype is dtypes.int64 and index.shape and index.device is x.device
         if alone and x.shape and x.shape[0]:  # nothing to check, to broadcast or to move
             return _gathered(x, [(0, index)])

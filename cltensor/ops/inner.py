@@ -18,7 +18,7 @@ from .nn.attention import scaled_dot_product_attention
 from .nn.average_pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 from .nn.embedding import renormalize
 from .nn.embedding_bag import reduce_bags
-from .nn.softmax import _log_softmax_back, _softmax_back
+from .nn.softmax import log_softmax_back, softmax_back
 from .norms import norm
 from .row import FUNCTIONS, METHODS, public, titled
 from .unique import unique
@@ -169,14 +169,14 @@ def _adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: dtype) -> Tensor:  # fmt: skip
     """Return the gradient of softmax's input from its output and the output's gradient."""
     at = layouts.wrap_dim(dim, output.ndim)
-    return _softmax_back(SimpleNamespace(result=output, dim=at), grad_output).to(input_dtype)
+    return softmax_back(SimpleNamespace(result=output, dim=at), grad_output).to(input_dtype)
 
 
 @public(method=False)
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: dtype) -> Tensor:  # fmt: skip
     """Return the gradient of log_softmax's input from its output and the output's gradient."""
     at = layouts.wrap_dim(dim, output.ndim)
-    return _log_softmax_back(SimpleNamespace(result=output, dim=at), grad_output).to(input_dtype)
+    return log_softmax_back(SimpleNamespace(result=output, dim=at), grad_output).to(input_dtype)
 
 
 @public(method=False)

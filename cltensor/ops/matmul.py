@@ -19,7 +19,7 @@ from .dims import whole
 from .operands import check_tensors
 from .products import bmm, check_bmm, dot, mm, mv, record_bmm
 from .row import FUNCTIONS, public
-from .shape import _view_back, expand, reshape, t
+from .shape import expand, reshape, t, view_back
 from .values import into
 
 
@@ -30,7 +30,7 @@ def unsafe_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     )
     out._vc = x._vc
     if graph.needs_grad(x):
-        graph.record("UnsafeViewBackward0", (x,), out, _view_back)
+        graph.record("UnsafeViewBackward0", (x,), out, view_back)
     return out
 
 
@@ -41,7 +41,7 @@ def _squeezed(x: Tensor, dim: int) -> Tensor:
     out._vc = x._vc
     out._vc.value += 1  # a fresh tensor's counter: a write like any other
     if graph.needs_grad(x):
-        graph.record("SqueezeBackward4", (x,), out, _view_back)
+        graph.record("SqueezeBackward4", (x,), out, view_back)
     return out
 
 

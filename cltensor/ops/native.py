@@ -16,7 +16,7 @@ from .convert import wide
 from .core import Tensor
 from .dims import one_dim
 from .nn.normalization import batch_parts, group_parts, layer_parts, statistics
-from .nn.softmax import _softmax_back, log_softmax, softmax
+from .nn.softmax import log_softmax, softmax, softmax_back
 from .random.draws import keep_mask
 from .row import FUNCTIONS, public
 from .values import into
@@ -108,7 +108,7 @@ def _safe_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor
     if graph.needs_grad(input):
         at = one_dim("softmax", dim, input.ndim)
         graph.record(
-            "SafeSoftmaxBackward0", (input,), value, _softmax_back, {"result": value, "dim": at}
+            "SafeSoftmaxBackward0", (input,), value, softmax_back, {"result": value, "dim": at}
         )
     return value
 

@@ -17,7 +17,7 @@ from .core import Tensor
 
 def check_tensor(function: str, name: str, position: int, x: Any) -> None:
     """Raise torch's TypeError for an operand that is not a tensor."""
-    if not isinstance(x, core._Registry.tensor):
+    if not isinstance(x, core.Registry.tensor):
         raise TypeError(
             f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}"
         )
@@ -26,7 +26,7 @@ def check_tensor(function: str, name: str, position: int, x: Any) -> None:
 def check_tensors(function: str, names: Sequence[str], *operands: Any) -> None:
     """Raise torch's TypeError for the first of a function's operands that is not a tensor."""
     for position, x in enumerate(operands):
-        if not isinstance(x, core._Registry.tensor):
+        if not isinstance(x, core.Registry.tensor):
             check_tensor(function, names[position], position + 1, x)
 
 

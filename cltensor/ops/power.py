@@ -35,7 +35,7 @@ def _pow_exponent_grad(g: Tensor, x: Any, y: Any, result: Tensor) -> Tensor:
         return (
             g * conj(result * log)
             if log is not None
-            else g * conj(result * core._Registry.tensor._scalar(complex(x)).log())
+            else g * conj(result * core.Registry.tensor._scalar(complex(x)).log())
         )
     if x.dtype.is_complex or y.dtype.is_complex:
         return where(

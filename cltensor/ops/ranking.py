@@ -9,7 +9,7 @@ from .. import dtypes
 from . import norms
 from .core import Tensor, is_tensor
 from .nn.activation import log_sigmoid
-from .nn.losses import _reduced, check_weight, reduction_of
+from .nn.losses import check_weight, reduced, reduction_of
 from .row import FUNCTIONS
 from .selection import where
 
@@ -30,7 +30,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return _reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
+    return reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
 
 
 def hinge_embedding_loss(
@@ -44,7 +44,7 @@ def hinge_embedding_loss(
     """The input where the target is 1, max(0, margin - input) where it is -1."""
     reduction = reduction_of(size_average, reduce, reduction)
     apart = (input.new_full((), margin) - input).clamp_min(0)  # integers stay integers
-    return _reduced(where(target == 1, 0, apart) + where(target == -1, 0, input), reduction)
+    return reduced(where(target == 1, 0, apart) + where(target == -1, 0, input), reduction)
 
 
 def soft_margin_loss(
@@ -62,7 +62,7 @@ def soft_margin_loss(
         )
         raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
     # log1p(exp(.)) overflows for large margins, and its second derivative cancels.
-    return _reduced(-log_sigmoid(input * target), reduction).to(input.dtype)
+    return reduced(-log_sigmoid(input * target), reduction).to(input.dtype)
 
 
 def cosine_embedding_loss(
@@ -88,7 +88,7 @@ def cosine_embedding_loss(
         ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
     ).sqrt()
     near = where(target == 1, 1 - cos, 0.0)
-    return _reduced(near + where(target == -1, (cos - margin).clamp_min(0), 0.0), reduction)
+    return reduced(near + where(target == -1, (cos - margin).clamp_min(0), 0.0), reduction)
 
 
 def triplet_margin_loss(
@@ -137,7 +137,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance_function(anchor, positive), distance_function(anchor, negative)
     if swap:
         far = FUNCTIONS["minimum"](far, distance_function(positive, negative))
-    return _reduced((margin + near - far).clamp_min(0), reduction)
+    return reduced((margin + near - far).clamp_min(0), reduction)
 
 
 def poisson_nll_loss(
@@ -150,7 +150,7 @@ def poisson_nll_loss(
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         value = value + where(target > 1, stirling, 0.0)
-    return _reduced(value, reduction)
+    return reduced(value, reduction)
 
 
 def gaussian_nll_loss(
@@ -183,7 +183,7 @@ def gaussian_nll_loss(
     value = 0.5 * (bounded.log() + (input - target) ** 2 / bounded)
     if full:
         value = value + 0.5 * math.log(2 * math.pi)
-    return _reduced(value, reduction)
+    return reduced(value, reduction)
 
 
 def multilabel_soft_margin_loss(
@@ -199,7 +199,7 @@ def multilabel_soft_margin_loss(
     value = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
         value = value * weight
-    return _reduced(value.sum(-1) / input.shape[-1], reduction)
+    return reduced(value.sum(-1) / input.shape[-1], reduction)
 
 
 def multi_margin_loss(
@@ -237,7 +237,7 @@ def multi_margin_loss(
     if weight is not None:
         value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
     other = FUNCTIONS["arange"](classes, device=input.device) != y
-    return _reduced(where(other, value, 0.0).sum(-1) / classes, reduction)
+    return reduced(where(other, value, 0.0).sum(-1) / classes, reduction)
 
 
 def _exceeded(gap: Tensor) -> Tensor:
@@ -285,4 +285,4 @@ def multilabel_margin_loss(
     gap = _exceeded(1 - x.gather(1, safe).unsqueeze(2) + x.unsqueeze(1))
     counted = listed.unsqueeze(2) & ~label.unsqueeze(1)
     value = where(counted, gap, 0.0).sum((1, 2)) / x.shape[1]
-    return _reduced(value if input.ndim == 2 else value.squeeze(0), reduction)
+    return reduced(value if input.ndim == 2 else value.squeeze(0), reduction)

@@ -61,7 +61,7 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
     storage = x._storage
     value = storage.value
     if value.__class__ is Expr:
-        found = core._pending_operand(x, value, shape) if lazy.is_read(storage) else None
+        found = core.pending_operand(x, value, shape) if lazy.is_read(storage) else None
         if found is not None:
             lazy.note_read(storage)
             lazy.run_held(storage.backend, value)

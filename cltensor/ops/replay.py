@@ -97,7 +97,7 @@ class _Call(NamedTuple):
     def play(self, given: Sequence[Buffer], dev: Any) -> list[Any]:
         buffers = self.trace.play(given, self.numbers)
         STATS.replays += 1
-        backend, make = self.trace.backend, core._Registry.tensor._make
+        backend, make = self.trace.backend, core.Registry.tensor._make
         return [
             None if r is None
             else make(Storage(backend, buffers[r.place], r.nbytes), r.shape, r.dtype, dev, r.strides, r.offset)

@@ -324,7 +324,7 @@ class Row:
         arity, name, args, numbers = len(self.args), self.name, self.args, self.numbers
 
         def function(*xs: Any, **kwargs: Any) -> Tensor:
-            if arity == len(xs) == 1 and xs[0].__class__ is core._Registry.tensor and not kwargs:
+            if arity == len(xs) == 1 and xs[0].__class__ is core.Registry.tensor and not kwargs:
                 return self(*xs)  # most calls
             if kwargs or len(xs) != arity or not _plain(xs, numbers):
                 try:
@@ -421,7 +421,7 @@ def _raising(text: str) -> Callable:
 
 def _plain(xs: Sequence[Any], numbers: Sequence[bool]) -> bool:
     """Whether every operand is a tensor, or a number where one is allowed beside a tensor: nothing to convert or refuse."""
-    tensor = core._Registry.tensor
+    tensor = core.Registry.tensor
     some = not xs
     for x, number in zip(xs, numbers, strict=True):
         if x.__class__ is tensor or isinstance(x, tensor):
@@ -467,7 +467,7 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
     """Accept tensors and numbers (numpy's too) as operands; anything else is torch's TypeError."""
     out, some = [], False
     for position, (arg, v) in enumerate(zip(names, values, strict=True)):
-        if isinstance(v, core._Registry.tensor):
+        if isinstance(v, core.Registry.tensor):
             some = True
             out.append(v)
         elif v.__class__ in NUMBERS:
@@ -483,7 +483,7 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
     if not some:
         if function not in _OF_NUMBERS:
             raise invalid_combination(function, values)
-        out[0] = core._Registry.tensor._scalar(out[0])
+        out[0] = core.Registry.tensor._scalar(out[0])
     return tuple(out)
 
 

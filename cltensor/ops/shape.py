@@ -80,7 +80,7 @@ def view_of(
 # ------------------------------------------------------------------------------------------- reshaping
 
 
-def _view_back(ctx: Any, g: Tensor) -> Tensor:
+def view_back(ctx: Any, g: Tensor) -> Tensor:
     return g.reshape(ctx.shapes[0])
 
 
@@ -91,7 +91,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype | type):
         return view_dtype(self, dtypes.required(shape[0], "view"))
     new = layouts.view(self.shape, self._strides, self._offset, sizes("view", shape))
-    return core.view(self, *new, "ViewBackward0", _view_back, None)
+    return core.view(self, *new, "ViewBackward0", view_back, None)
 
 
 @public()
@@ -103,10 +103,10 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     """
     wanted, strides = layouts.reshape(input.shape, input._strides, sizes("reshape", shape))
     if strides is not None:
-        return core.view(input, wanted, strides, input._offset, "ViewBackward0", _view_back, None)
+        return core.view(input, wanted, strides, input._offset, "ViewBackward0", view_back, None)
     copy = input.clone(memory_format=contiguous_format)
     out = view_of(
-        copy, (wanted, layouts.contiguous_strides(wanted), 0), "UnsafeViewBackward0", _view_back
+        copy, (wanted, layouts.contiguous_strides(wanted), 0), "UnsafeViewBackward0", view_back
     )
     out._view = None
     return out
@@ -344,7 +344,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
         if isinstance(dim, int)
         else "SqueezeBackward2"
     )
-    return view_of(input, new, name, _view_back)
+    return view_of(input, new, name, view_back)
 
 
 # ------------------------------------------------------------------------------------------- broadcasting

@@ -242,7 +242,7 @@ def _count(given: Sequence[Tensor], bins: int) -> list[Tensor]:
     return [core.result(x, places.device) for x in found]
 
 
-def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor | None = None) -> Tensor:
+def counted(places: Tensor, inside: Tensor, bins: int, what: Tensor | None = None) -> Tensor:
     """Sum `what` by place, or count; what is not inside goes into a bin beyond the end, which is dropped."""
     flat = where(inside, places, bins).reshape(-1)
     if what is None:
@@ -250,7 +250,7 @@ def _counted(places: Tensor, inside: Tensor, bins: int, what: Tensor | None = No
     return what.new_zeros(bins + 1).index_add(0, flat, what.reshape(-1))[:bins]
 
 
-def _range(
+def value_range(
     what: str, x: Tensor, given: tuple[float, float] | None, widen: float = 1.0
 ) -> tuple[float, float]:
     """The given range, else that of the data, which must be finite; made wider where it is a point."""
@@ -274,7 +274,7 @@ def histc(
     if max < min:
         raise RuntimeError("torch.histc: max must be larger than min")
     x = input.detach()
-    low, high = _range("torch.histc: range of", x, (min, max) if min < max else None)
+    low, high = value_range("torch.histc: range of", x, (min, max) if min < max else None)
     (counts,) = _histogram((x,), bins, low, high)
     return writes.deliver(counts, out, "histc", (input,))
 
@@ -283,7 +283,7 @@ def histc(
 def _histogram(given: Sequence[Tensor], bins: int, low: float, high: float) -> list[Tensor]:
     x = given[0]
     places = ((x - low) * bins / (high - low)).long().clamp(0, bins - 1)
-    return [_counted(places, (x >= low) & (x <= high), bins).to(x.dtype)]
+    return [counted(places, (x >= low) & (x <= high), bins).to(x.dtype)]
 
 
 # ------------------------------------------------------------------------------------------- differences and integrals

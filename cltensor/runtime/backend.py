@@ -175,7 +175,7 @@ class Backend:
                 if queue is not self.queue:
                     self.finished = seq
             except Exception as error:
-                exported = self._launch_again(kernel, global_size, local_size, args, error)
+                exported = self.launch_again(kernel, global_size, local_size, args, error)
             STATS.launches += 1
             if kernel.fresh:
                 self.programs.first_launch(kernel)
@@ -184,7 +184,7 @@ class Backend:
             elif not seq % _FLUSH_EVERY:
                 self.queue.flush()
 
-    def _launch_again(
+    def launch_again(
         self,
         kernel: Kernel,
         global_size: Any,
@@ -451,7 +451,7 @@ def _make_backend(dev: device) -> Backend:
                 raise RuntimeError(loader.FORK_ERROR)
             registry[dev] = known  # "cpu:0"
             return known
-        name, cl_device, shared = _resolve(dev)
+        name, cl_device, shared = resolve(dev)
         backend = registry.get(name)
         if backend is None:
             backend = registry[name] = Backend(name, cl_device, shared)
@@ -459,7 +459,7 @@ def _make_backend(dev: device) -> Backend:
         return backend
 
 
-def _resolve(dev: device) -> tuple[device, Any, bool]:
+def resolve(dev: device) -> tuple[device, Any, bool]:
     """Return the canonical name, the pyopencl device and whether to share memory with the host."""
     if dev.type == "cpu":
         cpu = platforms().cpu
@@ -513,7 +513,7 @@ def device_info(dev: device) -> DeviceInfo:
     backend = registry.get(dev)
     if backend is not None:
         return backend.info
-    _, cl_device, shared = _resolve(dev)
+    _, cl_device, shared = resolve(dev)
     return describe(loader.load(), cl_device, host_shared=shared and is_pocl(cl_device))
 
 

@@ -124,7 +124,7 @@ def _on_timed_queue(
         queue.finish()
     except Exception as error:
         begin = time.perf_counter_ns()
-        backend._launch_again(kernel, global_size, local_size, args, error)
+        backend.launch_again(kernel, global_size, local_size, args, error)
         backend.queue.finish()
     return begin, event
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import creation, dtypes
 from ..autograd.mode import unrecorded
 from ..creation.factory import place, shape_of
-from ..legacy import _NAMES, _TensorType
+from ..legacy import TENSOR_NAMES, TensorType
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ..ops import core
@@ -444,7 +444,7 @@ def _deprecated(args: tuple) -> None:
     )
 
 
-class _SparseType(_TensorType):
+class _SparseType(TensorType):
     """The type of torch.sparse.FloatTensor and its kin: calling makes a sparse tensor, isinstance asks for layout and dtype."""
 
     def __instancecheck__(cls, other: Any) -> bool:
@@ -474,4 +474,4 @@ def _type(name: str, dt: Any) -> _SparseType:
 
 
 _TYPED = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long")
-TYPES = {f"{name}Tensor": _type(name, _NAMES[name]) for name in _TYPED}
+TYPES = {f"{name}Tensor": _type(name, TENSOR_NAMES[name]) for name in _TYPED}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd.mode import _Mode
+from ..autograd.mode import Mode
 
 
-class _DecoratorContextManager(_Mode):
+class _DecoratorContextManager(Mode):
     """A context manager that also decorates functions and generators; `clone` makes the one that a call runs in."""
 
 

@@ -67,6 +67,8 @@ torch.bitwise_and(1, 2)                         ## bitwise_and() received an inv
 torch.clamp_min(1, a)                           ## clamp_min() received an invalid combination of arguments - got (int, Tensor)
 torch.Tensor.__radd__(1, 2)                     ## doesn't apply to a 'int' object
 torch.Tensor.__rdiv__(1, 2)                     ## 'int' object has no attribute 'reciprocal'
+setattr(a, 'grad', k)                           ## attempting to assign a gradient with dtype 'long int' to a tensor with grad_dtype 'Float'
+setattr(a, 'grad', a.to(torch.uint16))          ## attempting to assign a gradient with dtype 'short unsigned int' to a tensor with grad_dtype 'Float'
 torch.cat((a, a), out=a)                        ## refer to a single memory location
 torch.take(a, k, out=a[0])                      ## refer to a single memory location
 a.narrow(0, torch.tensor([0.0]), 1)             ## start must be an 0-dim integral Tensor

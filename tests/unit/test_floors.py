@@ -96,3 +96,19 @@ def test_no_torch(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_module_says_what_it_owns(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text())), "a module opens with a short paragraph"
+
+
+# Private by torch's spelling: modules here and programs import them under these names, as they do from torch's own modules.
+TORCHS_OWN = {
+    "_BatchNorm", "_ConvTransposeNd", "_EXTRA_STATE_KEY_SUFFIX", "_IncompatibleKeys", "_InverseTransform", "_LazyNormBase",
+    "_Namespace", "_NormBase", "_StridedShard", "_add_batch_dim", "_assert", "_assign_attr", "_broadcast_to_and_flatten",
+    "_package_registry", "_pytree", "_remove_batch_dim", "_standard_normal", "_sum_rightmost", "_weight_norm",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_private_names_stay_in_their_module(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level and node.module != "_tree_kinds":
+            private = {a.name for a in node.names if re.match("_[^_]", a.name)}
+            assert private <= TORCHS_OWN, f"line {node.lineno}"

@@ -116,7 +116,7 @@ def finish(program: Program, lanes: int) -> Finish:
     stores = []
     for k, (ref, dt, kind) in enumerate(program.outputs):
         matrix(f"q{k}", dt.cl)
-        stores.append((k, dt, kind, body._as(ref, dt)))
+        stores.append((k, dt, kind, body.cast(ref, dt)))
     parameters = tuple([text for text, _ in declared])
     used = [dt for dt, _ in program.leaves] + [o[1] for o in program.outputs]
     text = render(

@@ -169,7 +169,9 @@ class Reader:
                 (dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g")
             )
         outputs = [*outputs, *beside]
-        narrow = len(outputs) if any(cls == "g" for _, cls in leaves) else len(outputs) - len(beside)
+        narrow = (
+            len(outputs) if any(cls == "g" for _, cls in leaves) else len(outputs) - len(beside)
+        )
         program = Program(
             tuple(leaves),
             source.scalar_types,
@@ -327,7 +329,7 @@ class Reader:
         body = Body(self.program, self.lanes)
         names = []
         for number, (ref, dt) in enumerate(zip(self.values, compute, strict=True)):
-            text = body._as(ref, dt)
+            text = body.cast(ref, dt)
             body.lines.append(f"const {lanes_of(dt.reg, self.lanes)} v{number} = {text};")
             names.append(f"v{number}")
         return self.load(at, m, vector) + body.lines, names

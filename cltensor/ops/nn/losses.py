@@ -32,7 +32,7 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     return reduction
 
 
-def _reduced(value: Tensor, reduction: str) -> Tensor:
+def reduced(value: Tensor, reduction: str) -> Tensor:
     return value if reduction == "none" else mean(value) if reduction == "mean" else sum(value)
 
 
@@ -106,7 +106,7 @@ def _loss(
     """Record one loss: the row `value` elementwise, and its derivative `back`."""
     recorded = graph.needs_grad(input, target)
     x, y = (input.detach(), target.detach()) if recorded else (input, target)
-    out = _reduced(value(x, y, *numbers), reduction)
+    out = reduced(value(x, y, *numbers), reduction)
 
     def backward(ctx: Any, g: Tensor) -> tuple:
         x, y = ctx.self, ctx.target
@@ -162,7 +162,7 @@ def l1_loss(
     input, target = _paired("l1_loss", input, target)
     value = (input - target).abs()
     return (
-        _reduced(value, reduction)
+        reduced(value, reduction)
         if weight is None
         else _weighted(value, weight, input.shape, reduction)
     )
@@ -238,7 +238,7 @@ def kl_divergence(input: Tensor, target: Tensor, reduction: str, log_target: boo
         value = target.exp() * (target - input)
     else:
         value = target.xlogy(target) - target * input
-    return _reduced(value, reduction)
+    return reduced(value, reduction)
 
 
 # ------------------------------------------------------------------------------------------- binary
@@ -267,7 +267,7 @@ def binary_cross_entropy(
     if not (((x >= 0) & (x <= 1)).all()).item():
         raise RuntimeError("all elements of input should be between 0 and 1")
     value = -(y * x.log().clamp_min(-100.0) + (1 - y) * (-x).log1p().clamp_min(-100.0))
-    out = _reduced(value if weight is None else value * weight, reduction)
+    out = reduced(value if weight is None else value * weight, reduction)
 
     def backward(ctx: Any, g: Tensor) -> tuple:
         x, y = ctx.self, ctx.target
@@ -313,7 +313,7 @@ def binary_cross_entropy_with_logits(
     x, y = input.detach(), target.detach()
     positive = 1.0 if pos_weight is None else (pos_weight.detach() - 1) * y + 1
     value = (1 - y) * x - log_sigmoid(x) * positive
-    out = _reduced(value if weight is None else value * weight, reduction)
+    out = reduced(value if weight is None else value * weight, reduction)
 
     def backward(ctx: Any, g: Tensor) -> tuple:
         x, y = ctx.self, ctx.target

@@ -23,7 +23,7 @@ def _in_steps(g: Tensor, result: Tensor, dim: int) -> bool:
     return result.ndim > 0 and rowwise.spread_out(result, (dim,))
 
 
-def _softmax_back(ctx: Any, g: Tensor) -> Tensor:
+def softmax_back(ctx: Any, g: Tensor) -> Tensor:
     y, dim = ctx.result, ctx.dim
     if _in_steps(g, y, dim):
         weighted = g * y
@@ -31,7 +31,7 @@ def _softmax_back(ctx: Any, g: Tensor) -> Tensor:
     return rowwise.run(family.SOFTMAX_BACK, (y, g), (dim,), y.dtype)[0]
 
 
-def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
+def log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
     y, dim = ctx.result, ctx.dim
     if _in_steps(g, y, dim):
         return g - y.exp() * sum(g, dim, True)
@@ -76,7 +76,7 @@ def softmax(
 ) -> Tensor:
     """Exponentials along `dim`, divided by their sum."""
     return into(
-        _forward("softmax", input, dim, dtype, _softmax_back, "SoftmaxBackward0"),
+        _forward("softmax", input, dim, dtype, softmax_back, "SoftmaxBackward0"),
         out,
         "softmax",
         (input,),
@@ -89,7 +89,7 @@ def log_softmax(
 ) -> Tensor:
     """Logarithm of `softmax`, accurate for small probabilities."""
     return into(
-        _forward("log_softmax", input, dim, dtype, _log_softmax_back, "LogSoftmaxBackward0"),
+        _forward("log_softmax", input, dim, dtype, log_softmax_back, "LogSoftmaxBackward0"),
         out,
         "log_softmax",
         (input,),

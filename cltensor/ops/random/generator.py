@@ -144,17 +144,17 @@ class _Defaults:
         self.others: dict[device, Generator] = {}
 
 
-_defaults = _Defaults()
-default_generator = _defaults.cpu
+defaults = _Defaults()
+default_generator = defaults.cpu
 
 
 def default_for(dev: device) -> Generator:
     """Return a device's own generator."""
     if dev.type == "cpu":
-        return _defaults.cpu
-    made = _defaults.others.get(dev)
+        return defaults.cpu
+    made = defaults.others.get(dev)
     if made is None:
-        made = _defaults.others.setdefault(dev, Generator(dev).manual_seed(_defaults.common))
+        made = defaults.others.setdefault(dev, Generator(dev).manual_seed(defaults.common))
     return made
 
 
@@ -162,8 +162,8 @@ def seed_all(seed: int) -> Generator:
     """Start every device's generator from a seed, those of devices not used yet too; returns that
     of cpu."""
     default_generator.manual_seed(seed)
-    _defaults.common = default_generator.initial_seed()
-    for other in list(_defaults.others.values()):
+    defaults.common = default_generator.initial_seed()
+    for other in list(defaults.others.values()):
         other.manual_seed(seed)
     return default_generator
 
