@@ -5,11 +5,18 @@ is read in order first, a cache line at a time, where the indices will meet most
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="r" file="combine.mako"/>\
-<% far = 's' if action == 'get' else 'd' %>\
+<%
+far = 's' if action == 'get' else 'd'
+block = 64
+def at(j): return f'clt_wrapped(i0[{j}], t0_size)' if wrap else f'i0[{j}]'
+%>\
 ${w.prelude()}
 typedef long I;
 % if flat:
 typedef ${index}8 clt_index8 __attribute__((aligned(${4 if index == 'int' else 8})));
+% if wrap:
+static inline long clt_wrapped(const long v, const long size) { return v + ((v >> 63) & size); }
+% endif
 % endif
 % if action == 'get':
 typedef ${T} E;
@@ -40,26 +47,39 @@ __kernel void ${fn}(__global E *restrict dst, __global const E *restrict src\
     __global const E *s = src + os + row * src_row;
     __global const ${index} *i0 = indices + oi + row * index_row;
     const I oi0 = 0;
+    I begin = 0;
     if (touched) {
-      R sum = clt_ld_e(${far});
-      for (I j = ${line}; j < touched; j += ${line}) sum += clt_ld_e(${far} + j);
-      volatile R kept = sum;
-      (void)kept;
+      // Volatile, or else compilers gather numbers of many lines into a vector, one after the other.
+      for (I j = 0; j < touched; j += ${line}) (void)*(volatile __global const uchar *)(${far} + j);
     }
 % if flat:
-    // Every index of a short row is looked at before the first is used: what follows has nothing to ask.
-    ulong8 most = 0;
-    const I whole = n & -8;
-    for (I j = 0; j < whole; j += 8) most = max(most, as_ulong8(convert_long8(*(__global const clt_index8 *)(i0 + j))));
-    for (I j = whole; j < n; j++) most = max(most, (ulong8)((ulong)(long)i0[j]));
-    if (all(most < (ulong8)((ulong)t0_size))) {
-      for (I j = 0; j < whole; j += 8) {
+    // Every index of a block is looked at before the first is used: what follows has nothing to ask. Where one is bad, all that is
+    // left is looked up one by one.
+    while (begin < n) {
+      const I end = begin + ${block} < n ? begin + ${block} : n, whole = begin + ((end - begin) & -8);
+      ulong8 most = 0;
+      for (I j = begin; j < whole; j += 8) {
+        long8 v = convert_long8(*(__global const clt_index8 *)(i0 + j));
+% if wrap:
+        v += (v >> 63) & (long8)(t0_size);
+% endif
+        most = as_ulong8(v) > most ? as_ulong8(v) : most;
+      }
+      const ulong4 most4 = most.lo > most.hi ? most.lo : most.hi;
+      const ulong2 most2 = most4.lo > most4.hi ? most4.lo : most4.hi;
+      ulong top = most2.x > most2.y ? most2.x : most2.y;
+      for (I j = whole; j < end; j++) {
+        const ulong v = (ulong)${at('j')};
+        top = v > top ? v : top;
+      }
+      if (top >= (ulong)t0_size) break;
+      for (I j = begin; j < whole; j += 8) {
 % for k in range(8):
-        d[j + ${k}] = s[i0[j + ${k}]];
+        d[j + ${k}] = *(volatile __global const E *)(s + ${at(f'j + {k}')});
 % endfor
       }
-      for (I j = whole; j < n; j++) d[j] = s[i0[j]];
-      continue;
+      for (I j = whole; j < end; j++) d[j] = s[${at('j')}];
+      begin = end;
     }
 % elif action == 'get':
     int bad = t0_size == 0;
@@ -73,7 +93,7 @@ __kernel void ${fn}(__global E *restrict dst, __global const E *restrict src\
     }
     if (!bad) continue;
 % endif
-    for (I j = 0; j < n; j++) {
+    for (I j = begin; j < n; j++) {
       const I w_i0 = j * index_step;
       I at = 0;
       ${w.lookup(1, 'w', 'at', wrap, False, 'continue;', 'row * n + j')}

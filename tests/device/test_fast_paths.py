@@ -164,7 +164,7 @@ def test_rows_are_taken(places: int, width: int, n: int, step: int, seed: int) -
 
 
 @given(
-    rows=st.integers(2, 9), places=st.integers(1, 90), n=st.integers(8, 70),
+    rows=st.integers(2, 9), places=st.integers(1, 90), n=st.integers(1, 200),
     shared=st.booleans(), seed=st.integers(0, 99),
 )  # fmt: skip
 @FEW

@@ -224,10 +224,15 @@ FOLDS = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.mini
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64"])
-@pytest.mark.parametrize("n", [16, 21, 64, 100])
+@pytest.mark.parametrize("n", [16, 21, 64, 100, 195])
 def test_gather_along_rows(n: int, kind: str) -> None:
     a, i = data(5, 40), np.random.default_rng(0).integers(0, 40, (5, n)).astype(kind)
     t, index = ct.tensor(a), ct.tensor(i)
+    close(t[:, index[0] - 20], a[:, i[0] - 20])
+    close(t.double()[:, index[1] - 40], a[:, i[1]].astype(np.float64))
+    for wrong in (index[0] - 41, index[0] + 40):
+        with pytest.raises(IndexError, match="is out of bounds for dimension 0 with size 40"):
+            t[:, wrong].tolist()
     close(t.gather(1, index), np.take_along_axis(a, i.astype(np.int64), 1))
     close(t.index_select(1, index[0]), a[:, i[0]])
     for bad, place in ((40, (3, n - 1)), (-1, (4, 2))):

@@ -26,8 +26,6 @@ _LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading a
 _AHEAD, _NEAR = 8, 1024  # rows between asking for one and reading it, and how many bytes of it
 _CACHE = 1 << 20  # bytes that a core's own cache holds: rows that lie in it are not asked for
 _BITS = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}  # what only moves
-# Elements of a row up to which its indices are better looked at before the first is used.
-_SHORT = 64
 SLICE = 1024  # bytes of a row that are worth a work-item of their own
 memory_of = functools.cache(Memory)  # part of a kernel's key
 
@@ -158,9 +156,7 @@ def _along(
     (dst_row, dst_step), (src_row, src_step), (index_row, index_step) = dims.strides
     # A row that fits the first-level cache and of which most lines are met is worth reading in order.
     whole = step == 1 and count * size <= _ROW and 2 * n * _LINE >= count * size
-    flat = (
-        action == "get" and not wrap and n <= _SHORT and (dst_step, index_step, step) == (1, 1, 1)
-    )
+    flat = action == "get" and (dst_step, index_step, step) == (1, 1, 1)
     numbers = [rows, n, count if whole else 0, dst.offset, src.offset, index.offset, count, step]
     with checking(backend, describe) as status:
         run(
