@@ -11,6 +11,7 @@ import pytest
 from parity.oracle import assert_same_error, evaluate
 from support import ct, data
 
+from cltensor import dtypes
 from cltensor.ops.row import ROWS
 
 TABLE = """
@@ -394,7 +395,7 @@ def test_error(program: str, words: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "complex64"])
 def test_a_row_refuses_a_dtype_in_torch_words(dtype: str) -> None:
-    category = getattr(ct, dtype).category
+    category = dtypes.BY_NAME[dtype].category
     seen = 0
     for name, row in ROWS.items():
         if row.ops[category] or (row.promote == "int to float" and category < 2):
