@@ -8,29 +8,30 @@ of links lets us put others in the place of some; pyopencl's loader then gets th
 
 - The builtin library for AVX-512, where PoCL sees AVX-512 and links those builtins, but its LLVM 14 generates AVX2 code, as on AMD
   Zen 4, which it takes for Zen 3: `exp(float16)` then crashes the compiler. They get the AVX2 ones.
-- The header of builtins: clang reads 14,000 declarations for every kernel, in 0.1 s, of which our sources name some
-  2,000. Programs built with `BUILTINS` read only those; others in the process, and any that then fail, the whole.
+- The header of builtins: clang reads 14,000 declarations for every kernel, in 0.1 s, of which one names a dozen.
+  Programs built with `BUILTINS` bring those (builtin_header.py); others in the process, and any that then fail, read the whole.
 """
 
 from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import hashlib
+import json
 import os
 import platform
-import re
 import shlex
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from cltensor.errors import debug_line
 
-from .folders import cache_dir, shipped, writable
+from . import builtin_header
+from .folders import cache_dir, writable
 from .processor import wide_unseen
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
@@ -38,6 +39,7 @@ NO_ASSEMBLY = "-DCLT_NO_ASSEMBLY"
 lacking: list[str] = []  # kernels that needed the whole header; the tests want none of ours here
 _scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose they are
 _short_header = False
+_declarations: Path | None = None  # the file of what is not in the short header
 _MOST_THREADS = "POCL_CPU_MAX_CU_COUNT"  # of PoCL from 4 on
 _SCRATCH_VARIABLE = "CLTENSOR_POCL_SCRATCH"  # tells children that POCL_CACHE_DIR is not the user's
 
@@ -53,7 +55,7 @@ def prepare() -> None:
     _limit_threads()
     if _a_thread_per_processor():
         os.environ.setdefault("POCL_AFFINITY", "1")
-    if _ours_links() and not _system_links():
+    if _ours_links():
         _lend_linker()
     _link_files()
 
@@ -118,19 +120,29 @@ def _ours_links() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64"
 
 
-def _system_links(root: Path = Path("/")) -> bool:
-    """Whether there is all that PoCL tells `ld` to link: the compiler's libraries and C's, which a system without a compiler lacks."""
-    if not shutil.which("ld"):
-        return False
-    compilers = root.glob("usr/lib*/gcc/*/*/libgcc.a")
-    c = ("lib/x86_64-linux-gnu", "lib64", "lib")
-    return any(compilers) and any((root / "usr" / folder / "libc.so").exists() for folder in c)
+# PoCL has `ld` read C's library, which is most of its time. A kernel needs nothing of that which is not in the process, and the
+# system may lack it. Who else finds this (COMPILER_PATH is known to compilers) gets what was asked for.
+_SHORT_OF_LIBRARIES = """#!/bin/sh
+case "$*" in
+  *"-o $POCL_CACHE_DIR/tempfile_"*)
+    for word; do shift; case $word in {dropped}) ;; *) set -- "$@" "$word" ;; esac; done ;;
+esac
+exec {system} "$@"
+"""
 
 
-def _lend_linker() -> None:
-    """Have PoCL find a linker of ours (linker.py). The variable is known to compilers: one that runs it anyway gets the system's."""
-    program = Path(__file__).with_name("linker.py")
-    script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {shlex.quote(str(program))} "$@"\n'
+def _lend_linker(root: Path = Path("/")) -> None:
+    """Have PoCL find a linker of ours: the system's without libraries, or linker.py where there is none."""
+    system = shutil.which("ld")
+    if system:
+        helpers = any(root.glob("usr/lib*/gcc/*/*/libgcc.a"))  # the compiler's own functions
+        dropped = "-lc | -lgcc_s" if helpers else "-l*"
+        script = _SHORT_OF_LIBRARIES.format(dropped=dropped, system=shlex.quote(system))
+    else:
+        program = Path(__file__).with_name("linker.py")
+        script = (
+            f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {shlex.quote(str(program))} "$@"\n'
+        )
     parent = cache_dir() if writable(cache_dir()) else Path(os.environ["POCL_CACHE_DIR"])
     folder = parent / f"linker-{hashlib.sha1(script.encode()).hexdigest()[:12]}"
     if not (folder / "ld").exists():
@@ -139,11 +151,10 @@ def _lend_linker() -> None:
         part.write_text(script)
         part.chmod(0o755)
         part.replace(folder / "ld")
-    given = os.environ.get("COMPILER_PATH")
-    os.environ["COMPILER_PATH"] = f"{folder}{os.pathsep}{given}" if given else str(folder)
-    debug_line(
-        1, "PoCL links by %s: the system has no linker with the compiler's libraries", folder
-    )
+    given = os.environ.get("COMPILER_PATH", "").split(os.pathsep)
+    if str(folder) not in given:
+        os.environ["COMPILER_PATH"] = os.pathsep.join(filter(None, (str(folder), *given)))
+    debug_line(1, "PoCL links by %s", system or "a linker of ours: the system has none")
 
 
 # --- folders ------------------------------------------------------------------------------------
@@ -237,7 +248,7 @@ def _link_builtins(share: Path, links: Path) -> None:
 def _link_header(include: Path, links: Path) -> bool:
     """Link PoCL's headers; the one of builtins chooses between the whole and ours. False if it is not as we know it."""
     whole = include / "opencl-c.h"
-    short = _short_header_of(whole) if whole.is_file() else None
+    short = _apart(whole) if whole.is_file() else None
     for path in include.iterdir():
         if short is None or path != whole:
             (links / path.name).symlink_to(path)
@@ -251,55 +262,40 @@ def _link_header(include: Path, links: Path) -> bool:
     return True
 
 
-def _short_header_of(whole: Path) -> Path | None:
-    """Return the file of declarations our sources need, made at first use; None where it cannot be kept."""
+def _apart(whole: Path) -> Path | None:
+    """Return the file of what every program needs of the header, made at first use; None where it cannot be kept."""
+    global _declarations
     facts = [
         f"{p.name} {p.stat().st_size} {p.stat().st_mtime_ns}"
-        for p in (whole, Path(__file__), *_sources())
+        for p in (whole, Path(builtin_header.__file__))
     ]
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
     folder = cache_dir() / "pocl-headers"
-    kept = folder / f"{digest}.h"
+    kept, _declarations = folder / f"{digest}.h", folder / f"{digest}.json"
     if kept.is_file():
         return kept
     if not writable(folder):
         return None
-    handle, name = tempfile.mkstemp(dir=folder)
-    with os.fdopen(handle, "w") as file:
-        file.write(shorten(whole.read_text()))
-    os.replace(name, kept)
-    for old in folder.glob("*.h"):
-        if old != kept and old.stat().st_mtime < kept.stat().st_mtime - 30 * 86400:
+    frame, declared = builtin_header.take_apart(whole.read_text())
+    for path, text in ((_declarations, json.dumps(declared)), (kept, frame)):
+        handle, name = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(name, path)
+    for old in folder.iterdir():
+        if old.stat().st_mtime < kept.stat().st_mtime - 30 * 86400:
             old.unlink(missing_ok=True)
     return kept
 
 
-def _sources() -> Iterator[Path]:
-    """Yield the files in which every builtin that a kernel of ours calls is spelled."""
-    codegen = Path(__file__).resolve().parents[1] / "codegen"
-    for folder, pattern in (
-        (shipped("cl_kernels"), "*.cl"),
-        (shipped("templates"), "*.mako"),
-        (codegen, "*.py"),
-    ):
-        yield from sorted(folder.rglob(pattern))
+def with_builtins(source: str) -> str:
+    """Return the text of a program that is built with `BUILTINS`: it brings the declarations of the builtins that it names."""
+    return builtin_header.with_builtins(source, _declared())
 
 
-_DECLARATION = re.compile(r"^[a-z][^#;{}]*?__ovld[^#;{}]*?(\w+)\s*\([^;]*\)\s*;\n", re.MULTILINE)
-_NEVER = re.compile(r"\w3\b|\bhalf\d*\b|image|atomic_(half|float|double)|__generic|intel|pipe")
-_COMPOSED = re.compile(r"convert_[a-z]+\d*(_rtz)?|v(load|store)\d*|v(load|store)_half\d*(_rte)?")
-
-
-def shorten(header: str) -> str:
-    """Leave out of clang's header the functions whose names no source of ours has, and the types none uses."""
-    words: set[str] = set()
-    for path in _sources():
-        words.update(re.findall(r"[a-z]\w*", path.read_text()))
-
-    def kept(match: re.Match[str]) -> str:
-        name = match[1]
-        if not (name in words or _COMPOSED.fullmatch(name)):
-            return ""
-        return match[0] if name.startswith("v") or not _NEVER.search(match[0]) else ""
-
-    return _DECLARATION.sub(kept, header)
+@functools.cache
+def _declared() -> dict[str, str]:
+    try:
+        return json.loads(_declarations.read_text()) if _declarations else {}
+    except OSError:  # gone: programs that call a builtin are built with the whole header
+        return {}

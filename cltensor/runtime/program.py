@@ -350,7 +350,8 @@ class ProgramCache:
         debug_line(4, "source of %s:\n%s", name, number_lines(source))
         start = time.perf_counter()
         try:
-            program = raw_program(self._context, source)
+            text = pocl.with_builtins(source) if pocl.BUILTINS in options else source
+            program = raw_program(self._context, text)
             self._build(program, flags)
         except (self._module.Error, RuntimeError) as error:
             needed = tuple(o for o in options if not _is_hint(o))

@@ -1,0 +1,82 @@
+"""The builtins that a program for pip's PoCL is compiled with."""
+
+from __future__ import annotations
+
+from cltensor.runtime.builtin_header import take_apart, with_builtins
+
+HEADER = """#ifndef _OPENCL_H_
+#define _OPENCL_H_
+#define __ovld __attribute__((overloadable))
+// a comment; with a semicolon
+float __ovld __cnfn exp(float);
+float16 __ovld __cnfn exp(float16);
+float3 __ovld __cnfn exp(float3);
+half __ovld __cnfn exp(half);
+long16 __ovld __cnfn convert_long16_rtz(float16);
+float __ovld vload_half(size_t offset, const __global half *p);
+float4 __ovld __purefn read_imagef(read_only image2d_t image, sampler_t sampler, int2 coord);
+event_t __ovld async_work_group_copy(__local char *dst,
+                                     const __global char *src, size_t num_gentypes, event_t event);
+#if defined(cl_khr_images) || \\
+    defined(cl_khr_fp64)
+#ifdef cl_khr_fp64
+#define A_WORD
+double __ovld __cnfn exp(double); /* twice
+as many bits */
+#else
+float __ovld __cnfn only_singles(float);
+#endif
+#endif
+#ifdef cl_khr_fp16
+half __ovld __cnfn vload_half(half);
+#endif
+void __ovld __conv barrier(cl_mem_fence_flags flags);
+#undef __ovld
+#endif
+"""
+
+
+def test_what_stays_is_all_but_functions() -> None:
+    frame, declared = take_apart(HEADER)
+    assert frame == (
+        "#ifndef _OPENCL_H_\n#define _OPENCL_H_\n#define __ovld __attribute__((overloadable))\n"
+        "#if defined(cl_khr_images) || \\\n    defined(cl_khr_fp64)\n#ifdef cl_khr_fp64\n#define A_WORD\n"
+        "#else\n#endif\n#endif\n#endif\n"
+    )
+    assert set(declared) == {"exp", "convert_long16_rtz", "vload_half", "async_work_group_copy", "only_singles", "barrier"}  # fmt: skip
+
+
+def test_a_function_is_declared_where_it_was() -> None:
+    declared = take_apart(HEADER)[1]
+    outer = "#if defined(cl_khr_images) || \\\n    defined(cl_khr_fp64)\n#ifdef cl_khr_fp64\n"
+    assert declared["exp"] == (
+        "float __ovld __cnfn exp(float);\nfloat16 __ovld __cnfn exp(float16);\n"
+        f"{outer}double __ovld __cnfn exp(double);\n#endif\n#endif\n"
+    )
+    assert declared["only_singles"] == (
+        f"{outer}#else\nfloat __ovld __cnfn only_singles(float);\n#endif\n#endif\n"
+    )
+    assert declared["vload_half"].count("#ifdef cl_khr_fp16\n") == 1
+
+
+def test_a_program_brings_what_it_names() -> None:
+    declared = {"exp": "EXP;\n", "log": "LOG;\n", "log2": "LOG2;\n"}
+    source = "__kernel void f(__global float *a) { a[0] = log2(exp(a[1])); }"
+    assert with_builtins(source, declared) == f"EXP;\nLOG2;\n#line 1\n{source}"
+
+
+def test_macros_name_functions_by_parts() -> None:
+    names = ("convert_int4", "convert_uint4", "convert_int8", "convert_int4_rtz", "vload4", "exp")
+    declared = {name: f"{name};\n" for name in names}
+
+    def brought(source: str) -> list[str]:
+        return with_builtins(source, declared).split("#line")[0].split(";\n")[:-1]
+
+    whole = "#define TO(T) convert_##T(x)\nint4 f(uint4 x) { return TO(int4); }"
+    assert brought(whole) == ["convert_int4", "convert_uint4"]
+    by_lanes = "#define TO(N) int##N f(const int *x) { return vload##N(0, x); }\nTO(4)"
+    assert brought(by_lanes) == ["vload4"]
+    both = f"{whole[:28]}\n#define OF(N) TO(int##N)\nOF(4)"
+    assert brought(both) == ["convert_int4"]
+    called = "#define CALL(f) f##4\nint4 f(uint4 x) { return CALL(convert_int)(x); }"
+    assert brought(called) == ["convert_int4"]
