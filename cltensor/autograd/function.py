@@ -328,45 +328,21 @@ def _wrap_outputs(
         item._vc.value += 1
     metas: list[Any] = []
     wrapped: list[Any] = []
-    several = sum(1 for out in outputs if isinstance(out, TensorBase)) > 1
+    kind = CUSTOM_FUNCTION
+    if sum(1 for out in outputs if isinstance(out, TensorBase)) > 1:
+        kind = MULTI_OUTPUT
     for nr, out in enumerate(outputs):
+        t: Any = out
         if not isinstance(out, TensorBase):
             metas.append(None)
             wrapped.append(out)
             continue
-        t: Any = out
-        is_input = _contains(args, t)
-        modified = _contains(dirty, t)
-        differentiable = (
-            executable and not _contains(ctx.non_differentiable, t) and t.dtype.category >= 2
-        )
         metas.append((t.shape, t.dtype, t.device))
-        if not differentiable:
-            made_here = not is_input and t._view is None  # a view stays one, as in no_grad mode
-            if (is_input and not modified) or (made_here and requires(t)):
-                t = t.detach()
-        elif modified:
-            if not is_input:
-                warnings.warn(
-                    "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an "
-                    "input, there is no "
-                    "need to pass it to mark_dirty().",
-                    stacklevel=4,
-                )
-            _rebase_dirty(ctx, t, nr, args, several, metas)
-        elif is_input:
-            view = t.alias()
-            view._view = None
-            _as_view_of(view, t, MULTI_OUTPUT if several else CUSTOM_FUNCTION)
-            t = view
-            t._node, t._nr, t._requires = ctx, nr, False
+        differentiable = executable and t.dtype.category >= 2
+        if differentiable and not _contains(ctx.non_differentiable, t):
+            wrapped.append(_wrap_differentiable(ctx, args, t, nr, kind, metas))
         else:
-            if t._view is not None:
-                t._view.version = t._vc.value
-            set_node(t, ctx, nr)
-        if t._view is not None and not (is_input and modified):
-            t._view.kind = MULTI_OUTPUT if several else CUSTOM_FUNCTION
-        wrapped.append(t)
+            wrapped.append(_wrap_constant(ctx, args, t, kind))
     ctx._meta = tuple(metas)
     if executable and ctx.to_save:
         # What forward saved under its own name may have been wrapped anew.
@@ -376,6 +352,43 @@ def _wrap_outputs(
                 swap.get(id(t), t) if not _contains(args, t) else t for t in ctx.to_save
             )
     return tuple(wrapped)
+
+
+def _wrap_constant(ctx: BackwardCFunction, args: tuple[Any, ...], t: Any, kind: int) -> Any:
+    """Return an output through which no gradient flows."""
+    is_input, modified = _contains(args, t), _contains(ctx.dirty_tensors, t)
+    made_here = not is_input and t._view is None  # a view stays one, as in no_grad mode
+    if (is_input and not modified) or (made_here and requires(t)):
+        t = t.detach()
+    if t._view is not None and not (is_input and modified):
+        t._view.kind = kind
+    return t
+
+
+def _wrap_differentiable(
+    ctx: BackwardCFunction, args: tuple[Any, ...], t: Any, nr: int, kind: int, metas: list[Any]
+) -> Any:
+    """Return output number `nr` with `ctx` as its node; `kind` is what views among the outputs become."""
+    is_input, modified = _contains(args, t), _contains(ctx.dirty_tensors, t)
+    if modified:
+        if not is_input:
+            warnings.warn(
+                "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it to mark_dirty().",
+                stacklevel=5,
+            )
+        _rebase_dirty(ctx, t, nr, args, kind, metas)
+    elif is_input:
+        given, t = t, t.alias()
+        t._view = None
+        _as_view_of(t, given, kind)
+        t._node, t._nr, t._requires = ctx, nr, False
+    else:
+        if t._view is not None:
+            t._view.version = t._vc.value
+        set_node(t, ctx, nr)
+    if t._view is not None and not (is_input and modified):
+        t._view.kind = kind
+    return t
 
 
 def _as_view_of(view: Any, parent: Any, kind: int) -> None:
@@ -389,7 +402,7 @@ def _as_view_of(view: Any, parent: Any, kind: int) -> None:
 
 
 def _rebase_dirty(
-    ctx: BackwardCFunction, t: Any, nr: int, args: tuple[Any, ...], several: bool, metas: list[Any]
+    ctx: BackwardCFunction, t: Any, nr: int, args: tuple[Any, ...], kind: int, metas: list[Any]
 ) -> None:
     view = t._view
     if view is None:
@@ -399,7 +412,7 @@ def _rebase_dirty(
         return
     if requires(t) and view.base._node is None:
         raise RuntimeError(VIEW_OF_LEAF_WRITTEN)
-    if several:
+    if kind == MULTI_OUTPUT:
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. This "
             "is not supported by the current autograd engine. You should either make sure the input is not a view (using .clone() for example) or "

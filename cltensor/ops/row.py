@@ -86,41 +86,28 @@ class Row:
         final: Callable[..., str] | None = None,
         doc: str = "",
     ) -> None:
-        self.name = name
-        self.args = tuple(args)
-        self.promote = promote
-        self.reference = reference
-        self.domain = domain
+        if underivable:
+            node = "NotImplemented"
+            grad = dict.fromkeys(OPERANDS[: len(args)], _refusal(underivable))
+        self.name, self.doc = name, doc
+        self.args, self.aliases = tuple(args), tuple(aliases)
+        self.numbers = tuple(letter in numbers for letter in OPERANDS[: len(args)])
+        self.reference, self.domain = reference, domain
+
+        self.ops = _ops_by_category(name, formula, masks, rounds=not exact)
+        self.promote, self.masks, self.unpromoted = promote, masks, masks + weak
+        self._types: dict[Any, core.Types] = {}  # by the dtype of the operands
+
         self.node = node or name.title().replace("_", "") + "Backward0"
+        self.number_nodes = {OPERANDS.index(k): v for k, v in (number_nodes or {}).items()}
+        self.grads = _gradients(grad or {})
+        self.differentiable = bool(grad)
+        self.graph_from = graph_from
+        self.graph_inputs = len(args) if graph_inputs is None else graph_inputs
+        self.step, self.final = step, final
         if wraps:
             op_class(self.node, WrappingNode)
-        self.step, self.final = step, final
-        self.graph_from = graph_from
-        self.graph_inputs = len(self.args) if graph_inputs is None else graph_inputs
-        self.number_nodes = {OPERANDS.index(k): v for k, v in (number_nodes or {}).items()}
-        self.numbers = tuple(letter in numbers for letter in OPERANDS[: len(self.args)])
-        if underivable:
-            self.node = "NotImplemented"
-            grad = dict.fromkeys(OPERANDS[: len(self.args)], _refusal(underivable))
-        self.unpromoted = masks + weak
-        self.doc = doc
-        self.masks = masks
-        self.aliases = tuple(aliases)
-        self.differentiable = bool(grad)
-        if isinstance(formula, str):
-            formula = dict.fromkeys(_LETTERS, formula)
-        self.ops: list[PointOp | None] = [None] * 4
-        self._types: dict[Any, core.Types] = {}  # by the dtype of the operands
-        made: dict[str, PointOp] = {}
-        for letters, text in formula.items():
-            for letter in letters:
-                if text not in made:
-                    made[text] = PointOp(name, text, masks, rounds=not exact)
-                self.ops[_LETTERS.index(letter)] = made[text]
-        self.grads: list[tuple[int, Callable, tuple[str, ...]]] = []
-        for key, fn in (grad or {}).items():
-            names = tuple(inspect.signature(fn).parameters)
-            self.grads.append((OPERANDS.index(key), fn, names[1:]))
+
         ROWS[name] = self
         if public:
             assert doc, f"the row {name} has no doc"
@@ -394,6 +381,28 @@ class Row:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
         refuse_numbers(name, self.args, values, self.numbers)
         return normal(name, self.args, values), out
+
+
+def _ops_by_category(
+    name: str, formula: str | dict[str, str], masks: str, *, rounds: bool
+) -> list[PointOp | None]:
+    """The op of each dtype category, None where there is no formula; categories of one formula share theirs."""
+    if isinstance(formula, str):
+        formula = dict.fromkeys(_LETTERS, formula)
+    made = {text: PointOp(name, text, masks, rounds) for text in dict.fromkeys(formula.values())}
+    ops: list[PointOp | None] = [None] * len(_LETTERS)
+    for letters, text in formula.items():
+        for letter in letters:
+            ops[_LETTERS.index(letter)] = made[text]
+    return ops
+
+
+def _gradients(grad: dict[str, Callable]) -> list[tuple[int, Callable, tuple[str, ...]]]:
+    """For each operand with a gradient: its number, the function, and the names of what that reads beside g."""
+    return [
+        (OPERANDS.index(operand), fn, tuple(inspect.signature(fn).parameters)[1:])
+        for operand, fn in grad.items()
+    ]
 
 
 def _refusal(function: str) -> Callable:

@@ -103,16 +103,8 @@ def corrcoef(input: Tensor) -> Tensor:
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile(
-    name: str,
-    input: Tensor,
-    q: Any,
-    dim: int | None,
-    keepdim: bool,
-    interpolation: str,
-    skip_nan: bool,
-    out: Tensor | None,
-) -> Tensor:
+def _check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
+    """Return `q` as a tensor of the input's dtype, of 0 or 1 dims; RuntimeError in torch's words."""
     if input.dtype is not dtypes.float32 and input.dtype is not dtypes.float64:
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
     if not input.numel():
@@ -128,28 +120,14 @@ def _quantile(
             raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
         if q.numel() and not bool(((q >= 0) & (q <= 1)).all()):
             raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
-    else:
-        if not 0 <= q <= 1:
-            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
-        q = input.new_full((), q)
-    if out is not None and out.dtype is not input.dtype:
-        raise RuntimeError(f"{name}() out tensor must be same dtype as the input tensor")
-    at = 0 if dim is None else layouts.wrap_dim(dim, input.ndim)
-    flat = (
-        input.reshape(-1)
-        if dim is None
-        else input.movedim(at, -1)
-        if input.ndim
-        else input.reshape(1)
-    )
-    ordered = flat.sort(-1).values
-    n = ordered.shape[-1]
-    nans = ordered.isnan()
-    ranks = q.reshape(-1)
-    if skip_nan:
-        ranks = (ranks * ((~nans).sum(-1, keepdim=True) - 1)).clamp(min=0)
-    else:
-        ranks = where(nans.any(-1, keepdim=True), float(n - 1), ranks * (n - 1))
+        return q
+    if not 0 <= q <= 1:
+        raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+    return input.new_full((), q)
+
+
+def _interpolated(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
+    """Read sorted rows (..., n) at places between their elements (..., k)."""
     if interpolation == "lower":
         ranks = ranks.floor()
     elif interpolation == "higher":
@@ -158,12 +136,38 @@ def _quantile(
         ranks = ranks.round()
     below = ranks.floor().long()
     low = ordered.gather(-1, below)
-    if interpolation in ("linear", "midpoint"):
-        weight = ranks - below if interpolation == "linear" else FUNCTIONS["full_like"](ranks, 0.5)
-        low = low.lerp(ordered.gather(-1, ranks.ceil().long()), weight.to(low.dtype))
+    if interpolation not in ("linear", "midpoint"):
+        return low
+    weight = ranks - below if interpolation == "linear" else FUNCTIONS["full_like"](ranks, 0.5)
+    return low.lerp(ordered.gather(-1, ranks.ceil().long()), weight.to(low.dtype))
+
+
+def _quantile(
+    name: str,
+    input: Tensor,
+    q: Any,
+    dim: int | None,
+    keepdim: bool,
+    interpolation: str,
+    skip_nan: bool,
+    out: Tensor | None,
+) -> Tensor:
+    q = _check_quantile(name, input, q, interpolation)
+    if out is not None and out.dtype is not input.dtype:
+        raise RuntimeError(f"{name}() out tensor must be same dtype as the input tensor")
+    at = 0 if dim is None else layouts.wrap_dim(dim, input.ndim)
+    rows = input.reshape(-1) if dim is None or not input.ndim else input.movedim(at, -1)
+    ordered = rows.sort(-1).values
+    last = ordered.shape[-1] - 1
+    nans = ordered.isnan()
+    if skip_nan:
+        ranks = (q.reshape(-1) * ((~nans).sum(-1, keepdim=True) - 1)).clamp(min=0)
+    else:  # a row with a NaN, which is sorted last, gives that
+        ranks = where(nans.any(-1, keepdim=True), float(last), q.reshape(-1) * last)
+    found = _interpolated(ordered, ranks, interpolation)
     if keepdim and input.ndim:
-        low = low.reshape(*[1] * input.ndim, -1) if dim is None else low.unsqueeze(at)
-    value = low.movedim(-1, 0) if q.ndim else low.squeeze(-1)
+        found = found.reshape(*[1] * input.ndim, -1) if dim is None else found.unsqueeze(at)
+    value = found.movedim(-1, 0) if q.ndim else found.squeeze(-1)
     return writes.deliver(value, out, name, (input,))
 
 
