@@ -62,7 +62,7 @@ class Symbol:
         return getattr(self.work.fix(self), name)
 
     def __neg__(self) -> Any:
-        return self.work.combine("-", operator.sub, 0, self)
+        return self.work.negative(self)
 
     def __abs__(self) -> Any:
         return -self if self < 0 else self
@@ -82,6 +82,7 @@ class Work:
         # Name, text and the names in it; of a condition the name is None.
         self._lines: list[tuple[str | None, str, tuple[str, ...]]] = []
         self._known: dict[str, Any] = {}  # what texts are
+        self._negated: dict[str, Symbol] = {}  # of what a Symbol of this name is the negative
         self._open = True
 
     def __enter__(self) -> Work:
@@ -130,6 +131,15 @@ class Work:
             name = f"t{len(self._known)}"
             found = self._known[text] = Symbol(self, name, value, _least(sign, a, b))
             self._lines.append((name, text, names))
+        return found
+
+    def negative(self, x: Symbol) -> Any:
+        """Return -x."""
+        if x.name in self._negated:
+            return self._negated[x.name]
+        found = self.combine("-", operator.sub, 0, x)
+        if type(found) is Symbol:
+            self._negated[found.name] = x
         return found
 
     def ask(self, sign: str, compare: Callable[[Any, Any], bool], a: Any, b: Any) -> bool:
@@ -183,6 +193,7 @@ class Work:
         return repr(x)
 
 
+_HUGE = 1 << 62  # nothing that there is memory for is counted by such numbers
 _PLAIN = (int, float)
 _NUMBERS = (int, float, bool, Symbol)
 
@@ -222,11 +233,13 @@ def _least(sign: str, a: Any, b: Any) -> int | None:
 
 
 def _surely(sign: str, a: Any, b: Any) -> bool:
-    """Whether the answer follows from what the numbers are at least."""
+    """Whether the answer follows from what the numbers are at least, and at most."""
     if type(b) not in _PLAIN:
         if type(a) not in _PLAIN:
             return False
         a, b, sign = b, a, {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(sign, sign)
+    if b >= _HUGE and sign != "==" and sign != "!=":
+        return True
     low = a.least
     if low is None:
         return False
@@ -286,6 +299,35 @@ for _name in ("pow", "lshift", "rshift", "and_", "or_", "xor"):
     setattr(Symbol, f"__r{_name.strip('_')}__", _fixing(_compute, True))
 for _name, _sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     setattr(Symbol, f"__{_name}__", _comparison(_sign, getattr(operator, _name)))
+
+
+def few(numbers: tuple[int, ...], sizes: list[int]) -> list[int]:
+    """Say which numbers make a kind: those below 2. The others are added to `sizes`."""
+    sizes += [n for n in numbers if n > 1]
+    return [n if n < 2 else 2 for n in numbers]
+
+
+def pattern(numbers: tuple[Any, ...], sizes: list[int]) -> tuple[Any, ...]:
+    """Do the same with tuples in tuples, in which there may be other things."""
+    found: list[Any] = []
+    for n in numbers:
+        if n.__class__ is int:
+            found += few((n,), sizes)
+        else:
+            found.append(pattern(n, sizes) if isinstance(n, tuple) else n)
+    return tuple(found)
+
+
+def opened(numbers: tuple[Any, ...], number: Callable[[int], Any]) -> Any:
+    """Put what `number` makes of the numbers that make no kind into their places, in the order of `pattern`."""
+    found = [
+        (n if n < 2 else number(n)) if n.__class__ is int
+        else opened(n, number) if isinstance(n, tuple)
+        else n
+        for n in numbers
+    ]  # fmt: skip
+    make = getattr(numbers, "_make", tuple)
+    return make(found)
 
 
 def remembered(most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

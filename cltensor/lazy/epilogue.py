@@ -54,7 +54,7 @@ def _place(leaf: Leaf, shape: tuple[int, ...]) -> Place | None:
     strides = leaf.strides
     if strides is None:
         return Place(leaf.buffer, leaf.offset, shape[-1], 1)
-    if layouts.numel(shape) >= TURN and runs_across(leaf, shape):
+    if layouts.numel(shape) >= TURN and runs_across(leaf.strides, shape):
         return None
     sizes, (rows,) = layouts.collapse(shape[:-1], [strides[:-1]])
     if len(sizes) > 1:

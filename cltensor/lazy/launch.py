@@ -98,9 +98,8 @@ def start(backend: Backend, entry: tuple, n: int, args: list, nbytes: int) -> No
     backend.launch(kernel, (-(-n // chunk),), _ONE, args, nbytes)
 
 
-def runs_across(leaf: Leaf, shape: tuple[int, ...]) -> bool:
+def runs_across(strides: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:
     """Whether neighbours in the iteration lie far apart in memory while another dim has them side by side."""
-    strides = leaf.strides
     if strides is None:
         return False
     varied = [(n, st) for n, st in zip(shape, strides, strict=True) if n > 1]
@@ -119,7 +118,7 @@ def turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
 
     A copy is made by tiles: cheaper than a kernel that takes one element of every cache line.
     """
-    if leaf.strides is None or prod(shape) < TURN or not runs_across(leaf, shape):
+    if leaf.strides is None or prod(shape) < TURN or not runs_across(leaf.strides, shape):
         return leaf
     return Leaf(copies.dense(backend, _operand(leaf, shape)).buffer, leaf.dtype, None, 0)
 
@@ -159,7 +158,7 @@ def launch(
     """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
     shape, leaves = fusion.shape, fusion.leaves
     n = prod(shape)
-    if fusion.strided and n >= TURN and any(runs_across(leaf, shape) for leaf in leaves):
+    if fusion.strided and n >= TURN and any(runs_across(leaf.strides, shape) for leaf in leaves):
         if _is_copy(fusion, outputs):
             _, dt, buffer, strides, offset = outputs[0]
             dense = layouts.contiguous_strides(shape) if strides is None else strides

@@ -7,12 +7,15 @@ results that need the same nodes, layouts, size) it leaves the expression to the
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..codegen.pointwise import Program
 from ..codegen.region import STREAM
 from ..dtypes import dtype
+from ..size import Size
+from ..symbols import WORKING, Work, opened, pattern
 from .expression import HEAVY, INDEXED, NON_DENSE, READ, STRIDED, Expr, Leaf, Scalar, View
 from .fusion import Fusion, classify, seen
 from .launch import TURN, entry_of, runs_across, scalar_args, start
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from ..storage import Storage
 
 MOST = 12  # nodes
+VARIANTS = 8  # of trees alike but for sizes
 KEPT = 4096  # kinds of trees: with strides, each shape is another
 # Flags of expressions that need no other decisions.
 DECIDED = HEAVY | INDEXED | NON_DENSE | READ | STRIDED
@@ -42,6 +46,8 @@ class _Entry(NamedTuple):
 
 
 _entries: dict[tuple, _Entry | None] = {}  # None: operands are to be turned first
+# By kind: what gives sizes and strides, None where an entry is another one; and the entry.
+_kinds: dict[tuple, list[tuple[Callable[..., Any], _Entry | None]]] = {}
 _NEW: Any = object()
 
 
@@ -70,11 +76,11 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     if n * itemsize >= STREAM:
         return False
     found = tuple(key)
-    entry = _entries.get(found, _NEW)
+    entry = _entry(backend, expr) if WORKING else _entries.get(found, _NEW)
     if entry is _NEW:
         if len(_entries) > KEPT:
             _entries.clear()
-        entry = _entries[found] = _entry(backend, expr)
+        entry = _entries[found] = _of_kind(backend, expr, found)
     if entry is None:
         return False
     kernel, scalars, sizes, strides = entry
@@ -218,13 +224,47 @@ def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
     return count
 
 
-def _entry(backend: Backend, expr: Expr) -> _Entry | None:
+def _of_kind(backend: Backend, expr: Expr, key: tuple) -> _Entry | None:
+    """Work out the entry of a tree, by what was noted of another that is alike but for sizes (Note [Symbols] in symbols.py)."""
+    if not expr.flags & NON_DENSE:
+        return _entry(backend, expr)
+    sizes: list[int] = []
+    found = tuple([pattern(x, sizes) if x.__class__ in (tuple, Size) else x for x in key])
+    variants = _kinds.get(found)
+    if variants is None:
+        if len(_kinds) > KEPT:
+            _kinds.clear()
+        _kinds[found] = []
+        return _entry(backend, expr)
+    for numbers, entry in variants:
+        given = numbers(*sizes)
+        if given is not None:
+            return entry and entry._replace(sizes=given[0], strides=given[1])
+    if len(variants) >= VARIANTS:
+        return _entry(backend, expr)
+    with Work() as work:
+        *steps, shape = [opened(tuple(x), work.number) for x in key if x.__class__ in (tuple, Size)]
+        entry = _entry(backend, expr, shape, steps)
+        results = (entry.sizes, entry.strides) if entry else ()
+    numbers = work.function(results)
+    variants.insert(0, (numbers, entry))
+    given = numbers(*sizes)
+    return entry and entry._replace(sizes=given[0], strides=given[1])
+
+
+def _entry(
+    backend: Backend, expr: Expr, shape: tuple[int, ...] = (), steps: Sequence[tuple[int, ...]] = ()
+) -> _Entry | None:
+    """Work out an entry, of another shape and other strides than the expression's if they are given."""
     fusion = Fusion(expr.shape)
     fusion.visit(expr)
-    shape = tuple(expr.shape)
-    if prod(shape) >= TURN and any(runs_across(leaf, shape) for leaf in fusion.leaves):
-        return None
     given = tuple([leaf.strides for leaf in fusion.leaves])
+    if steps:
+        others = iter(steps)
+        given = tuple([None if st is None else next(others) for st in given])
+    shape = shape or tuple(expr.shape)
+    if prod(shape) >= TURN and any(runs_across(st, shape) for st in given):
+        return None
     rank, sizes, classes, results = classify(shape, given, (None,) * len(fusion.outputs))
     leaves = tuple(
         [(leaf.dtype, kind) for leaf, (kind, _) in zip(fusion.leaves, classes, strict=True)]

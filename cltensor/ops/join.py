@@ -103,18 +103,6 @@ def _joined(
     return _in_a_row(parts, dim, Sizes(dims), dt, dev)[0] if parts else _fresh(dims, dt, dev)
 
 
-MANY, SMALL = 8, 1 << 16  # parts, and bytes of one, that are run before they are joined
-
-
-def _run_small(xs: Sequence[Tensor]) -> None:
-    """Run many small pending parts, each as quickly as there is: to compute each into its place costs Python twice the time."""
-    if len(xs) >= MANY:
-        for x in xs:
-            storage = x._storage
-            if storage.waits and storage.nbytes <= SMALL:
-                storage.buffer()
-
-
 def _images(xs: Sequence[Tensor]) -> bool:
     return bool(xs) and all(formats.suggested(x) is not contiguous_format for x in xs)
 
@@ -174,7 +162,6 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
         )
     dims = list(first.shape)
     dims[dim] = sum(x.shape[dim] for x in real)
-    _run_small(real)
     value = _joined(real, dim, dims, dt, dev)
     if graph.needs_grad(*xs):
         lengths = [0 if tuple(x.shape) == (0,) else x.shape[dim] for x in xs]
@@ -230,7 +217,6 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(x.shape)} at entry {place}"
             )
-    _run_small(xs)
     dev = core.common_device(xs)
     dt = first.dtype if all(x.dtype is first.dtype for x in xs) else core.result_type(xs)
     value = _stacked(xs, dim, dt, dev)

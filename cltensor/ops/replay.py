@@ -30,10 +30,13 @@ from ..codegen.reduce.prologue import Source
 from ..runtime import STATS, Buffer, Numbers, Recorder, Trace
 from ..size import Size, sized
 from ..storage import Storage
-from ..symbols import WORKING, Work, plain
+from ..symbols import WORKING, Work, few, opened, pattern, plain
 from . import core
 
 MOST = 1024  # calls that a function remembers; none with 0, nor with CLTENSOR_EAGER=1
+SMALL = (
+    1 << 16
+)  # bytes of pending operands that are run first: a launch costs less of Python's time than collecting them
 VARIANTS = (
     8  # of a kind that are noted; what is noted afterwards serves calls of the very same sizes
 )
@@ -167,10 +170,13 @@ class Replayed:
                 return self._fn(*self._arguments(operands, settings))
             if buffer.__class__ is not Buffer:
                 if not self._memory:
-                    if not self._tell(t, first, key, given, places):
+                    length = len(key)
+                    if self._tell(t, first, key, given, places):
+                        pending.append(storage)
+                        continue
+                    if storage.nbytes > SMALL and lazy.is_read(storage):
                         return self._of_pending(operands, settings)
-                    pending.append(storage)
-                    continue
+                    del key[length:]
                 buffer = storage.buffer()
             key += (t.shape, t.dtype, None if t._contig else t._strides, t._offset)
             at = places.setdefault(buffer, len(given))
@@ -241,17 +247,16 @@ class Replayed:
         """Do as a call of the kind did; else go the long way, and note what it launches if this is the second call of a kind."""
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
             return self._fn(*what.arguments(self._arguments))
-        if not what.leaves() <= {*given}:
-            return self._fn(
-                *what.arguments(self._arguments)
-            )  # something was run first, into memory of this call
+        leaves = what.leaves()
+        if not {*given}.issuperset(leaves):  # something was run first, into memory of this call
+            return self._fn(*what.arguments(self._arguments))
         sizes: list[int] = [b.nbytes for b in given]
-        pattern = what.kind(sizes)
-        pattern += [given.index(buffer) for buffer in given]
+        parts = what.kind(sizes)
+        parts += [given.index(buffer) for buffer in (*given, *leaves)]
         if self._exact:
-            pattern = [repr(pattern)]
+            parts = [repr(parts)]
         kinds = self._kinds
-        found = (key[0], *pattern)
+        found = (key[0], *parts)
         kind = kinds.get(found)
         if kind is None:
             if len(kinds) >= MOST:
@@ -285,10 +290,14 @@ class Replayed:
         trace = Trace(key[0], given, work)
         self._calls[key] = None
         number = work.number if kind is not None else _same
-        with trace.noting(), _measured(given, number):
-            arguments = what.opened(number).arguments(self._arguments)
-            results = self._fn(*arguments)
-            described = _describe(trace, results, len(given))
+        try:
+            with trace.noting(), _measured(given, number):
+                results = self._fn(*what.opened(number).arguments(self._arguments))
+                described = _describe(trace, results, len(given))
+        except Exception:
+            if trace.begun:
+                raise
+            return self._fn(*what.arguments(self._arguments))  # which says what is wrong
         if described is None:
             return (
                 self._fn(*what.arguments(self._arguments))
@@ -321,8 +330,8 @@ class _OfMemory(NamedTuple):
     operands: Sequence[Any]
     settings: tuple[Any, ...]
 
-    def leaves(self) -> set[Buffer]:
-        return set()
+    def leaves(self) -> list[Buffer]:
+        return []
 
     def device(self) -> Any:
         return self.operands[0].device
@@ -336,20 +345,20 @@ class _OfMemory(NamedTuple):
         key: list[Any] = []
         for t in self.operands:
             if t.__class__ is not Buffer:
-                key += (t.dtype, _pattern(t.shape, sizes), t._contig or _pattern(t._strides, sizes))
-                key += _pattern((t._offset,), sizes)
-        return key + [
-            _pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings
-        ]
+                key += (t.dtype, *few(t.shape, sizes), t._contig)
+                if not t._contig:
+                    key += few(t._strides, sizes)
+                key += few((t._offset,), sizes)
+        return key + [pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings]
 
     def opened(self, number: Callable[[int], Any]) -> _OfMemory:
         """The same with what `number` makes of those numbers."""
         operands = []
         for t in self.operands:
             if t.__class__ is not Buffer:
-                shape = sized(_opened(tuple(t.shape), number))
-                strides = None if t._contig else _opened(t._strides, number)
-                (offset,) = _opened((t._offset,), number)
+                shape = sized(opened(tuple(t.shape), number))
+                strides = None if t._contig else opened(t._strides, number)
+                (offset,) = opened((t._offset,), number)
                 t = core.make(t._storage, shape, t.dtype, t.device, strides, offset)
             operands.append(t)
         return _OfMemory(operands, _opened_settings(self.settings, number))
@@ -361,8 +370,8 @@ class _OfSource:
     def __init__(self, source: Source, buffers: Sequence[Buffer], dev: Any, *settings: Any) -> None:
         self.source, self.buffers, self.dev, self.settings = source, buffers, dev, settings
 
-    def leaves(self) -> set[Buffer]:
-        return {leaf[0] for leaf in self.source.leaves}
+    def leaves(self) -> list[Buffer]:
+        return [leaf[0] for leaf in self.source.leaves]
 
     def device(self) -> Any:
         return self.dev
@@ -374,57 +383,27 @@ class _OfSource:
     def kind(self, sizes: list[int]) -> list[Any]:
         """Return what makes the kind, and add the numbers that do not to `sizes`."""
         shape, leaves, scalars, *expression = self.source
-        key: list[Any] = [_pattern(shape, sizes), repr(scalars), *expression]
+        key: list[Any] = [pattern(shape, sizes), repr(scalars), *expression]
         dense = layouts.contiguous_strides(shape)
         for _, dt, strides, offset in leaves:
-            key += (dt, strides == dense or _pattern(strides, sizes), *_pattern((offset,), sizes))
-        return key + [
-            _pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings
-        ]
+            key += (dt, strides == dense or pattern(strides, sizes), *pattern((offset,), sizes))
+        return key + [pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings]
 
     def opened(self, number: Callable[[int], Any]) -> _OfSource:
         """The same with what `number` makes of those numbers."""
         source = self.source
         dense = layouts.contiguous_strides(source.shape)
-        shape = _opened(source.shape, number)
+        shape = opened(source.shape, number)
         leaves = []
         for buffer, dt, strides, offset in source.leaves:
-            own = (
-                layouts.contiguous_strides(shape) if strides == dense else _opened(strides, number)
-            )
-            leaves.append((buffer, dt, own, *_opened((offset,), number)))
+            own = layouts.contiguous_strides(shape) if strides == dense else opened(strides, number)
+            leaves.append((buffer, dt, own, *opened((offset,), number)))
         source = source._replace(shape=shape, leaves=tuple(leaves))
         return _OfSource(source, self.buffers, self.dev, *_opened_settings(self.settings, number))
 
 
-def _pattern(numbers: tuple, sizes: list[int]) -> tuple:
-    """Say which numbers make a kind: those below 2. The others are added to `sizes`."""
-    found: list[Any] = []
-    for n in numbers:
-        if n.__class__ is int:
-            if n < 2:
-                found.append(n)
-            else:
-                found.append(2)
-                sizes.append(n)
-        else:
-            found.append(_pattern(n, sizes) if isinstance(n, tuple) else n)
-    return tuple(found)
-
-
-def _opened(numbers: tuple, number: Callable[[int], Any]) -> Any:
-    found = [
-        (n if n < 2 else number(n)) if n.__class__ is int
-        else _opened(n, number) if isinstance(n, tuple)
-        else n
-        for n in numbers
-    ]  # fmt: skip
-    make = getattr(numbers, "_make", tuple)
-    return make(found)
-
-
 def _opened_settings(settings: tuple[Any, ...], number: Callable[[int], Any]) -> tuple:
-    return tuple([_opened(x, number) if type(x) in _opened_classes else x for x in settings])
+    return tuple([opened(x, number) if type(x) in _opened_classes else x for x in settings])
 
 
 def _same(n: int, least: int = 2) -> int:

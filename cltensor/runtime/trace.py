@@ -88,6 +88,11 @@ class Trace(Recorder):
                     if (buffer := ref()) is not None:
                         (buffer.nbytes,) = plain([buffer.nbytes])
 
+    @property
+    def begun(self) -> bool:
+        """Whether something was launched."""
+        return bool(self._steps)
+
     def place(self, buffer: Buffer) -> int | None:
         """Say which of a play's buffers stands for one of the call's, None for one that stays; inside of the block."""
         if buffer.arena is self._arena and id(buffer) not in self._places:

@@ -437,7 +437,7 @@ def test_a_write_into_what_a_seen_operand_reads_uses_other_memory():
 
 
 def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stored():
-    x, y = leaf(64, 48) - 0.5, leaf(64, 48)
+    x, y = leaf(256, 96) - 0.5, leaf(256, 96)  # small ones are run first
 
     def sums_of(make):
         ct.opencl.synchronize()

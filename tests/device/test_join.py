@@ -62,12 +62,12 @@ def test_many_short_rows_are_joined_in_one_launch(rows: int, dtype: str) -> None
 
 
 def test_cat_computes_pending_operands_in_place() -> None:
-    a, b = ct.tensor(data(8, 4)), ct.tensor(data(8, 4, seed=1))
+    a, b = ct.tensor(data(300, 64)), ct.tensor(data(300, 64, seed=1))  # small ones are run first
     ct.cat([a + 1, b * 2]).tolist()
     before = ct.stats()["launches"]
     joined = ct.cat([a + 1, b * 2])
     assert ct.stats()["launches"] - before <= 2
-    close(joined, np.concatenate([data(8, 4) + 1, data(8, 4, seed=1) * 2]))
+    close(joined, np.concatenate([data(300, 64) + 1, data(300, 64, seed=1) * 2]))
 
 
 @pytest.mark.parametrize("how", LAYOUTS)

@@ -78,9 +78,7 @@ def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ..
     """The one operand that lies across rows, if it can be turned where it is read; None where several do, which are better copied."""
     if kind.pick or kind.columns or kind.runs:
         return None
-    across = [
-        k for k, leaf in enumerate(read.leaves) if lazy.runs_across(lazy.Leaf(*leaf), read.shape)
-    ]
+    across = [k for k, leaf in enumerate(read.leaves) if lazy.runs_across(leaf[2], read.shape)]
     if len(across) != 1:
         return None
     _, dt, steps, _ = read.leaves[across[0]]

@@ -1,0 +1,193 @@
+"""Calls alike but for sizes: what was worked out for some serves others, and gives what the long way gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as torch
+from cltensor.lazy import tree
+from cltensor.ops import replay
+from cltensor.runtime import STATS
+
+F = torch.nn.functional
+# The first two are for noting; then sizes on both sides of what schedules ask for, and the first ones again.
+SIZES = (6, 7, 9, 23, 40, 6, 130, 12, 1, 2, 64, 600, 7)
+
+
+def whole(*shape: int) -> Any:
+    """Small whole numbers: sums of them are exact in any order."""
+    return torch.randint(-4, 5, shape).float()
+
+
+def places(*shape: int, below: int) -> Any:
+    return torch.randint(0, below, shape)
+
+
+# name -> (what is called, what makes its operands for a size)
+GROWING: dict[str, tuple[Callable[..., Any], Callable[[int], tuple]]] = {
+    "sum": (lambda x: x.sum(0), lambda n: (whole(n, 7),)),
+    "mean": (lambda x: x.mean(), lambda n: (whole(7, n).t(),)),
+    "var": (lambda x: x.var(1), lambda n: (whole(5, n + 1),)),
+    "argmax": (lambda x: x.argmax(-1), lambda n: (whole(3, n),)),
+    "sum of a chain": (lambda x: (x * 2 + 1).sum(0), lambda n: (whole(n, 20),)),
+    "softmax": (lambda x: torch.softmax(x, -1), lambda n: (whole(3, n),)),
+    "layer_norm": (lambda x, w: F.layer_norm(x, (8,), w), lambda n: (whole(n, 8), whole(8))),
+    "layer_norm of a sum": (lambda x, y: F.layer_norm(x + y, (8,)), lambda n: (whole(n, 8), whole(n, 8))),
+    "product": (lambda a, b: a @ b, lambda n: (whole(n, 8), whole(8, 24))),
+    "product over a growing dim": (lambda a, b: a @ b, lambda n: (whole(1, n), whole(n, 16))),
+    "linear": (F.linear, lambda n: (whole(n, 8), whole(24, 8), whole(24))),
+    "products of a batch": (
+        lambda q, k: q @ k.transpose(-1, -2), lambda n: (whole(2, 4, 1, 16), whole(2, 4, n, 16)),
+    ),
+    "attention": (
+        F.scaled_dot_product_attention, lambda n: (whole(1, 2, 1, 8), whole(1, 2, n, 8), whole(1, 2, n, 8)),
+    ),
+    "cat": (lambda a, b: torch.cat([a, b], -2), lambda n: (whole(1, 2, n, 8), whole(1, 2, 1, 8))),
+    "cat of rows": (lambda a, b: torch.cat([a, b]), lambda n: (whole(n), whole(1))),
+    "cat of pending parts": (lambda a, b: torch.cat([a + 1, b]), lambda n: (whole(n, 3), whole(2, 3))),
+    "stack": (lambda a: torch.stack([a, a]), lambda n: (whole(n, 3),)),
+    "embedding": (F.embedding, lambda n: (places(2, n, below=5), whole(5, 8))),
+    "index": (lambda x, i: x[i], lambda n: (whole(5, 7), places(n, below=5))),
+    "gather": (lambda x, i: x.gather(1, i), lambda n: (whole(n, 7), places(n, 2, below=7))),
+    "scatter": (lambda x, i: x.scatter(1, i, 2.0), lambda n: (whole(n, 7), places(n, 1, below=7))),
+    "cumsum": (lambda x: x.cumsum(0), lambda n: (whole(n, 3),)),
+    "sort": (lambda x: tuple(x.sort()), lambda n: (whole(n),)),
+    "pad": (lambda x: F.pad(x, (1, 2)), lambda n: (whole(n, 3),)),
+    "flip": (lambda x: x.flip(0), lambda n: (whole(n, 3),)),
+    "tril": (lambda x: x.tril(), lambda n: (whole(n, n),)),
+    "convolution": (lambda x, w: F.conv2d(x, w, padding=1), lambda n: (whole(1, 3, n, 9), whole(4, 3, 3, 3))),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 2), lambda n: (whole(1, 2, n + 1, 8),)),
+    "cross_entropy": (F.cross_entropy, lambda n: (whole(n, 7), places(n, below=7))),
+    "einsum": (lambda a, b: torch.einsum("ij,kj->ik", a, b), lambda n: (whole(n, 4), whole(6, 4))),
+    "a cell": (
+        lambda x, h, w, u: torch.rnn_tanh_cell(x, h, w, u),
+        lambda n: (whole(n, 3), whole(n, 4), whole(4, 3), whole(4, 4)),
+    ),
+    "a view": (lambda x: x[1:, 1:] + 1.0, lambda n: (whole(n + 1, 9),)),
+    "a row to each row": (lambda x, y: x * y + y, lambda n: (whole(n, 9), whole(9))),
+    "a slope": (
+        lambda x, w: torch.autograd.grad(F.linear(x, w.requires_grad_()).square().sum(), w)[0],
+        lambda n: (whole(n, 4), whole(5, 4)),
+    ),
+}  # fmt: skip
+
+
+def found_by(fn: Callable, *operands: Any) -> list[Any]:
+    found = fn(*operands)
+    return [
+        (t.dtype, tuple(t.shape), t.stride(), t.cpu().numpy().tobytes())
+        for t in (found if isinstance(found, tuple) else (found,))
+    ]
+
+
+@pytest.fixture
+def fresh() -> None:
+    replay.forget()
+    tree._entries.clear()
+    tree._kinds.clear()
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_values(name: str, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    fn, make = GROWING[name]
+    cases = [make(n) for n in SIZES]
+    torch.opencl.synchronize()
+    found = [found_by(fn, *operands) for operands in cases]
+    monkeypatch.setattr(replay, "MOST", 0)  # the long way
+    replay.forget()
+    for result, operands in zip(found, cases, strict=True):
+        assert result == found_by(fn, *operands)
+
+
+OTHERS = ("a view", "a row to each row", "tril")  # no replays
+
+
+@pytest.mark.parametrize("name", [name for name in GROWING if name not in OTHERS])
+def test_sizes_never_met_are_replayed(name: str, fresh: None) -> None:
+    fn, make = GROWING[name]
+    for n in (20, 21, 22):
+        fn(*make(n))
+    cases = [make(n) for n in range(23, 31)]  # another schedule may begin among them
+
+    torch.opencl.synchronize()
+    before = STATS.replays
+    for operands in cases:
+        fn(*operands)
+    assert STATS.replays - before >= len(cases) - 2
+
+
+def test_layouts_along_memory_and_across_it(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strides and offsets are sizes, too: slices of larger tensors, transposed ones, one number for all."""
+    rng = np.random.default_rng(0)
+
+    def laid(n: int, m: int) -> Any:
+        rows, columns, start = (int(k) for k in rng.integers(0, 4, 3))
+        return [
+            lambda: whole(n, m),
+            lambda: whole(n + rows, m + columns)[:n, :m],
+            lambda: whole(m, n).t(),
+            lambda: whole(n + start, m)[start:],
+            lambda: whole(m).expand(n, m),
+            lambda: whole(n, 2 * m)[:, ::2],
+        ][rng.integers(6)]()
+
+    def all_of_them(x: Any, y: Any, w: Any) -> tuple:
+        return (
+            x.sum(0),
+            x.softmax(1),
+            torch.cat([x, y]),
+            x * y + 1,
+            x @ w,
+            (x - y).mean(1),
+            x[:, 0] + 0,
+        )
+
+    cases = []
+    for _ in range(120):
+        n, m, k = (int(v) for v in rng.integers(1, 90, 3))
+        cases.append((laid(n, m), laid(n, m), laid(m, k)))
+    torch.opencl.synchronize()
+    found = [found_by(all_of_them, *operands) for operands in cases]
+    monkeypatch.setattr(replay, "MOST", 0)
+    for result, operands in zip(found, cases, strict=True):
+        assert result == found_by(all_of_them, *operands)
+
+
+def test_an_index_out_of_range_names_the_size_it_was_out_of(fresh: None) -> None:
+    for n in (5, 6, 7, 8):
+        x = whole(n, 3)
+        assert x[places(4, below=n)].shape == (4, 3)
+        with pytest.raises(
+            IndexError, match=f"index {n} is out of bounds for dimension 0 with size {n}"
+        ):
+            x[torch.tensor([0, n])].tolist()
+            torch.opencl.synchronize()
+
+
+def test_kinds_are_told_apart(fresh: None) -> None:
+    """A size of 1 broadcasts, operands that share memory are one operand, and numbers that are no sizes are settings."""
+    for n in (5, 6, 7):
+        x = whole(n, n)
+        np.testing.assert_array_equal((x @ x).cpu().numpy(), x.cpu().numpy() @ x.cpu().numpy())
+        y = whole(n, n)
+        np.testing.assert_array_equal((x @ y).cpu().numpy(), x.cpu().numpy() @ y.cpu().numpy())
+        assert torch.cat([x, x]).shape == (2 * n, n)
+        for k in (1, 2, 3):
+            np.testing.assert_array_equal(
+                x.roll(k, 0).cpu().numpy(), np.roll(x.cpu().numpy(), k, 0)
+            )
+            assert x.sum(k % 2, keepdim=k > 1).shape == (
+                (n,) if k == 1 else (1, n) if k == 2 else (n, 1)
+            )
+
+
+def test_results_have_plain_sizes(fresh: None) -> None:
+    for n in (5, 6, 7):
+        x = whole(n, 4).softmax(0)
+        assert [type(k) for k in (*x.shape, *x.stride(), x.storage_offset(), x.nbytes)] == [int] * 6
+        assert type(x._storage.nbytes) is int
+        assert type(x._storage.buffer().nbytes) is int
