@@ -3,6 +3,7 @@ Scans along one dim of rows: ${kind}. Pieces are rows, or `chunks` equal parts o
 a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
 CPU rows: a work-item walks whole pieces. CPU columns (the dim is not the last): a work-item carries ${block} neighbouring rows
 at once, so memory is read in order; float32 without gaps by vectors (`wide`). GPU: a work-group scans a piece in tiles of ${lanes}, a lane an element.
+`after`: where parts of a row were scanned as rows of their own, each is given what came before it.
 float32 sums carry a second float with what rounding lost; on a CPU 64 elements are summed between two of its steps.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -212,6 +213,29 @@ static inline void clt_write16(__global ${dt.cl} *p, const float16 v${'' if unit
             indices[${at_x}] = (long)${s}.at;
 % endif
 </%def>\
+% if after:
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void ${fn}(__global const float *src, __global float *dst, const I rows, const I pieces, const I step, const I length, const I os, const I od\
+${w.params('p', rank, names)}\
+) {
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * pieces;
+    const I first = n * part / parts, last = n * (part + 1) / parts;
+    for (I k = first; k < last; ++k) {
+        const I row = k / pieces, piece = k % pieces, begin = (piece + 1) * step;
+        const I end = piece + 1 == pieces ? length : begin + step;
+        ${w.decode('p', rank, names, 'row')}
+        const float before = src[os + p_s_at + piece];
+        const S16 all = clt_lift16((float16)(before), (int16)(0));
+        const S one = clt_lift(before, 0);
+        __global float *to = dst + od + p_d_at;
+        I i = begin;
+        for (; i + 16 <= end; i += 16)
+            *(__global u16 *)(to + i) = clt_value16(clt_join16(all, clt_lift16(*(__global const u16 *)(to + i), (int16)(0))));
+        for (; i < end; ++i) to[i] = clt_value(clt_join(one, clt_lift(to[i], 0)));
+    }
+}
+<% return STOP_RENDERING %>
+% endif
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global const ${src_dt.cl} *src, __global ${dt.cl} *dst\
 % if ranked:

@@ -230,6 +230,26 @@ def test_rows_side_by_side_give_what_each_gives_alone(
         kt.same(every, getattr(x, kind)(1), 1e-4)
 
 
+@pytest.mark.parametrize(("rows", "length"), [(1, 2048), (3, 2101), (2, 70_007)])
+def test_long_rows_of_exponentials_are_taken_in_parts(
+    be: Any, rows: int, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(be, monkeypatch)
+    inf = float("inf")
+    wide = kt.sample((2 * rows, length), torch.float32, rows, 9.0)
+    for value, place in (
+        (0.0, length // 2),
+        (-inf, length // 3),
+        (inf, length - 40),
+        (float("nan"), length - 9),
+    ):
+        wide[0, place] = value
+        wide[2 * rows - 2, :33] = -inf  # nothing so far
+        x = wide[::2]
+        found = kt.get(be, sc.scan(be, kt.put(be, x), 1, "logcumsumexp"))
+        kt.same(found, x.double().logcumsumexp(1).float(), 1e-5)
+
+
 def test_infinite_complex_exponents() -> None:
     be, inf = backend_for("cpu"), float("inf")
     for numbers in (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes
 from ..operand import Operand
-from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, run, workers
+from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, narrow, run, workers
 from ..source import include
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 _BLOCK = 64  # neighbouring rows a CPU work-item carries together
 _BESIDE = 16  # rows whose steps a CPU work-item takes together
+# Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
+_PIECES, _MANY, _LONG = 64, 256, 1 << 16
 _LANES = 128  # of a GPU work-group
 _STATE_BYTES = 32
 _TORCH_NAMES = {
@@ -122,6 +124,9 @@ def _scan(
     lifted = [moved_last(x, dim) for x in operands]
     shape = lifted[0].shape
     length, steps = shape[-1], [x.strides[-1] for x in lifted]
+    if kind == "logcumsumexp" and _splits(backend, lifted):
+        _in_pieces(backend, *lifted)
+        return
     dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
     gpu = is_gpu(backend)
     total = dims.n * length
@@ -142,6 +147,7 @@ def _scan(
         "beside": plan.beside,
         "wide": wide,
         "headers": _headers(kind, dst.dtype, wide),
+        "after": False,
     }
     tail: list[int] = []
     rows = dims.n
@@ -155,7 +161,7 @@ def _scan(
     elif gpu:
         work = (min(rows * chunks, 1 << 16) * _LANES, _LANES)
     else:
-        work = min(workers(backend, total), rows * chunks)
+        work = min(workers(backend, total), rows // _BESIDE if plan.beside else rows * chunks)
     states = backend.alloc(rows * chunks * _STATE_BYTES if chunks > 1 else _STATE_BYTES)
     offsets = [src.offset, dst.offset, steps[0], steps[1]]
     if indices is not None:
@@ -177,3 +183,52 @@ def _scan(
             **key,
         )
     run(backend, "scan", name, buffers, scalars, work, nbytes, totals=False, **key)
+
+
+def _splits(backend: Backend, lifted: list[Operand]) -> bool:
+    """Whether rows are so few and long that parts of each are better taken side by side than one element after the other."""
+    src, dst = lifted
+    if is_gpu(backend) or not src.dtype is dst.dtype is dtypes.float32:
+        return False
+    unit = src.strides[-1] == dst.strides[-1] == 1
+    return unit and src.shape[-1] >= 2 * _PIECES * _BESIDE and math.prod(src.shape[:-1]) < _BESIDE
+
+
+def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
+    """Scan parts of rows as rows of their own, and then give each what came before it."""
+    kind, kept, length = "logcumsumexp", src.shape[:-1], src.shape[-1]
+    pieces = _MANY if length >= _LONG else _PIECES
+    piece = length // pieces // _BESIDE * _BESIDE
+    whole, last = piece * pieces, len(kept)
+
+    def parts(x: Operand) -> Operand:
+        return x._replace(shape=(*kept, pieces, piece), strides=(*x.strides[:-1], piece, 1))
+
+    def rest(x: Operand) -> Operand:
+        return x._replace(shape=(*kept, length - whole), offset=x.offset + whole)
+
+    _scan(backend, parts(src), last + 1, kind, parts(dst), None)
+    if whole < length:
+        _scan(backend, rest(src), last, kind, rest(dst), None)
+    ends = narrow(parts(dst), last + 1, piece - 1, 1)
+    before = empty(backend, dst.dtype, (*kept, pieces))
+    _scan(
+        backend,
+        ends._replace(shape=before.shape, strides=ends.strides[:-1]),
+        last,
+        kind,
+        before,
+        None,
+    )
+    dims = Dims(kept, [before.strides[:-1], dst.strides[:-1]])
+    run(
+        backend,
+        "scan",
+        f"{kind}_f32_after_r{dims.rank}",
+        [before.buffer, dst.buffer],
+        [dims.n, pieces, piece, length, before.offset, dst.offset, *dims.args()],
+        min(workers(backend, dims.n * length), dims.n * pieces),
+        2 * dims.n * length * dst.dtype.itemsize,
+        after=True, kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, I="long", gpu=False, columns=False, block=_BLOCK,
+        lanes=_LANES, unit=True, dense=True, beside=False, wide=True, headers=_headers(kind, dst.dtype, True), totals=False,
+    )  # fmt: skip
