@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any
 
 import pytest
@@ -27,6 +28,13 @@ def pytest_configure(config: pytest.Config) -> None:
         backend.describe = lambda *args, **kwargs: dataclasses.replace(
             describe(*args, **kwargs), compute_units=units
         )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("CLTENSOR_TEST_MODULE", "cltensor") != "cltensor":
+        for item in items:
+            if item.get_closest_marker("ours"):
+                item.add_marker(pytest.mark.skip(reason="of this library's own, not of torch's"))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from support import ct
 from cltensor.serialization import load, save
 
 th: Any = pytest.importorskip("torch", minversion="2.13", reason="torch 2.13 is the oracle")
+pytestmark = pytest.mark.ours
 
 DTYPES = [
     "bool",

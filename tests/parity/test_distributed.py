@@ -14,6 +14,7 @@ import pytest
 from support import ct
 
 pytest.importorskip("torch", minversion="2.13", reason="torch 2.13 is the oracle")
+pytestmark = pytest.mark.ours
 
 
 def _outcomes(library: str, folder: Path) -> list[list[Any]]:

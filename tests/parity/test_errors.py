@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from parity.oracle import assert_same_error, evaluate
-from support import ct, data
+from support import data
 
 from cltensor import dtypes
 from cltensor.ops.row import ROWS
@@ -393,6 +393,7 @@ def test_error(program: str, words: str) -> None:
     assert words in str(found.error)
 
 
+@pytest.mark.ours
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "complex64"])
 def test_a_row_refuses_a_dtype_in_torch_words(dtype: str) -> None:
     category = dtypes.BY_NAME[dtype].category

@@ -27,7 +27,7 @@ FUNCTIONS: list[tuple[str, int]] = [
     ("lambda x: x @ x.t() - 3 + 2 * x.sum() - (-x).mean() / (x ** 2).max() // 1 % 5", 1),
     ("lambda x: abs(x) + ~(x > 0) + (1 - x) + (2 ** x)", 1),
     ("lambda x, y: {'a': (x == y, [x >= y, x < 1]), 'b': slice(1, 2), 'c': math.pi}", 2),
-    ("lambda x: torch.add(x, 1.5).to(torch.float64).to('cpu', torch.device('cpu'))", 1),
+    ("lambda x: torch.add(x, 1.5).to(torch.float64).to('cpu').to(torch.device('cpu'))", 1),
     ("lambda x: x + float('inf') - float('nan') + math.sqrt(2)", 1),
     ("lambda x: F.relu(x.clamp(min=0, max=2), inplace=True)", 1),
     ("lambda x: opaque(x) + len(x)", 1),
@@ -297,6 +297,7 @@ def test_proxies_of_a_graph_that_is_there() -> None:
     assert texts[0] == texts[1]
 
 
+@pytest.mark.ours
 def test_nothing_of_tracing_remains() -> None:
     before = ct.relu.__code__, ct.nn.Module.__call__, ct.nn.Module.__getattr__, math.sqrt
     seen = []
@@ -314,6 +315,7 @@ def test_vmap_within_a_traced_function_and_around_its_module() -> None:
     assert _values(ct.vmap(gm)(x)) == _values(ct.sin(x) * 2 + 6)
 
 
+@pytest.mark.ours
 def test_a_module_is_written_as_a_package(tmp_path: Any) -> None:
     import sys
 

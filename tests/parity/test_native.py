@@ -85,6 +85,7 @@ def test_dropped_elements() -> None:
     assert x.grad.cpu().numpy() == pytest.approx(kept.cpu().numpy() / 0.75)
 
 
+@pytest.mark.ours
 def test_where_all_are_kept_nothing_is_drawn() -> None:
     before = ct.get_rng_state()
     out, kept = ct.native_dropout(ct.ones(1000), 0.0, True)

@@ -35,6 +35,7 @@ def test_signatures(name: str) -> None:
     assert ours == theirs
 
 
+@pytest.mark.ours
 def test_signatures_of_tables() -> None:
     theirs = th.autograd.profiler_util.EventList
     for method in ("table", "key_averages", "export_stacks", "export_chrome_trace"):

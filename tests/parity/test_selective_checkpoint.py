@@ -33,12 +33,14 @@ def _run(module: Any, ops: Any) -> tuple[Any, Any]:
     return grads, (module.stats().launches - before if module is ct else 0)
 
 
+@pytest.mark.ours
 @pytest.mark.parametrize("names", ["addmm", "mm addmm", "gelu", "tanh", "native_layer_norm", ""])
 def test_gradients(names: str) -> None:
     ops = [getattr(ct.ops.aten, name).default for name in names.split()]
     assert _run(ct, ops)[0] == _run(ct, None)[0]
 
 
+@pytest.mark.ours
 def test_kept_results_are_not_computed_again() -> None:
     none, products = (
         _run(ct, [getattr(ct.ops.aten, n).default for n in names])[1]

@@ -148,6 +148,7 @@ def test_private_helpers_of_distributions() -> None:
     assert ours.tolist() == pytest.approx(theirs.tolist())
 
 
+@pytest.mark.ours
 def test_print_options_for_a_while() -> None:
     from torch import _tensor_str as theirs
 

@@ -358,6 +358,7 @@ def test_optimisers(line: str) -> None:
         assert found[1] == expected[1]
 
 
+@pytest.mark.ours
 def test_old_makers_warn() -> None:
     def program(torch: Any) -> list[str]:
         with warnings.catch_warnings(record=True) as seen:
@@ -374,6 +375,7 @@ def test_old_makers_warn() -> None:
     assert len(found) == 4
 
 
+@pytest.mark.ours
 def test_checkpoints_of_both(tmp_path: Path) -> None:
     def made(torch: Any) -> dict[str, Any]:
         s = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4, 5], (2, 3))

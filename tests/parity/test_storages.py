@@ -109,6 +109,7 @@ def test_refusals(name: str) -> None:
     assert_same_error(got, want)
 
 
+@pytest.mark.ours
 def test_copies_and_pickles_have_memory_of_their_own() -> None:
     x = base(ct)
     for made in (deepcopy(x.storage()), pickle.loads(pickle.dumps(x.storage()))):
@@ -167,6 +168,7 @@ def test_bytes_are_read_as_numbers(line: str) -> None:
     assert results[1] == results[0]
 
 
+@pytest.mark.ours
 def test_as_tensor_is_on_the_storage() -> None:
     storage = ct.UntypedStorage(list(range(16)))
     t = ct.as_tensor(storage, dtype=ct.uint8)

@@ -56,6 +56,7 @@ def test_filled(line: str) -> None:
     assert_same_value(found, expected, where=line)
 
 
+@pytest.mark.ours
 def test_switch() -> None:
     for torch in (th, ct):
         switch = _switch(torch)
