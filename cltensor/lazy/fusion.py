@@ -134,6 +134,7 @@ class Fusion:
                 and other.dtype is dt
                 and other.offset == offset
                 and other.strides == strides
+                and other is not self.product_leaf  # which stands for what is no memory yet
             ):
                 return ref
         self.leaves.append(leaf)

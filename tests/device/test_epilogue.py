@@ -15,6 +15,7 @@ from cltensor import config, dtypes
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.pointwise import Node, PointOp
 from cltensor.codegen.products import epilogue, gemm, gemm_cpu
+from cltensor.lazy import recompute
 from cltensor.ops import dense
 from cltensor.runtime import STATS
 
@@ -119,6 +120,7 @@ CHAINS = {
     "bias after": (1, lambda x, w, b, r, c: F.linear(x.view(4, 30, 90), w) + b),
     "residual": (1, lambda x, w, b, r, c: (x @ w.t()).sigmoid() * 2 + r * c),
     "turned residual": (1, lambda x, w, b, r, c: x @ w.t() + r.t().contiguous().t()),
+    "its own factor": (1, lambda x, w, b, r, c: F.relu(x @ w[:90]) * x + x),
     "cast": (1, lambda x, w, b, r, c: (x @ w.t()).to(torch.bfloat16)),
     "mask": (1, lambda x, w, b, r, c: F.linear(x, w, b) > 0),
     "two results": (1, lambda x, w, b, r, c: (lambda t: (t * 2, t.exp()))(F.linear(x, w) + 1)),
@@ -217,6 +219,19 @@ def test_operands_may_change_while_a_product_waits(inputs: dict[str, Any]) -> No
     square = torch.ones(12, 12, device=x.device)
     square.addmm_(square, square)  # its own operands
     assert (square == 13).all()
+
+
+def test_a_factor_that_changes_shares_its_products_launch(
+    inputs: dict[str, Any], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(recompute, "LARGE", 0)  # any size is worth it
+    x, w = inputs["x"].clone(), inputs["w"][:90]
+    old = inputs["x"].numpy(force=True)  # of another storage: what numpy sees does not wait
+    y = F.relu(x @ w) * 2
+    x.add_(1)
+    expected = 2 * np.maximum(old @ w.numpy(force=True), 0)
+    np.testing.assert_allclose(y.numpy(force=True), expected, atol=1e-4)
+    np.testing.assert_array_equal(x.numpy(force=True), old + 1)
 
 
 def test_the_gradient_of_a_transposed_weight_is_not_copied(inputs: dict[str, Any]) -> None:
