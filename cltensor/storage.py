@@ -109,9 +109,12 @@ class Storage:
         self.value, self.nbytes, self.reads = fresh, nbytes, 0
 
     def data_ptr(self) -> int:
-        """The address, which is kept from now on."""
+        """The address, which is kept from now on, and where the values are, for the host to read where it can."""
         self.pinned = True
-        return self.buffer().address
+        buffer, backend = self.buffer(), self.backend
+        if buffer.seq > backend.finished and backend.info.host_shared:
+            backend.finish()
+        return buffer.address
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
         copy = memo.get(id(self))

@@ -446,7 +446,9 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   status += slot${'' if gpu else ' + 4 * get_global_id(0)'};
 % endif
 % if group_row:
+% if any(map(own, kind.stages)):
   __local ${T} scratch[${group}];
+% endif
   const int lid = get_local_id(0);
   for (long o = get_group_id(0); o < nout; o += get_num_groups(0)) {
 % elif gpu:

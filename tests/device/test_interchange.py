@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import os
@@ -35,6 +36,24 @@ def test_numpy_sees_the_memory(name: str) -> None:
     assert not t[0, 1].item()
     t[1, 2] = 0
     assert not array[1, 2]
+
+
+def test_who_has_the_address_may_write_there() -> None:
+    x = torch.full((4,), 3.0)
+    y = x * 2  # pending
+    ctypes.memset(x.data_ptr(), 0, 8)
+    assert x.tolist() == [0, 0, 3, 3]
+    assert y.tolist() == [6, 6, 6, 6]
+
+
+def test_values_are_where_an_address_says() -> None:
+    """A kernel may be under way where no team runs it; safetensors, for one, reads from the address."""
+    t = torch.ones(3)
+    buffer, backend = t._storage.buffer(), t._storage.backend
+    with backend.lock:
+        backend.seq = buffer.seq = backend.seq + 1  # as if one were
+    assert t.data_ptr() == buffer.address
+    assert backend.finished == backend.seq
 
 
 def test_layouts() -> None:
