@@ -44,8 +44,8 @@
 #define CLT_ANY_long4(v) CLT_ANY_long2((v).lo | (v).hi)
 #define CLT_ANY_long8(v) CLT_ANY_long4((v).lo | (v).hi)
 #define CLT_ANY_long16(v) CLT_ANY_long8((v).lo | (v).hi)
-/* A builtin of two operands, for eight lanes by four at a time where PoCL computes with vectors of AVX-512: there its pow() of eight
-   doubles is wrong, and its fmod() of eight doubles or floats comes to no end. */
+/* A builtin of two operands, for eight lanes by four at a time where PoCL computes with vectors of AVX-512: there its fmod() of
+   eight doubles or floats comes to no end. */
 #if defined(__AVX512F__) && defined(POCL_DEVICE_ADDRESS_BITS)
 #define CLT_BY_FOURS(f, F, x, y) (F)(f((x).lo, (y).lo), f((x).hi, (y).hi))
 #else

@@ -1,4 +1,4 @@
-"""The float32 functions of ours against numpy in double: worst error over all magnitudes, ends, signs of zero, and the same
+"""The functions of ours against numpy, float32 ones in double: worst error over all magnitudes, ends, signs of zero, and the same
 bits from vectors as from single lanes."""
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def points() -> np.ndarray:
     if not below:
         everywhere = everywhere[(np.abs(everywhere) > 1.2e-38) | np.isnan(everywhere)]
     near = np.linspace(-12, 12, 60001)
-    return np.concatenate([np.array(ENDS + QUARTER_TURNS + below), near, everywhere]).astype(np.float32)
+    return np.concatenate([np.array(ENDS + QUARTER_TURNS + below), near, everywhere]).astype(
+        np.float32
+    )
 
 
 @functools.cache
@@ -132,6 +134,45 @@ def test_two_arguments(name: str) -> None:
     with np.errstate(all="ignore"):
         wanted = reference(x.astype(np.float64), y.astype(np.float64))
     compare(values("vector")[name], wanted, allowed)
+
+
+@pytest.mark.fp64
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="nothing more exact to compare with")
+def test_powers_of_doubles() -> None:
+    """Near 1 to large powers, to the ends of the range and past them, of denormal numbers; the ends; vectors and single lanes."""
+    rng, n = np.random.default_rng(0), 20_000
+    middle = rng.choice([2**0.5, 0.5**0.5], n) * (1 + rng.uniform(-1e-6, 1e-6, n))
+    ends = [
+        *ENDS,
+        2.0**52 + 1,
+        2.0**53 - 1,
+        2.0**53,
+        1 - 2.0**53,
+        2.0**52 - 0.5,
+        1e300,
+        -1e300,
+        5e-324,
+        1.7e308,
+    ]
+    grid = np.meshgrid(ends, ends)
+    x, y = (np.concatenate([np.ravel(a) for a in sets]) for sets in zip(
+        grid, (np.exp(rng.uniform(-700, 700, n)), rng.uniform(-3, 3, n)),
+        (1 + rng.uniform(-1e-10, 1e-10, n), rng.uniform(-1e12, 1e12, n)), (middle, rng.uniform(-2100, 2100, n)),
+        (np.exp(rng.uniform(-740, -710, n)), rng.uniform(-1, 1.2, n)), (rng.uniform(1.5, 3, n), rng.uniform(-1074, -600, n)),
+        (-rng.uniform(0, 9, n), rng.integers(-60, 60, n)), (rng.standard_normal(n), rng.integers(-9, 9, n) / 2), strict=True,
+    ))  # fmt: skip
+    a, b = torch.tensor(x), torch.tensor(y)
+    found = (a**b).cpu().numpy()
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+        wanted = exact.astype(np.float64)
+        off = np.abs(found - exact) / np.spacing(np.abs(wanted))
+    finite = np.isfinite(wanted)
+    assert off[finite].max() < 1
+    np.testing.assert_array_equal(found[~finite], wanted[~finite])
+    np.testing.assert_array_equal(np.signbit(found[finite]), np.signbit(wanted[finite]))
+    alone = [(a[k] ** b[k]).item() for k in range(600, x.size, 9973)]
+    np.testing.assert_array_equal(alone, found[600::9973])
 
 
 @pytest.mark.parametrize("name", [*ONE, *TWO])
