@@ -109,9 +109,9 @@ class Storage:
         self.value, self.nbytes, self.reads = fresh, nbytes, 0
 
     def data_ptr(self) -> int:
-        """The address, which is kept from now on, and where the values are, for the host to read where it can."""
+        """The address, which is kept from now on, and where the values are, for the host to read where it can, and to write."""
         self.pinned = True
-        buffer, backend = self.buffer(), self.backend
+        buffer, backend = self.for_write(), self.backend
         if buffer.seq > backend.finished and backend.info.host_shared:
             backend.finish()
         return buffer.address
