@@ -354,8 +354,3 @@ def plain(values: Iterable[Any]) -> tuple[Any, ...]:
 def is_symbol(x: Any) -> bool:
     """Whether this is a number that stands for others now."""
     return type(x) is Symbol and x.work._open and not x.fixed
-
-
-def bounded(x: Any) -> bool:
-    """Whether a Symbol is known not to be negative."""
-    return type(x) is Symbol and x.least is not None and x.least >= 0

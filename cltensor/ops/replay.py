@@ -111,10 +111,11 @@ class _Call(NamedTuple):
 class _Kind:
     """Calls alike but for sizes."""
 
-    __slots__ = ("noted", "variants")
+    __slots__ = ("long", "noted", "variants")
 
     def __init__(self) -> None:
         self.variants: list[_Variant] = []
+        self.long: list[Callable[..., Any]] = []  # for which sizes calls go the long way: not None
         self.noted = 0
 
 
@@ -265,6 +266,9 @@ class Replayed:
             return self._fn(*what.arguments(self._arguments))
         if len(self._calls) >= MOST:
             self._calls.clear()
+        if any(holds(*sizes) is not None for holds in kind.long):
+            self._calls[key] = None
+            return self._fn(*what.arguments(self._arguments))
         for i, variant in enumerate(kind.variants):
             call = variant.call(tuple(sizes))
             if call is not None:
@@ -298,17 +302,15 @@ class Replayed:
             if trace.begun:
                 raise
             return self._fn(*what.arguments(self._arguments))  # which says what is wrong
-        if described is None:
-            return (
-                self._fn(*what.arguments(self._arguments))
-                if not trace.refused
-                else _plainly(results)
-            )
-        if not trace.refused:
+        if described is not None and not trace.refused:
             variant = _Variant(trace, described)
             if kind is not None:
                 kind.variants.insert(0, variant)
             self._calls[key] = variant.call(tuple(work.values))
+        elif kind is not None:
+            kind.long.append(work.function(()))
+        if described is None and not trace.refused:  # something pending, which would be of Symbols
+            return self._fn(*what.arguments(self._arguments))
         return _plainly(results)
 
     def forget(self) -> None:

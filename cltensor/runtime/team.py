@@ -37,7 +37,7 @@ import numpy as np
 
 from cltensor.config import CONFIG
 from cltensor.errors import debug_line
-from cltensor.symbols import bounded, is_symbol, plain
+from cltensor.symbols import is_symbol, plain
 
 from .machine_code import Function
 from .program import Kernel, kinds, plain_numbers
@@ -431,13 +431,10 @@ class Playlist:
                 words[Launch.ARGS + i] = value.address
             else:
                 launch.put(i, kind, *plain([value]))
-                word = kind in ("<i8", "<u8") and bounded(value)
-                self._open(
-                    value,
-                    partial(launch.view.__setitem__, launch.numbers + i)
-                    if word
-                    else partial(launch.put, i, kind),
-                )
+                put = partial(launch.put, i, kind)
+                if kind == "<i8":  # most of them, and sooner set so
+                    put = partial(launch.memory.cast("q").__setitem__, launch.numbers + i)
+                self._open(value, put)
         return launch
 
     def _open(self, number: Any, put: Callable[[Any], None]) -> bool:
