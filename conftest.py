@@ -1,12 +1,13 @@
 """What a pytest run needs before cltensor is imported: its own kernel cache, names for doctests.
 
-The cache of a run lies in a temporary folder and goes with it, so that no test passes on
+The cache of a run lies in a temporary folder, in memory where there is plenty, and goes with it, so that no test passes on
 yesterday's binaries.
 `CLTENSOR_TEST_CACHE=<folder>` keeps it instead, which makes the next run of the same tests quick.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -21,13 +22,35 @@ collect_ignore = [
 ]
 
 os.environ.pop("OMP_NUM_THREADS", None)  # tests of a team want its helpers
+# The oracle's products are small, and its threads wait awake for more: a quarter of the time of tests of products.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+_ROOM = 4 << 30  # bytes, several times what a whole run writes
+
+
+def _memory() -> str | None:
+    """Return a folder in memory: PoCL waits three times for the disk with each kernel, a tenth of a build and more."""
+    folder = "/dev/shm"
+    try:
+        found = os.statvfs(folder)
+    except (AttributeError, OSError):
+        return None
+    roomy = found.f_bavail * found.f_frsize >= _ROOM and not found.f_flag & os.ST_NOEXEC
+    return folder if roomy and os.access(folder, os.W_OK) else None
+
 
 _own_cache: str | None = None
 if kept := os.environ.get("CLTENSOR_TEST_CACHE"):
     os.environ["CLTENSOR_CACHE_DIR"] = os.path.abspath(kept)
 elif "PYTEST_XDIST_WORKER" not in os.environ:  # a worker shares its controller's folder
-    _own_cache = tempfile.mkdtemp(prefix="cltensor-tests-")
+    _own_cache = tempfile.mkdtemp(prefix="cltensor-tests-", dir=_memory())
     os.environ["CLTENSOR_CACHE_DIR"] = _own_cache
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay: the collector need not look at them each time that a test asks what is gone."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:

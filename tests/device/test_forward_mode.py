@@ -205,6 +205,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_against_differences(name: str) -> None:
     inputs = double(2, 3), double(2, 3)
@@ -212,6 +213,7 @@ def test_against_differences(name: str) -> None:
     assert gradgradcheck(FUNCTIONS[name], inputs, check_fwd_over_rev=True)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_complex_inputs() -> None:
     z = torch.rand(3, dtype=torch.complex128, requires_grad=True)
     assert gradcheck(lambda z: z.conj() * z.exp() / z.abs(), z, check_forward_ad=True)

@@ -166,8 +166,12 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
     return Window("regular", len(shape) - 2, size, tuple(lengths), k, s, p, d)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
-@pytest.mark.parametrize("k", [2, 3, 4, 7, 8, 9])
+@pytest.mark.parametrize(
+    ("dtype", "k"),
+    [*(("float32", k) for k in (2, 3, 4, 7, 8, 9))]
+    + [("float64", k) for k in (3, 8)]
+    + [("float16", k) for k in (2, 9)],
+)
 def test_averages_side_by_side(k: int, dtype: str) -> None:
     """Windows of few columns go by vectors, the rest of a row does not; what no window covers gets nothing back."""
     tol = 2e-3 if dtype == "float16" else 1e-6

@@ -244,10 +244,12 @@ def test_products_match_numpy(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
 def test_the_extreme_of_nothing_but_ends_is_one(dtype: str) -> None:
+    """In every schedule of the narrowest and the widest; of the others in rows."""
     info = np.iinfo(dtype)
+    every = dtype in ("int8", "int64")
     for shape in ((3, 40), (40, 3), (1, 700)):
         low, high = (ct.tensor(np.full(shape, v, dtype)) for v in (info.min, info.max))
-        for dim in (0, 1, (0, 1)):
+        for dim in (0, 1, (0, 1)) if every else (1,):
             assert set(low.amax(dim).reshape(-1).tolist()) == {info.min}
             assert set(high.amin(dim).reshape(-1).tolist()) == {info.max}
         for found, end in ((low.max(1), info.min), (high.min(1), info.max)):

@@ -405,7 +405,7 @@ def test_rows_across_memory_are_turned_on_the_way(
     monkeypatch.setattr(rows.lazy, "TURN", 1)
     rowwise._plan.cache_clear()
     shapes = ((16, 16), (17, 33), (40, 300), (300, 40), (33, 129), (3, 20, 70), (2, 16, 5, 19))
-    for shape in shapes:
+    for shape in shapes if kind == "float32" else shapes[:5]:  # dims between: of one dtype
         x = on_device(data(*shape)).to(getattr(ct, kind))
         turned = x.transpose(-1, -2) if x.ndim < 4 else x.permute(0, 2, 3, 1)
         ct.opencl.synchronize()
