@@ -22,13 +22,13 @@
 #else
 #define CLT_OWN_LANES(M, T, I, K) M(T, T, I, K)
 #endif
-/* CLT_DOUBLE_LANES(M) makes functions for single doubles and for the vectors that kernels with doubles have: M(double8). */
+/* CLT_DOUBLE_LANES(M) makes functions for single doubles and for the vectors that kernels with doubles have: M(double8, long8). */
 #ifndef CLT_DOUBLE
 #define CLT_DOUBLE_LANES(M)
 #elif CLT_LANES > 1
-#define CLT_DOUBLE_LANES(M) M(double) M(double4) M(double8)
+#define CLT_DOUBLE_LANES(M) M(double, long) M(double4, long4) M(double8, long8)
 #else
-#define CLT_DOUBLE_LANES(M) M(double)
+#define CLT_DOUBLE_LANES(M) M(double, long)
 #endif
 /* |x| and the sign of x by their bits: fabs() and copysign() are calls on some drivers. */
 #define CLT_ABS(F, I, x) as_##F(as_##I(x) & (I)(0x7fffffff))

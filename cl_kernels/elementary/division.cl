@@ -1,6 +1,7 @@
 /* fmod, and Python's remainder and floor division, which are made of it, of floating-point lanes. A quotient of floats below
-   2^22 is rounded to a whole number and its product with y taken off. That is exact where both are one instruction, which a
-   compiler for x86 says, as what is left has no more digits than y; other quotients are for the builtin, which goes bit by bit. */
+   2^22, or of doubles below 2^51, is rounded to a whole number and its product with y taken off. That is exact where both are one
+   instruction, which a compiler for x86 says, as what is left has no more digits than y; other quotients are for the builtin, which
+   goes bit by bit. */
 #include "all_lanes.cl"
 #ifdef __FMA__
 #define CLT_FMOD(F, I)                                                                                          \
@@ -14,10 +15,22 @@
     if (CLT_ANY_##I(far) != 0) r = far ? CLT_SOUND_##F(fmod, x, y) : r;                                         \
     return r;                                                                                                   \
   }
+#define CLT_FMOD_DOUBLE(F, I)                                                                                   \
+  static inline F fmod_##F(F x, F y) {                                                                          \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                            \
+    const F a = as_##F(as_##I(x) & (I)(0x7fffffffffffffffL)), b = as_##F(as_##I(y) & (I)(0x7fffffffffffffffL)); \
+    const F v = a / b, q = (v + (F)(4503599627370496.0)) - (F)(4503599627370496.0);                             \
+    F r = a - q * b;                                                                                            \
+    r = r < (F)(0.0) ? r + b : r;                                                                               \
+    r = as_##F(as_##I(a < b ? a : r) | (as_##I(x) & (I)(0x8000000000000000L)));                                 \
+    const I far = !(v < (F)(2251799813685248.0));                                                               \
+    if (CLT_ANY_##I(far) != 0) r = far ? CLT_SOUND_##F(fmod, x, y) : r;                                         \
+    return r;                                                                                                   \
+  }
 #else
-#define CLT_FMOD(F, I) CLT_FMOD_DOUBLE(F)
+#define CLT_FMOD(F, I) static inline F fmod_##F(F x, F y) { return CLT_SOUND_##F(fmod, x, y); }
+#define CLT_FMOD_DOUBLE(F, I) CLT_FMOD(F, I)
 #endif
-#define CLT_FMOD_DOUBLE(F) static inline F fmod_##F(F x, F y) { return CLT_SOUND_##F(fmod, x, y); }
 #define CLT_DIVISION(F)                                                                                 \
   static inline F floor_rest_##F(F x, F y) {                                                            \
     const F m = fmod_##F(x, y);                                                                         \
@@ -34,6 +47,6 @@
     return floor_settled_##F(q, x / y, y);                                                              \
   }
 #define CLT_DIVISION_SINGLE(F, I) CLT_FMOD(F, I) CLT_DIVISION(F)
-#define CLT_DIVISION_DOUBLE(F) CLT_FMOD_DOUBLE(F) CLT_DIVISION(F)
+#define CLT_DIVISION_DOUBLE(F, I) CLT_FMOD_DOUBLE(F, I) CLT_DIVISION(F)
 CLT_ALL_LANES(CLT_DIVISION_SINGLE)
 CLT_DOUBLE_LANES(CLT_DIVISION_DOUBLE)

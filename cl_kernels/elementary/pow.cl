@@ -52,7 +52,6 @@
 CLT_ALL_LANES(CLT_POW)
 /* The same of double lanes, with numbers of 26 bits; the logarithm's cubic term is a sum of two numbers, too, as what is left of the
    product is until the end. Wrong by less than 0.95 ulp. */
-#ifdef CLT_DOUBLE
 #define CLT_POW_DOUBLE(F, I)                                                                                                                          \
   static inline F clt_short_##F(F x) { return as_##F(as_##I(x) & (I)(0xfffffffff8000000L)); }                                                         \
   static inline F pow_##F(F x, F y) {                                                                                                                 \
@@ -114,9 +113,4 @@ CLT_ALL_LANES(CLT_POW)
     w = x != x | y != y ? x + y : w;                                                                                                                  \
     return y == (F)(0.0) | x == (F)(1.0) ? (F)(1.0) : w;                                                                                              \
   }
-CLT_POW_DOUBLE(double, long)
-#if CLT_LANES > 1
-CLT_POW_DOUBLE(double4, long4)
-CLT_POW_DOUBLE(double8, long8)
-#endif
-#endif
+CLT_DOUBLE_LANES(CLT_POW_DOUBLE)

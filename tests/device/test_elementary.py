@@ -175,6 +175,38 @@ def test_powers_of_doubles() -> None:
     np.testing.assert_array_equal(alone, found[600::9973])
 
 
+@pytest.mark.fp64
+def test_remainders_of_doubles() -> None:
+    """Exact, whether quotients are small, large, whole numbers or not finite."""
+    rng, n = np.random.default_rng(1), 20_000
+    ends = [
+        *ENDS,
+        5e-324,
+        -5e-324,
+        7e-310,
+        3e-308,
+        1e300,
+        1.7e308,
+        2.0**51,
+        2.0**52 + 1,
+        2.0**53 - 1,
+    ]
+    grid = np.meshgrid(ends, ends)
+    far = rng.standard_normal((2, n)) * 10.0 ** rng.uniform(-300, 300, (2, n))
+    x, y = (np.concatenate([np.ravel(a) for a in sets]) for sets in zip(
+        grid, far, (rng.standard_normal(n) * 1e4, rng.standard_normal(n)), (rng.random(n) * 2.0**51, rng.random(n) + 0.5),
+        (rng.integers(-(10**15), 10**15, n), rng.integers(1, 1000, n)), strict=True,
+    ))  # fmt: skip
+    a, b = torch.tensor(x), torch.tensor(y)
+    found, floored = torch.fmod(a, b).cpu().numpy(), torch.remainder(a, b).cpu().numpy()
+    with np.errstate(all="ignore"):
+        wanted = np.fmod(x, y)
+        np.testing.assert_array_equal(floored, np.remainder(x, y))
+    np.testing.assert_array_equal(found, wanted)
+    known = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))
+
+
 @pytest.mark.parametrize("name", [*ONE, *TWO])
 def test_single_lanes_have_the_bits_of_vectors(name: str) -> None:
     wide, single = values("vector")[name], values("single")[name]
