@@ -191,7 +191,7 @@ class DeviceInfo:
     """What a device can do, probed once."""
 
     kind: str
-    """ "cpu", "gpu" or "accelerator"."""
+    """Whose schedules it is given: "cpu", "gpu" or "accelerator"."""
     host_shared: bool
     """Kernels and numpy work on the same memory."""
     compute_units: int
@@ -268,8 +268,9 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         options += pocl.build_options(version(dev.platform.version))
         if fixpoint.checks(version(dev.platform.version), dev.platform.version):
             fixpoint.spare()
-    if clean(dev.platform.name) == "rusticl":  # its translator ends the process where it meets one
-        options += ("-DCLT_NO_PREFETCH",)
+    if clean(dev.platform.name) == "rusticl":
+        options += ("-DCLT_NO_PREFETCH",)  # its translator ends the process where it meets one
+        kind = "gpu"  # on a CPU, too: it takes long vectors apart, or ends the process, and has work-items side by side
     return DeviceInfo(
         kind=kind,
         host_shared=host_shared,

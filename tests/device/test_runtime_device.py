@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from cltensor.runtime import (
     device_info,
     device_list,
     get_backend,
+    loader,
     set_default_device,
 )
-from cltensor.runtime.device import platforms, version
+from cltensor.runtime.device import describe, platforms, version
 
 
 @pytest.mark.parametrize(
@@ -149,3 +151,19 @@ def test_missing_devices() -> None:
 )
 def test_driver_versions(text: str, numbers: tuple[int, int]) -> None:
     assert version(text) == numbers
+
+
+def test_rusticl_has_the_schedules_of_a_gpu_on_a_cpu_too() -> None:
+    real = platforms().cpu
+    if real is None:
+        pytest.skip("there is no OpenCL device that is a CPU")
+
+    class Renamed:
+        platform = SimpleNamespace(name="rusticl", version="OpenCL 3.1")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+    info = describe(loader.load(), Renamed(), host_shared=True)
+    assert (info.kind, info.lanes) == ("gpu", 1)
+    assert "-DCLT_NO_PREFETCH" in info.build_options
