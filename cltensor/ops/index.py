@@ -27,8 +27,9 @@ from ..size import sized
 from . import along, core, parts, shape, writes
 from .changes import backend_of, both, change, like, reading, target, zeros
 from .core import NUMBERS, Tensor, is_tensor
+from .kinds import Sizes
 from .mask import masked_scatter, nonzero
-from .replay import Replayed, Sizes
+from .replay import Replayed
 from .selection import masked_fill_, masked_fill_row, warn_expanded, where
 from .subscripts import (
     MASKS,

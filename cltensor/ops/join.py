@@ -21,7 +21,8 @@ from ..storage import Storage
 from . import core, formats, writes
 from .changes import zeros
 from .core import Tensor, is_tensor
-from .replay import Replayed, Sizes
+from .kinds import Sizes
+from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
 
 

@@ -21,7 +21,8 @@ from ..size import Size
 from ..storage import Storage
 from . import core
 from .core import Tensor
-from .replay import Replayed, Sizes
+from .kinds import Sizes
+from .replay import Replayed
 from .selection import where
 
 Dims = int | Sequence[int] | None

@@ -8,30 +8,24 @@ or it writes to an operand that its caller made ready, and nothing but layouts a
 that reads pending expressions these, with their numbers, are part of what tells calls apart. What cannot be traced goes the
 long way each time.
 
-Note [Kinds]. A call that is like an earlier one but for sizes is of its kind: the same ranks, dtypes, settings, and sizes of 0 and 1
-in the same places. Kinds are noted with Symbols in the places of all other sizes, strides and offsets (Note [Symbols] in
-symbols.py), so what was noted serves each call for which the long way would ask and answer the same: its numbers are
-computed by a few lines instead. What differs for other sizes (another schedule) is noted as another variant of the kind. Numbers
-among the settings that follow from sizes are passed as `Sizes`.
-
-Owns when calls are alike. Knows no op.
+What is kept serves other sizes, too (Note [Kinds] in ops/kinds.py). Owns what is kept, and when it serves. Knows no op.
 """
 
 from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .. import config, layouts, lazy
+from .. import config, lazy
 from ..codegen.reduce.prologue import Source
 from ..runtime import STATS, Buffer, Numbers, Recorder, Trace
 from ..size import Size, sized
 from ..storage import Storage
-from ..symbols import WORKING, Work, few, opened, pattern, plain
+from ..symbols import WORKING, Work, plain
 from . import core
+from .kinds import OfMemory, OfSource, measured, same
 
 MOST = 1024  # calls that a function remembers; none with 0, nor with CLTENSOR_EAGER=1
 SMALL = (
@@ -42,21 +36,6 @@ VARIANTS = (
 )
 
 _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
-
-
-class Sizes(tuple):
-    """Numbers among the settings that do not make a kind (see Note [Kinds]); there may be tuples of them in it."""
-
-    __slots__ = ()
-
-
-_opened_classes: set[Any] = {Sizes}
-
-
-def of_sizes(cls: type) -> type:
-    """Have numbers in settings of a class of named tuples not make a kind."""
-    _opened_classes.add(cls)
-    return cls
 
 
 class _Result(NamedTuple):
@@ -191,8 +170,8 @@ class Replayed:
                 lazy.note_read(storage)
             return call.play(given, first.device)
         if pending:
-            return self._work_out(found, given, _OfSource(*self._arguments(operands, settings)))
-        return self._work_out(found, given, _OfMemory(operands, settings))
+            return self._work_out(found, given, OfSource(*self._arguments(operands, settings)))
+        return self._work_out(found, given, OfMemory(operands, settings))
 
     def _tell(
         self, t: Any, first: Any, key: list[Any], given: list[Buffer], places: dict[Buffer, int]
@@ -242,16 +221,17 @@ class Replayed:
         call = self._calls.get(found)
         if call is not None:
             return call.play(given, dev)
-        return self._work_out(found, given, _OfSource(*arguments))
+        return self._work_out(found, given, OfSource(*arguments))
 
-    def _work_out(self, key: tuple, given: list[Buffer], what: _OfMemory | _OfSource) -> list[Any]:
+    def _work_out(self, key: tuple, given: list[Buffer], what: OfMemory | OfSource) -> list[Any]:
         """Do as a call of the kind did; else go the long way, and note what it launches if this is the second call of a kind."""
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
             return self._fn(*what.arguments(self._arguments))
         leaves = what.leaves()
         if not {*given}.issuperset(leaves):  # something was run first, into memory of this call
             return self._fn(*what.arguments(self._arguments))
-        sizes: list[int] = [b.nbytes for b in given]
+        holders: list[Buffer | Storage] = [*given, *what.storages()]
+        sizes: list[int] = [x.nbytes for x in holders]
         parts = what.kind(sizes)
         parts += [given.index(buffer) for buffer in (*given, *leaves)]
         if self._exact:
@@ -278,24 +258,29 @@ class Replayed:
                 return call.play(given, what.device())
         if kind.noted < VARIANTS:
             kind.noted += 1
-            return self._note(key, kind, given, what)
+            return self._note(key, kind, given, holders, what)
         if key not in self._seen:
             if len(self._seen) > MOST:
                 self._seen.clear()
             self._seen.add(key)
             return self._fn(*what.arguments(self._arguments))
-        return self._note(key, None, given, what)
+        return self._note(key, None, given, holders, what)
 
     def _note(
-        self, key: tuple, kind: _Kind | None, given: list[Buffer], what: _OfMemory | _OfSource
+        self,
+        key: tuple,
+        kind: _Kind | None,
+        given: list[Buffer],
+        holders: Sequence[Buffer | Storage],
+        what: OfMemory | OfSource,
     ) -> list[Any]:
         """Go the long way with Symbols, or without for no kind; keep what it launches."""
         work = Work()
         trace = Trace(key[0], given, work)
         self._calls[key] = None
-        number = work.number if kind is not None else _same
+        number = work.number if kind is not None else same
         try:
-            with trace.noting(), _measured(given, number):
+            with trace.noting(), measured(holders, number):
                 results = self._fn(*what.opened(number).arguments(self._arguments))
                 described = _describe(trace, results, len(given))
         except Exception:
@@ -324,105 +309,6 @@ def forget() -> None:
     """Have what every function launches worked out anew: after a change of what decides that."""
     for replayed in _all:
         replayed.forget()
-
-
-class _OfMemory(NamedTuple):
-    """A call whose operands are tensors with memory, and buffers."""
-
-    operands: Sequence[Any]
-    settings: tuple[Any, ...]
-
-    def leaves(self) -> list[Buffer]:
-        return []
-
-    def device(self) -> Any:
-        return self.operands[0].device
-
-    def arguments(self, arguments: Callable[..., tuple]) -> tuple:
-        """What the function gets."""
-        return arguments(self.operands, self.settings)
-
-    def kind(self, sizes: list[int]) -> list[Any]:
-        """Return what makes the kind, and add the numbers that do not to `sizes`."""
-        key: list[Any] = []
-        for t in self.operands:
-            if t.__class__ is not Buffer:
-                key += (t.dtype, *few(t.shape, sizes), t._contig)
-                if not t._contig:
-                    key += few(t._strides, sizes)
-                key += few((t._offset,), sizes)
-        return key + [pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings]
-
-    def opened(self, number: Callable[[int], Any]) -> _OfMemory:
-        """The same with what `number` makes of those numbers."""
-        operands = []
-        for t in self.operands:
-            if t.__class__ is not Buffer:
-                shape = sized(opened(tuple(t.shape), number))
-                strides = None if t._contig else opened(t._strides, number)
-                (offset,) = opened((t._offset,), number)
-                t = core.make(t._storage, shape, t.dtype, t.device, strides, offset)
-            operands.append(t)
-        return _OfMemory(operands, _opened_settings(self.settings, number))
-
-
-class _OfSource:
-    """A call whose operands were made a Source."""
-
-    def __init__(self, source: Source, buffers: Sequence[Buffer], dev: Any, *settings: Any) -> None:
-        self.source, self.buffers, self.dev, self.settings = source, buffers, dev, settings
-
-    def leaves(self) -> list[Buffer]:
-        return [leaf[0] for leaf in self.source.leaves]
-
-    def device(self) -> Any:
-        return self.dev
-
-    def arguments(self, arguments: Callable[..., tuple]) -> tuple:
-        """What the function gets."""
-        return self.source, self.buffers, self.dev, *self.settings
-
-    def kind(self, sizes: list[int]) -> list[Any]:
-        """Return what makes the kind, and add the numbers that do not to `sizes`."""
-        shape, leaves, scalars, *expression = self.source
-        key: list[Any] = [pattern(shape, sizes), repr(scalars), *expression]
-        dense = layouts.contiguous_strides(shape)
-        for _, dt, strides, offset in leaves:
-            key += (dt, strides == dense or pattern(strides, sizes), *pattern((offset,), sizes))
-        return key + [pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings]
-
-    def opened(self, number: Callable[[int], Any]) -> _OfSource:
-        """The same with what `number` makes of those numbers."""
-        source = self.source
-        dense = layouts.contiguous_strides(source.shape)
-        shape = opened(source.shape, number)
-        leaves = []
-        for buffer, dt, strides, offset in source.leaves:
-            own = layouts.contiguous_strides(shape) if strides == dense else opened(strides, number)
-            leaves.append((buffer, dt, own, *opened((offset,), number)))
-        source = source._replace(shape=shape, leaves=tuple(leaves))
-        return _OfSource(source, self.buffers, self.dev, *_opened_settings(self.settings, number))
-
-
-def _opened_settings(settings: tuple[Any, ...], number: Callable[[int], Any]) -> tuple:
-    return tuple([opened(x, number) if type(x) in _opened_classes else x for x in settings])
-
-
-def _same(n: int, least: int = 2) -> int:
-    return n
-
-
-@contextmanager
-def _measured(given: Sequence[Buffer], number: Callable[..., Any]) -> Iterator[None]:
-    """Have the sizes of buffers be what `number` makes of them while the block runs."""
-    sizes = [b.nbytes for b in given]
-    for buffer, nbytes in zip(given, sizes, strict=True):
-        buffer.nbytes = number(nbytes, 0)
-    try:
-        yield
-    finally:
-        for buffer, nbytes in zip(given, sizes, strict=True):
-            buffer.nbytes = nbytes
 
 
 def _plainly(results: Sequence[Any]) -> list[Any]:

@@ -35,7 +35,8 @@ from .changes import (
     zeros,
 )
 from .core import NUMBERS, Tensor, is_tensor
-from .replay import Replayed, Sizes
+from .kinds import Sizes
+from .replay import Replayed
 from .row import public
 from .selection import where
 from .values import check_out_dtype, check_value

@@ -21,8 +21,9 @@ from ...storage import Storage
 from .. import core
 from ..convert import wide
 from ..core import Tensor
+from ..kinds import Sizes
 from ..operands import check_tensor
-from ..replay import Replayed, Sizes
+from ..replay import Replayed
 from ..row import FUNCTIONS
 from . import dropout
 from .softmax import softmax

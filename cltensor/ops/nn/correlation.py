@@ -25,7 +25,8 @@ from ...size import Size
 from ...storage import Storage
 from .. import core, formats
 from ..core import Tensor
-from ..replay import Replayed, Sizes
+from ..kinds import Sizes
+from ..replay import Replayed
 from ..row import FUNCTIONS
 
 _OPERANDS = {"y": "xw", "x": "yw", "w": "yx"}

@@ -13,7 +13,8 @@ from ...codegen.resample import grid as family
 from ...runtime import get_backend
 from .. import core
 from ..core import Tensor
-from ..replay import Replayed, Sizes
+from ..kinds import Sizes
+from ..replay import Replayed
 from ..row import FUNCTIONS, public
 from .grid_formula import composed
 

@@ -19,7 +19,8 @@ from ...codegen.resample.axes import resample as kernel
 from ...runtime import get_backend
 from .. import core, formats
 from ..core import Tensor
-from ..replay import Replayed, of_sizes
+from ..kinds import of_sizes
+from ..replay import Replayed
 from . import average_pooling
 
 # mode -> (spatial dims it is for, kind of axis, torch's name of the kernel that refuses a dtype)

@@ -18,7 +18,8 @@ from ...dtypes import dtype
 from ...runtime import get_backend
 from .. import core, formats
 from ..core import Tensor, is_tensor
-from ..replay import Replayed, of_sizes
+from ..kinds import of_sizes
+from ..replay import Replayed
 from ..row import FUNCTIONS
 
 of_sizes(Window)

@@ -1,0 +1,144 @@
+"""What a call to replay is told, apart from the sizes in it: its kind.
+
+Note [Kinds]. A call that is like an earlier one but for sizes is of its kind: the same ranks, dtypes, settings, and sizes of 0 and 1
+in the same places. Kinds are noted with Symbols in the places of all other sizes, strides and offsets (Note [Symbols] in
+symbols.py), so what was noted serves each call for which the long way would ask and answer the same: its numbers are
+computed by a few lines instead. What differs for other sizes (another schedule) is noted as another variant of the kind. Numbers
+among the settings that follow from sizes are passed as `Sizes`.
+
+Owns what makes a kind and how Symbols get into a call's operands and settings. Knows nothing of what is kept of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from .. import layouts
+from ..codegen.reduce.prologue import Source
+from ..runtime import Buffer
+from ..size import sized
+from ..storage import Storage
+from ..symbols import few, opened, pattern
+from . import core
+
+
+class Sizes(tuple):
+    """Numbers among the settings that do not make a kind (see Note [Kinds]); there may be tuples of them in it."""
+
+    __slots__ = ()
+
+
+_opened_classes: set[Any] = {Sizes}
+
+
+def of_sizes(cls: type) -> type:
+    """Have numbers in settings of a class of named tuples not make a kind."""
+    _opened_classes.add(cls)
+    return cls
+
+
+class OfMemory(NamedTuple):
+    """A call whose operands are tensors with memory, and buffers."""
+
+    operands: Sequence[Any]
+    settings: tuple[Any, ...]
+
+    def leaves(self) -> list[Buffer]:
+        return []
+
+    def storages(self) -> list[Storage]:
+        return [t._storage for t in self.operands if t.__class__ is not Buffer]
+
+    def device(self) -> Any:
+        return self.operands[0].device
+
+    def arguments(self, arguments: Callable[..., tuple]) -> tuple:
+        """What the function gets."""
+        return arguments(self.operands, self.settings)
+
+    def kind(self, sizes: list[int]) -> list[Any]:
+        """Return what makes the kind, and add the numbers that do not to `sizes`."""
+        key: list[Any] = []
+        for t in self.operands:
+            if t.__class__ is not Buffer:
+                key += (t.dtype, *few(t.shape, sizes), t._contig)
+                if not t._contig:
+                    key += few(t._strides, sizes)
+                key += few((t._offset,), sizes)
+        return key + [pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings]
+
+    def opened(self, number: Callable[[int], Any]) -> OfMemory:
+        """The same with what `number` makes of those numbers."""
+        operands = []
+        for t in self.operands:
+            if t.__class__ is not Buffer:
+                shape = sized(opened(tuple(t.shape), number))
+                strides = None if t._contig else opened(t._strides, number)
+                (offset,) = opened((t._offset,), number)
+                t = core.make(t._storage, shape, t.dtype, t.device, strides, offset)
+            operands.append(t)
+        return OfMemory(operands, _opened_settings(self.settings, number))
+
+
+class OfSource:
+    """A call whose operands were made a Source."""
+
+    def __init__(self, source: Source, buffers: Sequence[Buffer], dev: Any, *settings: Any) -> None:
+        self.source, self.buffers, self.dev, self.settings = source, buffers, dev, settings
+
+    def leaves(self) -> list[Buffer]:
+        return [leaf[0] for leaf in self.source.leaves]
+
+    def storages(self) -> list[Storage]:
+        return []
+
+    def device(self) -> Any:
+        return self.dev
+
+    def arguments(self, arguments: Callable[..., tuple]) -> tuple:
+        """What the function gets."""
+        return self.source, self.buffers, self.dev, *self.settings
+
+    def kind(self, sizes: list[int]) -> list[Any]:
+        """Return what makes the kind, and add the numbers that do not to `sizes`."""
+        shape, leaves, scalars, *expression = self.source
+        key: list[Any] = [pattern(shape, sizes), repr(scalars), *expression]
+        dense = layouts.contiguous_strides(shape)
+        for _, dt, strides, offset in leaves:
+            key += (dt, strides == dense or pattern(strides, sizes), *pattern((offset,), sizes))
+        return key + [pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings]
+
+    def opened(self, number: Callable[[int], Any]) -> OfSource:
+        """The same with what `number` makes of those numbers."""
+        source = self.source
+        dense = layouts.contiguous_strides(source.shape)
+        shape = opened(source.shape, number)
+        leaves = []
+        for buffer, dt, strides, offset in source.leaves:
+            own = layouts.contiguous_strides(shape) if strides == dense else opened(strides, number)
+            leaves.append((buffer, dt, own, *opened((offset,), number)))
+        source = source._replace(shape=shape, leaves=tuple(leaves))
+        return OfSource(source, self.buffers, self.dev, *_opened_settings(self.settings, number))
+
+
+def _opened_settings(settings: tuple[Any, ...], number: Callable[[int], Any]) -> tuple:
+    return tuple([opened(x, number) if type(x) in _opened_classes else x for x in settings])
+
+
+def same(n: int, least: int = 2) -> int:
+    return n
+
+
+@contextmanager
+def measured(holders: Sequence[Buffer | Storage], number: Callable[..., Any]) -> Iterator[None]:
+    """Have the sizes of memory be what `number` makes of them while the block runs."""
+    sizes = [x.nbytes for x in holders]
+    for x, nbytes in zip(holders, sizes, strict=True):
+        x.nbytes = number(nbytes, 0)
+    try:
+        yield
+    finally:
+        for x, nbytes in zip(holders, sizes, strict=True):
+            x.nbytes = nbytes
