@@ -23,13 +23,6 @@ def debug_line(level: int, text: str, *args: object) -> None:
         print("cltensor:", text % args if args else text, file=sys.stderr, flush=True)
 
 
-class Uninitialised:
-    """Whether memory that nobody wrote is filled with nan, or a dtype's largest number, so that reading it shows."""
-
-    wanted = True  # torch.utils.deterministic.fill_uninitialized_memory
-    filled = False  # wanted, and deterministic algorithms are asked for
-
-
 class Warned:
     """What `warn_once` has shown, and whether it shows that again."""
 

@@ -9,7 +9,8 @@ import functools
 import warnings
 from typing import Any
 
-from .errors import Uninitialised, Warned
+from .errors import Warned
+from .ops.memory import Uninitialised
 
 __all__ = [
     "are_deterministic_algorithms_enabled",

@@ -25,8 +25,7 @@ ${headers}
 ${lane_memory.helpers(memories, L, needed)}\
 <%
 def strides(prefix, cls):
-    n = {'d': 0, 'c': 0, 'v': program.rank - 1, 's': program.rank - 1, 'g': program.rank}[cls]
-    return ''.join(f', const long {prefix}{d}' for d in range(n))
+    return ''.join(f', const long {prefix}{d}' for d in range(stride_count(cls, program.rank)))
 def outer(prefix, cls):
     return ''.join(f' + x{d} * {prefix}{d}' for d in range(program.rank - 1)) if cls in 'vsg' else ''
 def load(k, dt, cls, pos):

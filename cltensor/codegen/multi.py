@@ -22,8 +22,7 @@ from .checks import Describe, checking
 from .language import Emitter, Formula, convert, lanes_of, parse
 from .operand import Operand
 from .pointwise import Memory, scalar_type
-from .region import GPU_GROUP, workers
-from .region import lanes as lanes_of_gpu
+from .region import GPU_GROUP, gpu_size, workers
 from .source import include, render
 
 if TYPE_CHECKING:
@@ -175,7 +174,7 @@ def apply_rows(
     built = _kernel(backend, chain, (dt,) * len(buffers), (), 1, rows=True)
     total, group = n * width, 1
     if built.by_lane:
-        items, group = lanes_of_gpu(total), GPU_GROUP
+        items, group = gpu_size(total), GPU_GROUP
     else:
         items = min(n, workers(backend, len(buffers) * total))
     with checking(backend, describe) as status:

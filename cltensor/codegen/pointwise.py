@@ -328,7 +328,7 @@ def source(
     }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes, bool(drawn)), lane_schedule=lane_schedule, drawn=drawn.values(), at_once=at_once(program), group=group,
+        headers=headers(program, lanes, bool(drawn)), lane_schedule=lane_schedule, drawn=drawn.values(), at_once=at_once(program), group=group, stride_count=stride_count,
     )  # fmt: skip
     return name, text, argument_types(program)
 

@@ -1,5 +1,4 @@
-"""What the data-moving families (index, scan, sort, join) share: regions of memory, their walks and
-their kernels.
+"""What kernels over strided regions of memory share (copies, indexing, scans, sorts, windows, ...): walks and launches.
 
 Owns the collapse of dims into the fewest, the layout arguments every such kernel takes, the number
 of work-items, and the cache from a template's key to a kernel. Knows nothing of what a kernel does
@@ -55,6 +54,7 @@ class Dims:
 
     @property
     def rank(self) -> int:
+        """How many dims are left."""
         return len(self.sizes)
 
     def args(self) -> list[int]:
@@ -107,6 +107,7 @@ def is_gpu(backend: Backend) -> bool:
 
 
 def storage(dt: dtype) -> str:
+    """Return the OpenCL type that moves elements of a dtype."""
     return STORAGE[dt.itemsize]
 
 
@@ -151,7 +152,7 @@ def max_workers(backend: Backend) -> int:
     return max(1, backend.info.compute_units * 4)
 
 
-def lanes(work: int) -> int:
+def gpu_size(work: int) -> int:
     """Return the global size of a grid-stride GPU launch over `work` elements."""
     return max(1, min(-(-work // GPU_GROUP), _GPU_LANES // GPU_GROUP)) * GPU_GROUP
 
@@ -188,7 +189,7 @@ def run(
     if isinstance(work, tuple):
         size, local = work
     elif key.get("gpu"):
-        size, local = lanes(work), GPU_GROUP
+        size, local = gpu_size(work), GPU_GROUP
     else:
         size, local = work, 1
     backend.launch(kernel, (size,), (local,), [*buffers, *scalars, *longs], nbytes)

@@ -8,9 +8,9 @@ from typing import Any
 from .. import dtypes, layouts
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
-from ..errors import Uninitialised
 from ..lazy import Expr, Scalar
 from ..ops import core, formats
+from ..ops.memory import Uninitialised
 from ..ops.values import check_value, number
 from ..runtime import device, get_backend
 from ..size import Size

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from .fusion import Fusion
     from .product import Factors
 
-Output = tuple[tuple[str, int], Any, "Buffer"]
+Result = tuple[tuple[str, int], Any, "Buffer"]
+"""What is kept of a chain: its reference, dtype, and where it is written."""
 
 
-def run_fused(backend: Backend, fusion: Fusion, outputs: list[Output]) -> bool:
+def run_fused(backend: Backend, fusion: Fusion, outputs: list[Result]) -> bool:
     """Compute the product and the chain in one launch; False, with nothing done, where that cannot be."""
     expr = fusion.product
     if expr is None or fusion.shape[-1] != expr.shape[-1]:

@@ -52,18 +52,13 @@ def run(expr: Expr) -> Buffer:
     f: Factors = expr.args[-1].value
     backend = f.a.buffer.backend
     found = gemm.matmul(backend, f.a, f.b, alpha=f.alpha, beta=f.beta, bias=f.bias)
-    settle(expr, found.buffer)
-    return found.buffer
-
-
-def settle(expr: Expr, buffer: Buffer, inside: int = 0) -> None:
-    """Give a product its value; `inside` of its users do not need it any more."""
     storage = expr.live()
     if storage is not None:
-        storage.value, storage.home = buffer, None
-        storage.reads = UNKNOWN_READS if expr.users > inside else 0
+        storage.value, storage.home = found.buffer, None
+        storage.reads = UNKNOWN_READS if expr.users else 0
     forget(expr)
-    expr.value = buffer
+    expr.value = found.buffer
+    return found.buffer
 
 
 def forget(expr: Expr) -> None:

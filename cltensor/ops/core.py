@@ -150,12 +150,12 @@ def pending(
     if backend is None:
         backend = get_backend(dev)
     storage = Storage.pending(backend, expr)
-    if config.CONFIG.eager or sees_numpy(expr):
+    if config.CONFIG.eager or numpy_sees(expr):
         storage.buffer()
     return Registry.tensor._make(storage, shape or expr.shape, expr.dtype, dev, None, 0)
 
 
-def sees_numpy(expr: Expr) -> bool:
+def numpy_sees(expr: Expr) -> bool:
     """Whether numpy can see, and write, an operand; it cannot for what is pending, which runs before memory is shown to numpy."""
     for a in expr.args:
         inner = a.expr if a.__class__ is View else a

@@ -1,4 +1,4 @@
-"""Which memory a tensor is on, and how much of it: resize_, resize_as_ and set_. Nothing is computed here."""
+"""Which memory a tensor is on, and how much of it: resize_, resize_as_ and set_; whether what nobody wrote is filled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..dtypes import dtype
-from ..errors import Uninitialised
 from ..memory_format import preserve_format
 from ..runtime import get_backend
 from ..size import Size
@@ -17,6 +16,13 @@ from . import formats
 from .core import Tensor, is_tensor, make
 from .row import public
 from .shape import sizes
+
+
+class Uninitialised:
+    """Whether memory that nobody wrote is filled with nan, or a dtype's largest number, so that reading it shows."""
+
+    wanted = True  # torch.utils.deterministic.fill_uninitialized_memory
+    filled = False  # wanted, and deterministic algorithms are asked for
 
 
 @public(function=False)

@@ -19,7 +19,7 @@ from ..dtypes import dtype
 from ..lazy import Expr, Leaf, View
 from ..runtime import device
 from ..storage import Storage
-from .core import NUMBERS, Tensor, is_tensor, operand, sees_numpy, snapshot
+from .core import NUMBERS, Tensor, is_tensor, numpy_sees, operand, snapshot
 from .elsewhere import elsewhere
 from .refusals import out_refusal
 
@@ -39,7 +39,7 @@ def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
     )
     if whole and not storage.pinned and not storage.shared:
         storage.replace(expr)
-        if config.CONFIG.eager or sees_numpy(expr):
+        if config.CONFIG.eager or numpy_sees(expr):
             storage.buffer()
         return
     buffer = storage.for_write(own)

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from .. import switches
-from ..errors import Uninitialised
+from ..ops.memory import Uninitialised
 
 
 class _Deterministic(types.ModuleType):

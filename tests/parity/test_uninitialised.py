@@ -11,6 +11,8 @@ import pytest
 from parity.oracle import assert_same_value, lines, th
 from support import ct
 
+from cltensor.ops.memory import Uninitialised
+
 LINES = """
 torch.empty(2)
 torch.empty(2, dtype=torch.int8)
@@ -69,8 +71,8 @@ def test_switch() -> None:
         kept = torch.ones(2).resize_(4)
         assert np.all(kept[:2].cpu().numpy() == 1)
     ct.empty(3)
-    assert not ct.errors.Uninitialised.filled
+    assert not Uninitialised.filled
     _switch(ct).fill_uninitialized_memory = True
-    assert ct.errors.Uninitialised.filled
+    assert Uninitialised.filled
     ct.use_deterministic_algorithms(False)
-    assert not ct.errors.Uninitialised.filled
+    assert not Uninitialised.filled

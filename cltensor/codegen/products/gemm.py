@@ -1,12 +1,12 @@
 """The dense-product family: matrix-matrix, matrix-vector and dot products of strided operands.
 
-Owns the public entries and the choice of schedule. A kernel's key is dtypes, how its operands are
-read (in place or packed) and the chain it ends with, never a shape or a stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims arrive already equal
-(stride 0 where broadcast).
+Owns the public entries and the choice of schedule. A kernel's key is dtypes, how its operands are read (in place or packed)
+and the chain it ends with, never a shape or a stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims
+arrive already equal (stride 0 where broadcast).
 
-Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm/gpu.mako, here: a
-work-item is a lane). Products with one row or column, on a CPU a few, go to gemv.py when the matrix has
-an adjacent dim.
+Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm/gpu.mako, here: a work-item is a lane). On a
+CPU small matrices in batches go to gemm_small.py. Products with one row or column, on a CPU a few, go to gemv.py when the
+matrix has an adjacent dim.
 """
 
 from __future__ import annotations

@@ -184,8 +184,8 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
     work = p.m * p.n * length * batches
     alone = work < PACE * backend.info.wake_us
     wanted = 1 if alone else min(max(work // TASK_WORK, 1), 4 * units)
-    again = _again(p, pack_a, pack_b)
-    count = _cut(rows, cols, ceil_div(wanted, batches), least, again, batches, units)
+    reread = _reread_cost(p, pack_a, pack_b)
+    count = _cut(rows, cols, ceil_div(wanted, batches), least, reread, batches, units)
     bm, bn = ceil_div(rows, count[0]), ceil_div(cols, count[1])
     tasks = ceil_div(cols, bn) * ceil_div(rows, bm)
     per = max(1, batches // wanted) if tasks == 1 else 1
@@ -195,7 +195,7 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
     return _Plan(transposed, pack_a, pack_b, grid, *blocks, piece, acc, *traffic(dt, out_dt, p))
 
 
-def _again(p: Product, pack_a: bool, pack_b: bool) -> tuple[float, float]:
+def _reread_cost(p: Product, pack_a: bool, pack_b: bool) -> tuple[float, float]:
     """Estimate the cost of reading a's rows for one more block of columns, b's columns for one of rows.
 
     In parts of the whole work.
@@ -213,7 +213,7 @@ def _cut(
     cols: int,
     wanted: int,
     least: tuple[int, int],
-    again: tuple[float, float],
+    reread: tuple[float, float],
     batches: int,
     units: int,
 ) -> tuple[int, int]:
@@ -230,7 +230,7 @@ def _cut(
         largest = ceil_div(rows, blocks) * ceil_div(cols, panels)
         turns = ceil_div(blocks * panels * batches, units) * units
         cost = largest * turns / (rows * cols * batches)
-        best = min(best, (cost + again[0] * panels + again[1] * blocks, blocks, panels))
+        best = min(best, (cost + reread[0] * panels + reread[1] * blocks, blocks, panels))
     return best[1], best[2]
 
 

@@ -16,8 +16,7 @@ from ...layouts import numel
 from ..move.copies import dense
 from ..operand import Operand
 from ..pointwise import Memory
-from ..region import GPU_GROUP, LINE, STREAM, empty, is_gpu, workers
-from ..region import lanes as gpu_lanes
+from ..region import GPU_GROUP, LINE, STREAM, empty, gpu_size, is_gpu, workers
 from ..source import include, render
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def _launch(
     touched = numel(x.shape) + numel(y.shape)
     if gpu:
         work, chunk = numel(y.shape), 1
-        global_size, local_size = gpu_lanes(work), GPU_GROUP
+        global_size, local_size = gpu_size(work), GPU_GROUP
     else:
         planes = numel(x.shape[: -window.rank - last])
         work = planes if back else planes * window.out[0] * window.out[1]

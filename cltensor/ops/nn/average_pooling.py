@@ -15,6 +15,7 @@ from .pooling import (
     adaptive,
     average,
     by_rows,
+    check_planes,
     counts,
     each_or_all,
     filled,
@@ -31,18 +32,9 @@ from .pooling import (
 
 
 def _check_planes(x: Tensor, kernel: tuple[int, ...]) -> None:
+    check_planes("avg_pool3d()", x, len(kernel))
     if len(kernel) == 2:
-        if not numel(x.shape[-3:]) or x.ndim not in (3, 4):
-            raise RuntimeError(
-                f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(x.shape)}"
-            )
         return
-    for d in range(x.ndim - 4, x.ndim):
-        if not x.shape[d]:
-            raise RuntimeError(
-                f"avg_pool3d(): Expected input's non-batch dimensions to have positive length, but input has a shape of {list(x.shape)} "
-                f"and non-batch dimension {d - (x.ndim - 4)} has length zero!"
-            )
     if any(n < k for n, k in zip(x.shape[-3:], kernel, strict=True)):
         (t, h, w), (kt, kh, kw) = x.shape[-3:], kernel
         raise RuntimeError(

@@ -21,6 +21,7 @@ from .pooling import (
     HOW_MANY,
     adaptive,
     by_rows,
+    check_planes,
     counts,
     each_or_all,
     filled,
@@ -41,6 +42,8 @@ from .pooling import (
 
 # ------------------------------------------------------------------------------------------- regular windows
 
+_CHECKED_IN = "max_pool3d_with_indices_out_cpu_template()"  # torch's words, for every form of it
+
 
 def _read(
     function: str, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
@@ -50,21 +53,6 @@ def _read(
     values += [counts(function, "padding", 4, padding), counts(function, "dilation", 5, dilation)]
     flag(function, "ceil_mode", ceil_mode, " (position 6)")
     return values
-
-
-def _check_planes(x: Tensor, rank: int) -> None:
-    if rank == 2:
-        if not numel(x.shape[-3:]) or x.ndim not in (3, 4):
-            raise RuntimeError(
-                f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(x.shape)}"
-            )
-        return
-    for d in range(x.ndim - 4, x.ndim):
-        if not x.shape[d]:
-            raise RuntimeError(
-                "max_pool3d_with_indices_out_cpu_template(): Expected input's non-batch dimensions to have positive length, "
-                f"but input has a shape of {list(x.shape)} and non-batch dimension {d - (x.ndim - 4)} has length zero!"
-            )
 
 
 def _windows(
@@ -84,7 +72,7 @@ def _windows(
         raise RuntimeError(
             f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input"
         )
-    return regular(x, k, s or k, p, w, ceil_mode, lambda: _check_planes(x, rank))
+    return regular(x, k, s or k, p, w, ceil_mode, lambda: check_planes(_CHECKED_IN, x, rank))
 
 
 def _pool(

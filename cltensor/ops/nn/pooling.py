@@ -32,6 +32,22 @@ _ROW_MAJOR = ("AvgPool3D", "AdaptiveAvgPool3D", "AdaptiveMaxPool3D", "Fractional
 # ------------------------------------------------------------------------------------------- arguments
 
 
+def check_planes(function: str, x: Tensor, rank: int) -> None:
+    """Raise torch's RuntimeError for an input of windows of 2 or 3 dims whose planes or channels are empty, or that has other dims."""
+    if rank == 2:
+        if not layouts.numel(x.shape[-3:]) or x.ndim not in (3, 4):
+            raise RuntimeError(
+                f"Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(x.shape)}"
+            )
+        return
+    for d, size in enumerate(x.shape[-4:]):
+        if not size:
+            raise RuntimeError(
+                f"{function}: Expected input's non-batch dimensions to have positive length, but input has a shape of {list(x.shape)} "
+                f"and non-batch dimension {d} has length zero!"
+            )
+
+
 def need_tensor(function: str, x: Any, name: str = "input", position: int = 1) -> None:
     """Raise torch's TypeError for what must be a tensor and is not."""
     if not is_tensor(x):
