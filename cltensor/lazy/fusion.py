@@ -142,10 +142,18 @@ class Fusion:
             self.strided = True
         return _LEAF_REFS[len(self.leaves) - 1]
 
+    def stays_open(self) -> bool:
+        """Whether something collected here and not kept is still pending when the kernel has run: read by others, or held and only seen rearranged."""
+        kept, inside = {id(expr) for _, expr, _ in self.outputs}, self.internal_users()
+        return any(
+            id(e) not in kept and (e.users > inside.get(id(e), 0) or e.live() is not None)
+            for e in self.exprs
+        )
+
     def internal_users(self) -> dict[int, int]:
-        """How often each collected expression is an operand inside this fusion."""
+        """How often each collected expression is an operand inside this fusion, of what is seen in two ways once."""
         count: dict[int, int] = {}
-        for e in self.exprs:
+        for e in {id(e): e for e in self.exprs}.values():
             for a in e.args:
                 inner = a.expr if a.__class__ is View else a
                 if inner.__class__ is Expr:

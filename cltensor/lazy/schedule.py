@@ -238,9 +238,9 @@ def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
         # Expressions outside that hold on to this one will read the buffer without making a Leaf: never write over it.
         users = expr.users
         if users:
-            if inside is None:
-                inside = fusion.internal_users()
-            users -= 0 if fusion.left else inside.get(id(expr), 0)
+            if inside is None:  # nothing counts as done with while a reader of it stays pending
+                inside = {} if fusion.stays_open() else fusion.internal_users()
+            users -= inside.get(id(expr), 0)
         storage.reads = UNKNOWN_READS if users else 0
     for _, expr, _ in fusion.outputs:
         expr.args = ()

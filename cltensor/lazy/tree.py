@@ -16,7 +16,18 @@ from ..codegen.region import STREAM
 from ..dtypes import dtype
 from ..size import Size
 from ..symbols import WORKING, Work, opened, pattern
-from .expression import HEAVY, INDEXED, NON_DENSE, READ, STRIDED, Expr, Leaf, Scalar, View
+from .expression import (  # fmt: skip
+    HEAVY,
+    INDEXED,
+    NON_DENSE,
+    READ,
+    STRIDED,
+    UNKNOWN_READS,
+    Expr,
+    Leaf,
+    Scalar,
+    View,
+)
 from .fusion import Fusion, classify, seen
 from .launch import TURN, entry_of, runs_across, scalar_args, start
 from .recompute import is_large
@@ -105,9 +116,11 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     storage.home = None
     storage.reads = 0
     expr.args = ()
+    # What is seen through a View may be held, too, stays pending, and reads what is kept here.
+    reads = UNKNOWN_READS if any(through is not None for _, through in names) else 0
     for (node, other), buffer in zip(held, held_in, strict=True):
         other.value = node.value = buffer
-        other.reads = 0
+        other.reads = reads
         node.args = ()
     pending = backend.pending
     while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):

@@ -1,0 +1,87 @@
+"""What stays pending has the values of when it was written down, whatever becomes of the memory that it reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as torch
+from cltensor import config
+
+# `a` and `b` are pending; `done` runs a result, and `found` is what is asked for in the end.
+PROGRAMS = {
+    "held, and only seen rearranged": """
+        c = a * a
+        b.copy_(c)
+        c.t().add_(b)
+        found = b, c, a""",
+    "of another shape": """
+        c = a * 2
+        t = c + 1
+        u = t.expand(2, 3, 3) * 3
+        w = t * 4
+        del t
+        done(w)
+        c[0] = 100
+        found = u, c""",
+    "of another shape, all changed": """
+        c = a * 2
+        t = c + 1
+        u = t.expand(2, 3, 3) * 3
+        w = t * 4
+        del t
+        done(w)
+        c.mul_(3)
+        done(c)
+        found = u, c""",
+    "in a small tree": """
+        c = a * 2
+        m = c + 1
+        y = c + m.t()
+        done(y)
+        c[0] = 100
+        found = m, c""",
+    "in a small tree, all changed twice": """
+        c = a * 2
+        m = c + 1
+        y = c + m.t()
+        done(y)
+        c.add_(1)
+        c.add_(1)
+        done(c)
+        found = m, c""",
+    "read by what is seen in two ways": """
+        c = a * 2
+        m = c + 1
+        u = c.expand(2, 3, 3) * 3
+        y = m + m.t() + c
+        del m
+        done(y)
+        c[0] = 100
+        found = u, c""",
+}
+
+
+@pytest.mark.parametrize("title", PROGRAMS)
+def test_values_are_those_of_the_time(
+    dev: Any, title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = textwrap.dedent(PROGRAMS[title])
+
+    def run() -> list[np.ndarray]:
+        names: dict[str, Any] = {"done": lambda t: t._storage.buffer()}
+        for k, name in enumerate("ab"):
+            data = torch.arange(9.0, device=dev).reshape(3, 3)
+            torch.opencl.synchronize()
+            names[name] = data + k
+        exec(source, names)
+        return [t.numpy(force=True).copy() for t in names["found"]]
+
+    found = run()
+    monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+    for ours, wanted in zip(found, run(), strict=True):
+        np.testing.assert_array_equal(ours, wanted)
