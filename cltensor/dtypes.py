@@ -403,11 +403,7 @@ def from_numpy(kind: Any) -> dtype:
         found = _BY_NUMPY.get(kind.newbyteorder("="))
     if found is None:
         raise TypeError(
-            f"can't convert np.ndarray of type {kind.type.__module__}.{kind.type.__name__}. The "
-            "only supported types "
-            "are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
-            "uint64, uint32, "
-            "uint16, uint8, and bool."
+            f"can't convert np.ndarray of type {kind.type.__module__}.{kind.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
     return found
 
@@ -479,11 +475,7 @@ class finfo:
         self.resolution: pyfloat = pyfloat(f"1e-{digits}")
 
     def __repr__(self) -> str:
-        return (
-            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
-            f"eps={self.eps:g}, "
-            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
-        )
+        return f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
 
     def __eq__(self, other: object) -> pybool:
         return isinstance(other, finfo) and self.dtype == other.dtype

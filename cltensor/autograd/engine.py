@@ -123,16 +123,11 @@ def _make_grads(outputs: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Any]:
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         if g.shape != out.shape:
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {_shape_text(g)} and "
-                f"output[{i}] has a shape of "
-                f"{_shape_text(out)}."
+                f"Mismatch in shape: grad_output[{i}] has a shape of {_shape_text(g)} and output[{i}] has a shape of {_shape_text(out)}."
             )
         if (out.dtype.category == 3) != (g.dtype.category == 3):
             raise RuntimeError(
-                "For complex Tensors, both grad_output and output are required to have the same "
-                "dtype. Mismatch in "
-                f"dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of "
-                f"{out.dtype}."
+                f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {out.dtype}."
             )
         made.append(g)
     return made
@@ -161,15 +156,7 @@ def _seed(outputs: tuple[Any, ...], grads: list[Any]) -> Any:
     return grads[0] if grads else None
 
 
-_CYCLE_TEXT = (
-    "Using backward() with create_graph=True will create a reference cycle between the parameter "
-    "and its gradient "
-    "which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
-    "avoid this. If you "
-    "have to use this function, make sure to reset the .grad fields of your parameters to None "
-    "after use to break the "
-    "cycle and avoid the leak."
-)
+_CYCLE_TEXT = "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak."
 
 
 def backward(
@@ -194,9 +181,7 @@ def backward(
         )
         if grad_tensors is not None:
             raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
-                "`backward()`. Please only "
-                "use `grad_tensors`."
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`."
             )
         grad_tensors = grad_variables
     if inputs is not None:
@@ -264,9 +249,7 @@ def grad(
         allow_unused = materialize_grads
     if not only_inputs:
         warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
-            "accumulate gradient for other "
-            "parts of the graph, please use torch.autograd.backward.",
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
             stacklevel=2,
         )
@@ -299,9 +282,7 @@ def grad(
             results[i] = t.new_zeros(t.shape, requires_grad=create_graph)
         elif not allow_unused:
             raise RuntimeError(
-                f"The differentiated Tensor at index {i} appears to not have been used in the "
-                "graph. "
-                "Set allow_unused=True if this is the desired behavior."
+                f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior."
             )
     return tuple(results)
 

@@ -61,9 +61,7 @@ class FunctionCtx:
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Do nothing, with a warning: sharing is tracked by itself."""
         warnings.warn(
-            "mark_shared_storage is deprecated. Tensors with shared storages are automatically "
-            "tracked. Note that calls "
-            "to `set_()` are not tracked",
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to `set_()` are not tracked",
             FutureWarning,
             stacklevel=2,
         )
@@ -165,9 +163,7 @@ class BackwardCFunction(Node, FunctionCtx):
                 kept.append(g)
             elif g is not None:
                 raise RuntimeError(
-                    f"function {self.name()} returned a gradient different from None at position "
-                    f"{i + 1}, but the "
-                    "corresponding forward input was not a Variable"
+                    f"function {self.name()} returned a gradient different from None at position {i + 1}, but the corresponding forward input was not a Variable"
                 )
         return tuple(kept)
 
@@ -176,9 +172,7 @@ class BackwardCFunction(Node, FunctionCtx):
         backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
         if backward is not Function.backward and vjp is not Function.vjp:
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                "should only "
-                "implement one of them."
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
             )
         return (vjp if vjp is not Function.vjp else backward)(self, *grads)
 
@@ -209,22 +203,14 @@ class Function(metaclass=FunctionMeta):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
-            "static, so you should "
-            "invoke them on the class itself. Instantiating an autograd function will raise an "
-            "error in a future "
-            "version of PyTorch.",
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
             stacklevel=2,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use "
-            "new-style autograd "
-            "function with static forward method. (Example: "
-            "https://pytorch.org/docs/stable/autograd.html"
-            "#torch.autograd.Function)"
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod
@@ -243,9 +229,7 @@ class Function(metaclass=FunctionMeta):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return the gradients of forward's arguments."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom "
-            "autograd.Function to use it with "
-            "backward mode AD."
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
         )
 
     vjp = backward

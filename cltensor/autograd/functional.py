@@ -28,16 +28,12 @@ def _as_tuple(
         for i, item in enumerate(value):
             if not isinstance(item, TensorBase):
                 raise TypeError(
-                    f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but "
-                    f"the value at index {i} "
-                    f"has type {type(item)}."
+                    f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the value at index {i} has type {type(item)}."
                 )
         return True, value
     if not isinstance(value, TensorBase):
         raise TypeError(
-            f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the given "
-            f"{arg} has type "
-            f"{type(value)}."
+            f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the given {arg} has type {type(value)}."
         )
     return False, (value,)
 
@@ -80,30 +76,16 @@ def _check_weights(v: tuple[Any, ...], like: tuple[Any, ...], is_tuple: bool) ->
 
 _INDEPENDENT = {
     "hessian": (
-        "The hessian of the user-provided function with respect to input {i} is independent of the "
-        "input. This is not "
-        "allowed in strict mode. You should ensure that your function is thrice differentiable and "
-        "that the hessian "
-        "depends on the inputs."
+        "The hessian of the user-provided function with respect to input {i} is independent of the input. This is not allowed in strict mode. You should ensure that your function is thrice differentiable and that the hessian depends on the inputs."
     ),
     "jacobian": (
-        "While computing the hessian, found that the jacobian of the user-provided function with "
-        "respect to input {i} "
-        "is independent of the input. This is not allowed in strict mode. You should ensure that "
-        "your function is twice "
-        "differentiable and that the jacobian depends on the inputs (this would be violated by a "
-        "linear function for "
-        "example)."
+        "While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} is independent of the input. This is not allowed in strict mode. You should ensure that your function is twice differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for example)."
     ),
     "grad_inputs": (
-        "The gradient with respect to input {i} is independent of the inputs of the user-provided "
-        "function. This is not "
-        "allowed in strict mode."
+        "The gradient with respect to input {i} is independent of the inputs of the user-provided function. This is not allowed in strict mode."
     ),
     "outputs": (
-        "Output {i} of the user-provided function does not require gradients. The outputs must be "
-        "computed in a "
-        "differentiable manner from the input when running in strict mode."
+        "Output {i} of the user-provided function does not require gradients. The outputs must be computed in a differentiable manner from the input when running in strict mode."
     ),
 }
 
@@ -114,9 +96,7 @@ def _check_depends(items: Sequence[Any], what: str, strict: bool) -> None:
     for i, t in enumerate(items):
         if t is None:
             raise RuntimeError(
-                f"The output of the user-provided function is independent of input {i}. This is "
-                "not allowed in strict "
-                "mode."
+                f"The output of the user-provided function is independent of input {i}. This is not allowed in strict mode."
             )
         if not requires(t):
             raise RuntimeError(_INDEPENDENT[what].format(i=i))
@@ -126,19 +106,14 @@ _MISSING = {
     "back": "The output of the user-provided function is independent of input {i}. This is not "
     "allowed in strict mode.",
     "back_trick": (
-        "The gradient with respect to the input is independent of entry {i} in the grad_outputs "
-        "when using the double "
-        "backward trick to compute forward mode gradients. This is not allowed in strict mode."
+        "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double backward trick to compute forward mode gradients. This is not allowed in strict mode."
     ),
     "double_back": (
         "The jacobian of the user-provided function is independent of input {i}. This is not "
         "allowed in strict mode."
     ),
     "double_back_trick": (
-        "The hessian of the user-provided function is independent of entry {i} in the "
-        "grad_jacobian. This is not allowed "
-        "in strict mode as it prevents from using the double backward trick to replace forward "
-        "mode AD."
+        "The hessian of the user-provided function is independent of entry {i} in the grad_jacobian. This is not allowed in strict mode as it prevents from using the double backward trick to replace forward mode AD."
     ),
 }
 
@@ -156,9 +131,7 @@ def _fill(
         elif strict and create_graph and not requires(g):
             what = "hessian" if "double" in stage else "jacobian"
             raise RuntimeError(
-                f"The {what} of the user-provided function is independent of input {i}. This is "
-                "not allowed in strict "
-                "mode when create_graph=True."
+                f"The {what} of the user-provided function is independent of input {i}. This is not allowed in strict mode when create_graph=True."
             )
         filled.append(g)
     return tuple(filled)
@@ -184,9 +157,7 @@ def vjp(
             _check_weights(weights, outs, v_tuple)
         elif len(outs) != 1 or outs[0].numel() != 1:
             raise RuntimeError(
-                "The vector v can only be None if the user-provided function returns a single "
-                "Tensor with a single "
-                "element."
+                "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
             )
         products = grad_or_none(outs, ins, weights, create_graph=create_graph)
         products = _fill(products, ins, strict, create_graph, "back")
@@ -214,9 +185,7 @@ def jvp(
             _check_weights(weights, ins, v_tuple)
         elif len(ins) != 1 or ins[0].numel() != 1:
             raise RuntimeError(
-                "The vector v can only be None if the input to the user-provided function is a "
-                "single Tensor with a "
-                "single element."
+                "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
             )
         out_tuple, outs = _as_tuple(func(*ins), "outputs of the user-provided function", "jvp")
         _check_depends(outs, "outputs", strict)
@@ -262,9 +231,7 @@ def jacobian(
         _check_depends(outs, "outputs", strict)
         if vectorize and strict:
             raise RuntimeError(
-                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
-                "supported together. "
-                "Please either set `strict=False` or `vectorize=False`."
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either set `strict=False` or `vectorize=False`."
             )
         blocks = (
             _blocks_at_once(outs, ins, create_graph)
@@ -299,9 +266,7 @@ def _check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: 
             )
         if not vectorize:
             raise NotImplementedError(
-                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
-                "implemented for "
-                "`vectorize=True`."
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
             )
 
 
@@ -453,9 +418,7 @@ def _weights(v: Any, ins: tuple[Any, ...], create_graph: bool, fn: str) -> tuple
         return weights
     if len(ins) != 1 or ins[0].numel() != 1:
         raise RuntimeError(
-            "The vector v can only be None if the input to the user-provided function is a single "
-            "Tensor with a single "
-            "element."
+            "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
         )
     return None
 

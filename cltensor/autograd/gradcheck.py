@@ -26,18 +26,10 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 Array = np.ndarray[Any, Any]
 
-_NONDET = (
-    "\n\nNOTE: If your op relies on non-deterministic operations i.e., it is listed here:\n"
-    "https://pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html\n"
-    "this failure might be expected.\n\nIf you are adding a new operator, please file an issue and "
-    "then use one of the\n"
-    "workarounds. The workaround depends on how your test invokes gradcheck/gradgradcheck.\n"
-)
+_NONDET = "\n\nNOTE: If your op relies on non-deterministic operations i.e., it is listed here:\nhttps://pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html\nthis failure might be expected.\n\nIf you are adding a new operator, please file an issue and then use one of the\nworkarounds. The workaround depends on how your test invokes gradcheck/gradgradcheck.\n"
 _BC_TEXT = (
-    "Backwards compatibility: New undefined gradient support checking feature is enabled by "
-    "default, but it may break "
-    "existing callers of this function. If this is true for you, you can call this function with "
-    '"check_undefined_grad=False" to disable the feature'
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break existing callers of this "
+    'function. If this is true for you, you can call this function with "check_undefined_grad=False" to disable the feature'
 )
 _UNDEFINED_NOTES = (
     'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
@@ -74,19 +66,12 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
         x: Any = t
         if x.dtype.name not in ("float64", "complex128"):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or "
-                "complex. This check will "
-                "likely fail if all the inputs are not of double precision floating point or "
-                "complex. ",
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=4,
             )
         if not all(st > 0 or n <= 1 for st, n in zip(x.stride(), x.shape)):
             raise RuntimeError(
-                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs "
-                "that are "
-                "non-overlapping to be able to compute the numerical gradients correctly. You "
-                "should call .contiguous "
-                "on the input before passing it to gradcheck."
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
             )
         found = True
     if not found:
@@ -225,11 +210,7 @@ def _check_slow(
 def _check_reentrant(first: Array, second: Array, tolerance: float) -> None:
     if first.size and not (abs(first - second).max() <= tolerance):
         raise GradcheckError(
-            "Backward is not reentrant, i.e., running backward with same input and "
-            "grad_output multiple times "
-            "gives different values, although analytical gradient matches numerical "
-            "gradient."
-            f"The tolerance for nondeterminism was {tolerance}.{_NONDET}"
+            f"Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism was {tolerance}.{_NONDET}"
         )
 
 
@@ -342,9 +323,7 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], tested: 
             if g is not None and (_host(g) != 0).any():
                 warnings.warn(_BC_TEXT, stacklevel=4)
                 raise GradcheckError(
-                    "Expected all input grads to be undefined or zero when all output grads are "
-                    "undefined or zero. "
-                    f"{_UNDEFINED_NOTES}"
+                    f"Expected all input grads to be undefined or zero when all output grads are undefined or zero. {_UNDEFINED_NOTES}"
                 )
 
 

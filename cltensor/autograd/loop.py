@@ -163,9 +163,7 @@ def fit(g: Any, meta: Any, node: Node, i: int, grad_output: bool = False) -> Any
         over = _summed(have, shape)
         if over is None:
             raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {i} - got "
-                f"{list(have)} but expected "
-                f"shape compatible with {list(shape)}"
+                f"Function {node.name()} returned an invalid gradient at index {i} - got {list(have)} but expected shape compatible with {list(shape)}"
             )
         lead = len(have) - len(shape)
         if len(over) == lead:
@@ -182,9 +180,7 @@ def fit(g: Any, meta: Any, node: Node, i: int, grad_output: bool = False) -> Any
     if g.device is not device and g.device != device:
         if g.dim() != 0:
             raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {i} - expected "
-                f"device {device} but got "
-                f"{g.device}"
+                f"Function {node.name()} returned an invalid gradient at index {i} - expected device {device} but got {g.device}"
             )
         g = g.to(device)
     return g

@@ -23,29 +23,9 @@ from .record import TensorBase
 from .version import InferenceVersion
 from .views import grad_node, requires, retain_on
 
-_NON_LEAF_GRAD = (
-    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-    "attribute won't be "
-    "populated during autograd.backward(). If you indeed want the .grad field to be populated for "
-    "a non-leaf Tensor, "
-    "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make "
-    "sure you access the "
-    "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information."
-)
-_NOT_LEAF = (
-    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-    "variable in a subgraph "
-    "that doesn't require differentiation use var_no_grad = var.detach()."
-)
-_DETACH_VIEW = (
-    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
-    "(DDP) for training, "
-    "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
-    "detach_() cannot be "
-    "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
-    "function in "
-    "torch/optim/optimizer.py as the solution."
-)
+_NON_LEAF_GRAD = "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information."
+_NOT_LEAF = "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+_DETACH_VIEW = "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
 
 
 class AutogradMixin(TensorBase):
@@ -173,30 +153,15 @@ class AutogradMixin(TensorBase):
         wanted = mine.dtype if mine._grad_dtype is ... else mine._grad_dtype
         if have.dtype is not wanted and wanted is not None:
             raise RuntimeError(
-                "attempting to assign a gradient with dtype "
-                f"'{C_NAMES[have.dtype.name]}' to a "
-                f"tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the "
-                "tensor's grad_dtype "
-                "(defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute "
-                "with a specific dtype, "
-                "or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of "
-                "a tensor and its "
-                "gradient may break downstream systems that assume they match."
+                f"attempting to assign a gradient with dtype '{C_NAMES[have.dtype.name]}' to a tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match."
             )
         if have.device.type != mine.device.type:
             raise RuntimeError(
-                f"attempting to assign a gradient with device type '{have.device.type}' to a "
-                "tensor with device type "
-                f"'{mine.device.type}'. Please ensure that the gradient and the tensor are on the "
-                "same device"
+                f"attempting to assign a gradient with device type '{have.device.type}' to a tensor with device type '{mine.device.type}'. Please ensure that the gradient and the tensor are on the same device"
             )
         if have.device != mine.device:
             raise RuntimeError(
-                "attempting to assign a gradient located on device with index "
-                f"'{have.device.index}' to a tensor "
-                f"located on device with index '{mine.device.index}'. Please ensure that the "
-                "gradient and the tensor "
-                "are on the same device"
+                f"attempting to assign a gradient located on device with index '{have.device.index}' to a tensor located on device with index '{mine.device.index}'. Please ensure that the gradient and the tensor are on the same device"
             )
         if have.shape != mine.shape:
             raise RuntimeError(

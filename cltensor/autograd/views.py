@@ -33,27 +33,13 @@ LEAF_WRITTEN = "a leaf Variable that requires grad is being used in an in-place 
 VIEW_OF_LEAF_WRITTEN = (
     "a view of a leaf Variable that requires grad is being used in an in-place operation."
 )
-_INFERENCE_WRITE = (
-    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone "
-    "to get a normal "
-    "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
-    "details."
-)
+_INFERENCE_WRITE = "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
 _WHY = {
     CUSTOM_FUNCTION: (
-        " This view was created inside a custom Function (or because an input was returned as-is) "
-        "and the autograd "
-        "logic to handle view+inplace would override the custom backward associated with the "
-        "custom Function, leading "
-        "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
-        "output of the custom "
-        "Function."
+        " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
     ),
     MULTI_OUTPUT: (
-        " This view is the output of a function that returns multiple views. Such functions do not "
-        "allow the output "
-        "views to be modified inplace. You should replace the inplace operation by an out-of-place "
-        "one."
+        " This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
     ),
 }
 

@@ -75,9 +75,7 @@ def expand_shape(shape: Shape, sizes: Sequence[int], type_name: str = "torch.Flo
     lead = len(sizes) - len(shape)
     if lead < 0:
         raise RuntimeError(
-            f"expand({type_name}{{{list(shape)}}}, size={list(sizes)}): the number of sizes "
-            f"provided ({len(sizes)}) "
-            f"must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
+            f"expand({type_name}{{{list(shape)}}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
         )
     result = list(sizes)
     for i in range(len(sizes) - 1, -1, -1):
@@ -92,10 +90,7 @@ def expand_shape(shape: Shape, sizes: Sequence[int], type_name: str = "torch.Flo
             result[i] = shape[i - lead]
         elif target != shape[i - lead] and (shape[i - lead] != 1 or target < 0):
             raise RuntimeError(
-                f"The expanded size of the tensor ({target}) must match the existing size "
-                f"({shape[i - lead]}) at "
-                f"non-singleton dimension {i}.  Target sizes: {list(sizes)}.  Tensor sizes: "
-                f"{list(shape)}"
+                f"The expanded size of the tensor ({target}) must match the existing size ({shape[i - lead]}) at non-singleton dimension {i}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(shape)}"
             )
     return tuple(result)
 

@@ -30,9 +30,7 @@ def split_sizes(size: int, split: int | Sequence[int], dim: int = 0) -> list[int
         )
     if sum(split) != size:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size "
-            f"at dimension {dim}),"
-            f" but got split_sizes={list(split)}"
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got split_sizes={list(split)}"
         )
     return list(split)
 

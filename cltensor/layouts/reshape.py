@@ -35,9 +35,7 @@ def infer_shape(shape: Sequence[int], count: int) -> Shape:
         return (*shape[:unknown], count // known, *shape[unknown + 1 :])
     elif known == 0 and count == 0:
         raise RuntimeError(
-            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
-            "dimension size -1 "
-            "can be any value and is ambiguous"
+            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 can be any value and is ambiguous"
         )
     raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {count}")
 
@@ -87,9 +85,7 @@ def view(shape: Shape, strides: Shape, offset: int, sizes: Sequence[int]) -> Lay
     newshape, found = reshape(shape, strides, tuple(sizes))
     if found is None:
         raise RuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one "
-            "dimension spans across "
-            "two contiguous subspaces). Use .reshape(...) instead."
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
     return newshape, found, offset
 
@@ -118,8 +114,6 @@ def unflatten_shape(shape: Shape, dim: int, sizes: Sequence[int]) -> Shape:
         if "is invalid for input" not in str(error):
             raise RuntimeError(f"unflatten got an unexpected error:\n{error}\n") from None
         raise RuntimeError(
-            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
-            f"({shape[dim]}) in "
-            "the input tensor"
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the input tensor"
         ) from None
     return (*shape[:dim], *inner, *shape[dim + 1 :])

@@ -84,10 +84,7 @@ def permutation(dims: Sequence[int], ndim: int) -> Shape:
     """Return `dims` wrapped, checked to be a permutation; RuntimeError otherwise."""
     if len(dims) != ndim:
         raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not match the "
-            "length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = "
-            f"{len(dims)}"
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}"
         )
     order = tuple(wrap_dim(dim, ndim) for dim in dims)
     if len(set(order)) != ndim:
@@ -137,9 +134,7 @@ def movedim_order(
     dst = (destination,) if isinstance(destination, int) else tuple(destination)
     if len(src) != len(dst):
         raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(src)} dims) should "
-            "contain the same number "
-            f"of dims as destination ({list(dst)} dims)"
+            f"movedim: Invalid source or destination dims: source ({list(src)} dims) should contain the same number of dims as destination ({list(dst)} dims)"
         )
     wrapped_src = tuple(wrap_dim(dim, ndim) for dim in src)
     wrapped_dst = tuple(wrap_dim(dim, ndim) for dim in dst)
@@ -243,9 +238,6 @@ def as_strided(
     needed = storage_extent(tuple(shape), tuple(strides), offset) * itemsize
     if needed > storage_bytes:
         raise RuntimeError(
-            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, "
-            "and itemsize "
-            f"{itemsize} requiring a storage size of {needed} are out of bounds for storage of "
-            f"size {storage_bytes}"
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize {itemsize} requiring a storage size of {needed} are out of bounds for storage of size {storage_bytes}"
         )
     return tuple(shape), tuple(strides), offset

@@ -346,9 +346,7 @@ class Optimizer:
         mine = set(param_group["params"])
         if len(mine) != len(param_group["params"]):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; "
-                "in future, this will cause an error; "
-                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; see github.com/pytorch/pytorch/issues/40967 for more information",
                 stacklevel=4,
             )
         named = "param_names" in param_group

@@ -25,11 +25,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
     if len(given) < len(args) + len(kwargs) or not all(_fits_to(k, v) for k, v in given.items()):
         got = [_type_name(a) for a in args] + [f"{k}={_type_name(v)}" for k, v in kwargs.items()]
         raise TypeError(
-            f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:\n"
-            " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
-            "torch.memory_format memory_format = None)\n"
-            " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
-            " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+            f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
         )
     if "copy" in given:
         raise RuntimeError(".to() does not accept copy argument")

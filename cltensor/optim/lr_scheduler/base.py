@@ -32,12 +32,7 @@ _WRONG_ORDER = (
     "the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch "
     "skipping the first value of the learning rate schedule." + _SEE
 )
-_NO_INITIAL = (
-    "param 'initial_lr' is not specified in param_groups[{}] when resuming scheduler with last_epoch >= 0.\n"
-    "This typically happens when:\n"
-    "1. You're trying to resume training from a checkpoint but haven't properly loaded the optimizer state\n"
-    "2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
-)
+_NO_INITIAL = "param 'initial_lr' is not specified in param_groups[{}] when resuming scheduler with last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from a checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
 
 
 def _own(value: Any) -> Any:
