@@ -22,6 +22,7 @@ from .views import (
     LEAF_WRITTEN,
     MULTI_OUTPUT,
     VIEW_OF_LEAF_WRITTEN,
+    ViewMeta,
     attach,
     gradient_edge,
     requires,
@@ -376,8 +377,6 @@ def _wrap_differentiable(
 
 
 def _as_view_of(view: Any, parent: Any, kind: int) -> None:
-    from .views import ViewMeta
-
     meta, made = parent._view, ViewMeta()
     made.base = parent if meta is None else meta.base
     made.replay = None if meta is None else meta.replay

@@ -151,7 +151,7 @@ def _summed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | 
     return tuple(d for d, h in enumerate(have) if d < lead or (shape[d - lead] == 1 and h != 1))
 
 
-def fit(g: Any, meta: Any, node: Node, i: int, grad_output: bool = False) -> Any:
+def fit(g: Any, meta: Any, node: Node, i: int) -> Any:
     """Return a gradient in the shape, dtype and device its receiver wants; RuntimeError if it
     cannot be.
     """

@@ -73,7 +73,7 @@ def _run(
         work, schedule = batch, "cpu"
         if kind == "grad":
             work = min(workers(backend, batch * times * (width + classes) * 2), batch * times)
-        scalars.append(_room(backend, x))
+        scalars.append(_room(x))
         way = {"memory": _memory(dt, _lanes(dt)), "headers": _headers(dt)}
     run(
         backend,
@@ -106,7 +106,7 @@ def _headers(dt: dtypes.dtype) -> str:
     return double + f"#define CLT_LANES {_lanes(dt)}\n" + include(*names)
 
 
-def _room(backend: Backend, x: Samples) -> int:
+def _room(x: Samples) -> int:
     """Return the states of the longest sample in whole vectors, and one vector more."""
     lanes = _lanes(x.lp.dtype)
     return (2 * x.longest // lanes + 2) * lanes
@@ -116,7 +116,7 @@ def _aside(backend: Backend, x: Samples) -> list[Operand]:
     """Make what a CPU's kernels have beside the variables: labels and leaps of all states, and two times of them."""
     if is_gpu(backend):
         return []
-    batch, room, dt = x.lp.shape[1], _room(backend, x), x.lp.dtype
+    batch, room, dt = x.lp.shape[1], _room(x), x.lp.dtype
     places = empty(backend, dtypes.int32, (batch, 2, room))
     return [places, empty(backend, dt, (batch, 2, room + _lanes(dt)))]
 

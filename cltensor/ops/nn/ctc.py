@@ -70,7 +70,7 @@ def _starts(targets: Tensor, lengths: Sequence[int], batch: int) -> list[int]:
     return [b * targets._strides[0] for b in range(batch)]
 
 
-def _check(log_probs: Tensor, targets: Tensor, blank: int) -> None:
+def _check(log_probs: Tensor, blank: int) -> None:
     if log_probs.ndim != 3:
         raise RuntimeError(
             f"Expected 3-dimensional tensor, but got {log_probs.ndim}-dimensional tensor for argument #1 'log_probs' {_CHECKED}"
@@ -137,7 +137,7 @@ def losses(
     """Return the loss of each sample (N) and the forward variables (N, T, 2 S + 1); see `ctc_loss`."""
     times = _lengths("input_lengths", input_lengths)
     lengths = _lengths("target_lengths", target_lengths)
-    _check(log_probs, targets, blank)
+    _check(log_probs, blank)
     batch = log_probs.shape[1]
     if targets.dtype.category != 1:
         targets = targets.long()

@@ -41,7 +41,7 @@ def _scaled(g: Tensor, n: int, reduction: str) -> Tensor:
     return g / n if reduction == "mean" else g
 
 
-def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
+def _paired(input: Any, target: Any) -> tuple[Tensor, Tensor]:
     """Broadcast input and target, warning as torch does when they differ."""
     if input.shape != target.shape:
         warnings.warn(
@@ -142,7 +142,7 @@ def mse_loss(
 ) -> Tensor:
     """Squared differences: their mean, sum, or each."""
     reduction = reduction_of(size_average, reduce, reduction)
-    input, target = _paired("mse_loss", input, target)
+    input, target = _paired(input, target)
     _computed("mse_cpu", input, target)
     way = reduction if weight is None else "none"
     out = _loss("MseLossBackward0", input, target, way, _SQUARED, _SQUARED_BACK)
@@ -159,7 +159,7 @@ def l1_loss(
 ) -> Tensor:
     """Absolute differences: their mean, sum, or each."""
     reduction = reduction_of(size_average, reduce, reduction)
-    input, target = _paired("l1_loss", input, target)
+    input, target = _paired(input, target)
     value = (input - target).abs()
     return (
         reduced(value, reduction)
@@ -182,7 +182,7 @@ def smooth_l1_loss(
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
-    input, target = _paired("smooth_l1_loss", input, target)
+    input, target = _paired(input, target)
     _computed("smooth_l1_cpu", input, target)
     rows = _SMOOTH, _SMOOTH_BACK
     return _loss("SmoothL1LossBackward0", input, target, reduction, *rows, float(beta))
@@ -199,7 +199,7 @@ def huber_loss(
     reduction = reduction_of(None, None, reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    input, target = _paired("huber_loss", input, target)
+    input, target = _paired(input, target)
     _computed("huber_cpu", input, target, into=input)
     way = reduction if weight is None else "none"
     out = _loss("HuberLossBackward0", input, target, way, _HUBER, _HUBER_BACK, float(delta))

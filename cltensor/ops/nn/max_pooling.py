@@ -300,7 +300,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 _SIDES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
 
-def _check_samples(function: str, x: Tensor, rank: int, samples: Tensor) -> None:
+def _check_samples(x: Tensor, rank: int, samples: Tensor) -> None:
     batch = x.shape[0] if x.ndim == rank + 2 else 1
     if samples.dtype is not x.dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
@@ -359,7 +359,7 @@ def _fractional(
         raise RuntimeError(
             f"Trying to create tensor with negative dimension {min(out)}: {[*x.shape[:-rank], *out]}"
         )
-    _check_samples(function, x, rank, samples)
+    _check_samples(x, rank, samples)
     need_dtype(x, f"{function}_out_frame", is_float)
     window = Window("fractional", rank, triple(size, 1), triple(out, 1), triple(kernel, 1))
     return largest(f"FractionalMaxPool{rank}D", x, window, positions=True, samples=samples.detach())
