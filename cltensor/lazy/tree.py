@@ -218,22 +218,24 @@ def walk(
 
 
 def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
-    """How many operands read the memory that the result may take, each where its element is written; -1 if one reads elsewhere.
-
-    What reads it through a View is not counted, and so somebody else's.
-    """
-    todo, met, count = [expr], {id(expr)}, 0
+    """How many operands read the memory that the result may take, each where its element is written; -1 if one reads elsewhere."""
+    todo, met, count = [(expr, False)], {(id(expr), False)}, 0
     while todo:
-        for a in todo.pop().args:
-            if a.__class__ is Leaf and a.buffer is home:
-                if a.offset or a.strides is not None or a.dtype.itemsize != itemsize:
+        e, moved = todo.pop()
+        for a in e.args:
+            if a.__class__ is Leaf:
+                if a.buffer is home:
+                    if moved or a.offset or a.strides is not None or a.dtype.itemsize != itemsize:
+                        return -1
+                    count += 1
+                continue
+            inner, through = (a.expr, True) if a.__class__ is View else (a, moved)
+            if inner.__class__ is Expr:
+                if inner.value is home:
                     return -1
-                count += 1
-            elif a.__class__ is Expr and a.value is None and id(a) not in met:
-                met.add(id(a))
-                todo.append(a)
-            elif a.__class__ is Expr and a.value is home:
-                return -1
+                if inner.value is None and (id(inner), through) not in met:
+                    met.add((id(inner), through))
+                    todo.append((inner, through))
     return count
 
 

@@ -54,6 +54,19 @@ PROGRAMS = {
         c.add_(1)
         done(c)
         found = m, c""",
+    "old values beside the same rearranged": """
+        a = a * 1
+        done(a)
+        a.mul_(2)
+        a.sub_(a.t() * 1)
+        found = (a,)""",
+    "old values and what is computed from them rearranged": """
+        a = a * 1
+        done(a)
+        a.mul_(2)
+        c = a.t() + a
+        a.add_(c)
+        found = a, c""",
     "read by what is seen in two ways": """
         c = a * 2
         m = c + 1
