@@ -3,7 +3,8 @@ What is computed along rows (sets of elements): stages that each pass over a row
 A row stays in cache between passes. A Kind (codegen/reduce/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
 or, where that has another type or goes past the cache (`streams`), in a row of each work-item's own (`scratch`).
 `ahead`: while a row's last stage computes exponentials, or else while it is stored, the next row is asked for, unless rows are
-shorter or longer than this; while a run of a row is read first, the next one, which lies elsewhere; across rows, what lies so many steps further, where a step is at least so many elements.
+shorter or longer than this; while a run of a row is read first, the next one, which lies elsewhere; across rows, what lies so many
+steps further, where a step is at least so many elements.
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
 `reader.turned`: an operand whose rows lie across memory, neighbours side by side: a CPU's work-item turns some rows when it comes to the

@@ -38,6 +38,7 @@ TEMPLATES = {
     "pad": "move/pad",
     "pad past the cache": "move/pad",
     "repeat_interleave": "move/spread",
+    "repeat": "move/repeat",
     "stack of short rows": "move/interleave",
     "cat of rows": "move/beside",
     "reduce all": "reduce/reduce reduce/parts",
@@ -158,6 +159,13 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         pad.STREAM, pad.STAGED = 1, 256
         return F.pad(r(5, 7, 21), (1, 2, 1, 1)), F.pad(r(3, 29), (2, 1), "circular")
 
+    def repeated() -> Any:
+        from cltensor.codegen.move import copies
+
+        sys.modules["cltensor.lazy.launch"].TURN = copies.STREAM = copies.REPEATED = 1
+        sys.modules["cltensor.lazy.tree"].STREAM = 1  # which would run what is small
+        return r(3, 37).repeat(1, 2), r(41).repeat(3)
+
     def anywhere() -> Any:
         from cltensor.codegen.index import moves
 
@@ -204,6 +212,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "cat of rows": lambda: torch.cat((r(90, 17), r(90, 33), r(90, 61)), 1),
         "repeat_interleave": lambda: r(37).repeat_interleave((r(37) * 2).round().abs().long()),
         "pad past the cache": padded,
+        "repeat": repeated,
         "pad": lambda: (
             F.pad(r(1, 2, 5), (2, 1), mode="reflect"), F.pad(r(2, 3, 21), (1, -2, 1, 1), value=3.0),
             F.pad(r(1, 5, 21).mT, (2, 1), mode="circular"),

@@ -158,15 +158,18 @@ def launch(
     """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
     shape, leaves = fusion.shape, fusion.leaves
     n = prod(shape)
-    if fusion.strided and n >= TURN and any(runs_across(leaf.strides, shape) for leaf in leaves):
+    if fusion.strided and n >= TURN:
+        across = any(runs_across(leaf.strides, shape) for leaf in leaves)
         if _is_copy(fusion, outputs):
             _, dt, buffer, strides, offset = outputs[0]
             dense = layouts.contiguous_strides(shape) if strides is None else strides
-            copies.copy_strided(
-                backend, _operand(leaves[0], shape), Operand(buffer, dt, shape, dense, offset)
-            )
-            return
-        leaves = [turned(backend, leaf, shape) for leaf in leaves]
+            given, made = _operand(leaves[0], shape), Operand(buffer, dt, shape, dense, offset)
+            if across:
+                copies.copy_strided(backend, given, made)
+            if across or copies.repeated(backend, given, made):
+                return
+        if across:
+            leaves = [turned(backend, leaf, shape) for leaf in leaves]
     if fusion.strided or outputs[0][3] is not None:
         layouts_in = tuple([leaf.strides for leaf in leaves])
         layouts_out = tuple([o[3] for o in outputs])

@@ -126,3 +126,30 @@ def test_turned_rows_that_begin_anywhere(kind: str, small: Callable[[int], None]
         want = np.zeros((columns + 2, rows + 5), kind)
         want[1:-1, 3:-2] = values[1].T
         np.testing.assert_array_equal(wide.cpu().numpy(), want)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "float16", "float32", "float64"])
+def test_large_blocks_are_read_once_where_they_are_repeated(
+    kind: str, small: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "REPEATED", 1)
+    monkeypatch.setattr(copies, "_PIECE", 1 << 10)
+    values = (np.random.default_rng(0).random((5, 7004)) * 100).astype(kind)
+    x = torch.tensor(values)
+    ways: list[tuple[bool, Callable[[], Any], np.ndarray]] = [
+        (True, lambda: x.repeat(3, 1), np.tile(values, (3, 1))),
+        (True, lambda: x.repeat(1, 4), np.tile(values, (1, 4))),
+        (True, lambda: x[1:].repeat(3, 1, 1), np.tile(values[1:], (3, 1, 1))),
+        (
+            True,
+            lambda: x[:, None].expand(5, 3, 7004).contiguous(),
+            np.repeat(values[:, None], 3, 1),
+        ),
+        (False, lambda: x.repeat(2, 3), np.tile(values, (2, 3))),
+        (False, lambda: x[:, 1:].repeat(1, 4), np.tile(values[:, 1:], (1, 4))),
+    ]
+    for whole, way, wanted in ways:
+        found: list[Any] = []
+        names = kernels(lambda way=way, found=found: found.append(way()))
+        assert (names == ["repeat"]) == whole
+        np.testing.assert_array_equal(found[0].cpu().numpy(), wanted)

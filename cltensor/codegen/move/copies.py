@@ -5,12 +5,15 @@ Owns which of these a copy is. Knows operands and backends, nothing of tensors.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ... import dtypes
 from ..index.moves import move
 from ..operand import Operand
+from ..pointwise import Memory
 from ..region import LINE, STREAM, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
 from ..scalars import Scalar, scalar_words
 from ..source import include
@@ -25,6 +28,8 @@ FEW = 8  # places along a dim that make no tile
 TALL = ACROSS = 2
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
 _SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
+# Of a block that is written several times: bytes that do not stay in a core's own cache, and of a piece that does.
+REPEATED, _PIECE = 1 << 18, 1 << 14
 
 
 def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
@@ -49,6 +54,31 @@ def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
     if order is not None:
         src, dst = _ordered(src, order), _ordered(dst, order)
     move(backend, "set", dst, src, dst.shape, dst.strides, src.strides)
+
+
+def repeated(backend: Backend, src: Operand, dst: Operand) -> bool:
+    """Copy where large dense blocks are written several times each, one after another, into much memory; False where it is not so."""
+    dims, size = Dims(dst.shape, [dst.strides, src.strides]), dst.dtype.itemsize
+    if dims.rank not in (2, 3) or backend.info.kind != "cpu" or not backend.info.host_shared:
+        return False
+    *blocks, times, n = dims.sizes
+    if dims.strides != ((*[times * n] * len(blocks), n, 1), (*[n] * len(blocks), 0, 1)):
+        return False
+    places = n * size, dst.offset * size, src.offset * size
+    if n * size < REPEATED or dims.n * size < STREAM or any(place % 4 for place in places):
+        return False
+    words, to, of = (place // 4 for place in places)
+    run(
+        backend, "move/repeat", "repeat", [dst.buffer, src.buffer], [math.prod(blocks), words, times, to, of],
+        workers(backend, dims.n), 2 * dims.n * size, I="long", memory=_words(backend), piece=_PIECE // 4, headers=include("stream"),
+    )  # fmt: skip
+    return True
+
+
+@functools.cache
+def _words(backend: Backend) -> Memory:
+    """Vectors of what only moves; part of a kernel's key."""
+    return Memory(dtypes.int32, backend.info.lanes)
 
 
 def _along_rows(src: Operand) -> list[int] | None:
