@@ -6,9 +6,11 @@ then fails asks for something torch does not do.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,19 @@ def poison(backend: Any, patch: Any) -> None:
         return buffer
 
     patch.setattr(backend, "alloc", full)
+
+
+@contextlib.contextmanager
+def one_by_one() -> Iterator[None]:
+    """Run every op at once: compositions of the same few operators then share kernels instead of building their own."""
+    from cltensor import config
+
+    before = config.CONFIG
+    config.CONFIG = dataclasses.replace(before, eager=True)
+    try:
+        yield
+    finally:
+        config.CONFIG = before
 
 
 def choose_anew(patch: Any) -> None:

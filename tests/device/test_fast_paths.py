@@ -320,7 +320,7 @@ def test_distances_of_pairs(p: float, poisoned: None) -> None:
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, float("inf")])
-def test_gradients_of_distances_match_those_of_plain_operators(p: float) -> None:
+def test_gradients_of_distances_match_those_of_plain_operators(p: float, one_by_one: None) -> None:
     """`create_graph` asks for gradients by operators, and gets no kernel's."""
     rng = np.random.default_rng(0)
     for first, second in (((3, 1, 9, 5), (2, 66, 5)), ((70, 83), (33, 83))):

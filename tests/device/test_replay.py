@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import threading
 import weakref
@@ -13,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import one_by_one
 
 import cltensor as torch
-from cltensor import config
 from cltensor.ops import replay
 from cltensor.runtime import STATS
 
@@ -179,8 +178,7 @@ def test_gradients_of_cells(name: str, wanted: str) -> None:
     assert STATS.replays > before + 2
     for result, operands in zip(found, cases, strict=True):
         same(result, the_long_way(lambda *o: gradients(o, False), *operands))
-        with pytest.MonkeyPatch.context() as patch:  # chains of so many steps build for seconds
-            patch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+        with one_by_one():  # chains of so many steps build for seconds
             steps = gradients(operands, True)
         for a, b in zip(result, steps, strict=False):
             np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=1e-4, atol=1e-5)

@@ -123,7 +123,7 @@ def test_an_ensemble_is_one_model() -> None:
     assert params["0.weight"].grad.shape == (3, 6, 4)
 
 
-def test_derivatives_inside_and_around() -> None:
+def test_derivatives_inside_and_around(one_by_one: None) -> None:
     x = torch.randn(4, 3)
 
     def f(v: Any) -> Any:
