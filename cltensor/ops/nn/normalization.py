@@ -84,9 +84,9 @@ def _normalized(
             operands.append(_seen(v, scaled))
     if rowwise.worth(operands[0], dims, norm=True):
         kind = rows.norm(weight is not None, bias is not None)
-        out, numbers = rowwise.run(kind, operands, dims, input.dtype, strides=steps, eps=eps)
-        kept = Size([1 if d in dims else n for d, n in enumerate(grouped)])
-        mean, var, rstd = [rowwise.fresh(v, kept) for v in numbers]
+        out, (mean, var, rstd) = rowwise.run(
+            kind, operands, dims, input.dtype, strides=steps, eps=eps, keepdim=True
+        )
     else:
         x, *factors = [v.detach() for v in operands]
         x = wide(x)

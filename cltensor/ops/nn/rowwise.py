@@ -16,6 +16,7 @@ from ...size import Size
 from ...storage import Storage
 from .. import core
 from ..core import Tensor
+from ..kinds import Sizes
 from ..reducing import accumulator, source
 from ..reducing import run as reduce_run
 from ..replay import Replayed
@@ -30,13 +31,15 @@ def run(
     strides: tuple[int, ...] | None = None,
     eps: float = 0.0,
     targets: family.Targets | None = None,
+    keepdim: bool = False,
 ) -> tuple[Any, list[Tensor]]:
     """Compute `kind` of tensors, which broadcast to the first one's shape, along `dims`, without gradient: the result, and the numbers of the rows."""
     given, numbers = list(xs), None
     if targets is not None:
         given += (targets.buffer, targets.status)
         numbers = targets.offset, targets.ignore, targets.slot
-    whole, *rows = _run(given, kind, tuple(dims), out, strides, eps, numbers)
+    laid = None if strides is None else Sizes(strides)
+    whole, *rows = _run(given, kind, tuple(dims), out, laid, eps, numbers, keepdim)
     return whole, rows
 
 
@@ -51,12 +54,13 @@ def _run(
     strides: tuple[int, ...] | None,
     eps: float,
     numbers: tuple[int, int, int] | None,
+    keepdim: bool,
 ) -> list[Any]:
     targets = None
     if numbers is not None:
         offset, ignore, slot = numbers
         targets = family.Targets(buffers[0], offset, ignore, buffers[1], slot)
-    backend = get_backend(dev)
+    backend, strides = get_backend(dev), None if strides is None else tuple(strides)
     turned = None
     with backend.lock:
         if kind.store and strides is None:
@@ -71,7 +75,11 @@ def _run(
         op = found.all
         storage = Storage(backend, op.buffer, layouts.numel(op.shape) * out.itemsize)
         whole = core.make(storage, Size(op.shape), out, dev, strides)
-    return [whole, *[core.result(op, dev) for op in found.numbers]]
+    rows = found.numbers
+    if keepdim:
+        shape = layouts.reduced_shape(read.shape, dims, True)
+        rows = [op._replace(shape=shape) for op in rows]
+    return [whole, *[core.result(op, dev) for op in rows]]
 
 
 def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ...]) -> int | None:
