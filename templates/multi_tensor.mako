@@ -34,7 +34,7 @@ def store(code, k, value, some):
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, L, needed)}\
-% if not by_lane:
+% if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
 __kernel void ${name}(\
@@ -72,7 +72,7 @@ ${pointers(t)}\
 def row_of(k, key, number): return f'p0_{k} + at{k} + {key if k < written else number} * width'
 %>\
   keys += ok;
-% if by_lane:
+% if gpu:
   for (long q = get_global_id(0); q < n * width; q += get_global_size(0)) {
     const long r = q / width, i = q - r * width, key = keys[r];
 % else:
@@ -90,7 +90,7 @@ def row_of(k, key, number): return f'p0_{k} + at{k} + {key if k < written else n
     }
 % endif
     if (key < 0 || key >= size) {
-% if by_lane:
+% if gpu:
       if (atomic_cmpxchg((volatile __global int *)status, 0, 1) == 0) { status[1] = key; status[2] = 0; status[3] = r; }
 % else:
       if (!status[0]) { status[0] = 1; status[1] = key; status[2] = 0; status[3] = r; }
@@ -100,7 +100,7 @@ def row_of(k, key, number): return f'p0_{k} + at{k} + {key if k < written else n
 % for k, (_, dt) in enumerate(operands):
     __global ${const(k)}${dt.cl} *o${k} = ${row_of(k, 'key', 'r')};
 % endfor
-% if by_lane:
+% if gpu:
 ${step(False)}\
 % elif L == 1:
     for (long i = 0; i < width; i++) {
@@ -138,7 +138,7 @@ ${step(True)}\
 % for k in range(len(operands)):
     o${k} += plan[${slots + 1} + t * ${len(operands)} + ${k}];
 % endfor
-% if by_lane:
+% if gpu:
     for (long i = first + get_local_id(0); i < last; i += get_local_size(0)) {
 ${step(False)}\
     }

@@ -50,7 +50,7 @@ def store(k, dt, cls, value, pos):
     if cls == 'g': return f'scatter_{dt.code}(c{k} + {pos[1]} * z{k}_{r}, z{k}_{r}, {value}, m)'
     return f'store_{dt.code}(q{k} + f{k}, {value}, 1)' if cls == 'c' else f'store_{dt.code}(c{k}, {value}, 1)'
 %>\
-% if not lane_schedule:
+% if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % elif at_once > 1:
 __attribute__((reqd_work_group_size(${group}, 1, 1)))
@@ -126,7 +126,7 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
     const long x0 = r;
 % endif
 </%def>\
-% if lane_schedule:
+% if gpu:
 % if at_once > 1:
 ## Groups take blocks: what a lane reads then lies at distances that the compiler knows.
   for (long i = get_group_id(0) * (long)${at_once * group} + get_local_id(0); i < n; i += get_num_groups(0) * (long)${at_once * group}) {

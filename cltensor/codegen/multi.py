@@ -89,7 +89,7 @@ class Shared(NamedTuple):
 class _Built(NamedTuple):
     kernel: Any
     slots: int
-    by_lane: bool
+    gpu: bool
 
 
 _kernels: dict[tuple, _Built] = {}
@@ -137,9 +137,9 @@ def _launch(
     built = _kernel(backend, chain, types, tuple([s.dtype for s in shared]), slots)
     sizes, buffers, offsets = zip(*parts, strict=True)
     total = sum(sizes)
-    units = backend.info.compute_units * (16 if built.by_lane else 8)
+    units = backend.info.compute_units * (16 if built.gpu else 8)
     chunk = max(backend.tuned.get("multi.grain", _GRAIN), -(-total // units))
-    if total < _PACE * backend.info.wake_us and not built.by_lane:
+    if total < _PACE * backend.info.wake_us and not built.gpu:
         chunk = max(chunk, total)
     chunk = -(-chunk // 64) * 64
     args: list[Any] = [chunk, _plan(backend, sizes, offsets, slots)]
@@ -150,7 +150,7 @@ def _launch(
         args.append(flag)
     args += itertools.chain.from_iterable(buffers)
     args += buffers[0] * (slots - len(parts))  # what the plan gives no elements is not read
-    group = min(128, backend.info.max_group) if built.by_lane else 1
+    group = min(128, backend.info.max_group) if built.gpu else 1
     size = sum([dt.itemsize for dt in (*types, *types[: len(chain.writes)])])
     backend.launch(built.kernel, (-(-total // chunk) * group,), (group,), args, total * size)
 
@@ -173,7 +173,7 @@ def apply_rows(
     n, (size, width) = keys.shape[0], shape
     built = _kernel(backend, chain, (dt,) * len(buffers), (), 1, rows=True)
     total, group = n * width, 1
-    if built.by_lane:
+    if built.gpu:
         items, group = gpu_size(total), GPU_GROUP
     else:
         items = min(n, workers(backend, len(buffers) * total))
@@ -222,11 +222,11 @@ def _kernel(
             backend.require(dt)
         wide = any(dt.itemsize > 4 for dt in types)
         scalar = any(f.scalar_only for _, f in chain.steps)
-        by_lane = info.kind != "cpu"
-        lanes = 1 if scalar or by_lane else info.lanes // 2 if wide else info.lanes
-        name, text, arguments = source(chain, types, shared, slots, lanes, by_lane, rows)
+        gpu = info.kind != "cpu"
+        lanes = 1 if scalar or gpu else info.lanes // 2 if wide else info.lanes
+        name, text, arguments = source(chain, types, shared, slots, lanes, gpu, rows)
         kernel = backend.kernel(name, text, arguments, info.build_options)
-        built = _kernels[key] = _Built(kernel, slots, by_lane)
+        built = _kernels[key] = _Built(kernel, slots, gpu)
     return built
 
 
@@ -236,7 +236,7 @@ def source(
     shared: tuple[dtype, ...],
     slots: int,
     lanes: int,
-    by_lane: bool,
+    gpu: bool,
     rows: bool = False,
 ) -> tuple[str, str, list]:
     """Render a chain: (kernel name, text, argument types)."""
@@ -247,7 +247,7 @@ def source(
     needed = {(dt.code, "load") for dt in types}
     needed |= {(dt.code, "store") for dt in types[: len(chain.writes)]}
     text = render(
-        "multi_tensor", name=name, headers=include("ahead") + _headers(chain, (*types, *shared), lanes), ahead=_AHEAD, lanes=lanes, slots=slots, by_lane=by_lane,
+        "multi_tensor", name=name, headers=include("ahead") + _headers(chain, (*types, *shared), lanes), ahead=_AHEAD, lanes=lanes, slots=slots, gpu=gpu,
         operands=list(zip(chain.operands, types, strict=True)), written=len(chain.writes), memories=memories, needed=needed,
         numbers=chain.numbers, shared=list(zip(chain.shared, shared, strict=True)),
         shared_memories={dt.code: Memory(dt, 1) for dt in shared},

@@ -312,12 +312,10 @@ def at_once(program: Program) -> int:
     return 1 if cost > AT_ONCE_COST else 4 if read <= 8 else 2 if read <= 16 else 1
 
 
-def source(
-    program: Program, lanes: int, lane_schedule: bool, group: int = 128
-) -> tuple[str, str, list]:
+def source(program: Program, lanes: int, gpu: bool, group: int = 128) -> tuple[str, str, list]:
     """Render a program: (kernel name, text, argument types). `group`: lanes of a GPU's work-group."""
     name = kernel_name(program)
-    drawn = draws(program) if lanes > 1 and not lane_schedule else {}
+    drawn = draws(program) if lanes > 1 and not gpu else {}
     body = Body(program, lanes, stored=True, drawn=drawn)
     stores = []
     for number, (ref, dt, cls) in enumerate(program.outputs):
@@ -328,7 +326,7 @@ def source(
     }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes, bool(drawn)), lane_schedule=lane_schedule, drawn=drawn.values(), at_once=at_once(program), group=group, stride_count=stride_count,
+        headers=headers(program, lanes, bool(drawn)), gpu=gpu, drawn=drawn.values(), at_once=at_once(program), group=group, stride_count=stride_count,
     )  # fmt: skip
     return name, text, argument_types(program)
 

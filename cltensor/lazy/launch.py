@@ -58,21 +58,21 @@ def entry_of(backend: Backend, program: Program) -> tuple:
     if entry is None:
         info = backend.info
         lanes = pointwise.choose_lanes(program, info.lanes, complexes=True)
-        by_lane = info.kind != "cpu"
+        gpu = info.kind != "cpu"
         tuned = backend.tuned
         for node in program.nodes:
             backend.require(node.compute)
             backend.require(node.result)
-        if by_lane:
+        if gpu:
             group, most = min(tuned.get("pointwise.group", 128), info.max_group), 64
         else:
             group, most = 0, tuned.get("pointwise.items", 4)
-        name, text, types = pointwise.source(program, lanes, by_lane, group)
+        name, text, types = pointwise.source(program, lanes, gpu, group)
         kernel = backend.kernel(name, text, types, info.build_options)
         cost = ACCESS + sum(node.op.formula.cost for node in program.nodes)
         alone = PACE * info.wake_us // cost
         grain = max(1024, tuned.get("pointwise.grain", GRAIN) // cost)
-        if by_lane:
+        if gpu:
             grain = group * pointwise.at_once(program)
         entry = _kernels[key] = (kernel, group, alone, grain, info.compute_units * most)
     return entry
