@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes
 from ...dtypes import dtype
+from ...symbols import remembered
 from ..language import lanes_of
 from ..operand import Operand
 from ..pointwise import Body, Memory, Node, Program, choose_lanes, headers, scalar_type
@@ -63,7 +64,7 @@ class Split(NamedTuple):
     nred: int
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def split(
     shape: tuple[int, ...],
     layouts: tuple[Strides, ...],
