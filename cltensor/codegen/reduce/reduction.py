@@ -21,7 +21,8 @@ from ..operand import Operand
 from ..pointwise import Memory, scalar_type
 from ..source import include, render
 from .prologue import Reader, Source, Split, along_reduced, split
-from .states import BLOCK, KINDS, State
+from .state import BLOCK, State
+from .states import KINDS
 
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
