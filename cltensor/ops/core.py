@@ -114,6 +114,7 @@ def expression(
 ) -> Expr:
     """Build the expression of one op; operands that would make it too big are run first."""
     found: list[Any] = []
+    ran = False  # perhaps
     short = op.rounds and compute.itemsize == 2 and compute.category == 2
     for a in args:
         if a.__class__ in NUMBERS:
@@ -123,6 +124,7 @@ def expression(
         value = storage.value
         if not a._contig or a.shape != shape or a._offset:
             found.append(operand(a, shape))
+            ran = ran or value.__class__ is Expr
         elif value.__class__ is not Expr:
             storage.reads += 1
             found.append(Leaf(value, a.dtype, None, 0))
@@ -130,6 +132,12 @@ def expression(
             found.append(value)
         else:
             found.append(operand(a, shape))
+            ran = True
+    if ran:  # what was pending may have run with a later operand, and nobody knows yet that its memory is read here
+        for k, a in enumerate(found):
+            inner = a.expr if a.__class__ is View else a
+            if inner.__class__ is Expr and inner.value is not None:
+                found[k] = operand(args[k], shape)
     operands = tuple(found)
     expr = Expr(op, compute, out, shape, operands)
     if expr.out_of_bounds and (reason := lazy.too_big(expr)) is not None:

@@ -67,6 +67,15 @@ PROGRAMS = {
         c = a.t() + a
         a.add_(c)
         found = a, c""",
+    "run with a later operand": """
+        a = a * 1
+        c = a.neg()
+        m = a + 1
+        del a
+        y = torch.addcmul(c, m[:, :1], m[:, 1:2])
+        c.add_(1)
+        done(c)
+        found = y, c""",
     "read by what is seen in two ways": """
         c = a * 2
         m = c + 1
@@ -86,7 +95,7 @@ def test_values_are_those_of_the_time(
     source = textwrap.dedent(PROGRAMS[title])
 
     def run() -> list[np.ndarray]:
-        names: dict[str, Any] = {"done": lambda t: t._storage.buffer()}
+        names: dict[str, Any] = {"torch": torch, "done": lambda t: t._storage.buffer()}
         for k, name in enumerate("ab"):
             data = torch.arange(9.0, device=dev).reshape(3, 3)
             torch.opencl.synchronize()
