@@ -714,6 +714,25 @@ def zeros(*args: Any, size: Any = ..., out: Any = ..., dtype: Any = ..., layout:
 def zeros_like(input: Tensor, *, memory_format: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., pin_memory: builtins.bool = ...) -> Tensor: ...
 
 class Methods:
+    __add__: Any
+    __radd__: Any
+    __sub__: Any
+    __rsub__: Any
+    __mul__: Any
+    __rmul__: Any
+    __truediv__: Any
+    __rtruediv__: Any
+    __pow__: Any
+    __rpow__: Any
+    __matmul__: Any
+    __and__: Any
+    __or__: Any
+    __eq__: Any
+    __ne__: Any
+    __lt__: Any
+    __le__: Any
+    __gt__: Any
+    __ge__: Any
     def _addmm_activation(self, mat1: Tensor, mat2: Tensor, *, beta: Any = ..., alpha: Any = ..., use_gelu: builtins.bool = ..., out: Tensor | None = ...) -> Tensor: ...
     def _conj(self) -> Tensor: ...
     def _conj_physical(self) -> Tensor: ...

@@ -32,6 +32,10 @@ _BUILTINS = ("int", "float", "bool", "complex", "str", "tuple", "list", "dict", 
 _KNOWN = {"Any", "Callable", "Sequence", "Tensor", "Generator", "Size", "None", "dtype", "device"}
 # Who else gives Tensor methods.
 _OTHERS = ("cltensor.creation.filled", "cltensor.creation.typed", "cltensor.legacy")
+# Operators, which rows and functions are attached as; a type checker takes no `__eq__` that returns a tensor.
+_OPERATORS = (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "matmul", "and", "or", "eq", "ne", "lt", "le", "gt", "ge",
+)  # fmt: skip
 _NUMBER = "builtins.complex"  # for type checkers int and float are complex, too
 
 
@@ -100,7 +104,7 @@ def text() -> str:
     for name, fn in sorted(functions.items()):
         if name.isidentifier() and not keyword.iskeyword(name):
             lines.append(declaration(name, fn, False))
-    lines += ["", "class Methods:"]
+    lines += ["", "class Methods:", *(f"    __{name}__: Any" for name in _OPERATORS)]
     for name, fn in sorted(vars(Tensor).items()):
         attached = METHODS.get(name) is fn or getattr(fn, "__module__", "") in _OTHERS
         if attached and inspect.isfunction(fn) and not name.startswith("__"):

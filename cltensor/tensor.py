@@ -105,27 +105,6 @@ class Tensor(AutogradMixin, Methods):
 
         return tensor(value)
 
-    if TYPE_CHECKING:  # the methods of rows and functions, attached below
-        __add__: Any
-        __radd__: Any
-        __sub__: Any
-        __rsub__: Any
-        __mul__: Any
-        __rmul__: Any
-        __truediv__: Any
-        __rtruediv__: Any
-        __pow__: Any
-        __rpow__: Any
-        __matmul__: Any
-        __and__: Any
-        __or__: Any
-        __eq__: Any
-        __ne__: Any
-        __lt__: Any
-        __le__: Any
-        __gt__: Any
-        __ge__: Any
-
     # ------------------------------------------------------------------------------------- layout
 
     _strides: Any = _Strides()

@@ -18,4 +18,6 @@ def test_stub_parses_and_names_exist() -> None:
     (methods,) = (n for n in tree.body if isinstance(n, ast.ClassDef))
     assert {"relu", "matmul", "conv2d", "zeros"} <= functions
     assert all(hasattr(cltensor, name) for name in functions)
-    assert all(hasattr(cltensor.Tensor, n.name) for n in methods.body)
+    names = {n.target.id if isinstance(n, ast.AnnAssign) else n.name for n in methods.body}
+    assert {"__add__", "relu", "add_"} <= names
+    assert all(hasattr(cltensor.Tensor, name) for name in names)
