@@ -61,6 +61,10 @@ GROWING: dict[str, tuple[Callable[..., Any], Callable[[int], tuple]]] = {
     "tril": (lambda x: x.tril(), lambda n: (whole(n, n),)),
     "convolution": (lambda x, w: F.conv2d(x, w, padding=1), lambda n: (whole(1, 3, n, 9), whole(4, 3, 3, 3))),
     "max_pool2d": (lambda x: F.max_pool2d(x, 2), lambda n: (whole(1, 2, n + 1, 8),)),
+    "interpolate": (
+        lambda x: F.interpolate(x, scale_factor=2.0, mode="bilinear"),
+        lambda n: (whole(1, 2, n, 5),),
+    ),
     "cross_entropy": (F.cross_entropy, lambda n: (whole(n, 7), places(n, below=7))),
     "einsum": (lambda a, b: torch.einsum("ij,kj->ik", a, b), lambda n: (whole(n, 4), whole(6, 4))),
     "a cell": (
@@ -103,7 +107,12 @@ def test_values(name: str, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None
         assert result == found_by(fn, *operands)
 
 
-OTHERS = ("a view", "a row to each row", "tril")  # no replays
+OTHERS = (
+    "a view",
+    "a row to each row",
+    "tril",
+    "interpolate",
+)  # no replays, or each size another kind
 
 
 @pytest.mark.parametrize("name", [name for name in GROWING if name not in OTHERS])

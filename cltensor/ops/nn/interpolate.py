@@ -19,13 +19,10 @@ from ...codegen.resample.axes import resample as kernel
 from ...runtime import get_backend
 from .. import core, formats
 from ..core import Tensor
-from ..kinds import of_sizes
 from ..replay import Replayed
 from . import average_pooling
 
 # mode -> (spatial dims it is for, kind of axis, torch's name of the kernel that refuses a dtype)
-of_sizes(Axis)
-
 _MODES = {
     "nearest": ((1, 2, 3), "nearest", "compute_indices_weights_nearest"),
     "nearest-exact": ((1, 2, 3), "exact", "compute_indices_weights_nearest"),
@@ -46,6 +43,7 @@ def _run(x: Tensor, axes: tuple[Axis, ...], turned: bool) -> Tensor:
 
 @Replayed.of_memory
 def _resampled(xs: Sequence[Tensor], axes: tuple[Axis, ...], turned: bool) -> list[Tensor]:
+    # Each size has tables of its own in memory, so axes are settings.
     (x,) = xs
     backend = get_backend(x.device)
     with backend.lock:
