@@ -48,7 +48,8 @@ def test_other_shapes_views_and_structures() -> None:
             a, b = wide[begin : begin + 5], wide.t()[:5, :8]
             found = both((a, b), scale=scale)
             assert torch.allclose(found["sum"], (a + b) * scale)
-            assert torch.allclose(found["rows"][1], b.sum(0))
+            # A recording is given a dense copy, whose rows may be added in another order.
+            assert torch.allclose(found["rows"][1], b.sum(0), atol=1e-6)
     assert both((wide, wide), scale=1.0)["sum"].shape == (20, 8)
 
 
