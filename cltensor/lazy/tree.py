@@ -201,10 +201,11 @@ def walk(
             storage = a.live() if through is None else None
             if storage is not None and storage.home is not None:
                 return False
+            if storage is not None:
+                key.append(_HELD)  # ahead of the node: behind a chain it would not say which
             if not walk(a, through, key, leaves, numbers, held, names, missing):
                 return False
             if storage is not None:
-                key.append(_HELD)
                 held.append((a, storage))
             continue
         if leaf in leaves:

@@ -107,3 +107,14 @@ def test_values_are_those_of_the_time(
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
     for ours, wanted in zip(found, run(), strict=True):
         np.testing.assert_array_equal(ours, wanted)
+
+
+def test_chains_alike_but_for_what_is_held_are_told_apart(dev: Any) -> None:
+    for held in (1, 2, 3):
+        chain = [torch.full((3,), 2.0, device=dev)]
+        for _ in range(4):
+            chain.append(chain[-1].pow(2))
+        kept, last = chain[held], chain[-1]
+        del chain
+        assert last.tolist() == [2.0**16] * 3
+        assert kept.tolist() == [2.0**2**held] * 3
