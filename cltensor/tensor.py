@@ -423,7 +423,7 @@ class Tensor(AutogradMixin, Methods):
         return object.__format__(self, spec)
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self)})
+        return sorted({*object.__dir__(self), *self.__dict__, "shape", "dtype", "device"})
 
     # ------------------------------------------------------------------------------------- copies
 

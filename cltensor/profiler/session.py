@@ -17,6 +17,7 @@ from typing import Any
 
 from cltensor.runtime import backend as backends
 from cltensor.runtime.observe import OBSERVERS, Observed
+from cltensor.symbols import plain
 
 from . import wrappers
 
@@ -164,7 +165,7 @@ def run_pending() -> None:
 
 def _shape(value: Any) -> Any:
     shape = getattr(value, "shape", None)
-    return list(shape) if isinstance(shape, tuple) else []
+    return [*plain(shape)] if isinstance(shape, tuple) else []
 
 
 def _memory() -> tuple[int, int]:

@@ -189,6 +189,15 @@ def test_decorator_and_old_interface(x: Any, tmp_path: Path) -> None:
         pass
 
 
+def test_shapes_are_plain_numbers_while_a_kind_of_calls_is_noted() -> None:
+    cell = torch.nn.LSTMCell(3, 5)
+    with profile(record_shapes=True) as prof:
+        for n in range(2, 6):
+            cell(torch.ones(n, 3))
+    shapes = [shape for e in prof.events() for shape in e.input_shapes]
+    assert {str(type(n)) for shape in shapes for n in shape} == {"<class 'int'>"}
+
+
 def test_chrome_trace(x: Any, tmp_path: Path) -> None:
     with profile(with_modules=True) as prof:
         with record_function('a "quoted" name'):

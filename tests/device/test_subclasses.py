@@ -164,6 +164,7 @@ def test_attributes_are_carried_over_without_the_fields() -> None:
     del z.__dict__["meta"]
     assert not hasattr(z, "meta")
     assert repr(z.__dict__) == "{'_hidden': 2}"
+    assert {"shape", "dtype", "device", "_hidden", "sum"} <= {*dir(z)}
     copied = copy.deepcopy(z)
     assert copied._hidden == pickle.loads(pickle.dumps(z))._hidden == 2
     assert pickle.loads(pickle.dumps(z.__dict__)) == {**copy.deepcopy(z.__dict__)}
