@@ -22,6 +22,7 @@ from typing import Any
 from .attributes import hide
 from .interception import TEMPORARY, Ask, ask_first, asking, for_good, twin
 from .ops.elsewhere import ANSWERING
+from .ops.kinds import WATCHING
 from .ops.row import FUNCTIONS
 from .tensor import Tensor
 
@@ -347,5 +348,6 @@ def _enrol(cls: Any, **kwargs: Any) -> None:
 
 
 ANSWERING.append(_answers)
+WATCHING.append(current_modes)
 Tensor.__torch_function__ = classmethod(torch_function)  # type: ignore[attr-defined]
 Tensor.__init_subclass__ = classmethod(_enrol)  # type: ignore[assignment, method-assign]

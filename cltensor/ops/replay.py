@@ -25,7 +25,7 @@ from ..size import Size, sized
 from ..storage import Storage
 from ..symbols import WORKING, Work, plain
 from . import core
-from .kinds import OfMemory, OfSource, measured, same
+from .kinds import WATCHING, OfMemory, OfSource, measured, same
 
 MOST = 1024  # calls that a function remembers; none with 0, nor with CLTENSOR_EAGER=1
 SMALL = (
@@ -256,7 +256,7 @@ class Replayed:
                 if i:
                     kind.variants.insert(0, kind.variants.pop(i))
                 return call.play(given, what.device())
-        if kind.noted < VARIANTS:
+        if kind.noted < VARIANTS and not any(watches() for watches in WATCHING):
             kind.noted += 1
             return self._note(key, kind, given, holders, what)
         if key not in self._seen:

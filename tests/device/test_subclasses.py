@@ -376,3 +376,23 @@ def test_causal_masks_of_rectangles(dev: Any) -> None:
         bias.CausalBias(1, 2, 3)
     with pytest.warns(UserWarning, match="will produce NaNs in the output"):
         bias.causal_lower_right(3, 2)
+
+
+def test_modes_see_plain_sizes() -> None:
+    seen: set[str] = set()
+
+    class Sizes(overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            made = func(*args, **(kwargs or {}))
+            for t in (*args, made):
+                if isinstance(t, torch.Tensor):
+                    seen.update(str(type(n)) for n in (*t.shape, *t.stride(), t.numel()))
+            return made
+
+    cell = nn.LSTMCell(3, 5)
+    with Sizes():
+        for n in range(2, 6):
+            cell(torch.ones(n, 3))
+    assert seen == {"<class 'int'>"}
