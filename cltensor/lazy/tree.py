@@ -16,7 +16,7 @@ from ..codegen.region import STREAM
 from ..dtypes import dtype
 from ..size import Size
 from ..symbols import WORKING, Work, opened, pattern
-from .expression import (  # fmt: skip
+from .expression import (
     HEAVY,
     INDEXED,
     NON_DENSE,

@@ -27,9 +27,8 @@ def grouped_mm(
         return FUNCTIONS["bmm"](mat_a, mat_b)
     ends = offs.tolist()
     if mat_a.ndim == mat_b.ndim:
-        bounds = [0, *ends]
-        pairs = zip(bounds, ends, strict=False)
-        return FUNCTIONS["stack"]([mat_a[:, i:j] @ mat_b[i:j] for i, j in pairs])
+        parts = zip(_divided(mat_a, ends, 1), _divided(mat_b, ends, 0), strict=True)
+        return FUNCTIONS["stack"]([a @ b for a, b in parts])
     if mat_a.ndim == 2:
         parts = zip(_divided(mat_a, ends, 0), mat_b.unbind(0), strict=True)
         return _joined([a @ b for a, b in parts], mat_a.shape[0], 0)

@@ -28,12 +28,9 @@ from . import core
 from .kinds import WATCHING, OfMemory, OfSource, measured, same
 
 MOST = 1024  # calls that a function remembers; none with 0, nor with CLTENSOR_EAGER=1
-SMALL = (
-    1 << 16
-)  # bytes of pending operands that are run first: a launch costs less of Python's time than collecting them
-VARIANTS = (
-    8  # of a kind that are noted; what is noted afterwards serves calls of the very same sizes
-)
+# Bytes of pending operands that are run first: a launch costs less of Python's time than collecting them.
+SMALL = 1 << 16
+VARIANTS = 8  # of a kind that are noted; what is noted afterwards serves the very same sizes
 
 _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
 

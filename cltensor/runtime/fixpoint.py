@@ -4,8 +4,8 @@ Owns the detour around the call that hands LLVM PoCL's list of passes. Must not 
 
 Note [Fixpoint]. PoCL 4 to 6 names one of LLVM's passes, "instcombine", without options. By such a name LLVM from 18 on has it check that
 a second run would find nothing left to do, and ends the process where one would: a test of LLVM's own, which its developers
-say is expected to fail (llvm-project issue 104905). Which kernels it hits is chance. There is no setting, and the function attribute that
-says so came with LLVM 20. PoCL 7 has left the pass out. So the list is read on its way: where it says "(instcombine)",
+expect to fail now and then. Which kernels it hits is chance. There is no setting, and the function attribute that says so
+came with LLVM 20. PoCL 7 has left the pass out. So the list is read on its way: where it says "(instcombine)",
 LLVM gets "(instcombine<no-verify-fixpoint>)". The address of LLVM's function is in PoCL's table of those it calls; there it is
 exchanged for that of a few instructions, which jump to it. They are machine code because PoCL may compile in threads of its own,
 under a lock (so one list at a time is lengthened), where waiting for Python's would be a deadlock.

@@ -63,9 +63,8 @@ class Trace(Recorder):
         self._described: Any = None  # the numbers of the steps, with Symbols in them
         self._steps_for: Callable[..., tuple[Any, ...]] | None = None  # what gives others
         self._launches = 0
-        self.results: Any = (
-            None  # what else is to be known for other sizes: tuples, with Symbols in them
-        )
+        # What else is to be known for other sizes: tuples, with Symbols in them.
+        self.results: Any = None
         self.refused = False  # not to be played
         self._check: Any = None  # what codegen/checks.py opened for the launches
         self._status: list[tuple[Step, int]] = []  # which arguments are where it notes a bad index

@@ -12,6 +12,18 @@ import pytest
 import cltensor as torch
 from cltensor import config
 
+OTHER_SHAPE = """
+        c = a * 2
+        t = c + 1
+        u = t.expand(2, 3, 3) * 3
+        w = t * 4
+        del t
+        done(w)"""
+SMALL_TREE = """
+        c = a * 2
+        m = c + 1
+        y = c + m.t()
+        done(y)"""
 # `a` and `b` are pending; `done` runs a result, and `found` is what is asked for in the end.
 PROGRAMS = {
     "held, and only seen rearranged": """
@@ -19,37 +31,21 @@ PROGRAMS = {
         b.copy_(c)
         c.t().add_(b)
         found = b, c, a""",
-    "of another shape": """
-        c = a * 2
-        t = c + 1
-        u = t.expand(2, 3, 3) * 3
-        w = t * 4
-        del t
-        done(w)
+    "of another shape": OTHER_SHAPE
+    + """
         c[0] = 100
         found = u, c""",
-    "of another shape, all changed": """
-        c = a * 2
-        t = c + 1
-        u = t.expand(2, 3, 3) * 3
-        w = t * 4
-        del t
-        done(w)
+    "of another shape, all changed": OTHER_SHAPE
+    + """
         c.mul_(3)
         done(c)
         found = u, c""",
-    "in a small tree": """
-        c = a * 2
-        m = c + 1
-        y = c + m.t()
-        done(y)
+    "in a small tree": SMALL_TREE
+    + """
         c[0] = 100
         found = m, c""",
-    "in a small tree, all changed twice": """
-        c = a * 2
-        m = c + 1
-        y = c + m.t()
-        done(y)
+    "in a small tree, all changed twice": SMALL_TREE
+    + """
         c.add_(1)
         c.add_(1)
         done(c)
