@@ -214,6 +214,31 @@ def test_deviations_of_columns_far_from_each_other() -> None:
     )
 
 
+# Neighbouring numbers are a thirtieth of a deviation apart, and so are means.
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-group", "gpu-col"])
+@pytest.mark.parametrize("parts", [None, 3, 20])
+def test_deviations_that_are_small_beside_the_mean(schedule: str, parts: int | None) -> None:
+    a = (data(3000, 40) + 4e5).astype(np.float32)
+    x = ct.tensor(a)
+    var, mean = (
+        core.result(found, x.device)
+        for found in family.reduce(
+            get_backend(x.device),
+            "var",
+            of_operands(core.kernel_operand(x)),
+            (0,),
+            ct.float32,
+            [("var", ct.float32), ("mean", ct.float32)],
+            scale=2999,
+            schedule=schedule,
+            parts=parts,
+        )
+    )
+    exact = a.astype(np.float64)
+    np.testing.assert_allclose(var.cpu().numpy(), exact.var(0, ddof=1), rtol=1e-6)
+    np.testing.assert_allclose(mean.cpu().numpy(), exact.mean(0), rtol=1e-7)
+
+
 def test_long_sums_are_accurate() -> None:
     a = np.random.default_rng(0).random(1 << 22, dtype=np.float32)
     x = ct.tensor(a)

@@ -115,13 +115,17 @@ class Xor(State):
 
 
 class Var(State):
-    """Count, mean and sum of squared deviations: blocks are summed about a running mean, then merged."""
+    """Count, mean and sum of squared deviations: blocks are summed about a running mean, then merged.
+
+    A mean is the sum of `u` and `l`, as where values are many deviations from 0, one number is rounded by more than means
+    of blocks differ.
+    """
 
     name, prime, scale = "var", True, True
 
     @property
     def fields(self) -> tuple:
-        return (("n", self.base, "0"), ("u", self.base, "0"), ("q", self.base, "0"))
+        return tuple((name, self.base, "0") for name in "nulq")
 
     @property
     def block(self) -> tuple:
@@ -162,25 +166,27 @@ class Var(State):
         zero = f"({kind})(0)"
         return [
             f"{{ const {kind} c = fmax({p}c, ({kind})(1)), e = {p}x / c, t = {p}n + {p}c, g = {p}c / fmax(t, ({kind})(1));",
-            f"  const {kind} m = {p}k + e, d = m - {p}u, z = {p}n * g;",
+            f"  const {kind} d = (({p}k - {p}u) - {p}l) + e, z = {p}n * g;",
             f"  {p}q += ({p}y - {p}x * e) + {select(f'(z > {zero})', 'd * d * z', zero)};",
-            f"  {p}u = {select(f'({p}n > {zero})', f'{p}u + d * g', 'm')};",
-            f"  {p}n = t; {p}k = {p}u; {p}c = {zero}; {p}x = {zero}; {p}y = {zero}; }}",
+            f"  const {kind} u = {select(f'({p}n > {zero})', f'{p}u', f'{p}k')}, l = {select(f'({p}n > {zero})', f'{p}l + d * g', 'e')};",
+            f"  const {kind} s = u + l, r = s - u;",
+            f"  {p}u = s; {p}l = (u - (s - r)) + (l - r); {p}k = s;",
+            f"  {p}n = t; {p}c = {zero}; {p}x = {zero}; {p}y = {zero}; }}",
         ]
 
     def merge(self, d, a, b, lanes):
         kind = lanes_of(self.base, lanes)
         zero = f"({kind})(0)"
         return [
-            f"{{ const {kind} t = {a}n + {b}n, g = {b}n / fmax(t, ({kind})(1)), e = {b}u - {a}u, z = {a}n * g;",
+            f"{{ const {kind} t = {a}n + {b}n, g = {b}n / fmax(t, ({kind})(1)), e = ({b}u - {a}u) + ({b}l - {a}l), z = {a}n * g;",
             f"  const {kind} q = {a}q + {b}q + {select(f'(z > {zero})', 'e * e * z', zero)};",
-            f"  const {kind} m = {a}u + e * g;",
-            f"  {d}n = t; {d}u = m; {d}q = q; }}",
+            f"  const {kind} u = {select(f'({a}n > {zero})', f'{a}u', f'{b}u')}, l = {select(f'({a}n > {zero})', f'{a}l + e * g', f'{b}l')};",
+            f"  {d}n = t; {d}u = u; {d}l = l; {d}q = q; }}",
         ]
 
     def results(self, p, lanes, origin):
         kind = lanes_of(self.base, lanes)
-        mean = select(f"({p}n > ({kind})(0))", p + "u", f"({kind})(NAN)")
+        mean = select(f"({p}n > ({kind})(0))", f"({p}u + {p}l)", f"({kind})(NAN)")
         var = f"({select(f'({p}q < ({kind})(0))', f'({kind})(0)', p + 'q')} / scale)"
         return {
             "var": (var, self.dt),
