@@ -10,8 +10,8 @@ Note [Whose gradient is it]
 
 Note [Order]
     Nodes run by falling sequence number as soon as everything that feeds them has run; leaves run
-    first. A node's inputs are always older than itself, so no other order is needed for
-    correctness.
+    first. The numbers choose among nodes that are ready: a custom function's is older than that of
+    a view derived again for it, and users may set them.
 
 Note [Noughts]
     The derivative of a step function is zero, and what it is of gets a gradient all the same. Such a
@@ -27,7 +27,7 @@ from heapq import heapify, heappop, heappush
 from sys import getrefcount
 from typing import Any
 
-from ..layouts import is_non_overlapping_and_dense
+from ..layouts import contiguous_strides, is_non_overlapping_and_dense
 from ..symbols import remembered
 from . import anomaly
 from .anomaly import STATE as ANOMALY
@@ -134,7 +134,7 @@ def _clone_like(g: Any, variable: Any) -> Any:
         g = g.detach()
     if g._strides == variable._strides:
         return g.clone()
-    if variable.is_contiguous():
+    if variable._strides == contiguous_strides(variable.shape):
         dense = g.contiguous()
         return dense if dense is not g else g.clone()
     if not is_non_overlapping_and_dense(variable.shape, variable._strides):
@@ -276,17 +276,20 @@ def _on_the_way(
     targets: Sequence[tuple[Any, int]], deps: dict[Any, int], capture: bool
 ) -> tuple[set[Any], set[Any]]:
     """Return the nodes to run, and the nodes to feed, for gradients that end at `targets`."""
-    run: set[Any] = set()
-    wanted = {node for node, _ in targets}
-    if not capture:
-        run |= wanted
-    older_first = sorted([n for n in deps if n._edges], key=_sequence, reverse=True)
-    for node in older_first:
+    before: dict[Any, list[Any]] = {}  # the nodes that lead to one
+    for node in deps:
         for nxt, _ in node._edges:
-            if nxt in wanted:
-                run.add(node)
+            if nxt is not None:
+                before.setdefault(nxt, []).append(node)
+    ends = {node for node, _ in targets}
+    run: set[Any] = set() if capture else set(ends)
+    wanted, stack = set(ends), list(ends)
+    while stack:
+        for node in before.get(stack.pop(), ()):
+            run.add(node)
+            if node not in wanted:
                 wanted.add(node)
-                break
+                stack.append(node)
     return run, wanted
 
 
@@ -510,10 +513,6 @@ def _add_into(box: list[Any], nr: int, g: Any, create_graph: bool) -> None:
         box[nr].add_(g)  # there is memory, and no need of more
     else:
         box[nr] = box[nr] + g
-
-
-def _sequence(node: Node) -> int:
-    return node._key
 
 
 def _check_nan(node: Node, outs: tuple[Any, ...]) -> None:

@@ -385,7 +385,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tuple(tensors[0])
     shape = layouts.broadcast_shapes(*[x.shape for x in tensors])
-    return tuple(expand(x, shape) for x in tensors)
+    return tuple(x if x.shape == shape else expand(x, shape) for x in tensors)
 
 
 @public(function=False)

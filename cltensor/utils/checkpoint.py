@@ -231,7 +231,7 @@ class _Held(Function):
         raise AssertionError("only keeps tensors")
 
 
-class _Reentrant(Function):
+class CheckpointFunction(Function):
     """The older way: a node whose backward runs the function and a whole backward pass."""
 
     @staticmethod
@@ -306,7 +306,7 @@ def checkpoint(
             raise ValueError(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
-        return _Reentrant.apply(function, preserve, *args)
+        return CheckpointFunction.apply(function, preserve, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(
             "determinism_check should be one of ['default', 'none'] but got " + determinism_check

@@ -485,3 +485,17 @@ def test_products_with_several_zeros_have_no_second_derivative(name: str, source
                 g.backward()
         else:
             close(torch.autograd.grad(g, src)[0], [1, 1])
+
+
+def test_a_gradient_has_the_strides_of_its_leaf() -> None:
+    x = torch.ones(1, 4).as_strided((1, 4), (7, 1)).requires_grad_()
+    (x[:, :2] * 2).sum().backward(create_graph=True)
+    assert x.grad.stride() == (7, 1)
+    assert x.grad.tolist() == [[2, 2, 0, 0]]
+
+
+def test_what_has_the_common_shape_is_broadcast_as_it_is() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    same, wide = torch.broadcast_tensors(x, torch.ones(3, requires_grad=True))
+    assert same is x
+    assert wide.grad_fn.name() == "ExpandBackward0"

@@ -172,6 +172,18 @@ def test_dirty_view_of_several_results() -> None:
         Two.apply((leaf(1.0, 2.0) * 1)[:1])
 
 
+def test_gradients_by_some_inputs_pass_a_function_of_an_outdated_view() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    base = x * 1
+    view = base[0]
+    base.mul_(2)  # the view's node is made anew when Cube asks for it: it is younger than Cube's
+    out = Cube.apply(view).sum()
+    (g,) = torch.autograd.grad(out, x, retain_graph=True)
+    assert g.tolist() == [[24.0] * 3, [0.0] * 3]
+    out.backward(inputs=[x])
+    assert x.grad.tolist() == g.tolist()
+
+
 def test_dirty_leaf() -> None:
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         Double.apply(leaf(1.0))
