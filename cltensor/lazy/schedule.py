@@ -24,7 +24,7 @@ from .fusion import Fusion, argument_bytes
 from .launch import launch
 from .product import PRODUCT, first_product, forget, run
 from .recompute import is_large, note_left, spared
-from .tree import run_tree
+from .tree import run_tree, write_tree
 
 if TYPE_CHECKING:
     from ..storage import Storage
@@ -262,6 +262,8 @@ def write_region(
 ) -> None:
     """Compute an expression straight into a strided region of a buffer."""
     with backend.lock:
+        if write_tree(backend, op_expr, buffer, strides, offset):
+            return
         fusion = Fusion(op_expr.shape, keep_live=False)
         ref = fusion.visit(op_expr)
         n = layouts.numel(op_expr.shape)

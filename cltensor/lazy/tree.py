@@ -1,4 +1,4 @@
-"""The most frequent fusions, small trees of nodes over operands in memory, run without being collected.
+"""The most frequent fusions, small trees of nodes over operands in memory, run or written without being collected.
 
 It comes to the program that a `Fusion` would come to; what it spares is Python's time. Where there is more to decide (other
 results that need the same nodes, layouts, size) it leaves the expression to the Fusion. Owns the kernels of such trees.
@@ -42,18 +42,33 @@ KEPT = 4096  # kinds of trees: with strides, each shape is another
 # Flags of expressions that need no other decisions.
 DECIDED = HEAVY | INDEXED | NON_DENSE | READ | STRIDED
 _HELD = object()  # in a key: somebody holds the node's result
+_PLACED = object()  # in a key: the strides that follow are those of the memory written to
 
 LeafRecord = tuple["Buffer", int, dtype, tuple[int, ...] | None]
 """An operand in memory: buffer, offset, dtype, and strides as a Leaf has them."""
 
 
 class _Entry(NamedTuple):
-    """The kernel of a tree and how its work is divided, and what else it is told: dtypes of numbers, sizes, strides by operand."""
+    """The kernel of a tree and how its work is divided, and what else it is told: dtypes of numbers, sizes, strides by operand and of the result."""
 
     kernel: tuple
     scalars: list[dtype]
     sizes: tuple[int, ...]
     strides: tuple[tuple[int, ...], ...] | None
+    placed: tuple[int, ...]
+
+    def arguments(self, n: int, leaves: list[LeafRecord], numbers: list[Any]) -> list[Any]:
+        """What the kernel is told ahead of its results."""
+        args: list[Any] = [n, 0, *self.sizes]
+        if self.strides is None:
+            for buffer, offset, _, _ in leaves:
+                args += (buffer, offset)
+        else:
+            for (buffer, offset, _, _), steps in zip(leaves, self.strides, strict=True):
+                args += (buffer, offset, *steps)
+        if numbers:
+            args += scalar_args(numbers, self.scalars)
+        return args
 
 
 _entries: dict[tuple, _Entry | None] = {}  # None: operands are to be turned first
@@ -86,24 +101,10 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
         itemsize += other.nbytes // n
     if n * itemsize >= STREAM:
         return False
-    found = tuple(key)
-    entry = _entry(backend, expr) if WORKING else _entries.get(found, _NEW)
-    if entry is _NEW:
-        if len(_entries) > KEPT:
-            _entries.clear()
-        entry = _entries[found] = _of_kind(backend, expr, found)
+    entry = _find(backend, expr, tuple(key))
     if entry is None:
         return False
-    kernel, scalars, sizes, strides = entry
-    args: list[Any] = [n, 0, *sizes]
-    if strides is None:
-        for buffer, offset, _, _ in leaves:
-            args += (buffer, offset)
-    else:
-        for (buffer, offset, _, _), steps in zip(leaves, strides, strict=True):
-            args += (buffer, offset, *steps)
-    if numbers:
-        args += scalar_args(numbers, scalars)
+    args = entry.arguments(n, leaves, numbers)
     held_in = [backend.alloc(other.nbytes) for _, other in held] if held else ()
     for buffer in held_in:
         args += (buffer, 0)
@@ -111,7 +112,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     taken = home is not None and storage.reads == _reads(expr, home, expr.dtype.itemsize)
     buffer = home if taken else backend.alloc(storage.nbytes)  # type: ignore[assignment]
     args += (buffer, 0)
-    start(backend, kernel, n, args, n * itemsize)
+    start(backend, entry.kernel, n, args, n * itemsize)
     storage.value = expr.value = buffer
     storage.home = None
     storage.reads = 0
@@ -125,6 +126,31 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     pending = backend.pending
     while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):
         pending.pop()
+    return True
+
+
+def write_tree(
+    backend: Backend, expr: Expr, buffer: Buffer, strides: tuple[int, ...], offset: int
+) -> bool:
+    """Compute such a tree into a region of memory, keeping no inner result; the backend's lock is held."""
+    if expr.flags & ~DECIDED or expr.size > MOST or expr.value is not None:
+        return False
+    n = prod(expr.shape)
+    if not n or n >= TURN:
+        return False
+    key: list[Any] = [backend]
+    leaves: list[LeafRecord] = []
+    numbers: list[Any] = []
+    if not walk(expr, None, key, leaves, numbers, None, {}, {}):
+        return False
+    key += (_PLACED, strides, expr.shape)
+    entry = _find(backend, expr, tuple(key), strides)
+    if entry is None:
+        return False
+    args = entry.arguments(n, leaves, numbers)
+    args += (buffer, offset, *entry.placed)
+    nbytes = n * (expr.dtype.itemsize + sum([leaf[2].itemsize for leaf in leaves]))
+    start(backend, entry.kernel, n, args, nbytes)
     return True
 
 
@@ -146,11 +172,12 @@ class Prepared:
 
     def run(self, numbers: list[Any]) -> Buffer:
         """Return the values in memory of their own."""
-        backend, (kernel, scalars, sizes, _) = self._backend, self._entry
+        backend, entry = self._backend, self._entry
         with backend.lock:
             buffer = backend.alloc(self._nbytes)
-            args = [self._n, 0, *sizes, *scalar_args(numbers, scalars), buffer, 0]
-            start(backend, kernel, self._n, args, self._nbytes)
+            args = entry.arguments(self._n, [], numbers)
+            args += (buffer, 0)
+            start(backend, entry.kernel, self._n, args, self._nbytes)
         return buffer
 
 
@@ -160,13 +187,13 @@ def walk(
     key: list[Any],
     leaves: list[LeafRecord],
     numbers: list[Any],
-    held: list[tuple[Expr, Storage]],
+    held: list[tuple[Expr, Storage]] | None,
     names: dict[Any, int],
     missing: dict[Expr, int],
 ) -> bool:
     """Find what a kernel of the expression, seen through `dims`, is told, in the order of a Fusion; False where a Fusion has to decide.
 
-    `held`: inner nodes whose results somebody has. `names`: what a node that may be met again, for it has several readers or is seen
+    `held`: inner nodes whose results somebody has, None where these are not kept. `names`: what a node that may be met again, for it has several readers or is seen
     through a View, is called in the key, through its dims; `missing`: how many of its readers were not met.
     """
     key += (expr.op, expr.compute, expr.dtype)
@@ -198,14 +225,14 @@ def walk(
                     continue
                 names[a, through] = -1 - len(names)
             # A result that is seen rearranged has no element of its own here to be kept by.
-            storage = a.live() if through is None else None
+            storage = a.live() if through is None and held is not None else None
             if storage is not None and storage.home is not None:
                 return False
             if storage is not None:
                 key.append(_HELD)  # ahead of the node: behind a chain it would not say which
             if not walk(a, through, key, leaves, numbers, held, names, missing):
                 return False
-            if storage is not None:
+            if storage is not None and held is not None:
                 held.append((a, storage))
             continue
         if leaf in leaves:
@@ -240,9 +267,25 @@ def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
     return count
 
 
-def _of_kind(backend: Backend, expr: Expr, key: tuple) -> _Entry | None:
+def _find(
+    backend: Backend, expr: Expr, key: tuple, placed: tuple[int, ...] | None = None
+) -> _Entry | None:
+    """Return the entry of a tree by its key; `placed`: the strides of its result if that is written to memory that is there."""
+    if WORKING:
+        return _entry(backend, expr, placed)
+    entry = _entries.get(key, _NEW)
+    if entry is _NEW:
+        if len(_entries) > KEPT:
+            _entries.clear()
+        entry = _entries[key] = _of_kind(backend, expr, key, placed)
+    return entry
+
+
+def _of_kind(
+    backend: Backend, expr: Expr, key: tuple, placed: tuple[int, ...] | None
+) -> _Entry | None:
     """Work out the entry of a tree, by what was noted of another that is alike but for sizes (Note [Symbols] in symbols.py)."""
-    if not expr.flags & NON_DENSE:
+    if placed is None and not expr.flags & NON_DENSE:
         return _entry(backend, expr)
     sizes: list[int] = []
     found = tuple([pattern(x, sizes) if x.__class__ in (tuple, Size) else x for x in key])
@@ -251,29 +294,38 @@ def _of_kind(backend: Backend, expr: Expr, key: tuple) -> _Entry | None:
         if len(_kinds) > KEPT:
             _kinds.clear()
         _kinds[found] = []
-        return _entry(backend, expr)
+        return _entry(backend, expr, placed)
     for numbers, entry in variants:
         given = numbers(*sizes)
         if given is not None:
-            return entry and entry._replace(sizes=given[0], strides=given[1])
+            return entry and _with(entry, given)
     if len(variants) >= VARIANTS:
-        return _entry(backend, expr)
+        return _entry(backend, expr, placed)
     with Work() as work:
         *steps, shape = [opened(tuple(x), work.number) for x in key if x.__class__ in (tuple, Size)]
-        entry = _entry(backend, expr, shape, steps)
-        results = (entry.sizes, entry.strides) if entry else ()
+        entry = _entry(backend, expr, None if placed is None else steps.pop(), shape, steps)
+        results = (entry.sizes, entry.strides, entry.placed) if entry else ()
     numbers = work.function(results)
     variants.insert(0, (numbers, entry))
     given = numbers(*sizes)
-    return entry and entry._replace(sizes=given[0], strides=given[1])
+    return entry and _with(entry, given)
+
+
+def _with(entry: _Entry, given: tuple) -> _Entry:
+    sizes, strides, placed = given
+    return entry._replace(sizes=sizes, strides=strides, placed=placed)
 
 
 def _entry(
-    backend: Backend, expr: Expr, shape: tuple[int, ...] = (), steps: Sequence[tuple[int, ...]] = ()
+    backend: Backend,
+    expr: Expr,
+    placed: tuple[int, ...] | None = None,
+    shape: tuple[int, ...] = (),
+    steps: Sequence[tuple[int, ...]] = (),
 ) -> _Entry | None:
     """Work out an entry, of another shape and other strides than the expression's if they are given."""
-    fusion = Fusion(expr.shape)
-    fusion.visit(expr)
+    fusion = Fusion(expr.shape, keep_live=placed is None)
+    last = fusion.visit(expr)
     given = tuple([leaf.strides for leaf in fusion.leaves])
     if steps:
         others = iter(steps)
@@ -281,17 +333,15 @@ def _entry(
     shape = shape or tuple(expr.shape)
     if prod(shape) >= TURN and any(runs_across(st, shape) for st in given):
         return None
-    rank, sizes, classes, results = classify(shape, given, (None,) * len(fusion.outputs))
+    outs = [(ref, done.dtype) for ref, done, _ in fusion.outputs]
+    if placed is not None:
+        outs = [(last, expr.dtype)]
+    rank, sizes, classes, results = classify(shape, given, (placed,) * len(outs))
     leaves = tuple(
         [(leaf.dtype, kind) for leaf, (kind, _) in zip(fusion.leaves, classes, strict=True)]
     )
-    outputs = tuple(
-        [
-            (ref, done.dtype, kind)
-            for (ref, done, _), (kind, _) in zip(fusion.outputs, results, strict=True)
-        ]
-    )
+    outputs = tuple([(*out, kind) for out, (kind, _) in zip(outs, results, strict=True)])
     scalars, nodes = tuple(fusion.scalar_types), tuple(fusion.nodes)
     kernel = entry_of(backend, Program(leaves, scalars, nodes, outputs, rank))
     strides = tuple([steps for _, steps in classes]) if fusion.strided else None
-    return _Entry(kernel, list(scalars), sizes, strides)
+    return _Entry(kernel, list(scalars), sizes, strides, results[-1][1])

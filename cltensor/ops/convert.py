@@ -20,6 +20,7 @@ from ..runtime import default_device, device, get_backend
 from ..storage import Storage
 from . import core, formats, writes
 from .core import NUMBERS, Tensor, is_tensor
+from .destination import destination
 from .row import FUNCTIONS, METHODS, public, titled
 from .values import check_value
 
@@ -95,25 +96,6 @@ def to_device(x: Tensor, dev: device) -> Tensor:
     return out
 
 
-def asked_to(
-    args: tuple[Any, ...], device: Any, dtype: Any, copy: bool, other: Any
-) -> tuple[Any, Any, bool]:
-    """What `to` is asked for, by position or name: device, dtype (None where it stays) and whether to copy."""
-    flags = []
-    for a in args:
-        if isinstance(a, dtypes.dtype | type):
-            dtype = a
-        elif isinstance(a, bool):
-            flags.append(a)
-        elif is_tensor(a):
-            other = a
-        elif a is not None:
-            device = a
-    if other is not None:
-        device, dtype = other.device, other.dtype
-    return device, dtype, flags[1] if len(flags) > 1 else copy
-
-
 @public(function=False)
 def to(
     self: Tensor,
@@ -123,18 +105,24 @@ def to(
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: Any = None,
-    other: Any = None,
+    tensor: Any = None,
 ) -> Tensor:
-    """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (other)."""
-    device, dtype, copy = asked_to(args, device, dtype, copy, other)
+    """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (tensor)."""
+    device, dtype, _, copy = destination(
+        args,
+        device=device,
+        dtype=dtype,
+        non_blocking=non_blocking or None,
+        copy=copy or None,
+        tensor=tensor,
+    )
     out = self
     if device is not None:
         dev = canonical(device)
         if dev != self.device:
             out = to_device(out, dev)
     if dtype is not None and dtype is not out.dtype:
-        dtype = dtypes.asked(dtype, "to")
-        out = out if dtype is out.dtype else cast(out, dtype)
+        out = cast(out, dtype)
     if copy and out is self:
         return clone(self, memory_format=memory_format)
     if memory_format is None or memory_format is preserve_format:
@@ -231,7 +219,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             moved = moved.detach().expand(self.shape)
     if moved.dtype.is_complex and self.dtype.category in (1, 2):
         warn_once("Casting complex values to real discards the imaginary part")
-    if src is self:
+    if src is self or _covers(moved, self):  # as after `x[1:] += 1`
         self._vc.value += 1  # it counts as a write all the same
     else:
         writes.check_overlap(self, (moved,))
@@ -239,6 +227,16 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if graph.needs_grad(self, src):
         graph.rebase(self, "CopyBackwards", (self, src), _copy_back, {"home": src.device})
     return self
+
+
+def _covers(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors of one shape are the same elements."""
+    return (
+        a._storage is b._storage
+        and a._offset == b._offset
+        and a.dtype is b.dtype
+        and a._strides == b._strides
+    )
 
 
 def _copy_back(ctx: Any, g: Tensor) -> tuple:

@@ -265,18 +265,24 @@ def laid_out(
     strides: tuple[int, ...],
 ) -> Tensor:
     """Apply one op lazily, without gradient, into dense strides: an expression over the dims in the order they lie in."""
-    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    order = memory_order(shape, strides)
     inner = Size([shape[d] for d in order])
-
-    def turned(t: Tensor) -> Tensor:
-        steps = layouts.expand_strides(t.shape, t._strides, shape)
-        return make(
-            t._storage, inner, t.dtype, t.device, tuple([steps[d] for d in order]), t._offset
-        )
-
-    operands = [a if a.__class__ in NUMBERS else turned(a) for a in args]
+    operands = [a if a.__class__ in NUMBERS else in_order(a, shape, order, inner) for a in args]
     t = pending(expression(op, compute_dtype, out, operands, inner), dev)
     return make(t._storage, shape, out, dev, strides)
+
+
+def memory_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """The dims from the one with the largest steps to the one with the smallest; those of size 1 stay where they are."""
+    varied = [d for d, n in enumerate(shape) if n != 1]
+    largest = iter(sorted(varied, key=lambda d: -strides[d]))
+    return [d if n == 1 else next(largest) for d, n in enumerate(shape)]
+
+
+def in_order(t: Tensor, shape: tuple[int, ...], order: list[int], inner: Size) -> Tensor:
+    """See a tensor expanded to `shape`, its dims in that order, which makes it `inner`; without history."""
+    steps = layouts.expand_strides(t.shape, t._strides, shape)
+    return make(t._storage, inner, t.dtype, t.device, tuple([steps[d] for d in order]), t._offset)
 
 
 def index_expression(shape: tuple[int, ...]) -> Expr:

@@ -16,10 +16,12 @@ from ..autograd import record as graph
 from ..autograd.mode import FORWARD, unrecorded
 from ..codegen.pointwise import IDENTITY
 from ..dtypes import dtype
+from ..errors import caller_level
 from ..lazy import Expr, Leaf, View
 from ..runtime import device
+from ..size import Size
 from ..storage import Storage
-from .core import NUMBERS, Tensor, is_tensor, numpy_sees, operand, snapshot
+from .core import NUMBERS, Tensor, in_order, is_tensor, memory_order, numpy_sees, operand, snapshot
 from .elsewhere import elsewhere
 from .refusals import out_refusal
 
@@ -92,12 +94,18 @@ def nothing(g: Tensor) -> Tensor:
 
 def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False, own: bool = False) -> None:
     """Write a computed tensor of the same shape into `t` and count the version; `fresh` says no graph holds it, `own` nobody but the caller, who asks no more."""
+    t._vc.value += 1
+    if (
+        not t._contig and not value._contig
+    ):  # both turned, perhaps: then the value is an expression over the dims as they lie
+        order = memory_order(t.shape, t._strides)
+        shape = Size([t.shape[d] for d in order])
+        t, value = in_order(t, t.shape, order, shape), in_order(value, t.shape, order, shape)
     source = operand(value, t.shape)
     pending = source.__class__ is Expr
     if not (pending and (fresh or own)):
         source = Expr(IDENTITY, value.dtype, value.dtype, t.shape, (source,))
     write(t, source, value._storage if pending and own else None)
-    t._vc.value += 1
 
 
 # ------------------------------------------------------------------------------------------- in place
@@ -156,16 +164,42 @@ def with_history(value: Tensor, t: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------- out=
 
 
-def check_overlap(t: Tensor, others: Sequence[Any], *, apart: bool = False) -> None:
-    """Raise torch's errors for writing to memory that elements share or that an operand partly covers.
+# What torch lets write over a part of what it reads: its checks are those of elementwise loops.
+_OVER_INPUTS = {
+    *(
+        "sum",
+        "mean",
+        "nansum",
+        "prod",
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "median",
+        "var",
+        "std",
+        "norm",
+    ),
+    *("logsumexp", "argmax", "argmin", "all", "any", "softmax", "log_softmax", "cummax", "cummin"),
+    *("mm", "mv", "dot", "vdot", "bmm", "addmm", "addmv", "baddbmm"),
+}
 
-    `apart` forbids operands that cover it exactly, too: ops that do not read an element where they write it.
-    """
+
+def check_own_overlap(t: Tensor) -> None:
+    """Raise torch's error for writing to memory that elements share."""
     if layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
+
+
+def check_overlap(t: Tensor, others: Sequence[Any], *, apart: bool = False) -> None:
+    """Raise torch's errors for writing to memory that elements share or that an operand partly covers.
+
+    `apart` forbids operands that cover it exactly, too: ops that do not read an element where they write it.
+    """
+    check_own_overlap(t)
     for o in others:
         if (
             o.__class__ not in NUMBERS
@@ -195,15 +229,22 @@ def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
             "unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements "
             "with t.resize_(0).",
             UserWarning,
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
     version = out._vc.value
     out.resize_(shape)
     out._vc.value = version  # the write to come counts, the new size does not
 
 
-def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequence[Any]) -> None:
-    """Raise torch's errors for an `out=` tensor that cannot take the result."""
+def check_out(
+    out: Tensor,
+    dt: dtype,
+    dev: device,
+    function: str,
+    inputs: Sequence[Any],
+    shape: tuple[int, ...] | None = None,
+) -> None:
+    """Raise torch's errors for an `out=` tensor that cannot take the result; of the shape, if given, no element may share memory."""
     if not is_tensor(out):
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
     given = [x for x in (*inputs, out) if is_tensor(x)]
@@ -216,6 +257,8 @@ def check_out(out: Tensor, dt: dtype, dev: device, function: str, inputs: Sequen
             f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
     views.check_inference(out)
+    if out.shape == shape:
+        check_own_overlap(out)
     if out.dtype is not dt and (text := out_refusal(function, dt, out.dtype)):
         raise RuntimeError(text)
     if not dtypes.can_cast(dt, out.dtype):
@@ -241,12 +284,12 @@ def deliver(
         return value
     if not value._strided:
         return elsewhere("into", (value, out, function))
-    check_out(out, value.dtype, value.device, function, inputs)
+    check_out(out, value.dtype, value.device, function, inputs, value.shape)
     if out.shape != value.shape:
         resize_output(out, value.shape)
         if layouts.is_non_overlapping_and_dense(tuple(value.shape), value._strides):
             out._set_layout(value.shape, value._strides, out._offset)
-    check_overlap(out, inputs, apart=apart)
+    check_overlap(out, () if function in _OVER_INPUTS else inputs, apart=apart)
     overwrite(out, value, fresh=True)
     return out
 

@@ -200,3 +200,41 @@ def test_results_have_plain_sizes(fresh: None) -> None:
         assert [type(k) for k in (*x.shape, *x.stride(), x.storage_offset(), x.nbytes)] == [int] * 6
         assert type(x._storage.nbytes) is int
         assert type(x._storage.buffer().nbytes) is int
+
+
+def test_parts_are_written_with_a_launch_each(fresh: None) -> None:
+    """Whatever their sizes, strides and places, and whatever is held of what they are computed from."""
+    rng = np.random.default_rng(0)
+    expected = rng.integers(-4, 5, (9, 11)).astype(np.float32)
+    x = torch.tensor(expected) * 1
+    rows, held = whole(9, 1), whole(11) * 2
+    column, line = rows.cpu().numpy().copy(), held.cpu().numpy().copy()
+    torch.opencl.synchronize()
+    before, written = STATS.launches, 0
+    for k in range(60):
+        (a, b), (c, d) = np.sort(rng.integers(0, 9, 2)), np.sort(rng.integers(0, 11, 2))
+        b, d, step = b + 1, d + 1, int(rng.integers(1, 3))
+        x[a:b:step, c:d] += k
+        expected[a:b:step, c:d] += k
+        x.t()[c:d, a:b] *= -1
+        expected.T[c:d, a:b] *= -1
+        x[a, c] = k
+        expected[a, c] = k
+        x[:, c:d] -= rows
+        expected[:, c:d] -= column
+        x[b - 1] = x[a] + held
+        expected[b - 1] = expected[a] + line
+        written += 6  # the last is computed, then copied: it may read what it writes
+    assert STATS.launches - before == written
+    np.testing.assert_array_equal(x.cpu().numpy(), expected)
+
+
+def test_a_tensor_copied_onto_itself_is_left(fresh: None) -> None:
+    x = torch.zeros(3, 4) * 1
+    x.data_ptr()
+    before, version = STATS.launches, x._version
+    x[1:] = x[1:]
+    x.copy_(x.view(3, 4))
+    assert (STATS.launches - before, x._version - version) == (0, 2)
+    wide = torch.arange(3.0).expand(2, 3)
+    wide[:] = wide

@@ -42,6 +42,12 @@ def _seen(buffer: Any, dt: Any, shape: Any, strides: Any, offset: int) -> np.nda
     return np.lib.stride_tricks.as_strided(memory, shape, [s * dt.itemsize for s in steps])
 
 
+def _place(strides: Any, offset: int, shape: Any) -> tuple[Any, int]:
+    """Which elements are met, in which order."""
+    steps = layouts.contiguous_strides(shape) if strides is None else strides
+    return [st for st, n in zip(steps, shape, strict=True) if n > 1], offset
+
+
 def _value(op: Any, compute: Any, result: Any, shape: Any, operands: list[Any]) -> np.ndarray:
     xs = [np.asarray(x).astype(compute.np) for x in operands]
     with np.errstate(all="ignore"):
@@ -54,18 +60,14 @@ class Interpreter:
 
     def __init__(self) -> None:
         self.faults: list[str] = []
-        self._run_tree = tree.run_tree
+        self._run_tree, self._write_tree = tree.run_tree, tree.write_tree
 
     def launch(self, backend: Any, fusion: Any, outputs: list[Any]) -> None:
         shape = fusion.shape
-        dense = layouts.contiguous_strides(shape)
         for leaf in fusion.leaves:
             for _, _, buffer, strides, offset in outputs:
-                places = [
-                    [s for s, n in zip(dense if st is None else st, shape, strict=True) if n > 1]
-                    for st in (leaf.strides, strides)
-                ]
-                if leaf.buffer is buffer and (places[0] != places[1] or leaf.offset != offset):
+                place = _place(leaf.strides, leaf.offset, shape)
+                if leaf.buffer is buffer and place != _place(strides, offset, shape):
                     self.faults.append("a launch")
         of = {
             "a": [
@@ -96,11 +98,30 @@ class Interpreter:
                 _seen(e.value, e.dtype, e.shape, None, 0)[...] = values[id(e)][1]
         return True
 
+    def write_tree(
+        self, backend: Any, expr: Any, buffer: Any, strides: tuple[int, ...], offset: int
+    ) -> bool:
+        if not self._write_tree(backend, expr, buffer, strides, offset):
+            return False
+        values: dict[int, tuple[Any, np.ndarray]] = {}
+        elsewhere: list[Any] = []
+        value = self._evaluate(expr, False, values, elsewhere, (strides, offset))
+        if any(buffer is other for other in elsewhere):
+            self.faults.append("a part written")
+        _seen(buffer, expr.dtype, expr.shape, strides, offset)[...] = value
+        return True
+
     def _evaluate(
-        self, e: Any, moved: bool, values: dict[int, tuple[Any, np.ndarray]], elsewhere: list[Any]
+        self,
+        e: Any,
+        moved: bool,
+        values: dict[int, tuple[Any, np.ndarray]],
+        elsewhere: list[Any],
+        written: tuple[Any, int] = (None, 0),
     ) -> np.ndarray:
+        """Compute a tree; notes memory that is not read where the result is `written`, by strides and offset."""
         if e.value is not None:
-            if moved:
+            if moved or written[0] is not None:
                 elsewhere.append(e.value)
             return _seen(e.value, e.dtype, e.shape, None, 0).copy()
         operands: list[Any] = []
@@ -108,14 +129,14 @@ class Interpreter:
             if isinstance(a, Scalar):
                 operands.append(a.value)
             elif isinstance(a, Leaf):
-                if moved or a.strides is not None or a.offset:
+                if moved or _place(a.strides, a.offset, e.shape) != _place(*written, e.shape):
                     elsewhere.append(a.buffer)
                 operands.append(_seen(a.buffer, a.dtype, e.shape, a.strides, a.offset).copy())
             elif isinstance(a, View):
-                x = self._evaluate(a.expr, True, values, elsewhere)
+                x = self._evaluate(a.expr, True, values, elsewhere, written)
                 operands.append(_rearranged(x, a.dims, e.shape))
             else:
-                operands.append(self._evaluate(a, moved, values, elsewhere))
+                operands.append(self._evaluate(a, moved, values, elsewhere, written))
         found = _value(e.op, e.compute, e.dtype, e.shape, operands)
         values[id(e)] = e, found
         return found
@@ -142,9 +163,10 @@ def interpreter(dev: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpret
     found = Interpreter()
     monkeypatch.setattr(schedule, "launch", found.launch)
     monkeypatch.setattr(schedule, "run_tree", found.run_tree)
+    monkeypatch.setattr(schedule, "write_tree", found.write_tree)
     monkeypatch.setattr(tree, "start", lambda *args: None)
     monkeypatch.setattr(tree, "scalar_args", lambda *args: [])
-    monkeypatch.setattr(tree, "_of_kind", lambda *args: tree._Entry((), [], (), None))
+    monkeypatch.setattr(tree, "_of_kind", lambda *args: tree._Entry((), [], (), None, ()))
     monkeypatch.setattr(tree, "_entries", {})
     yield found
     torch.opencl.synchronize()  # what is pending still is run here
