@@ -90,8 +90,7 @@ def _is_alias_of(first: Tensor, second: Tensor) -> bool:
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, bool, Any]:
     """Return the device, dtype, `non_blocking` and memory format that the arguments of a module's `to` name."""
-    where, kind, form = parse_to(*args, **kwargs)
-    waits_not = kwargs.get("non_blocking", any(a is True for a in args))
+    where, kind, waits_not, form = parse_to(*args, **kwargs)
     return None if where is None else device(where), kind, waits_not, form
 
 

@@ -108,7 +108,7 @@ def to(
     tensor: Any = None,
 ) -> Tensor:
     """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (tensor)."""
-    device, dtype, _, copy = destination(
+    device, dtype, _, copies = destination(
         args,
         device=device,
         dtype=dtype,
@@ -123,7 +123,7 @@ def to(
             out = to_device(out, dev)
     if dtype is not None and dtype is not out.dtype:
         out = cast(out, dtype)
-    if copy and out is self:
+    if copies and out is self:
         return clone(self, memory_format=memory_format)
     if memory_format is None or memory_format is preserve_format:
         return out

@@ -20,6 +20,7 @@ from ..memory_format import (
 )
 from ..ops import convert as dense_convert
 from ..ops import core
+from ..ops.destination import destination
 from ..ops.row import public
 from .creation import coo_of, empty
 from .pattern import Pattern
@@ -253,14 +254,21 @@ def to(
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: Any = None,
-    other: Any = None,
+    tensor: Any = None,
 ) -> Any:
     """Convert dtype and / or device; the tensor itself when nothing changes."""
-    device, dtype, copy = dense_convert.asked_to(args, device, dtype, copy, other)
+    device, dtype, _, copies = destination(
+        args,
+        device=device,
+        dtype=dtype,
+        non_blocking=non_blocking or None,
+        copy=copy or None,
+        tensor=tensor,
+    )
     dev = self.device if device is None else dense_convert.canonical(device)
-    dtype = self.dtype if dtype is None else dtypes.asked(dtype, "to")
+    dtype = self.dtype if dtype is None else dtype
     if dev == self.device and dtype is self.dtype:
-        return clone(self) if copy else self
+        return clone(self) if copies else self
     values = values_of(self).to(device=dev, dtype=dtype)
     pattern = self._pattern if dev == self.device else self._pattern.to(dev)
     return pack(pattern, values, self.shape, self.layout, "ToCopyBackward0")

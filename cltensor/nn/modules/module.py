@@ -473,7 +473,7 @@ class Module(Hooked, Stateful):
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
         """Move and convert parameters and buffers: `(device, dtype)`, `(dtype)`, `(tensor)`; dtypes only of floating ones. Returns self."""
-        device, dtype, format = parse_to(*args, **kwargs)
+        device, dtype, _, format = parse_to(*args, **kwargs)
         if dtype is not None:
             if not (dtype.is_floating_point or dtype.is_complex):
                 raise TypeError(
