@@ -74,8 +74,8 @@ class SavedTensor:
 
     An input is kept as the tensor it is. An output is kept as an alias without its node (the node
     holds this object, so holding the output itself would be a cycle) and is given its node again
-    when read. `output` is False, True, or for what was written through a view the function that
-    finds its place.
+    when read. `output` is False, True, None for an input that the node then wrote over (`z.div_(z)`),
+    or for what was written through a view the function that finds its place.
     """
 
     __slots__ = ("data", "node", "nr", "output", "version")
@@ -131,7 +131,7 @@ class SavedTensor:
         if t._vc.value != self.version:
             raise RuntimeError(self._overwritten(t, owner))
         output = self.output
-        if output is False:
+        if not output:
             node = self.node
             if t._node is node:
                 return t
@@ -159,7 +159,7 @@ class SavedTensor:
             )
         if not GRAD.enabled:
             return value
-        node = self.node if self.output is False else owner
+        node = owner if self.output else self.node
         if node is None and not value._requires and value._node is None:
             return value
         fresh = value.detach()
@@ -192,7 +192,9 @@ class SavedTensor:
 
     def _overwritten(self, t: Any, owner: Any) -> str:
         node, nr = self.node if self.output is False else owner, self.nr
-        if self.output is False:
+        if self.output is None:
+            nr = 0
+        elif self.output is False:
             with suppress(RuntimeError):  # a view that may not be derived again keeps its name
                 node, nr = t.grad_fn, t._nr  # the write made the node another one
         which = ""
@@ -227,7 +229,7 @@ def release(values: Iterable[Any]) -> None:
             release(value)
 
 
-def save(t: Any, output: bool = False) -> SavedTensor:
+def save(t: Any, output: bool | None = False) -> SavedTensor:
     """Keep a tensor for backward, packed by the hooks in force."""
     vc = t._vc
     if vc.__class__ is InferenceVersion:

@@ -415,7 +415,7 @@ def rebase(
             for key, value in saved.items():
                 if value is t:
                     # The node of `t` will hold this: an alias, not `t`, or there would be a cycle.
-                    saved[key] = _before(t)
+                    saved[key] = save(_before(t), None)
             save_dict(saved, ())
     finally:
         vc.value += 1

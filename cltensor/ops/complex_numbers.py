@@ -23,6 +23,7 @@ conj_row = Row(
     {"bif": "x", "c": "conj(x)"},
     reference=np.conj,
     grad={"x": lambda g: g.conj()},
+    inplace_nodes=("ConjPhysicalBackward1",),
     doc="The complex conjugate, in memory of its own.",
 )
 angle_row = Row(

@@ -131,7 +131,7 @@ def _each(delta: Tensor, g: Tensor, distance: Tensor, p: float) -> Tensor:
     """What differences get of the gradient of a distance; all that are the largest get it whole."""
     if math.isinf(p):
         return where(delta.abs() == distance, delta.sign() * g, 0.0)
-    return norms._gradient(delta, g, distance, p, (delta.ndim - 1,))
+    return norms.gradient(delta, g, distance, p, (delta.ndim - 1,))
 
 
 def _cdist_back(ctx: Any, g: Tensor) -> tuple:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.mode import unrecorded
-from . import core, writes
+from . import core
 from .core import Tensor
-from .row import METHODS, public
-from .unary import polygamma
+from .row import public
 
 
 def _check(name: str, x: Tensor, *others: Tensor) -> None:
@@ -102,15 +101,3 @@ def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor
             True, "Only Tensors of floating point and complex dtype can require gradients"
         )
     return made
-
-
-@public(function=False)
-def mvlgamma_(self: Tensor, p: int) -> Tensor:
-    """In-place form of `mvlgamma`."""
-    return writes.assign(self, lambda x: METHODS["mvlgamma"](x, p))
-
-
-@public(function=False)
-def polygamma_(self: Tensor, n: int) -> Tensor:
-    """In-place form of `polygamma`."""
-    return writes.assign(self, lambda x: polygamma(n, x))

@@ -14,7 +14,7 @@ from ..size import Size
 from ..storage import Storage
 from . import formats
 from .core import Tensor, is_tensor, make
-from .row import public
+from .row import public, raising
 from .shape import sizes
 
 
@@ -113,11 +113,7 @@ def set_(
     views.check_inplace(self)
     self._acc = None
     self._vc.value += 1
-    if source is None:
-        self._storage = Storage.empty(get_backend(self.device), 0)
-        self._set_layout((0,), (1,), 0)
-        return self
-    storage = source._storage
+    storage = Storage.empty(get_backend(self.device), 0) if source is None else source._storage
     if size is not None:
         shape, steps = tuple(size), None if stride is None else tuple(stride)
         grows = steps is not None or shape != self.shape  # torch looks again where sizes change
@@ -129,4 +125,7 @@ def set_(
         layout = ((storage.nbytes // self.itemsize,), (1,), 0)
     self._storage = storage
     self._set_layout(*layout)
+    if graph.needs_grad(self):
+        backward = raising("derivative for set_ is not implemented")
+        graph.rebase(self, "NotImplemented", (self,), backward)
     return self

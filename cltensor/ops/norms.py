@@ -49,7 +49,7 @@ def _back(ctx: Any, g: Tensor) -> Tensor | None:
     x, dims = ctx.self, ctx.dim
     if ctx.ord == 0:
         return None
-    return _gradient(
+    return gradient(
         x,
         spread(g, x.shape, dims, ctx.keepdim),
         spread(ctx.result, x.shape, dims, ctx.keepdim),
@@ -61,7 +61,8 @@ def _back(ctx: Any, g: Tensor) -> Tensor | None:
 _BY_TWO = Row("norm_back", {"f": "where(z == 0, 0, x * (y / z))"}, args=("input", "grad", "norm"), public=False)  # fmt: skip
 
 
-def _gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
+def gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
+    """The gradient by `x` of its norm `n` over `dims`, given that by the norm."""
     if p == 0:
         return x * 0
     if p == 2 and not x.dtype.is_complex and not graph.differentiating():
@@ -172,7 +173,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 def _dist_back(ctx: Any, g: Tensor) -> tuple:
     delta = ctx.self - ctx.other
-    grad = _gradient(
+    grad = gradient(
         delta,
         g.expand(delta.shape),
         ctx.result.expand(delta.shape),

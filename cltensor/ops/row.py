@@ -51,6 +51,8 @@ class Row:
     graph_from, graph_inputs: the first and the end of the operands that are edges of the graph.
     weak: operands, numbers, whose type does not take part in promotion.
     step: the gradient is a step function of the operands, whose derivative torch takes to be zero.
+    inplace_nodes: torch's name of the in-place form's node where it differs, and another with a number as the last operand.
+        The gradient of a row that has none is zero there: what was compared is overwritten.
     wraps: a number is saved as the tensor that torch wraps it in, and let go as one.
     final: from the numbers of an in-place call, why torch cannot differentiate it; "" where it can.
     exact: numbers beside 16-bit tensors are used as they are; other rows round them to the tensors' dtype, as torch does.
@@ -81,6 +83,7 @@ class Row:
         numbers: str = "",
         underivable: str = "",
         step: bool = False,
+        inplace_nodes: tuple[str, ...] = (),
         exact: bool = False,
         wraps: bool = False,
         final: Callable[..., str] | None = None,
@@ -99,6 +102,7 @@ class Row:
         self._types: dict[Any, core.Types] = {}  # by the dtype of the operands
 
         self.node = node or name.title().replace("_", "") + "Backward0"
+        self.inplace_nodes = inplace_nodes
         self.number_nodes = {OPERANDS.index(k): v for k, v in (number_nodes or {}).items()}
         self.grads = _gradients(grad or {})
         self.differentiable = bool(grad)
@@ -267,7 +271,7 @@ class Row:
         """Apply with the result written into `t`; torch's errors for shapes, dtypes, overlaps and leaves."""
         views.check_inplace(t, *others)
         xs = (t, *others)
-        record = bool(self.grads) and graph.needs_grad(*xs)
+        record = bool(self.grads or self.inplace_nodes) and graph.needs_grad(*xs)
         if record and any(
             name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names
         ):
@@ -296,15 +300,21 @@ class Row:
         writes.overwrite(t, value, own=True)
         if record and t.dtype.category >= 2:
             why = self.final(*others) if self.final else ""
+            back = self.backward if self.grads else _zeros_back
             graph.rebase(
                 t,
-                self._node_name(xs),
+                self._inplace_name(xs),
                 (t, *others)[: self.graph_inputs],
-                _raising(why) if why else self.backward,
+                raising(why) if why else back,
                 self._saved(xs, t),
                 self.push,
             )
         return t
+
+    def _inplace_name(self, xs: Sequence[Any]) -> str:
+        if not self.inplace_nodes:
+            return self._node_name(xs)
+        return self.inplace_nodes[-1 if xs[-1].__class__ in NUMBERS else 0]
 
     # ---- public forms
     def _publish(self, inplace: bool) -> None:
@@ -421,7 +431,13 @@ def refused(what: str) -> Callable:
     return refuse
 
 
-def _raising(text: str) -> Callable:
+def _zeros_back(ctx: Any, g: Tensor) -> tuple:
+    return tuple([writes.nothing(g) if need else None for need in ctx.needs])
+
+
+def raising(text: str) -> Callable:
+    """The backward of a node that torch records and does not differentiate."""
+
     def backward(ctx: Any, g: Tensor) -> Any:
         raise RuntimeError(text)
 
@@ -448,9 +464,16 @@ def refuse_numbers(
         if not number and not core.is_tensor(value):
             if any(allowed):
                 raise invalid_combination(function, values)
-            raise TypeError(
-                f"{function}(): argument '{name}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
-            )
+            raise _no_tensor(function, name, position, value)
+
+
+def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError:
+    counted = position + (
+        not function.endswith("_")
+    )  # in-place forms are methods: self has no position
+    return TypeError(
+        f"{function}(): argument '{name}' (position {counted}) must be Tensor, not {type(value).__name__}"
+    )
 
 
 def invalid_combination(function: str, values: Sequence[Any]) -> TypeError:
@@ -486,9 +509,7 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
         elif isinstance(v, NUMBERS):
             out.append(_plain_number(v))
         else:
-            raise TypeError(
-                f"{function}(): argument '{arg}' (position {position + 1}) must be Tensor, not {type(v).__name__}"
-            )
+            raise _no_tensor(function, arg, position, v)
     if not some:
         if function not in _OF_NUMBERS:
             raise invalid_combination(function, values)

@@ -63,7 +63,7 @@ _BOTH = f"where(x != x, x, where({_LOW} > z or z != z, z, {_LOW}))"
 
 
 clamp_both = Row(
-    "clamp", {"i": _CLAMP, "f": _BOTH}, args=("input", "min", "max"), public=False, node="ClampBackward1",
+    "clamp", {"i": _CLAMP, "f": _BOTH}, args=("input", "min", "max"), public=False, node="ClampBackward0", number_nodes={"y": "ClampBackward1"},
     grad={
         "x": lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0),
         "y": lambda g, x, y, z: where((x < y) & (y <= z), g, 0.0),
@@ -72,16 +72,25 @@ clamp_both = Row(
 )  # fmt: skip
 
 
-clamp_low = Row(
-    "clamp_min", {"b": "x or y", "i": "where(x < y, y, x)", "f": _LOW}, args=("input", "min"), public=False, node="ClampMinBackward0",
-    grad={"x": lambda g, x, y: where(x >= y, g, 0.0), "y": lambda g, x, y: where(x < y, g, 0.0)},
-)  # fmt: skip
+def _below(name: str, node: str, number_node: str) -> Row:
+    return Row(
+        name, {"b": "x or y", "i": "where(x < y, y, x)", "f": _LOW}, args=("input", "min"), public=False, node=node, number_nodes={"y": number_node},
+        grad={"x": lambda g, x, y: where(x >= y, g, 0.0), "y": lambda g, x, y: where(x < y, g, 0.0)},
+    )  # fmt: skip
 
 
-clamp_high = Row(
-    "clamp_max", {"b": "x and y", "i": "where(x > y, y, x)", "f": _HIGH}, args=("input", "max"), public=False, node="ClampMaxBackward0",
-    grad={"x": lambda g, x, y: where(x <= y, g, 0.0), "y": lambda g, x, y: where(x > y, g, 0.0)},
-)  # fmt: skip
+def _above(name: str, node: str, number_node: str) -> Row:
+    return Row(
+        name, {"b": "x and y", "i": "where(x > y, y, x)", "f": _HIGH}, args=("input", "max"), public=False, node=node, number_nodes={"y": number_node},
+        grad={"x": lambda g, x, y: where(x <= y, g, 0.0), "y": lambda g, x, y: where(x > y, g, 0.0)},
+    )  # fmt: skip
+
+
+# `clamp` with one bound and `clamp_min` compute the same, and torch names their nodes apart.
+clamp_min_row = _below("clamp_min", "ClampMinBackward1", "ClampMinBackward0")
+clamp_max_row = _above("clamp_max", "ClampMaxBackward1", "ClampMaxBackward0")
+clamp_low = _below("clamp_tensor_low", "ClampBackward0", "ClampBackward1")
+clamp_high = _above("clamp_tensor_high", "ClampBackward0", "ClampBackward1")
 
 
 # With numbers as bounds the node is torch's ClampBackward1 whichever bound is given; only the input differentiates.
@@ -176,7 +185,7 @@ def _refuse_number(function: str, input: Any, *others: Any) -> None:
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Limit from below."""
     _refuse_number("clamp_min", input, min)
-    value = clamp_low(*normal("clamp_min", ("input", "min"), (input, min)))
+    value = clamp_min_row(*normal("clamp_min", ("input", "min"), (input, min)))
     return value if out is None else writes.deliver(value, out, "clamp_min", (input,))
 
 
@@ -184,16 +193,16 @@ def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Limit from above."""
     _refuse_number("clamp_max", input, max)
-    value = clamp_high(*normal("clamp_max", ("input", "max"), (input, max)))
+    value = clamp_max_row(*normal("clamp_max", ("input", "max"), (input, max)))
     return value if out is None else writes.deliver(value, out, "clamp_max", (input,))
 
 
-METHODS["clamp_min_"] = lambda t, min: clamp_low.inplace(
+METHODS["clamp_min_"] = lambda t, min: clamp_min_row.inplace(
     *normal("clamp_min_", ("input", "min"), (t, min))
 )
 
 
-METHODS["clamp_max_"] = lambda t, max: clamp_high.inplace(
+METHODS["clamp_max_"] = lambda t, max: clamp_max_row.inplace(
     *normal("clamp_max_", ("input", "max"), (t, max))
 )
 

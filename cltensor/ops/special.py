@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from .. import dtypes
+from ..autograd import record as graph
+from ..autograd.mode import unrecorded
 from . import writes
 from .core import Tensor
-from .row import FLOAT, FUNCTIONS, METHODS, Row, refused
+from .row import FLOAT, FUNCTIONS, METHODS, Row, refused, with_inplace
 from .selection import where
-from .unary import lgamma
+from .unary import digamma, lgamma
 
 SPECIAL: dict[str, object] = {}
 
@@ -213,12 +216,21 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """Log of the multivariate gamma function of dimension p, for inputs above (p - 1) / 2."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    total = p * (p - 1) / 4 * math.log(math.pi)
-    value = sum((lgamma(input - j / 2) for j in range(1, p)), lgamma(input)) + total
+    with unrecorded():
+        total = p * (p - 1) / 4 * math.log(math.pi)
+        value = sum((lgamma(input - j / 2) for j in range(1, p)), lgamma(input)) + total
+    if graph.needs_grad(input):
+        graph.record("MvlgammaBackward0", (input,), value, _mvlgamma_back, {"x": input, "p": p})
     return value if out is None else writes.deliver(value, out, "mvlgamma", (input,))
 
 
+def _mvlgamma_back(ctx: Any, g: Tensor) -> Tensor:
+    x = ctx.x
+    return g * sum((digamma(x - j / 2) for j in range(1, ctx.p)), digamma(x))
+
+
 FUNCTIONS["mvlgamma"] = METHODS["mvlgamma"] = mvlgamma
+with_inplace("mvlgamma", mvlgamma)
 SPECIAL["multigammaln"] = mvlgamma
 for _name, _other in {
     "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid", "expm1": "expm1", "gammaln": "lgamma", "digamma": "digamma", "psi": "digamma",

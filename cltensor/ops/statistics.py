@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
+from ..autograd import record as graph
+from ..autograd.mode import unrecorded
 from ..codegen.order.count import count
 from ..runtime import get_backend
 from . import core, norms, writes
@@ -15,7 +17,7 @@ from .arithmetic import div_number, mul_number
 from .composite import at_once
 from .core import Tensor, is_tensor
 from .replay import Replayed
-from .row import FUNCTIONS, METHODS, invalid_combination, public, titled
+from .row import FUNCTIONS, invalid_combination, public, titled, with_inplace
 from .selection import where
 
 # ------------------------------------------------------------------------------------------- covariance
@@ -419,11 +421,25 @@ def renorm(
             f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
         )
     at = layouts.wrap_dim(dim, input.ndim)
-    size = norms.vector_norm(input, p, [d for d in range(input.ndim) if d != at], True)
-    value = input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+    dims = tuple([d for d in range(input.ndim) if d != at])
+    with unrecorded():
+        size = norms.vector_norm(input, p, dims, True)
+        value = input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+    if graph.needs_grad(input):
+        saved = {"self": input, "p": float(p), "dim": dims, "maxnorm": maxnorm}
+        graph.record("RenormBackward0", (input,), value, _renorm_back, saved)
     return writes.deliver(value, out, "renorm", (input,))
 
 
-METHODS["renorm_"] = lambda t, p, dim, maxnorm: writes.assign(
-    t, lambda x: renorm(x, p, dim, maxnorm)
-)
+def _renorm_back(ctx: Any, g: Tensor) -> Tensor:
+    x, dims = ctx.self, ctx.dim
+    size = norms.vector_norm(x, ctx.p, dims, True)
+    over, rest = size > ctx.maxnorm, size + 1e-7
+    inner = (g * x.conj()).sum(dims, True)
+    inner = inner.real if inner.is_complex() else inner
+    by_size = where(over, -ctx.maxnorm * inner / rest**2, 0.0)
+    scaled = g * where(over, ctx.maxnorm / rest, 1.0)
+    return scaled + norms.gradient(x, by_size, size, ctx.p, dims)
+
+
+with_inplace("renorm", renorm)

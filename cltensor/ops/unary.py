@@ -11,7 +11,7 @@ from .. import dtypes
 from . import writes
 from .core import Tensor
 from .dims import whole
-from .row import FLOAT, FUNCTIONS, METHODS, REAL, Row, public, refuse_numbers
+from .row import FLOAT, METHODS, REAL, Row, public, refuse_numbers
 from .selection import where
 from .values import conj
 
@@ -341,6 +341,7 @@ asinh = Row(
     "asinh",
     {"f": "asinh(x)", "c": "casinh(x)"},
     promote=FLOAT,
+    inplace_nodes=("AsinhBackward1",),
     aliases=("arcsinh",),
     reference=np.arcsinh,
     grad={"x": lambda g, x: g * conj((x * x + 1).rsqrt())},
@@ -350,6 +351,7 @@ acosh = Row(
     "acosh",
     {"f": "acosh(x)", "c": "cacosh(x)"},
     promote=FLOAT,
+    inplace_nodes=("AcoshBackward1",),
     aliases=("arccosh",),
     reference=np.arccosh,
     domain=(1.1, 3.0),
@@ -360,6 +362,7 @@ atanh = Row(
     "atanh",
     {"f": "atanh(x)", "c": "catanh(x)"},
     promote=FLOAT,
+    inplace_nodes=("AtanhBackward1",),
     aliases=("arctanh",),
     reference=np.arctanh,
     domain=(-0.9, 0.9),
@@ -466,7 +469,8 @@ trigamma = Row(
     domain=(0.3, 5.0),
     public=False,
     node="PolygammaBackward0",
-    grad={"x": lambda g, x: g * FUNCTIONS["polygamma"](2, x)},
+    inplace_nodes=("PolygammaBackward1",),
+    grad={"x": lambda g, x: g * polygamma(2, x)},
 )
 
 
@@ -490,25 +494,48 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
 METHODS["logit_"] = lambda t, eps=None: writes.assign(t, lambda x: logit(x, eps))
 
 
-@public(method=False)
-def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The n-th derivative of digamma."""
+# The derivatives of digamma from the zeroth on: two with formulas of their own, and the rest with the number beside the operand.
+_FIRST = (
+    Row(
+        "psi",
+        {"f": "digamma(x)"},
+        promote=FLOAT,
+        domain=(0.3, 5.0),
+        public=False,
+        node="PolygammaBackward0",
+        inplace_nodes=("PolygammaBackward1",),
+        grad={"x": lambda g, x: g * trigamma(x)},
+    ),
+    trigamma,
+)
+polygamma_row = Row(
+    "polygamma", {"f": "polygamma(y, x)"}, promote=FLOAT, args=("input", "n"), public=False, node="PolygammaBackward0", graph_inputs=1,
+    inplace_nodes=("PolygammaBackward1",), grad={"x": lambda g, x, y: g * polygamma(int(y) + 1, x)},
+)  # fmt: skip
+
+
+def _polygamma(n: int) -> tuple[Row, tuple[float, ...]]:
     n = whole("polygamma", "n", n)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    if n == 0:
-        value = digamma(input)
-    elif n == 1:
-        value = trigamma(input)
-    else:
-        value = polygamma_row(input, float(n))
+    return (_FIRST[n], ()) if n < len(_FIRST) else (polygamma_row, (float(n),))
+
+
+@public(method=False)
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The n-th derivative of digamma."""
+    row, rest = _polygamma(n)
+    value = row(input, *rest)
     return value if out is None else writes.deliver(value, out, "polygamma", (input,))
 
 
-polygamma_row = Row(
-    "polygamma", {"f": "polygamma(y, x)"}, promote=FLOAT, args=("input", "n"), public=False, node="PolygammaBackward0", graph_inputs=1,
-    grad={"x": lambda g, x, y: g * polygamma(int(y) + 1, x)},
-)  # fmt: skip
+@public(function=False)
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place form of `polygamma`."""
+    row, rest = _polygamma(n)
+    return row.inplace(self, *rest)
+
+
 METHODS["polygamma"] = lambda self, n: polygamma(n, self)
 
 xlogy = Row(

@@ -434,3 +434,12 @@ def test_pending_constants_without_elements(shape: tuple[int, ...], dim: Any) ->
     """Nothing is read, and nothing reduced: what is left is the value of an empty sum."""
     assert ct.zeros(shape).sum(dim).tolist() == [0.0] * 3
     assert ct.ones(shape, dtype=ct.int64).all(dim).tolist() == [True] * 3
+
+
+def test_a_reduction_may_be_written_over_a_part_of_what_it_reads() -> None:
+    array = data(3, 4)
+    for name in ("sum", "mean", "prod", "amax", "std", "logsumexp"):
+        x = ct.tensor(array)
+        expected = getattr(ct, name)(x, 0).cpu().numpy()
+        getattr(ct, name)(x, 0, out=x[1])
+        close(x.cpu().numpy(), np.stack((array[0], expected, array[2])))

@@ -351,6 +351,21 @@ torch.einsum("i->i")                            ## einsum(): must specify the eq
 torch.nn.functional.elu_(a.requires_grad_() * 1, -1.0).sum().backward()  ## In-place elu backward calculation is triggered with a negative slope
 torch.nn.functional.leaky_relu_(a.requires_grad_() * 1, -0.1).sum().backward()  ## In-place leakyReLu backward calculation is triggered with a negative slope
 torch.cat(a)                                    ## cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor
+a.to("cpu", torch.device("cpu"))                ## to() received an invalid combination of arguments - got (str, torch.device), but expected one of:
+a.to(torch.float64, "cpu")                      ## got (torch.dtype, str)
+a.to("cpu", device="cpu")                       ## got (str, device=str)
+a.to(a, torch.float64)                          ## got (Tensor, torch.dtype)
+a.to(torch.float64, True, True, True)           ## got (torch.dtype, bool, bool, bool)
+a.to(copy=3)                                    ## got (copy=int, )
+a.to(str)                                       ## got (type)
+torch.nn.Linear(2, 2).to("cpu", 3)              ## got (str, int)
+a.add_("x")                                     ## add_(): argument 'other' (position 1) must be Tensor, not str
+a.atan2_(None)                                  ## atan2_(): argument 'other' (position 1) must be Tensor, not NoneType
+torch.neg(a.double(), out=v[:1].expand(3, 4))   ## more than one element of the written-to tensor refers to a single memory location
+torch.add(a, 1j, out=v[:1].expand(3, 4))        ## more than one element of the written-to tensor refers to a single memory location
+(lambda z: z.div_(z).sum().backward())(a.requires_grad_().exp())    ## is output 0 of Div, is at version 1; expected version 0
+(lambda z: z.addcmul_(z, z).sum().backward())(a.requires_grad_() * 1)  ## is output 0 of Addcmul, is at version 1; expected version 0
+(a.requires_grad_() * 1).set_(v).sum().backward()  ## derivative for set_ is not implemented
 torch.special.i1(3)                             ## special_i1(): argument 'input' (position 1) must be Tensor, not int
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,7 @@ torch.linspace(0, 10, 3, out=i)
 torch.full((3,), 1.5, out=i)
 torch.tril(a, out=o)
 torch.softmax(a, 1, out=o)
+torch.softmax(u[:-1], 0, out=u[1:])
 torch.pow(a, 2, out=o)
 torch.norm(a, dim=1, out=r)
 torch.var(a, 1, out=r)
@@ -273,3 +275,12 @@ def test_statement(line: str) -> None:
     assert [c for c, _ in found_resized] == [c for c, _ in resized]
     if resized:
         assert found_resized[0][1].split(".")[0] == resized[0][1].split(".")[0]
+
+
+def test_the_warning_about_a_resized_result_points_at_the_caller() -> None:
+    for module in (ct, th):
+        x = module.ones(3, 4)
+        for call in (module.neg, partial(module.sum, dim=0)):
+            with pytest.warns(UserWarning, match="resized since it had shape") as seen:
+                call(x, out=module.ones(2))
+            assert [w.filename for w in seen] == [__file__]
