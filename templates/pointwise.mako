@@ -1,7 +1,8 @@
 <%doc>
 One fused chain over n elements.
 CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ. What is left
-of a chunk or row has a statement of its own: the loop is then free of calls and conditions, and its constants stay in registers.
+of a chunk or row has a statement of its own: the loop is then free of calls and conditions, and its constants stay in registers. So has
+what comes before the first whole vector of a row, where vectors go past the cache: only aligned ones do.
 Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
 GPU: a work-item is a lane; consecutive work-items touch consecutive elements. Of short chains a lane reads several (`at_once`) before it
 computes and writes the first.
@@ -193,6 +194,13 @@ ${element(('i', 'i'))}\
     const long run = inner - col < hi - start ? inner - col : hi - start;
     long r = row, j = col, i = start;
 ${decode()}${bases()}\
+% if program.streamed and L > 1:
+    if (i & ${L - 1}) {
+      const int m = (int)(run < ${L} - (i & ${L - 1}) ? run : ${L} - (i & ${L - 1}));
+${element(('i', 'j'))}\
+      j += m, i += m;
+    }
+% endif
     for (; j + ${L} <= col + run; j += ${L}, i += ${L}) {
       const int m = ${L};
 ${element(('i', 'j'))}\

@@ -83,7 +83,7 @@ class Program(NamedTuple):
     outputs: tuple[tuple[tuple[str, int], dtype, str], ...]
     rank: int
     streamed: bool = False
-    """Dense outputs go past the cache; they are aligned to vectors, and so are their rows."""
+    """Dense outputs go past the cache; they are aligned to vectors."""
 
 
 def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> int:

@@ -20,6 +20,7 @@ from .fusion import Fusion, classify
 # In units of an addition (`Formula.cost`): what an element costs beside its nodes, what a CPU's thread does in a microsecond, and
 # what is worth a work-item.
 ACCESS, PACE, GRAIN = 3, 25_000, 1 << 16
+LONG = 1024  # bytes of a row from which on it matters little that its first and last line are not written whole
 TURN = 1 << 16  # elements from which on a transposed operand is copied by tiles first
 
 
@@ -133,11 +134,14 @@ def _is_copy(fusion: Fusion, outputs: list) -> bool:
 def _streams(
     backend: Backend, leaves: list[Leaf], outputs: list, n: int, sizes: tuple[int, ...]
 ) -> bool:
-    """Whether results are so large that they are stored past the cache: not where their lines are read, nor unaligned.
+    """Whether results are so large that they are stored past the cache: not where their lines are read, nor in short rows that share lines.
 
     Only a device that shares the host's memory says where its buffers lie.
     """
-    if not backend.info.host_shared or (sizes and sizes[-1] % 16):
+    if not backend.info.host_shared:
+        return False
+    least = min([dt.itemsize for _, dt, _, _, _ in outputs])
+    if sizes and sizes[-1] % 16 and sizes[-1] * least < LONG:
         return False
     read = {id(leaf.buffer) for leaf in leaves}
     for _, dt, buffer, _, offset in outputs:

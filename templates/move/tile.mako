@@ -4,14 +4,15 @@ Along dim a the destination is dense, along dim b the source has its smallest st
 CPU: a work-item copies whole tiles, and walks along b, because memory foresees who reads rows. A step makes some rows of the
 destination, ${tile_a} elements of each, in a buffer: lines that are written whole may go past the cache, and in any order, two
 neighbours at a time. While it is made the step before is written, and the step after is asked for: memory has both to do at once.
-Of a source's row vectors of 32 bytes are read, and the rest of the line at once: rows at a distance that is a power of two do not stay in
-the first-level cache for long. Squares of them are turned in registers (codegen/turn.py): AVX2 has 16.
+Squares of vectors are turned in registers (codegen/turn.py), of 64 bytes where there are 32 such registers. Each is followed by its share
+of what is asked for and written: asked for and written in one go, lines waited for each other. What is asked for follows the source's rows.
 `phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more. They
 are read twice, and so tiles follow each other along a.
 GPU: a work-group copies a tile through local memory.
 </%doc>\
 <%
 n = 16 // size
+lines = across // side
 line = {1: 'uint16', 2: 'uint16', 4: 'uint16', 8: 'ulong8'}.get(size, '')
 %>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -70,19 +71,16 @@ CLT_WIDE static inline void turn(T *const t, Waiting *const waiting, __global T 
         const I ahead = step + 1 < steps ? ${across} : further - step * ${across};
         __global T *out = waiting->to;
         for (int i = 0, done = 0; i < ${width}; i += ${vector}) {
-% for k in range(vector):
-% for j in range(0, across, side):
-            CLT_PREFETCH_BESIDE(at + ahead + ${k} * sa + ${j});
-% endfor
-% endfor
 % for j in range(0, across, vector):
+% for k in range(j * vector // side, (j + vector) * vector // side):
+            CLT_PREFETCH_BESIDE(at + ahead + ${k // lines} * sa + ${k % lines * side});
+% endfor
 ${square("V", vector, f"at + {j}", lambda k: k, f"fresh + {j * width} + i")}\
+            for (; waiting->made && done * ${width} < i * ${across} + ${(j + vector) * vector}; ++done, out += db) {
+${put_row("out", "ready", "done")}\
+            }
 % endfor
             at += ${vector} * sa;
-            if (waiting->made)
-                for (; done * ${width} < (i + ${vector}) * ${across}; ++done, out += db) {
-${put_row("out", "ready", "done")}\
-                }
         }
         ++waiting->made;
         waiting->to = to;
@@ -141,8 +139,8 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
 % endif
         const I a0 = ${"k % ta" if phased else "k / tb % ta"} * ${tile_a}, kb = ${"k / ta % tb" if phased else "k % tb"};
 % if vector:
-        const I b0 = nb * kb / tb / ${side} * ${side};
-        const int wb = (int)((kb + 1 == tb ? nb : nb * (kb + 1) / tb / ${side} * ${side}) - b0);
+        const I b0 = nb * kb / tb / ${across} * ${across};
+        const int wb = (int)((kb + 1 == tb ? nb : nb * (kb + 1) / tb / ${across} * ${across}) - b0);
 % else:
         const I b0 = kb * ${tile_b};
         const int wa = (int)min((I)${tile_a}, (I)(na - a0)), wb = (int)min((I)${tile_b}, (I)(nb - b0));

@@ -89,6 +89,7 @@ def test_bits(way: str, shape: tuple[int, ...], seed: int) -> None:
 
 def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     x, odd, fresh = torch.rand(64, 64), torch.rand(64, 65), torch.rand(64, 64)
+    long = torch.rand(64, 257)
     wide = torch.rand(2, 2 * rowwise.KEPT)
 
     def streamed(fn: Callable[[], Any]) -> bool:
@@ -104,9 +105,35 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert streamed(lambda: torch.stack([x, fresh], 2))
     assert not streamed(lambda: odd.log_softmax(1))
     assert not streamed(lambda: fresh.add_(1))  # its lines are read
-    assert not streamed(lambda: odd + odd[:1])  # its rows are not aligned
+    assert not streamed(
+        lambda: odd + odd[:1]
+    )  # each of its lines is in two rows, or next to one that is
+    assert streamed(lambda: long + long[:1])
     small(4 * 64 * 64 + 1)
     assert not streamed(lambda: x + 1)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64"])
+@pytest.mark.parametrize("width", [1025, 2047])
+def test_chains_whose_rows_begin_anywhere(
+    kind: str, width: int, small: Callable[[int], None]
+) -> None:
+    """Whole vectors between the first and the last part of each row; rows are parted between threads, too."""
+    values = (np.random.default_rng(0).random((67, width + 3)) * 100).astype(kind)
+    x = torch.tensor(values)
+    (name,) = kernels(lambda: x[:, 3:] + x[:1, :width])
+    assert name.endswith("_streamed")
+    for part, want in (
+        (lambda: x[:, 3:] + x[:1, :width], values[:, 3:] + values[:1, :width]),
+        (lambda: x[:, :width] + x[:, -1:], values[:, :width] + values[:, -1:]),
+        (lambda: x[:, 1 : width + 1] > x[:, :1], values[:, 1 : width + 1] > values[:, :1]),
+    ):
+        junk = torch.full(
+            (67 * width,), 7, dtype=x.dtype
+        )  # what its memory holds is seen where nothing is written
+        torch.opencl.synchronize()
+        del junk
+        np.testing.assert_array_equal(part().cpu().numpy(), want)
 
 
 @pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64"])

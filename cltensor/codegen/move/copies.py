@@ -14,6 +14,7 @@ from ... import dtypes
 from ..index.moves import move
 from ..operand import Operand
 from ..pointwise import Memory
+from ..products.product import wide_registers
 from ..region import LINE, STREAM, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
 from ..scalars import Scalar, scalar_words
 from ..source import include
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 FEW = 8  # places along a dim that make no tile
-# Lines of a destination's row that are written at once, of a source's that are read; of bytes one, or two steps would not stay
-# in a cache.
-TALL = ACROSS = 2
+TALL = 2  # lines of a destination's row that are written at once
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
 _SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
 # Of a block that is written several times: bytes that do not stay in a core's own cache, and of a piece that does.
@@ -110,6 +109,7 @@ class _Tiling(NamedTuple):
     tile_a: int
     tile_b: int
     vector: int  # elements, 0 without vectors
+    across: int  # elements of a source's row that are read at once
     streamed: bool
     phased: bool
 
@@ -133,7 +133,13 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
-    vector = 0 if gpu or not unit or size > 8 or nb < 16 // size else min(16, 32 // size)
+    large = backend.info.host_shared and dims.n * size >= STREAM
+    vector = across = 0
+    if not gpu and unit and size <= 8 and nb >= 16 // size:
+        wide = wide_registers(backend)
+        vector = min(16, (LINE if wide else LINE // 2) // size)
+        # Of bytes one line, or two steps would not stay in a cache; more where they go past it.
+        across = (1 if size == 1 else 4 if wide and large else 2) * LINE // size
     tile_a = tile_b = backend.tuned.get("copy.tile", 16) if gpu else 16
     if vector:
         lines = max(1, na * size // LINE)
@@ -141,15 +147,15 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
         tile_b = LINE // size * backend.tuned.get("copy.vectors", 64)
     steps = [k for count, k in zip(outer.sizes, outer.strides[0], strict=True) if count > 1]
     places = [dst.buffer.address, *(size * k for k in (dst.offset, dims.strides[0][b], *steps))]
-    large = vector > 0 and backend.info.host_shared and dims.n * size >= STREAM
+    large = large and vector > 0
     phased = large and any(place % LINE for place in places)
     streamed = large and not (phased and na < PHASED * LINE // size)
-    return _Tiling(dims, outer, a, b, tile_a, tile_b, vector, streamed, phased and streamed)
+    return _Tiling(dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased and streamed)
 
 
 def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -> None:
     """Launch move/tile.mako."""
-    dims, outer, a, b, tile_a, tile_b, vector, streamed, phased = tiling
+    dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased = tiling
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     lanes = 64 if gpu else 1
     work = (
@@ -175,7 +181,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
         lanes=lanes,
         vector=vector,
         side=LINE // size,
-        across=(ACROSS if size > 1 else 1) * LINE // size,
+        across=across,
         size=size,
         headers=include("limits", "ahead") * (vector > 0) + include("stream") * streamed,
         streamed=streamed,
