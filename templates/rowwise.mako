@@ -2,10 +2,13 @@
 What is computed along rows (sets of elements): stages that each pass over a row and accumulate, then a pass that stores.
 A row stays in cache between passes. A Kind (codegen/reduce/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
 or, where that has another type or goes past the cache (`streams`), in a row of each work-item's own (`scratch`).
+`streams`, PEELED: what lies before a row's first whole line is stored by itself.
 `ahead`: while a row's last stage computes exponentials, or else while it is stored, the next row is asked for, unless rows are
 shorter or longer than this; while a run of a row is read first, the next one, which lies elsewhere; across rows, what lies so many
 steps further, where a step is at least so many elements.
 row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
+A CPU's schedule along rows takes for the first stage's result what a row's first elements make likely; it reads the row for it where
+the second stage then says that it was not `near`.
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
 `reader.turned`: an operand whose rows lie across memory, neighbours side by side: a CPU's work-item turns some rows when it comes to the
 first of them, by squares, and finds them in memory of its own.
@@ -29,6 +32,8 @@ rank = reader.reduced_rank
 inner = f'm{rank - 1}'
 names = kind.names()
 asking = kind.stages[-1] if kind.heavy else None
+guessing = bool(kind.near) and row and not gpu
+first_read = kind.stages[guessing] if kind.stages else None
 at_run = f' + run * {inner}' if rank > 1 else ''
 first_run = len(kind.rows + kind.each + kind.pick) + bool(kind.pick)
 first_column = first_run + len(kind.runs)
@@ -126,10 +131,13 @@ def only(name, value): return f"(ok ? {value} : ({S})({least(name)}))" if masked
         CLT_PREFETCH(b${k} + ${'at' if row else f'at * r{k}_{rank - 1} + w * {L}'} + ahead${k});
 % endfor
 % endif
-% if ahead and rank > 1 and row and kind.stages and stage is kind.stages[0] is not asking and m == str(L):
+% if ahead and rank > 1 and row and first_read and stage is first_read is not asking and m == str(L):
 % for k in vectors:
         CLT_PREFETCH(b${k} + at + r${k}_${rank - 2});
 % endfor
+% endif
+% if ahead and rank > 1 and row and stage is None and kind.store and not streams and m == str(L):
+        CLT_PREFETCH_TO_WRITE(q0 + zb + at + zr_${rank - 2});
 % endif
 % if masked:
         const ${M} ok = ${ids} < (${M})(${m});
@@ -277,6 +285,14 @@ ${flush(stage, us)}\
 % endif
     }
 % elif row and L > 1:
+% if not stage and streams == PEELED:
+    if ((size_t)(q0 + zb) % ${L * out.itemsize}) {
+      const long before = ${L} - (size_t)(q0 + zb) / ${out.itemsize} % ${L};
+      const int m = (int)${less(inner, 'before')};
+${element(stage, 'j', 'm')}\
+      j = m;
+    }
+% endif
     while (j + ${len(us) * L} <= ${inner}) {
       const long stop = ${less(inner, f'j + {block * len(us) * L}')};
       for (; j + ${len(us) * L} <= stop; j += ${len(us) * L}) {
@@ -341,6 +357,17 @@ ${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
 % for name, _ in stage.runs:
       ${'if (lid == 0) ' if group_row else ''}row${first_run + kind.runs.index(name)}[${f'o * (nred / {inner}) + run' if rank > 1 else 'o'}] = ${name + ('.s0' if L > 1 else '')};
 % endfor
+    }
+</%def>\
+## What the first stage would find, of a row's first elements alone.
+<%def name="guess(name)">\
+    {
+${lines(reader.reduced_bases('0'), 6)}\
+      const int m = (int)${less(inner, f'{L}')};
+${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
+      ${name} = ${f'({ids} < ({M})(m) ? v0 : ({S})(0))' if L > 1 else 'v0'};
+${fold(name)}\
+      ${name} = ${name} / (${S})((${T})m);
     }
 </%def>\
 ## Fold lanes (row) or the work-group (GPU) into one value that every lane then holds.
@@ -510,7 +537,17 @@ ${lines(result_row('krow', 'kcol * z_k', reader.kept_rank - 1), 4)}\
 % endfor
     }
 % endif
-% for stage in kind.stages:
+% if guessing:
+${guess(*kind.stages[0].names())}\
+    for (int again = 0;; again = 1) {
+    if (again) {
+${walk(kind.stages[0])}\
+    }
+${walk(kind.stages[1])}\
+    if (again || (${spell(kind.near)})${'.s0' if L > 1 else ''}) break;
+    }
+% endif
+% for stage in kind.stages[2 * guessing:]:
 ${walk(stage)}\
 % endfor
 % if kind.store:

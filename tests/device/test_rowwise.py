@@ -143,6 +143,38 @@ def _targets(x: Any, t: np.ndarray) -> rowwise.Targets:
     return rowwise.Targets(core.kernel_operand(on_device(t)).buffer, 0, -100, status, 0)
 
 
+@pytest.mark.parametrize("shape", [(9, 300), (9, 40, 75), (9, 7), (9, 16)], ids=str)
+def test_rows_that_begin_unlike_themselves(shape: tuple[int, ...]) -> None:
+    """What a CPU makes of a row's first elements is near its mean, or it is summed first."""
+    a = data(*shape).reshape(9, -1)
+    a[1] += 100
+    a[2, :16] = 0
+    a[2, 16:] += 300
+    a[3, :16] += 300
+    a[4] = 0.1
+    a[5, 1:] = a[5, 0]
+    a[6, :16], a[6, 16:] = -1e-3, 1e-3
+    dims = tuple(range(1, len(shape)))
+    x = on_device(a.reshape(shape))
+    out, (mean, var, _) = _run(row_kinds.norm(False, False), [x], dims, "row", eps=1e-5)
+    wide = a.astype(np.float64)
+    close(mean.reshape(-1), wide.mean(1), 1e-6)
+    close(var.reshape(-1), wide.var(1), 2e-6)
+    want = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
+    close(out.reshape(9, -1), want, 2e-4)
+    assert not out.reshape(9, -1)[4].any() and not out.reshape(9, -1)[5].any()
+
+
+def test_rows_that_begin_with_what_is_not_finite() -> None:
+    a = data(4, 100)
+    a[1, 0], a[2, 3], a[3, 50] = np.inf, np.nan, -np.inf
+    x = on_device(a)
+    _, (mean, var, _) = _run(row_kinds.norm(False, False), [x], (1,), "row", eps=1e-5)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(np.isfinite(mean.cpu().numpy()), np.isfinite(a.mean(1)))
+    assert var[1:].isnan().all()
+
+
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 def test_cross_entropy_in_every_schedule(schedule: str) -> None:
     a = data(5, 37, 19) * 4

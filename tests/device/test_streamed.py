@@ -65,6 +65,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "rolled": lambda x: torch.roll(x, 3, 2),
     "softmax": lambda x: torch.softmax(x, 2),
     "norms of rows": lambda x: torch.nn.functional.rms_norm(x, x.shape[2:]),
+    "norms of runs": lambda x: torch.nn.functional.batch_norm(x, None, None, training=True),
     "beside": lambda x: torch.cat([x, x * 2], 1),
     "in turn": lambda x: torch.stack([x, x * 2, x + 1], -1),
     "padded": lambda x: torch.nn.functional.pad(x, (1, 2, 1, 0), value=3),
@@ -153,6 +154,38 @@ def test_turned_rows_that_begin_anywhere(kind: str, small: Callable[[int], None]
         want = np.zeros((columns + 2, rows + 5), kind)
         want[1:-1, 3:-2] = values[1].T
         np.testing.assert_array_equal(wide.cpu().numpy(), want)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("width", [257, 16 * 17 - 1, 512])
+def test_rows_of_norms_that_begin_anywhere(
+    kind: str, width: int, small: Callable[[int], None], poisoned: None
+) -> None:
+    """Whole lines between the first and the last part of each run, whether runs lie apart or not."""
+    values = np.random.default_rng(0).random((3, 5, width)).astype(kind)
+    x, grad = torch.tensor(values), torch.tensor(values[::-1].copy())
+    ways: list[Callable[[Any], Any]] = [
+        lambda x: torch.nn.functional.batch_norm(x, None, None, training=True),
+        lambda x: torch.nn.functional.layer_norm(x, (width,)),
+        lambda x: x.softmax(2),
+        lambda x: torch.nn.functional.layer_norm(x, (5, width)),
+    ]
+
+    def both(way: Callable[[Any], Any]) -> list[np.ndarray]:
+        own = x.detach().requires_grad_()
+        out = way(own)
+        return [t.detach().cpu().numpy() for t in (out, *torch.autograd.grad(out, own, grad))]
+
+    for way in ways:
+        assert any(name.endswith("_streamed") for name in kernels(lambda way=way: both(way)))
+        past = both(way)
+        small(1 << 40)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rowwise, "STREAM_APART", 1 << 40)
+            plain = both(way)
+        small(1)
+        for one, other in zip(past, plain, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float16", "float32", "float64"])

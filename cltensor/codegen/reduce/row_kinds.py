@@ -38,6 +38,8 @@ class Kind(NamedTuple):
     What is made where rows meet others: `columns` are texts added up over rows, for each place along them, while results are
     stored (a CPU's schedule along rows only). What a stage sums by runs is stored for each.
 
+    near: what the first stage finds, a mean, may be guessed if this holds after the second one.
+
     Of classes that are targets: `each` is stored for every row, and `pick` for those whose target counts, else 0, and the
     target itself; texts of both speak of values at the target, and of the row's names and the count in braces.
     """
@@ -54,6 +56,7 @@ class Kind(NamedTuple):
     each: tuple[str, ...] = ()
     pick: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    near: str = ""
 
     @property
     def runs(self) -> list[str]:
@@ -179,13 +182,16 @@ PICKED_BACK = Kind(
 
 # ------------------------------------------------------------------------------------------- normalisation
 
+NEAR = 4  # squared deviations by which a mean may be wrong: the variance then loses two bits
+
 
 @functools.cache
 def norm(weight: bool, bias: bool) -> Kind:
     """(x - mean) * rstd [* weight] [+ bias]; values x, weight, bias; rows: mean, variance, reciprocal deviation.
 
     The pass for the variance also sums what the mean is wrong by: of numbers that are large beside their deviation a plain
-    sum's rounding would show, and equal ones would not give 0.
+    sum's rounding would show, and equal ones would not give 0. So it may be wrong by more: a guess that is NEAR takes the place
+    of a pass over the row.
     """
     deviation = (
         ("off", "off / count"),
@@ -203,6 +209,7 @@ def norm(weight: bool, bias: bool) -> Kind:
         "(v0 - mean) * rstd" + " * v1" * weight + f" + v{1 + weight}" * bias,
         rows=("mean", "var", "rstd"),
         epsilon=True,
+        near=f"off * off <= var * ({{S}})({NEAR})",
     )
 
 

@@ -43,6 +43,12 @@ AHEAD = (512, 1 << 16)
 # Rows that lie across memory are turned so many at once, where what they are turned into fits into a core's own cache; fewer
 # down to a vector's lanes.
 TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
+# Bytes of a result from which on runs that lie apart go past the cache: the processor does not foresee the lines of the next
+# one, and each of them would be read first. And elements of a run that pays where runs do not begin with a line.
+STREAM_APART, STREAM_PEELED = 11 << 20, 256
+PLAIN, WHOLE, PEELED = range(
+    3
+)  # how a result is stored: through the cache, or past it, by lines that runs begin with or not
 # Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
 FURTHER = (512, 4)
 
@@ -175,10 +181,10 @@ def _plan(
     # What is left of runs and columns only the schedule along rows leaves, however the operands lie.
     row = row or bool(kind.runs or kind.columns) or turned is not None
     lanes = 1 if gpu else backend.info.lanes
-    streams = streams and row and not gpu and _aligned(cut, lanes, out)
+    past = _past(cut, lanes, out) if streams and row and not gpu else PLAIN
     if kind.keep and cut.nred > KEPT:
-        streams = False
-    scratch = bool(kind.keep) and (out is not compute or streams)
+        past = PLAIN
+    scratch = bool(kind.keep) and (out is not compute or past != PLAIN)
     if scratch and (gpu or not row):
         kind, scratch = kind.recomputed(), False
     reader = Reader(
@@ -190,7 +196,7 @@ def _plan(
         wide=compute.itemsize > 4,
         turned=turned,
     )
-    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, scratch, streams)
+    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, scratch, past)
     along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
     if gpu:
         groups = min(cut.nout if row else -(-cut.nout // GROUP), backend.info.compute_units * 64)
@@ -248,17 +254,23 @@ def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
 
 
 def _streams(backend: Backend, place: Buffer | None) -> bool:
-    """Whether a result is so large that it goes past the cache, if nothing of it is read back and its rows allow it."""
-    if place is None or place.nbytes < STREAM or not backend.info.host_shared:
+    """Whether a result may be large enough to go past the cache, and lies there as vectors do."""
+    if place is None or place.nbytes < min(STREAM, STREAM_APART) or not backend.info.host_shared:
         return False
     return place.address % STREAM_ALIGN == 0
 
 
-def _aligned(cut: Split, lanes: int, out: dtype) -> bool:
-    """Whether all whole vectors of the result lie in memory as vectors do."""
-    steps = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
-    plain = out.code not in ("f16", "bf16") and lanes > 1 and steps[-1] == 1
-    return plain and not any(step % lanes for step in steps[:-1])
+def _past(cut: Split, lanes: int, out: dtype) -> int:
+    """How a result that may go past the cache is stored, if nothing of it is read back."""
+    reduced = cut.reduced_strides[-1]
+    if out.code in ("f16", "bf16") or lanes == 1 or reduced[-1] != 1:
+        return PLAIN
+    apart = len(reduced) > 1 and reduced[-2] != cut.reduced[-1]
+    if not apart and cut.nout * cut.nred * out.itemsize < STREAM:
+        return PLAIN
+    if not any(step % lanes for step in (*cut.kept_strides[-1], *reduced[:-1])):
+        return WHOLE
+    return PEELED if cut.reduced[-1] >= STREAM_PEELED else PLAIN
 
 
 def _require(backend: Backend, source: Source, compute: dtype, out: dtype) -> None:
@@ -289,7 +301,7 @@ def _kernel(
     out: dtype,
     gpu: bool,
     scratch: bool,
-    streams: bool,
+    streams: int,
 ) -> Any:
     along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
     key = (backend.device, kind, compute, out, reader.key, reader.values, gpu, along == 1, streams)
@@ -300,12 +312,12 @@ def _kernel(
     codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{'_streamed' if streams else ''}{'_turned' if reader.turned is not None else ''}"
+    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}"
     ahead = FURTHER if not (gpu or reader.row) else None
     if kind.stages and not gpu and reader.row:
         ahead = AHEAD
     head = (
-        include("stream") * streams
+        include("stream") * bool(streams)
         + include("ahead") * bool(ahead or reader.turned is not None)
         + include("limits") * (reader.turned is not None)
         + reader.headers()
@@ -320,7 +332,7 @@ def _kernel(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, block=BLOCK, dt=compute,
         out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
-        scratch=scratch, streams=streams, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
+        scratch=scratch, streams=streams, PEELED=PEELED, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
