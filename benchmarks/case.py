@@ -70,7 +70,7 @@ class Case:
 
     make: given a Kit, prepares inputs and returns what is timed. bytes, flops: what one run has to move and compute at least.
     bound: which of the device's memory speeds it is held against: "copy"; "read" when next to nothing is written; "update"
-    when it writes over what it read. bar: the ratio to torch eager that the project wants to reach. check: compare the first
+    when it writes over what it read; "write" when several times as much is written as read: bytes are then those written. bar: the ratio to torch eager that the project wants to reach. check: compare the first
     result with the peers'. also: libraries without torch's names whose kits can run `make`.
     """
 

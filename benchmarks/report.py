@@ -60,11 +60,7 @@ def summary(results: dict[str, Any]) -> str:
     missed.sort(key=lambda c: c["peers"]["torch"]["ratio"] / c["bar"])
     lines = [f"\n{len(barred) - len(missed)} of {len(barred)} aims reached"]
     lines += [line(c) for c in missed]
-    large = [
-        c
-        for c in results["cases"]
-        if c["limit"] in ("copy", "update", "read") and c["bytes"] >= LARGE
-    ]
+    large = [c for c in results["cases"] if c["limit"] not in ("", "flops") and c["bytes"] >= LARGE]
     quick = sum(c["of_peak"] >= ENOUGH for c in large)
     lines.append(
         f"{quick} of {len(large)} cases that move {LARGE >> 20} MiB and more reach {percent(ENOUGH)} of the device's own speed"
@@ -195,7 +191,7 @@ def _roofline(axes: Any, results: dict[str, Any], groups: dict[str, list[dict[st
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="lower right")
     axes.set(xlabel="operations per byte", ylabel="operations per second")
-    axes.set_title("roofline: copies (line), reads and updates (dotted), multiply-adds")
+    axes.set_title("roofline: copies (line), reads, writes and updates (dotted), multiply-adds")
 
 
 def _bars(axes: Any, title: str, cases: list[dict[str, Any]]) -> None:

@@ -23,16 +23,16 @@ def _dropout(torch: Any, x: Any) -> Any:
     return torch.nn.functional.dropout(x, 0.5)
 
 
-def _case(name: str, make: Make, moved: float) -> Case:
-    return Case("random", name, make, moved, check=False)
+def _case(name: str, make: Make, moved: float, bound: str = "copy") -> Case:
+    return Case("random", name, make, moved, check=False, bound=bound)
 
 
 CASES = [
-    _case("rand, 16 Mi", _drawn(lambda t, d: t.rand(16 * Mi, device=d)), 4.0 * 16 * Mi),
-    _case("randn, 16 Mi", _drawn(lambda t, d: t.randn(16 * Mi, device=d)), 4.0 * 16 * Mi),
+    _case("rand, 16 Mi", _drawn(lambda t, d: t.rand(16 * Mi, device=d)), 4.0 * 16 * Mi, "write"),
+    _case("randn, 16 Mi", _drawn(lambda t, d: t.randn(16 * Mi, device=d)), 4.0 * 16 * Mi, "write"),
     _case("randn, 16", _drawn(lambda t, d: t.randn(16, device=d)), 0.0),
-    _case("randint, 8 Mi", _drawn(lambda t, d: t.randint(1000, (8 * Mi,), device=d)), 8.0 * 8 * Mi),
-    _case("randperm, 1 Mi", _drawn(lambda t, d: t.randperm(Mi, device=d)), 8.0 * Mi),
+    _case("randint, 8 Mi", _drawn(lambda t, d: t.randint(1000, (8 * Mi,), device=d)), 8.0 * 8 * Mi, "write"),
+    _case("randperm, 1 Mi", _drawn(lambda t, d: t.randperm(Mi, device=d)), 8.0 * Mi, "write"),
     _case("bernoulli, 16 Mi", on(lambda t, p: t.bernoulli(p.abs()), (16 * Mi,)), 8.0 * 16 * Mi),
     _case("multinomial, 100 of 1000, 64 rows", on(lambda t, p: t.multinomial(p.abs(), 100), (64, 1000)), 4.0 * 64 * 1000 + 8.0 * 64 * 100),
     _case("dropout, 4096²", on(_dropout, (4096, 4096)), 8.0 * 16 * Mi),

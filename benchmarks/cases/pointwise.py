@@ -78,6 +78,6 @@ CASES = [
     Case("broadcast", "matrix + row, 4096²", on(add, (4096, 4096), (1, 4096)), 8 * 16 * Mi, bar=2, quick=True, also=EVERY),
     Case("broadcast", "matrix + column, 4096²", on(add, (4096, 4096), (4096, 1)), 8 * 16 * Mi, bar=2, quick=True, also=EVERY),
     Case("broadcast", "matrix + row, 4095 x 4097", on(add, (4095, 4097), (1, 4097)), 8 * 4095 * 4097),
-    Case("broadcast", "column * row, 4096²", on(lambda t, a, b: a * b, (4096, 1), (1, 4096)), 4 * 16 * Mi),
+    Case("broadcast", "column * row, 4096²", on(lambda t, a, b: a * b, (4096, 1), (1, 4096)), 4 * 16 * Mi, bound="write"),
     Case("broadcast", "image * channel, 16 x 64 x 112²", on(lambda t, a, b: a * b, (16, 64, 112, 112), (64, 1, 1)), 8 * 16 * 64 * 112**2),
 ]  # fmt: skip

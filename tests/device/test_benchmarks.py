@@ -13,7 +13,7 @@ from benchmarks import kits, measure, report, suite
 from benchmarks.case import Case, Index, on
 from cltensor.tune import peaks
 
-PEAK = {"copy": 1e9, "update": 1e9, "read": 1e9, "flops": 1e10}
+PEAK = {"copy": 1e9, "update": 1e9, "read": 1e9, "write": 1e9, "flops": 1e10}
 
 
 @pytest.fixture
