@@ -19,7 +19,7 @@ from ...lazy import Expr, Leaf, Scalar
 from ...runtime import device
 from ...size import Size
 from .. import convert, core, selection, writes
-from ..composite import at_once
+from ..composite import at_once, plain
 from ..core import Tensor
 from ..row import BOOL, FUNCTIONS, Row, public
 from .draws import (
@@ -69,7 +69,11 @@ def _probable(given: Sequence[Tensor]) -> list[Tensor]:
 
 def check_probability(p: Tensor) -> None:
     """RuntimeError unless all probabilities lie in [0, 1]."""
-    if on_host(p.device) and p.numel() and not bool(_probable((p,))[0]):
+    if not on_host(p.device) or not p.numel():
+        return
+    # Many pending ones are computed on the way, here and by the draw, instead of being written and read twice.
+    (fine,) = _probable((p,)) if plain((p,)) else [_IN_UNIT(p).all()]
+    if not bool(fine):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
 
 
@@ -166,8 +170,8 @@ def normal_(
     shape = Size(broadcast_shapes(*[x.shape for x in parameters]))
     expr = floating("normal", "normal_kernel_cpu", shape, dt, choose(generator, dev))
     noise = finish(expr, dt, shape, dev)
-    plain = [x.detach() if core.is_tensor(x) else x for x in (mean, std)]
-    t = noise * plain[1] + plain[0]
+    location, scale = [x.detach() if core.is_tensor(x) else x for x in (mean, std)]
+    t = noise * scale + location
     if out is not None:
         return writes.deliver(t, out, "normal", parameters)
     which = 3 if len(parameters) == 2 else 1 if core.is_tensor(mean) else 2
