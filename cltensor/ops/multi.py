@@ -14,6 +14,8 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd.record import differentiating
+from ..autograd.version import InferenceVersion
+from ..autograd.views import check_inference
 from ..codegen import multi
 from ..codegen.index.lookup import bounds_error
 from ..codegen.language import Formula
@@ -43,6 +45,10 @@ def apply(
     flag: a float32 tensor of one element that becomes 1 where the chain's condition holds for any element.
     """
     writes, most = len(chain.writes), 0
+    for column in lists[:writes]:
+        for t in column:
+            if t._vc.__class__ is InferenceVersion:
+                check_inference(t)
     if not differentiable and _apply_alike(chain, lists, numbers, shared, flag):
         for column in lists[:writes]:
             for t in column:
@@ -85,6 +91,8 @@ def apply_rows(
 
     All are of one real floating dtype and one device. RuntimeError for a key that is no row.
     """
+    for t in writes:
+        check_inference(t)
     laid = [*writes, *[t.contiguous() for t in reads]]
     index = core.kernel_operand(keys.contiguous())
     first, backend = laid[0], laid[0]._storage.backend

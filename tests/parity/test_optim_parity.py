@@ -271,3 +271,19 @@ def test_errors(line: str) -> None:
     found, expected = Ran(ct, program), Ran(th, program)
     assert_same_error(found, expected)
     assert first_line(found.error) == first_line(expected.error)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "Rprop", "SparseAdam", "LBFGS"])
+def test_parameters_made_in_inference_mode_are_refused(kind: str) -> None:
+    def program(module: Any) -> None:
+        with module.inference_mode():
+            layer = module.nn.Embedding(3, 2, sparse=kind == "SparseAdam")
+        optimiser = getattr(module.optim, kind)(layer.parameters())
+        grad = module.ones(3, 2)
+        layer.weight.grad = grad.to_sparse(1) if kind == "SparseAdam" else grad
+        optimiser.step(lambda: module.tensor(1.0))
+
+    found, expected = Ran(ct, program), Ran(th, program)
+    assert expected.error is not None
+    assert_same_error(found, expected)
+    assert first_line(found.error) == first_line(expected.error)
