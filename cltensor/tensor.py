@@ -209,9 +209,9 @@ class Tensor(AutogradMixin, Methods):
         lambda self: self.device.type == "meta",
         doc="Whether there are no values, only their shape.",
     )
-    is_sparse = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = is_sparse_csr = property(
-        lambda self: False
-    )
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = property(lambda self: False)
+    is_mps = is_xpu = is_mtia = is_maia = is_ipu = is_xla = is_vulkan = is_sparse
+    name = property(lambda self: None, doc="No name: a module's parameters have theirs there.")
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is a real floating type."""

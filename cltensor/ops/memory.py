@@ -98,6 +98,21 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 
 
 @public(function=False)
+def record_stream(self: Tensor, s: Any) -> None:
+    """Do nothing: a device works in one order, so memory is not given away while a stream reads it. Not for cpu, as in torch."""
+    if self.device.type == "cpu":
+        raise NotImplementedError(
+            "Could not run 'aten::record_stream' with arguments from the 'CPU' backend."
+        )
+
+
+@public(function=False)
+def is_distributed(self: Tensor) -> bool:
+    """Tell whether parts of the tensor are in other processes: never."""
+    return False
+
+
+@public(function=False)
 def set_(
     self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
 ) -> Tensor:

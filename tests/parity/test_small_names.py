@@ -195,3 +195,22 @@ def test_what_would_be_compiled_says_why_it_is_not() -> None:
     for absent in (cpp_extension.load, cpp_extension.CppExtension, CPUOffload, MixedPrecision):
         with pytest.raises(RuntimeError):
             absent("anything")
+
+
+def test_attributes_of_devices_that_are_not_there() -> None:
+    names = ["is_mps", "is_xpu", "is_mtia", "is_maia", "is_ipu", "is_xla", "is_vulkan", "name"]
+    for torch in (th, ct):
+        x = torch.nn.Parameter(torch.ones(2, device="cpu"))
+        assert [getattr(x, name) for name in names] == [False] * 7 + [None]
+        assert x.is_distributed() is False
+        with pytest.raises(AttributeError, match=r"attribute 'name' of .* is not writable"):
+            x.name = "x"  # type: ignore[misc]
+        with pytest.raises(NotImplementedError, match="'aten::record_stream' with arguments from"):
+            x.record_stream(torch.Stream("cpu"))
+
+
+@pytest.mark.ours
+def test_recording_a_stream_needs_nothing() -> None:
+    x = ct.ones(2, device="opencl")
+    x.record_stream(ct.cuda.Stream)
+    assert x.tolist() == [1, 1]
