@@ -46,8 +46,8 @@ TEMPLATES = {
     "softmax": "rowwise",
     "softmax of rows across": "rowwise",
     "scan": "scan",
-    "sort": "sort/rows sort/tile sort/keys",
-    "sort long": "sort/merge",
+    "sort": "sort/rows sort/tile sort/keys sort/ranks",
+    "sort long": "sort/merge sort/radix",
     "topk": "sort/topk",
     "topk long": "sort/first",
     "median": "sort/select",
@@ -381,14 +381,16 @@ def run(schedule: str, name: str) -> None:
     """Compute one family on the simulator; runs under Oclgrind."""
     import cltensor as torch
     from cltensor.codegen import source
+    from cltensor.codegen.order import sort
     from cltensor.codegen.products import gemm_cpu
     from cltensor.ops import dense
     from cltensor.runtime import device, get_backend
 
     dense.WAITS = gemm_cpu.DIRECT_A = gemm_cpu.DIRECT_B = 0  # as for large matrices
+    sort.TILE_LANES, sort.TILE_MOST, sort.TILE_ITEMS, sort.GRAIN = 32, 4, 2, 64  # as for long rows
     backend = get_backend(device("cpu"))
-    if schedule == "gpu":
-        backend.info = dataclasses.replace(backend.info, kind="gpu", lanes=1)
+    lane = {"kind": "gpu", "lanes": 1} if schedule == "gpu" else {}
+    backend.info = dataclasses.replace(backend.info, compute_units=2, **lane)
 
     def read(value: Any) -> None:
         for item in value if isinstance(value, tuple | list) else (value,):

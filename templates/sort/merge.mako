@@ -1,7 +1,6 @@
 <%doc>
-One merge of neighbouring sorted runs of `run` keys within each row, stable; scratch half `a` to half `b`.
-CPU: a work-item makes one contiguous part of the output, entering each pair of runs by the merge path, and with `final`
-writes the results; without `order`, no positions. GPU: a lane takes a key to its place, which is its own rank plus its rank in the other run.
+One merge of neighbouring sorted runs of `run` keys within each row, CPU schedule, stable; scratch half `a` to half `b`. A work-item makes one
+contiguous part of the output, entering each pair of runs by the merge path, and with `final` writes the results; without `order`, no positions.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
@@ -20,21 +19,6 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
     __global K *kb = keys + b;
     ${also('__global const uint *xa = places + a;')}
     ${also('__global uint *xb = places + b;')}
-% if gpu:
-    for (I i = (I)get_global_id(0); i < rows * length; i += (I)get_global_size(0)) {
-        const I row = i / length, at = i % length, mine = at / run, other = mine ^ 1;
-        const K k = ka[i];
-        const I begin = min(length, (I)(other * run)), end = min(length, (I)(begin + run));
-        I lo = row * length + begin, hi = row * length + end;
-        const I from = lo;
-        while (lo < hi) {
-            const I mid = lo + (hi - lo) / 2;
-            if (mine & 1 ? ka[mid] <= k : ka[mid] < k) lo = mid + 1; else hi = mid;
-        }
-        const I to = row * length + (mine & ~(I)1) * run + (at - mine * run) + (lo - from);
-        kb[to] = k; xb[to] = xa[i];
-    }
-% else:
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * length;
     I at = n / parts * part + min(part, (I)(n % parts));
     const I last = at + n / parts + (part < n % parts);
@@ -75,5 +59,4 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
         for (; o < count; ++j, ++o) { const K k = B[j]; ${also('const uint x = XB[j];')} ${put} }
         at += count;
     }
-% endif
 }

@@ -1,55 +1,58 @@
 <%doc>
-GPU schedule: a work-group sorts one tile of ${tile} keys of one row in local memory (bitonic network on key and position, so it
-is stable), or with `out` writes sorted keys to the results, a lane an element.
+Rows of which a tile holds one or more, GPU schedule: a work-group sorts so many at a time in local memory, by the digits of their keys and then by the
+number of the row, and writes the results.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
+<%namespace name="t" file="ranks.mako"/>\
+<%
+names = ['s', 'v', 'x'] if order else ['s', 'v']
+def also(text): return text if order else ''
+digits = 2 * dt.itemsize
+%>\
 ${w.prelude()}
 typedef ${I} I;
-${s.keys(dt, descending)}
-% if not out:
+${s.keys(dt, descending, order)}
+${t.sizes(lanes, items)}
 __attribute__((reqd_work_group_size(${lanes}, 1, 1)))
-% endif
-__kernel void ${fn}(__global const K *src, __global K *values, __global long *indices, __global K *keys, __global uint *places
-, const I length, const I rows, const I tiles, const I a, const I os, const I ov, const I ox
-, const I sl, const I vl, const I xl${w.params('p', rank, ['s', 'v', 'x'])}\
+__kernel void ${fn}(__global const K *src, __global K *values${also(', __global long *indices')}
+, const I length, const I rows, const I per, const I os, const I ov${also(', const I ox')}
+, const I sl, const I vl${also(', const I xl')}${w.params('p', rank, names)}\
 ) {
-% if out:
-    for (I i = (I)get_global_id(0); i < rows * length; i += (I)get_global_size(0)) {
-        const I row = i / length, at = i % length;
-        ${w.decode('p', rank, ['s', 'v', 'x'], 'row')}
-        const uint x = places[a + i];
-        values[ov + p_v_at + at * vl] = clt_bits(keys[a + i], src + os + p_s_at + (I)x * sl);
-        indices[ox + p_x_at + at * xl] = (long)x;
-    }
-% else:
-    __local K lk[${tile}];
-    __local uint lx[${tile}];
-    const int lane = (int)get_local_id(0);
-    for (I group = (I)get_group_id(0); group < rows * tiles; group += (I)get_num_groups(0)) {
-        const I row = group / tiles, begin = group % tiles * ${tile}, count = min((I)${tile}, (I)(length - begin));
-        ${w.decode('p', rank, ['s', 'v', 'x'], 'row')}
-        for (int i = lane; i < ${tile}; i += ${lanes}) {
-            lk[i] = i < count ? clt_key(src[os + p_s_at + (begin + i) * sl]) : CLT_TOP;
-            lx[i] = i < count ? (uint)(begin + i) : 0xffffffffu;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int size = 2; size <= ${tile}; size <<= 1)
-            for (int gap = size >> 1; gap > 0; gap >>= 1) {
-                for (int t = lane; t < ${tile // 2}; t += ${lanes}) {
-                    const int i = 2 * t - (t & (gap - 1)), j = i + gap;
-                    const K p = lk[i], q = lk[j];
-                    const uint xp = lx[i], xq = lx[j];
-                    const int above = p > q || (p == q && xp > xq);
-                    if (above == ((i & size) == 0)) { lk[i] = q; lk[j] = p; lx[i] = xq; lx[j] = xp; }
-                }
-                barrier(CLK_LOCAL_MEM_FENCE);
+${t.room(lanes, items, word)}
+    const uint row_length = (uint)length;
+    for (I first = (I)get_group_id(0) * per; first < rows; first += (I)get_num_groups(0) * per) {
+        const int count = (int)(min(per, (I)(rows - first)) * length);
+        uint place[ITEMS];
+        for (int i = lane; i < TILE; i += LANES) {
+            K key = CLT_TOP;
+            if (i < count) {
+                const uint row = (uint)i / row_length;
+                ${w.decode('p', rank, names[:1], '(I)(first + row)')}
+                key = clt_key(src[os + p_s_at + (I)(i - row * row_length) * sl]);
             }
-        for (int i = lane; i < count; i += ${lanes}) {
-            keys[row * length + begin + i] = lk[i];
-            places[row * length + begin + i] = lx[i];
+            staged[CLT_AT(i)] = key;
+        }
+        EACH_ITEM place[j] = lane * ITEMS + j;
+        for (int digit = 0; digit < ${digits}; ++digit) {
+            const int shift = 4 * digit;
+            ${t.order_by('(uint)(staged[CLT_AT(place[j])] >> shift) & 15')}
+        }
+        for (int shift = 0; per > 1 && per >> shift; shift += 4) {
+            ${t.order_by('(place[j] / row_length >> shift) & 15')}
+        }
+        for (int i = lane; i < count; i += LANES) {
+            const uint row = (uint)i / row_length, x = held[CLT_AT(i)];
+            const I at = (I)(i - row * row_length);
+            const K key = (K)staged[CLT_AT(x)];
+            ${w.decode('p', rank, names, '(I)(first + row)')}
+% if order:
+            values[ov + p_v_at + at * vl] = clt_bits(key, src + os + p_s_at + (I)(x - row * row_length) * sl);
+            indices[ox + p_x_at + at * xl] = (long)(x - row * row_length);
+% else:
+            values[ov + p_v_at + at * vl] = clt_bits(key);
+% endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-% endif
 }

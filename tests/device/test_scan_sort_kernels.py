@@ -300,6 +300,37 @@ def test_rows_of_every_length_are_sorted(
             kt.same(kt.get(be, indices), expected.indices)
 
 
+# Many rows to a tile; rows of many tiles, of which a group takes several, by kinds of keys and layouts.
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((1500, 3), "float32"),
+        ((300, 13), "int64"),
+        ((2, 3000), "bool"),
+        ((2, 3000), "bfloat16"),
+        ((1, 9000), "float64"),
+        ((2, 9000), "int16"),
+        ((1, 9000), "uint8"),
+    ],
+)
+@pytest.mark.parametrize("across", [False, True])
+def test_digits_of_rows_short_and_long(
+    be: Any, shape: tuple[int, int], dtype: str, across: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(be, monkeypatch)
+    for name, value in {"TILE_LANES": 32, "TILE_MOST": 8, "TILE_ITEMS": 4}.items():
+        monkeypatch.setattr(so, name, value)
+    x = kt.sample(shape, getattr(torch, dtype), spread=20.0)
+    if x.is_floating_point():
+        x[:, ::5], x[:, 1::7], x[-1, 2] = 0.0, -0.0, float("nan")
+    given = kt.put(be, x.t().contiguous() if across else x)
+    for descending in (False, True):
+        found = so.sort(be, given, 0 if across else 1, descending)
+        expected = x.sort(stable=True, dim=1, descending=descending)
+        for f, e in zip(found, expected, strict=True):
+            kt.same(kt.get(be, f), e.t().contiguous() if across else e)
+
+
 @pytest.mark.parametrize("length", [1, 15, 64, 128, 129, 700, 5000, 20_000])
 def test_first_of_rows_of_every_length(
     be: Any, length: int, monkeypatch: pytest.MonkeyPatch

@@ -3,8 +3,8 @@ sorted row.
 
 Sorts are stable on order-preserving unsigned keys (NaN is the largest value, -0 equals 0), so a
 kernel depends on how values are stored and never on arithmetic. CPU schedule: radix sort of whole
-rows, long rows in parts that are then merged in parallel. GPU schedule: tiles in local memory, then
-merges by rank. Knows operands and backends, nothing of tensors.
+rows, long rows in parts that are then merged in parallel. GPU schedule: radix sort, of rows that local
+memory holds there, of others in passes over memory. Knows operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from .mask import run_lengths, run_numbers, run_values
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
-_TILE, _TILE_LANES = 512, 128
+# Of a work-group, the most elements that a lane of it holds, and how many are enough: with more, registers and local memory let fewer groups run.
+TILE_LANES, TILE_MOST, TILE_ITEMS = 256, 16, 8
+_CHUNKS = 1024  # of a row, whose digits are counted by a group each
+_SEGMENTS = 32  # of these, added up by lanes side by side
 _TOPK_MOST, _FIRST_MOST = 64, 1024
 _TURN = 1 << 12
 
@@ -85,7 +88,6 @@ class _Sorting:
             "descending": descending,
             "rank": rank,
             "I": index_type(backend, src, *results),
-            "gpu": is_gpu(backend),
             "order": self.order,
         }
         way = "desc" if descending else "asc"
@@ -119,28 +121,24 @@ class _Sorting:
             **more,
         )
 
-    def merge(self, span: int, half: int, work: int, *, results: bool) -> int:
-        """Merge sorted runs of `span` keys until a row is one, the last time into the results if so; return where its half begins."""
+    def merge(self, span: int, half: int, work: int) -> None:
+        """Merge sorted runs of `span` keys until a row is one, the last time into the results."""
         a, b = 0, half
         while span < self.rows.length:
-            last = results and 2 * span >= self.rows.length
+            last = 2 * span >= self.rows.length
             what = "sort_last" if last else "sort_merge"
             self.launch("sort/merge", what, [span, a, b], work, final=last)
             a, b = b, a
             span *= 2
-        return a
 
 
 def _sort(
     backend: Backend, src: Operand, values: Operand, indices: Operand | None, descending: bool
 ) -> None:
-    """Sort the rows (last dim) of `src` into `values` and `indices`, strided operands of the
-    same shape. Only a CPU schedule can do without indices.
-    """
-    gpu = is_gpu(backend)
-    sorting = _Sorting(backend, src if gpu else _along(backend, src), values, indices, descending)
+    """Sort the rows (last dim) of `src` into `values` and, if wanted, `indices`, strided operands of the same shape."""
+    sorting = _Sorting(backend, _along(backend, src), values, indices, descending)
     if sorting.total:
-        (_sort_tiles if gpu else _sort_rows)(sorting)
+        (_sort_on_gpu if is_gpu(backend) else _sort_rows)(sorting)
 
 
 def _sort_rows(sorting: _Sorting) -> None:
@@ -159,20 +157,61 @@ def _sort_rows(sorting: _Sorting) -> None:
     work = min(rows * chunks, 4 * units)
     sorting.take(total)
     sorting.launch("sort/rows", "sort_part", [chunks, total], work, final=False)
-    sorting.merge(-(-length // chunks), total, work, results=True)
+    sorting.merge(-(-length // chunks), total, work)
 
 
-def _sort_tiles(sorting: _Sorting) -> None:
-    """GPU: tiles in local memory, which are merged, and written."""
-    total = sorting.total
-    tiles = -(-sorting.rows.length // _TILE)
-    groups = min(sorting.rows.rows * tiles, 1 << 16)
-    how = {"tile": _TILE, "lanes": _TILE_LANES}
-    sorting.take(total)
-    work = groups * _TILE_LANES, _TILE_LANES
-    sorting.launch("sort/tile", "sort_tile", [tiles, 0], work, out=False, **how)
-    at = sorting.merge(_TILE, total, total, results=False)
-    sorting.launch("sort/tile", "sort_out", [0, at], total, out=True, **how)
+def _sort_on_gpu(sorting: _Sorting) -> None:
+    """GPU: in local memory what fits there, else in passes by digits of eight bits."""
+    info, rows, length = sorting.backend.info, sorting.rows.rows, sorting.rows.length
+    word = max(4, sorting.dt.itemsize)
+    lanes, items = min(TILE_LANES, info.max_group), TILE_MOST
+    while items > 1 and lanes * ((items + 1) * (word + 2) + 44) + 3080 > info.local_mem:
+        items //= 2
+    how = {"lanes": lanes, "word": "ulong" if word == 8 else "uint"}
+    if length <= lanes * items:
+        # What sums of digits take is shared by a lane's elements; where there is little, more lanes are sooner done.
+        enough = TILE_ITEMS if rows * length >= 8 * info.compute_units * lanes * TILE_ITEMS else 1
+        while items > enough and length <= lanes * items // 2:
+            items //= 2
+        per = lanes * items // length
+        work = min(-(-rows // per), 1 << 16) * lanes, lanes
+        sorting.launch("sort/tile", f"sort_tile{items}", [per], work, items=items, **how)
+        return
+    items = min(items, TILE_ITEMS)
+    tiles = -(-length // (lanes * items))
+    each = max(-(-tiles * rows // (8 * info.compute_units)), -(-tiles // _CHUNKS))
+    chunks = -(-tiles // min(each, tiles))
+    size = -(-tiles // chunks) * lanes * items
+    segments = 1
+    while segments < min(_SEGMENTS, chunks // 8):
+        segments *= 2
+    passes = sorting.dt.itemsize
+    if passes > 1:
+        sorting.take(sorting.total)
+    sorting.scratch[:0] = [
+        sorting.backend.alloc(rows * (chunks + 1) * 256 * 4), sorting.backend.alloc(rows * passes * 4)
+    ]  # fmt: skip
+    groups = (
+        ("count", rows * chunks),
+        ("offsets", rows * segments * 256 // lanes),
+        ("move", rows * chunks),
+    )
+    for digit in range(passes):
+        for step, count in groups:
+            first = digit == 0 and step != "offsets"
+            last = digit == passes - 1 and step == "move"
+            sorting.launch(
+                "sort/radix",
+                f"sort_{step}{items}{'_first' * first}{'_last' * last}",
+                [chunks, size, digit, segments],
+                (count * lanes, lanes),
+                step=step,
+                first=first,
+                last=last,
+                items=items,
+                passes=passes,
+                **how,
+            )
 
 
 def sort(
@@ -186,9 +225,17 @@ def sort(
     """
     _sortable(src, "sort")
     dim = dim % len(src.shape) if src.shape else 0
-    values, indices = empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape)
-    _sort(backend, _lift(src, dim), _lift(values, dim), _lift(indices, dim), descending)
-    return values, indices
+    results = empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape)
+    rows = [_lift(x, dim) for x in results]
+    if is_gpu(backend) and rows[0].strides[-1] != 1 and math.prod(src.shape) >= _TURN:
+        # Lanes would write each number to a line of its own.
+        ordered = [empty(backend, x.dtype, x.shape) for x in rows]
+        _sort(backend, _lift(src, dim), ordered[0], ordered[1], descending)
+        for x, y in zip(ordered, rows, strict=True):
+            copy_strided(backend, x, y)
+    else:
+        _sort(backend, _lift(src, dim), rows[0], rows[1], descending)
+    return results
 
 
 def sort_flat(backend: Backend, src: Operand) -> tuple[Operand, Operand]:
@@ -198,8 +245,6 @@ def sort_flat(backend: Backend, src: Operand) -> tuple[Operand, Operand]:
 
 def _sorted_values(backend: Backend, src: Operand) -> Operand:
     """Return the values of a 1-D operand in ascending order, -0 before 0."""
-    if is_gpu(backend):
-        return sort_flat(backend, src)[0]
     _sortable(src, "sort")
     values = empty(backend, src.dtype, src.shape)
     _sort(backend, src, values, None, False)
