@@ -2,10 +2,11 @@
 
 Note [Capture]. Shapes, Python numbers and branches are what they were when the function was recorded;
 tensors given as arguments, tensors the function reads and changes in place (parameters, statistics,
-moments) and random numbers are those of the call. Memory: arguments and results are rebound at each play;
+moments) and random numbers are those of the call. Memory: arguments, gradients and results are rebound at each play;
 what existed before the recording keeps its buffer, into which the recording's last copy puts what an
 in-place operation may have put elsewhere; everything between lives in the recording's arena
-(runtime/recording.py).
+(runtime/recording.py), where nothing that is returned may stay: what was freed before it was made has its place, too.
+What the function does to `.grad` is Note [Host state] in capture_state.py.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 from . import lazy
 from .amp.state import STATE as AUTOCAST
 from .autograd.mode import GRAD
+from .capture_state import Before, HostState
 from .codegen import checks
 from .lazy import UNKNOWN_READS, Expr
 from .memory_format import contiguous_format
@@ -84,32 +87,50 @@ class _Watch:
     """The draws of a recording: how far each generator went, and where it stands when played."""
 
     def __init__(self) -> None:
-        self.starts: dict[int, tuple[Generator, int]] = {}
-        self.taken: dict[int, int] = {}
-        self.base: dict[int, int] = {}
+        self._starts: dict[int, tuple[Generator, int]] = {}
+        self._taken: list[tuple[int, Generator, int]] = []
+        self._base: dict[int, int] = {}
+        self._thread = get_ident()
 
-    def counters(self, generator: Generator, count: int) -> tuple[Counter, Counter]:
+    def counters(self, generator: Generator, count: int) -> tuple[int, int]:
+        """What a draw gets in the places of seed and counter."""
+        if get_ident() != self._thread:
+            return generator._seed, generator._offset - count
         key, first = id(generator), generator._offset - count
-        _, start = self.starts.setdefault(key, (generator, first))
-        self.taken[key] = first + count - start
+        _, start = self._starts.setdefault(key, (generator, first))
         seed, counter = Counter(generator._seed), Counter(first)
         seed.read = lambda: generator._seed
-        counter.read = lambda: self.base[key] + first - start
+        counter.read = lambda: self._base[key] + first - start
         return seed, counter
+
+    def refuse(self) -> None:
+        """Raise: a play counts on from where the generator is."""
+        if get_ident() != self._thread:
+            return
+        raise RecordingError(
+            "a captured function seeds a random generator that was there before, or sets its state: do so outside of it"
+        )
+
+    def end(self) -> None:
+        """Note how far the recording went; it may have gone back on its way."""
+        self._taken = [
+            (key, g, (g._offset - start) % 2**64) for key, (g, start) in self._starts.items()
+        ]
 
     def advance(self) -> None:
         """Take for a play what the recording took."""
-        for key, (generator, _) in self.starts.items():
-            _, self.base[key] = generator.take(self.taken[key])
+        for key, generator, count in self._taken:
+            _, self._base[key] = generator.take(count)
 
 
 class _Output:
-    """A tensor to be made after each play: fresh memory for its storage, or the recorded tensor itself."""
+    """A tensor to be made after each play over the memory that stands for `buffer`, or the recorded tensor itself."""
 
-    __slots__ = ("buffer", "dtype", "fixed", "nbytes", "offset", "shape", "strides")
+    __slots__ = ("buffer", "dtype", "fixed", "nbytes", "offset", "shape", "storage", "strides")
 
     def __init__(self, t: Tensor, fixed: bool) -> None:
         self.fixed = t if fixed else None
+        self.storage: Storage | None = t._storage  # of the recording's own call
         self.buffer, self.nbytes = t._storage.buffer(), t._storage.nbytes
         self.shape, self.dtype = t.shape, t.dtype
         self.strides = None if t.is_contiguous() else t._strides
@@ -120,14 +141,23 @@ class _Recorded:
     """One recording of a function for one signature."""
 
     def __init__(self, backend: Backend, fn: Callable, plan: Any, inputs: list[Tensor]) -> None:
-        lazy.flush(backend)
-        backend.finish()
-        before = _storages(backend)
         self.backend, self.watch = backend, _Watch()
         self.recording = recording = Recording(backend)
+        with backend.lock:  # other threads' work is none of the recording's
+            self._record(fn, plan, inputs)
+        weakref.finalize(self, backend.pool.close, recording.arena).atexit = False
+
+    def _record(self, fn: Callable, plan: Any, inputs: list[Tensor]) -> None:
+        backend, recording = self.backend, self.recording
+        lazy.flush(backend)
+        backend.finish()
+        storages, before = _storages(backend), Before(backend)
+        # Of their own: an argument may be what the function finds elsewhere, too, or another argument.
+        copies = [t.detach().clone(memory_format=contiguous_format) for t in inputs]
+        self.inputs = [t._storage.buffer() for t in copies]
         recording.checks = checks.RecordedLog(backend)
-        versions = [t._vc.value for t in inputs]
-        args, kwargs = _restore(plan, inputs)
+        versions = [t._vc.value for t in copies]
+        args, kwargs = _restore(plan, copies)
         backend.pool.arena, Recorder.active = recording.arena, recording
         Generator._watch = self.watch
         try:
@@ -136,28 +166,53 @@ class _Recorded:
             found: list[Tensor] = []
             self.plan = _flatten(result, found)
             outputs = [t.detach() for t in found]
-            self.state = self._settle(before)
+            self.state = self._settle(storages)
+            self.watch.end()
         except BaseException:
             backend.pool.close(recording.arena)
             raise
         finally:
             backend.pool.arena = Recorder.active = None
             Generator._watch = None
-        self.result = _restore(self.plan, outputs)
-        self._refuse_written(inputs, versions)
-        mine = {id(t._storage) for t in inputs}
-        known = {id(storage) for storage, _ in before} - mine
-        self.inputs = [t._storage.value for t in inputs]
-        self.sizes = [t._storage.nbytes for t in inputs]
-        self.outputs = [_Output(t, id(t._storage) in known) for t in outputs]
-        fresh = {id(o.buffer): o for o in self.outputs if o.fixed is None}
-        for t in self.inputs:
-            fresh.pop(id(t), None)
-        self.fresh = list(fresh.values())
-        recording.prepare([*self.inputs, *(o.buffer for o in self.fresh)])
         touched = {id(b) for b in recording.buffers()}
-        self.state = [(ref, b) for ref, b in self.state if id(b) in touched]
-        weakref.finalize(self, backend.pool.close, recording.arena).atexit = False
+        known = {id(storage) for storage, _ in storages}
+        self.host = host = HostState(before, touched, known, [t._storage for t in copies])
+        for i, (t, version) in enumerate(zip(copies, versions, strict=True)):
+            if t._vc.value != version or host.writes(inputs[i]._storage):
+                raise _written(i)
+        used = {id(u.buffer) for u in host.used}
+        self.outputs = [
+            _Output(t, id(t._storage) in known and id(t._storage.value) not in used)
+            for t in outputs
+        ]
+        fresh = {id(o.buffer): o for o in self.outputs if o.fixed is None}
+        bound = [*self.inputs, *[x.buffer for x in host.used], *[x.buffer for x in host.put]]
+        for buffer in bound:
+            fresh.pop(id(buffer), None)
+        self.fresh = list(fresh.values())
+        recording.prepare([*bound, *[x.buffer for x in self.fresh]])
+        self.state = [(ref, b) for ref, b in self.state if id(b) in touched - used]
+        self.sizes = [t._storage.nbytes for t in inputs]
+        self._finish_call(inputs)
+
+    def _finish_call(self, inputs: list[Tensor]) -> None:
+        """Make the results of the recording's own call, in memory that no play writes to."""
+        backend = self.backend
+        made = {id(b): t._storage for b, t in zip(self.inputs, inputs, strict=True)}
+        mine = [(x.storage, x.buffer) for x in self.host.put]
+        mine += [(x.storage, x.buffer) for x in self.fresh if x.storage is not None]
+        for storage, old in mine:
+            storage.value, storage.reads = backend.alloc(storage.nbytes), 0
+            backend.copy(old, 0, storage.value, 0, storage.nbytes)
+            made[id(old)] = storage
+        for put in self.host.put:
+            self.recording.bind(id(put.buffer), put.storage.value)
+        for used in self.host.used:
+            made[id(used.buffer)] = used.storage
+        self.host.leave(inputs)
+        self.result = self._results(made)
+        for out in self.outputs:
+            out.storage = None
 
     def _settle(self, before: list) -> list[tuple[weakref.ref[Storage], Buffer]]:
         """Bring what was replaced back to where it was: the next play reads it there."""
@@ -170,35 +225,41 @@ class _Recorded:
             state.append((weakref.ref(storage), old))
         return state
 
-    def _refuse_written(self, inputs: list[Tensor], versions: list[int]) -> None:
-        for i, (t, version) in enumerate(zip(inputs, versions, strict=True)):
-            if t._vc.value != version:
-                raise RecordingError(
-                    f"a captured function writes to the tensor that is argument number {i}: return the new value instead"
-                )
-
     def play(self, inputs: list[Tensor]) -> Any:
         """Run the recorded launches on these arguments."""
-        backend = self.backend
+        backend, host = self.backend, self.host
+        for i, t in enumerate(inputs):
+            if host.writes(t._storage):
+                raise _written(i)
         with backend.lock:
-            buffers = [t._storage.buffer() for t in inputs]
+            made = {id(b): t._storage for b, t in zip(self.inputs, inputs, strict=True)}
+            for used in host.used:
+                made[id(used.buffer)] = used.now()  # type: ignore[assignment]
+            bound = {key: storage.buffer() for key, storage in made.items()}
             if backend.pending or backend.left:
                 lazy.flush(backend)
             self._restore_state()
             self.watch.advance()
-            bound = {id(r): b for r, b in zip(self.inputs, buffers, strict=True)}
-            made: dict[int, Storage] = {}
             for out in self.fresh:
                 buffer = backend.alloc(out.nbytes)
                 bound[id(out.buffer)] = buffer
                 made[id(out.buffer)] = Storage(backend, buffer, out.nbytes)
-            for recorded, t in zip(self.inputs, inputs, strict=True):
-                made[id(recorded)] = t._storage
+            for put in host.put:
+                if put.ready():
+                    self.recording.bind(id(put.buffer), put.storage.value)
+                made[id(put.buffer)] = put.storage
             self.recording.play(bound)
+            host.count()
         if self.recording.checks.pending:
             self.recording.checks.played(backend)
+        host.leave(inputs)
+        return self._results(made)
+
+    def _results(self, made: dict[int, Storage]) -> Any:
+        """What the function returns, over the memory that stands for the recorded one."""
+        device = self.backend.device
         tensors = [
-            core.make(made[id(o.buffer)], o.shape, o.dtype, backend.device, o.strides, o.offset)
+            core.make(made[id(o.buffer)], o.shape, o.dtype, device, o.strides, o.offset)
             if o.fixed is None
             else o.fixed
             for o in self.outputs
@@ -214,6 +275,12 @@ class _Recorded:
                 storage.value, storage.reads = buffer, UNKNOWN_READS
 
 
+def _written(i: int) -> RecordingError:
+    return RecordingError(
+        f"a captured function writes to the tensor that is argument number {i}: return the new value instead"
+    )
+
+
 def _storages(backend: Backend) -> list[tuple[Storage, Buffer]]:
     """Every storage of a device that has memory; asked of the garbage collector, once per recording."""
     return [
@@ -226,7 +293,7 @@ def _storages(backend: Backend) -> list[tuple[Storage, Buffer]]:
 def _modes() -> tuple:
     """What a function finds switched on."""
     casts = (*AUTOCAST.enabled.values(), *AUTOCAST.dtypes.values()) if AUTOCAST.active else ()
-    return GRAD.enabled, casts
+    return GRAD.enabled, GRAD.inference, casts
 
 
 def _signature(args: tuple) -> tuple:
@@ -256,17 +323,22 @@ class Captured:
         self._fn, self._warmup = fn, warmup
         self._name = getattr(fn, "__name__", "captured function")
         self._calls: dict[Any, int] = {}
-        self._recorded: dict[Any, _Recorded] = {}
-        self._quick: dict[Any, _Recorded] = {}  # by signature, for calls with tensors alone
+        # Several of a signature find leaves in different states.
+        self._recorded: dict[Any, list[_Recorded]] = {}
+        self._quick: dict[Any, list[_Recorded]] = {}  # by types alone, for calls with tensors alone
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function the first times, record it, then play."""
-        if not kwargs and (quick := self._quick.get(_signature(args))) is not None:
-            inputs = [
-                t if t._contig and not t._offset and t._storage.nbytes == n else _plain(t)
-                for t, n in zip(args, quick.sizes, strict=True)
-            ]
-            return quick.play(inputs)
+        if Recorder.active is not None:  # part of what another one records
+            return self._fn(*args, **kwargs)
+        if not kwargs:
+            for quick in self._quick.get(_signature(args), ()):
+                if quick.host.fits():
+                    inputs = [
+                        t if t._contig and not t._offset and t._storage.nbytes == n else _plain(t)
+                        for t, n in zip(args, quick.sizes, strict=True)
+                    ]
+                    return quick.play(inputs)
         inputs = []
         plan = _flatten((args, kwargs), inputs)
         for i, t in enumerate(inputs):
@@ -276,25 +348,35 @@ class Captured:
                 )
             inputs[i] = _plain(t)
         key = (_told(plan), tuple([(t.shape, t.dtype, t.device) for t in inputs]), _modes())
-        recorded = self._recorded.get(key)
-        if recorded is not None:
-            return recorded.play(inputs)
+        variants = self._recorded.get(key)
+        for recorded in variants or ():
+            if recorded.host.fits():
+                return recorded.play(inputs)
         calls = self._calls.pop(key, 0) + 1
-        if calls <= self._warmup:
+        if variants is None and calls <= self._warmup:
             self._calls[key] = calls
             if len(self._calls) > MAX_COUNTED:
                 self._calls.pop(next(iter(self._calls)))
             args, kwargs = _restore(plan, inputs)
             return self._fn(*args, **kwargs)
-        if len(self._recorded) >= MAX_RECORDINGS:
-            self._recorded.pop(next(iter(self._recorded)))
-            self._quick.clear()
+        self._make_room()
         backend = inputs[0]._storage.backend if inputs else get_backend(default_device())
-        recorded = self._recorded[key] = _Recorded(backend, self._fn, plan, inputs)
+        recorded = _Recorded(backend, self._fn, plan, inputs)
+        variants = self._recorded.setdefault(key, [])
+        variants.insert(0, recorded)
         if not kwargs and all(t.__class__ is Tensor for t in args):
-            self._quick[_signature(args)] = recorded
+            self._quick[_signature(args)] = variants
         result, recorded.result = recorded.result, None
         return result
+
+    def _make_room(self) -> None:
+        """Forget the oldest recording where there are too many."""
+        if sum(map(len, self._recorded.values())) >= MAX_RECORDINGS:
+            oldest = next(iter(self._recorded))
+            self._recorded[oldest].pop()
+            if not self._recorded[oldest]:
+                del self._recorded[oldest]
+            self._quick.clear()
 
 
 def capture(fn: Callable | None = None, *, warmup: int = 1) -> Any:

@@ -82,7 +82,7 @@ def fork_rng(
         yield
     finally:
         for g, old in saved:
-            g.manual_seed(old.initial_seed()).set_offset(old.get_offset())
+            g.go_back(old)
 
 
 def thread_safe_generator() -> Generator | None:

@@ -228,6 +228,12 @@ def note(t: Tensor, value: float) -> None:
     fields(t)["_tally"] = (t._vc.value, value)
 
 
+def renew(t: Tensor) -> None:
+    """Read a noted number that something else has changed since: a recording, which cannot read, begins."""
+    if fields(t).get("_tally") is not None:
+        note(t, tally(t))
+
+
 def put(tensors: Sequence[Tensor], value: Tensor, noted: float) -> None:
     """Write one number into several on the device; `noted` is what the host takes it for."""
     update("put", ["x = value"], {"x": tensors}, {}, {"value": value})

@@ -142,6 +142,7 @@ class Recording(Recorder):
         self._memories: weakref.WeakKeyDictionary[Buffer, Memory] = weakref.WeakKeyDictionary()
         self._used: list[Buffer | weakref.ref[Buffer]] = []
         self._slots: dict[int, list[tuple]] = {}
+        self._bound: dict[int, Buffer] = {}  # for more plays than one
         self._counters: list[tuple[Any, int, Any, Counter]] = []
 
     # --- noting
@@ -240,23 +241,35 @@ class Recording(Recorder):
                 elif isinstance(value, Counter):
                     self._counters.append((step.cl, i, kind, value))
 
+    def bind(self, key: int, buffer: Buffer) -> None:
+        """Have a buffer stand for a changing one (by id) until another one does."""
+        self._bound[key] = buffer
+        self._set({key: buffer})
+
+    def _set(self, bound: dict[int, Buffer]) -> None:
+        for key, buffer in bound.items():
+            if self._playlist is None:
+                for kernel, i in self._slots[key]:
+                    kernel.set_arg(i, buffer.cl)
+            else:
+                address = buffer.address
+                for words, place, offset in self._slots[key]:
+                    words[place] = address + offset
+
     def play(self, bound: dict[int, Buffer]) -> None:
-        """Run the commands again; `bound` says which buffer stands for each changing one (by id)."""
+        """Run the commands again; `bound` says which buffer stands for each changing one (by id) in this play."""
         backend = self.backend
         with backend.lock:
+            self._set(bound)
             if self._playlist is None:
-                self._play_on_queue(bound)
+                self._play_on_queue(bound if not self._bound else {**self._bound, **bound})
             else:
-                self._play_on_team(self._playlist, bound)
+                self._play_on_team(self._playlist)
             STATS.launches += self._launches
             STATS.copies += len(self.steps) - self._launches
 
-    def _play_on_team(self, playlist: Playlist, bound: dict[int, Buffer]) -> None:
+    def _play_on_team(self, playlist: Playlist) -> None:
         backend = self.backend
-        for key, buffer in bound.items():
-            address = buffer.address
-            for words, place, offset in self._slots[key]:
-                words[place] = address + offset
         for number, i, kind, counter in self._counters:
             playlist.put(number, i, np.dtype(kind).str, _wrapped(counter.read(), kind))
         if backend.seq != backend.finished:
@@ -271,10 +284,6 @@ class Recording(Recorder):
 
     def _play_on_queue(self, bound: dict[int, Buffer]) -> None:
         backend = self.backend
-        for key, buffer in bound.items():
-            memory = buffer.cl
-            for kernel, i in self._slots[key]:
-                kernel.set_arg(i, memory)
         for kernel, i, kind, counter in self._counters:
             kernel.set_arg(i, kind(_wrapped(counter.read(), kind)))
         if OBSERVERS:

@@ -134,7 +134,7 @@ class _RandomState:
     @staticmethod
     def _set(states: list[Any]) -> None:
         for generator, state in states:
-            generator.manual_seed(state.initial_seed()).set_offset(state.get_offset())
+            generator.go_back(state)
 
 
 class _Casting:

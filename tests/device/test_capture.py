@@ -404,3 +404,190 @@ def test_named_results_keep_their_names() -> None:
         assert type(found) is type(x.max(0))
         assert found.values.tolist() == [max(1, n), max(n, 2)]
         assert least.indices.tolist() == x.min(1).indices.tolist()
+
+
+def test_arguments_that_share_memory_are_told_apart() -> None:
+    b = torch.ones(3)
+    f = torch.capture(lambda x, y: x * 10 + y + b)
+    for x, y in ((b, b), (b, b), (b, torch.zeros(3)), (torch.zeros(3), b)):
+        assert torch.equal(f(x, y), x * 10 + y + b)
+
+    def counts(x: Any) -> Any:
+        b.add_(1)
+        return x * 10
+
+    f = torch.capture(counts)
+    for _ in range(3):
+        f(torch.zeros(3))
+    with pytest.raises(RecordingError, match="argument number 0"):
+        f(b)
+    f = torch.capture(counts)
+    f(b)
+    with pytest.raises(RecordingError, match="argument number 0"):
+        f(b)
+
+
+def test_the_recorded_results_are_not_written_over() -> None:
+    f = torch.capture(lambda x: x.cumsum(0).cumsum(0).cumsum(0).cumsum(0).cumsum(0))
+    results = [f(torch.full((4,), float(k))) for k in range(4)]
+    assert [t[1].item() for t in results] == [0, 6, 12, 18]
+
+
+def test_a_captured_function_in_another_is_part_of_it() -> None:
+    b = torch.zeros(3)
+
+    @torch.capture
+    def inner(x: Any) -> Any:
+        b.add_(x)
+        return b * 2
+
+    for _ in range(3):
+        inner(torch.ones(3))
+    outer = torch.capture(lambda x: inner(x * 1) + 1)
+    assert [outer(torch.ones(3))[0].item() for _ in range(4)] == [9, 11, 13, 15]
+    assert b.tolist() == [7, 7, 7]
+
+
+def test_generators_are_seeded_outside() -> None:
+    def mine(x: Any) -> Any:
+        return x + torch.rand(3, generator=torch.Generator(x.device).manual_seed(3))
+
+    def seeded(x: Any) -> Any:
+        torch.manual_seed(3)
+        return x + torch.rand(3)
+
+    f, x = torch.capture(mine), torch.zeros(3)
+    assert len({tuple(f(x).tolist()) for _ in range(4)}) == 1
+    f = torch.capture(seeded)
+    f(x)
+    with pytest.raises(RecordingError, match="seeds a random generator"):
+        f(x)
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_draws_that_go_back_are_counted(forked: bool) -> None:
+    p = torch.ones(8, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        if forked:
+            with torch.random.fork_rng():
+                y = p * torch.rand(8)
+        else:
+            drop = torch.nn.functional.dropout
+            y = torch.utils.checkpoint.checkpoint(lambda p: drop(p * 1), p, use_reentrant=False)
+        loss = (y * x * torch.rand(8)).sum()
+        return loss, torch.autograd.grad(loss, p)[0]
+
+    found = []
+    for run in (step, torch.capture(step)):
+        torch.manual_seed(1)
+        found.append([[t.tolist() for t in run(torch.ones(8))] for _ in range(5)])
+    assert found[0] == found[1]
+
+
+def gradients(optimizer: Any, p: Any, kind: str) -> Callable[[Any], Any]:
+    """A step whose captured part leaves gradients to the rest, or finds them."""
+
+    def backward(x: Any) -> Any:
+        loss = (p * x).square().sum() + (p * x).sum()
+        loss.backward()
+        return loss
+
+    if kind == "update":
+        update = torch.capture(optimizer.step)
+
+        def run(x: Any) -> Any:
+            optimizer.zero_grad()
+            loss = backward(x)
+            update()
+            return loss
+
+        return run
+    captured = torch.capture(backward)
+
+    def rest(x: Any) -> Any:
+        optimizer.zero_grad(set_to_none=kind != "zeros")
+        loss = captured(x)
+        if kind != "once":
+            captured(x * 2)
+        optimizer.step()
+        return loss
+
+    return rest
+
+
+@pytest.mark.parametrize("kind", ["once", "twice", "zeros", "update"])
+def test_gradients_are_those_of_the_call(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for captured in (False, True):
+        p = torch.linspace(-1, 1, 5).requires_grad_()
+        optimizer = torch.optim.SGD([p], lr=0.1, momentum=0.5)
+        with monkeypatch.context() as patch:
+            if not captured:
+                patch.setattr(torch, "capture", lambda fn: fn)
+            run = gradients(optimizer, p, kind)
+        kept = []
+        for k in range(7):
+            kept.append((run(torch.full((5,), 0.5 + k)), p.grad, p.detach().clone()))
+            if k == 4:
+                p.data = torch.linspace(0, 1, 5)
+        found.append([[t.tolist() for t in row] for row in kept])
+    assert found[0] == found[1]
+
+
+def test_gradients_that_are_returned_or_given() -> None:
+    p = torch.zeros(3, requires_grad=True)
+
+    @torch.capture
+    def returned(x: Any) -> Any:
+        p.grad = None
+        (p * x).sum().backward()
+        return p.grad
+
+    @torch.capture
+    def given(x: Any) -> None:
+        p.grad = x
+
+    for k in range(4):
+        g = returned(torch.full((3,), float(k)))
+        assert g.tolist() == p.grad.tolist() == [k] * 3
+    for k in range(4):
+        x = torch.full((3,), float(k))
+        given(x)
+        x += 1
+        assert p.grad.tolist() == [k + 1] * 3
+
+
+def test_a_play_makes_saved_tensors_stale() -> None:
+    p = torch.ones(3, requires_grad=True)
+
+    @torch.capture
+    def step(x: Any) -> None:
+        with torch.no_grad():
+            p.sub_(x)
+
+    q = torch.ones(3, requires_grad=True)
+    for _ in range(4):
+        y, version = (p * q).sum(), p._version
+        step(torch.ones(3))
+        assert p._version == version + 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+
+
+def test_two_recordings_count_the_steps_of_one_optimiser() -> None:
+    found = []
+    for captured in (False, True):
+        a, b = (torch.zeros(3, requires_grad=True) for _ in range(2))
+        optimizer = torch.optim.Adam([a, b], lr=0.1, capturable=True)
+
+        def step(x: Any, a: Any = a, b: Any = b, optimizer: Any = optimizer) -> None:
+            optimizer.zero_grad()
+            ((a * x[0]).sum() if x.shape[0] < 3 else (a * x[1] + b).sum()).backward()
+            optimizer.step()
+
+        run = torch.capture(step) if captured else step
+        for n in (2, 2, 2, 3, 2, 3, 3, 2, 3):
+            run(torch.ones(n))
+        found.append((a.tolist(), b.tolist()))
+    assert found[0] == found[1]

@@ -34,7 +34,7 @@ class Generator:
     True
     """
 
-    __slots__ = ("_offset", "_seed", "device")
+    __slots__ = ("_made_in", "_offset", "_seed", "device")
 
     def __repr__(self) -> str:
         return f"<torch._C.Generator object at {id(self):#x}>"
@@ -44,6 +44,7 @@ class Generator:
     def __init__(self, device: Any = "cpu") -> None:
         self.device = _as_device(device)
         self._seed, self._offset = DEFAULT_SEED, 0
+        self._made_in = self._watch  # such a one starts where it does in each play
 
     def manual_seed(self, seed: Any) -> Generator:
         """Start over from a seed in [-2**63, 2**64), negative ones counting from 2**64; returns
@@ -51,6 +52,7 @@ class Generator:
         seed = int(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
+        self._refuse_recorded()
         with _lock:
             self._seed, self._offset = seed % 2**64, 0
         return self
@@ -70,7 +72,7 @@ class Generator:
         with _lock:
             first = self._offset
             self._offset = (first + count) % 2**64
-        if self._watch is not None:
+        if self._watch is not None and self._made_in is not self._watch:
             return self._watch.counters(self, count)
         return self._seed, first
 
@@ -80,7 +82,20 @@ class Generator:
 
     def set_offset(self, offset: int) -> None:
         """Go to a counter."""
+        self._refuse_recorded()
         self._offset = offset % 2**64
+
+    def go_back(self, state: Generator) -> None:
+        """Go to where a generator with this one's history is or was: a recording's plays will go as far."""
+        if state._seed != self._seed:
+            self._refuse_recorded()
+        with _lock:
+            self._seed, self._offset = state._seed, state._offset
+
+    def _refuse_recorded(self) -> None:
+        """Raise in a recording, whose plays count on from where the generator is."""
+        if self._watch is not None and self._made_in is not self._watch:
+            self._watch.refuse()
 
     def get_state(self) -> core.Tensor:
         """Return seed and counter as a uint8 tensor of 16 bytes on cpu."""
@@ -102,6 +117,7 @@ class Generator:
                 f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input "
                 f"RNG state size to be {new_state.numel()}"
             )
+        self._refuse_recorded()
         seed, offset = np.array(new_state.reshape(-1).tolist(), np.uint8).view(np.uint64).tolist()
         with _lock:
             self._seed, self._offset = seed, offset
@@ -155,6 +171,7 @@ def default_for(dev: device) -> Generator:
     made = defaults.others.get(dev)
     if made is None:
         made = defaults.others.setdefault(dev, Generator(dev).manual_seed(defaults.common))
+        made._made_in = None
     return made
 
 

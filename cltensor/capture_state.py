@@ -1,0 +1,219 @@
+"""What a captured function does to tensors beside filling memory, noted while it is recorded and done again by each play.
+
+Note [Host state]. A play runs no Python, but tensors know more than their memory: leaves have gradients, put there, taken away or added
+to, and counters of writes say which saved tensors are stale. So a recording looks at every tensor of its device before and after
+the function. A gradient that was there and is used belongs to the call, as arguments do: each play uses the one that is there. One
+that was put there is a result, as what is returned is: its memory is used again while nobody but its leaf has it. A
+play that finds its leaves otherwise than the recording did (no gradient where one is added to, one where there was none, other memory
+given to a parameter) would not do what the function does: `fits` says so, and the function is recorded once more.
+
+Owns that; capture.py owns the launches and the arguments.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator, Sequence
+from sys import getrefcount
+from typing import Any
+
+from .autograd.version import VersionCounter
+from .optim.stepper import renew
+from .runtime import Backend, Buffer
+from .storage import Storage
+from .tensor import Tensor
+
+
+def _tensors(backend: Backend) -> Iterator[Tensor]:
+    """Every tensor of a device; asked of the garbage collector, once per recording."""
+    for t in gc.get_objects():
+        if issubclass(type(t), Tensor) and t._strided:
+            storage = getattr(t, "_storage", None)
+            if type(storage) is Storage and storage.backend is backend:
+                yield t
+
+
+class Before:
+    """The tensors of a device before a function is recorded."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.versions: list[tuple[VersionCounter, int, weakref.ref[Storage]]] = []
+        self.leaves: list[tuple[weakref.ref[Tensor], Storage, Any]] = []
+        known: set[int] = set()
+        for t in _tensors(backend):
+            if t._requires and t._node is None:
+                self.leaves.append((weakref.ref(t), t._storage, t._grad))
+            if id(t._vc) not in known:
+                known.add(id(t._vc))
+                self.versions.append((t._vc, t._vc.value, weakref.ref(t._storage)))
+            renew(t)
+
+
+class _Used:
+    """A gradient that was there and whose memory the recording touches: that of the call takes its place."""
+
+    __slots__ = ("_layout", "_leaf", "_writes", "buffer", "storage")
+
+    def __init__(self, leaf: weakref.ref[Tensor], grad: Tensor, writes: int) -> None:
+        self._leaf, self.storage, self._writes = leaf, grad._storage, writes
+        self._layout = _layout(grad)
+        self.buffer: Buffer = grad._storage.buffer()
+
+    def now(self) -> Storage | None:
+        """The memory of the leaf's gradient, None if this is another one than was recorded; a leaf that is gone has the old one."""
+        leaf = self._leaf()
+        if leaf is None:
+            return self.storage
+        grad = leaf._grad
+        if grad is None or not grad._strided or _layout(grad) != self._layout:
+            return None
+        return grad._storage
+
+    def written(self) -> None:
+        """Count what a play writes."""
+        leaf = self._leaf()
+        if self._writes and leaf is not None:
+            leaf._grad._vc.value += self._writes
+
+
+def _layout(t: Tensor) -> tuple:
+    return t.shape, t.dtype, t._strides, t._offset, t._storage.nbytes, t._storage.backend
+
+
+class Put:
+    """Gradients that the function put at leaves, all in one storage, whose memory in the recording is `buffer`.
+
+    `argument` says of which argument this is the memory; `known` that it was there before.
+    """
+
+    __slots__ = ("_grads", "argument", "buffer", "known", "storage")
+
+    def __init__(self, storage: Storage, argument: int | None, known: bool) -> None:
+        self.storage, self.buffer = storage, storage.buffer()
+        self.argument, self.known = argument, known
+        self._grads: list[tuple[weakref.ref[Tensor], Tensor]] = []
+
+    def add(self, leaf: weakref.ref[Tensor], grad: Tensor) -> None:
+        """Have one more gradient."""
+        self._grads.append((leaf, grad))
+
+    def ready(self) -> bool:
+        """Give the leaves gradients that nobody else sees, for what somebody has kept is not written over; whether their memory is another one now."""
+        storage = self.storage
+        value = storage.value
+        # Held by `self`, by `storage`, as an argument and by the gradients.
+        kept = getrefcount(storage) != len(self._grads) + 3
+        kept = kept or value.__class__ is not Buffer or value.exported or storage.pinned
+        for ref, grad in self._grads:
+            leaf = ref()
+            if leaf is None or leaf._grad is not grad:
+                kept = kept or getrefcount(grad) != 3
+                if leaf is not None:
+                    leaf._grad = grad
+            elif getrefcount(grad) != 4:
+                kept = True
+        if kept:
+            backend = storage.backend
+            self._lie_in(Storage(backend, backend.alloc(storage.nbytes), storage.nbytes))
+        return kept
+
+    def _lie_in(self, storage: Storage) -> None:
+        self.storage, grads = storage, self._grads
+        self._grads = []
+        for ref, t in grads:
+            strides = None if t._contig else t._strides
+            grad = t._make(storage, t.shape, t.dtype, t.device, strides, t._offset)
+            self._grads.append((ref, grad))
+            leaf = ref()
+            if leaf is not None:
+                leaf._grad = grad
+
+    def leave(self, arguments: Sequence[Tensor]) -> None:
+        """Give the leaves gradients whose memory is no result: an argument's, or of before."""
+        if self.argument is not None:
+            self._lie_in(arguments[self.argument]._storage)
+        elif self.known:
+            for ref, grad in self._grads:
+                leaf = ref()
+                if leaf is not None:
+                    leaf._grad = grad
+
+
+class HostState:
+    """What a recording did to the tensors that were there before it, and asks of them."""
+
+    def __init__(
+        self, before: Before, touched: set[int], known: set[int], arguments: Sequence[Storage]
+    ) -> None:
+        """`touched`: by id the buffers in the recorded launches; `known`: the storages that were there."""
+        changed = [(vc, vc.value - was, ref) for vc, was, ref in before.versions if vc.value != was]
+        writes = {id(vc): count for vc, count, _ in changed}
+        self._leaves: list[tuple[weakref.ref[Tensor], Storage]] = []
+        self._without: list[weakref.ref[Tensor]] = []  # leaves that had no gradient
+        self._cleared: list[weakref.ref[Tensor]] = []
+        self.used: list[_Used] = []
+        put: dict[int, Put] = {}
+        places = {id(storage): i for i, storage in enumerate(arguments)}
+        for ref, storage, old in before.leaves:
+            leaf = ref()
+            if leaf is None:
+                continue
+            if id(storage.value) in touched:
+                self._leaves.append((ref, storage))
+            new = leaf._grad
+            if old is not None and old._strided and id(old._storage.value) in touched:
+                self.used.append(_Used(ref, old, writes.pop(id(old._vc), 0)))
+            elif old is None and new is not None:
+                self._without.append(ref)
+            if new is None and old is not None:
+                self._cleared.append(ref)
+            elif new is not old and new._strided:
+                if new._node is not None:
+                    leaf._grad = new = new.detach()
+                key = id(new._storage)
+                if key not in put:
+                    put[key] = Put(new._storage, places.get(key), key in known)
+                put[key].add(ref, new)
+        self.put = [x for x in put.values() if x.argument is None and not x.known]
+        self.others = [x for x in put.values() if x.argument is not None or x.known]
+        self._versions = [(vc, count) for vc, count, _ in changed if id(vc) in writes]
+        self._written = {id(x): ref for _, _, ref in changed if (x := ref()) is not None}
+
+    def fits(self) -> bool:
+        """Whether the function would do the same launches now, as far as leaves decide it."""
+        for ref, storage in self._leaves:
+            leaf = ref()
+            if leaf is not None and leaf._storage is not storage:
+                return False
+        for ref in self._without:
+            leaf = ref()
+            if leaf is not None and leaf._grad is not None:
+                return False
+        found: dict[int, Storage] = {}
+        for used in self.used:
+            now = used.now()
+            if now is None or found.setdefault(id(used.buffer), now) is not now:
+                return False
+        return True
+
+    def writes(self, storage: Storage) -> bool:
+        """Whether a play writes to this memory."""
+        ref = self._written.get(id(storage))
+        return ref is not None and ref() is storage
+
+    def count(self) -> None:
+        """Count what a play writes."""
+        for vc, count in self._versions:
+            vc.value += count
+        for used in self.used:
+            used.written()
+
+    def leave(self, arguments: Sequence[Tensor]) -> None:
+        """Take gradients from leaves, or give them such as have no memory of their own."""
+        for ref in self._cleared:
+            leaf = ref()
+            if leaf is not None:
+                leaf._grad = None
+        for put in self.others:
+            put.leave(arguments)
