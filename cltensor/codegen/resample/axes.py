@@ -279,7 +279,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         unit=unit,
         flat=flat,
         streamed=streamed,
-        headers=include("stream") * streamed + include("ahead") * (wide and not streamed),
+        headers=include("stream") * streamed + include("ahead") * rows,
         bytes=integral,
         rows=rows,
         gpu=gpu,
