@@ -23,7 +23,7 @@ from ..convert import wide
 from ..core import Tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS, Row, public
-from . import rowwise
+from . import norm_last, rowwise
 
 
 def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,7 +82,12 @@ def _normalized(
     for v in (weight, bias):
         if v is not None:
             operands.append(_seen(v, scaled))
-    if rowwise.worth(operands[0], dims, norm=True):
+    last = _side_by_side(input, dims, images)
+    if last is not None:
+        found, *numbers = norm_last.forward(last, grouped[1], weight, bias, eps)
+        out = norm_last.as_before(found, input)
+        mean, var, rstd = [_seen(v, layouts.reduced_shape(grouped, dims, True)) for v in numbers]
+    elif rowwise.worth(operands[0], dims, norm=True):
         kind = rows.norm(weight is not None, bias is not None)
         out, (mean, var, rstd) = rowwise.run(
             kind, operands, dims, input.dtype, strides=steps, eps=eps, keepdim=True
@@ -105,6 +110,14 @@ def _normalized(
         saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": False, "steps": back, "images": images}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out, mean, var, rstd
+
+
+def _side_by_side(x: Tensor, dims: tuple[int, ...], images: bool) -> Tensor | None:
+    """What norm_last.py normalises: large images, by groups of channels or over the batch, if channels lie side by side."""
+    over = dims[0] == 0  # the batch, in rows across, which are quick from a cache
+    if not images or x.numel() < (rowwise.COLUMNS if over else rowwise.SMALL):
+        return None
+    return norm_last.seen(x, 1 if over else x.shape[0])
 
 
 _RSTD = Row("norm_rstd", {"f": "rsqrt(x + y)"}, public=False)
@@ -154,6 +167,10 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     x, dims = ctx.input, ctx.dim
     if g.shape != ctx.shapes[0]:
         g = g.expand(ctx.shapes[0])
+    if not ctx.fixed and not graph.needs_grad(x, g):
+        last = _side_by_side(x, dims, ctx.images)
+        if last is not None:
+            return _back_last(ctx, last, g)
     plain = _seen(x, ctx.grouped)
     rows = rowwise.worth(plain, dims, 2 * rowwise.COLUMNS, norm=True)
     if rows and not ctx.fixed and not graph.needs_grad(x, g):
@@ -176,6 +193,19 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     by_weight = _summed(g * hat, ctx.scaled, ctx.shapes[1]) if ctx.needs[1] else None
     by_bias = _summed(g, ctx.scaled, ctx.shapes[2]) if ctx.needs[2] else None
     return by_x, by_weight, by_bias
+
+
+def _back_last(ctx: Any, x: Tensor, g: Tensor) -> tuple:
+    """The gradients of channels side by side, in the order that input and result have in memory."""
+    given = ctx.input
+    g = norm_last.seen(formats.settled(g.detach(), given._strides), x.shape[0])
+    groups = x.shape[0], ctx.grouped[1]
+    mean, rstd = [_seen(v, groups) for v in (ctx.result1, ctx.result2)]
+    by_x, *others = norm_last.backward(x, g, mean, rstd, ctx.weight, ctx.needs)
+    return None if by_x is None else norm_last.as_before(by_x, given), *[
+        None if v is None else _seen(v, tuple(shape))
+        for v, shape in zip(others, ctx.shapes[1:3], strict=True)
+    ]
 
 
 def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:

@@ -1,0 +1,108 @@
+"""Images whose channels lie side by side: what kernels of their own give is what row-major images give, in the order that torch gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cltensor as torch
+from cltensor.ops.nn import rowwise
+
+F = torch.nn.functional
+
+
+def numbers(seed: int, *shape: int) -> Any:
+    return torch.tensor(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+def last(x: Any) -> Any:
+    return x.to(memory_format=torch.channels_last if x.ndim == 4 else torch.channels_last_3d)
+
+
+def both_ways(
+    fn: Callable[..., Any], x: Any, *factors: Any, slope: Callable[[Any], Any] = last
+) -> list[Any]:
+    """What a function gives, and its gradients given one that `slope` lays out."""
+    operands = [v.detach().requires_grad_() for v in (x, *factors)]
+    out = fn(*operands)
+    g = slope(numbers(7, *out.shape))
+    return [out.detach(), *torch.autograd.grad(out, operands, g)]
+
+
+def assert_alike(
+    fn: Callable[..., Any], x: Any, *factors: Any, tol: float = 2e-5, order: bool = True
+) -> None:
+    """Results and gradients of images in both orders agree; those of channels last are channels last themselves."""
+    expected = both_ways(fn, x, *factors, slope=lambda g: g)
+    for slope in (last, lambda g: g):
+        found = both_ways(fn, last(x), *factors, slope=slope)
+        for a, b in zip(found, expected, strict=True):
+            scale = float(b.abs().max()) or 1.0
+            np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=tol, atol=tol * scale)
+        if order:
+            assert [t.stride() for t in found[:2]] == [last(t).stride() for t in found[:2]]
+
+
+NORMS: dict[str, Callable[..., Any]] = {
+    "batch_norm": lambda x, *wb: F.batch_norm(x, None, None, *wb, training=True),
+    "group_norm, 1": lambda x, *wb: F.group_norm(x, 1, *wb),
+    "group_norm, 4": lambda x, *wb: F.group_norm(x, 4, *wb),
+    "group_norm, all": lambda x, *wb: F.group_norm(x, 16, *wb),
+}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes at which channels side by side are worth a way of their own."""
+    monkeypatch.setattr(rowwise, "SMALL", 1)
+    monkeypatch.setattr(rowwise, "COLUMNS", 1)
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("offset", [0, 30])
+def test_norms(name: str, weighted: bool, offset: int, small: None, poisoned: None) -> None:
+    factors = [numbers(k, 16) for k in (1, 2)] if weighted else []
+    assert_alike(NORMS[name], numbers(0, 3, 16, 5, 7) + offset, *factors, tol=1e-4)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_of_volumes_and_of_rows(name: str, small: None, poisoned: None) -> None:
+    factors = [numbers(k, 16) for k in (1, 2)]
+    assert_alike(NORMS[name], numbers(0, 2, 16, 3, 4, 5), *factors, tol=1e-4)
+
+
+def test_batch_norm_of_vectors(monkeypatch: pytest.MonkeyPatch, poisoned: None) -> None:
+    x, factors = numbers(0, 90, 24), [numbers(k, 24) for k in (1, 2)]
+    expected = both_ways(NORMS["batch_norm"], x, *factors, slope=lambda g: g)
+    monkeypatch.setattr(rowwise, "COLUMNS", 1)
+    found = both_ways(NORMS["batch_norm"], x, *factors, slope=lambda g: g)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_norms_of_half_numbers_and_their_statistics(small: None) -> None:
+    x = last(numbers(0, 4, 16, 6, 6) * 3 + 5)
+    mean, var = torch.zeros(16), torch.ones(16)
+    out = F.batch_norm(x.bfloat16(), mean, var, training=True, momentum=1.0)
+    assert out.dtype is torch.bfloat16
+    rounded = x.bfloat16().float().cpu().numpy()
+    np.testing.assert_allclose(mean.cpu().numpy(), rounded.mean((0, 2, 3)), rtol=1e-3)
+    np.testing.assert_allclose(var.cpu().numpy(), rounded.var((0, 2, 3), ddof=1), rtol=1e-3)
+    hat = (rounded - rounded.mean((0, 2, 3), keepdims=True)) / rounded.std((0, 2, 3), keepdims=True)
+    np.testing.assert_allclose(out.float().cpu().numpy(), hat, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "group_norm, 4"])
+def test_second_derivatives_of_norms(name: str, small: None) -> None:
+    def slopes(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        out = NORMS[name](x)
+        (g,) = torch.autograd.grad((out * numbers(3, *x.shape)).sum(), x, create_graph=True)
+        return torch.autograd.grad(g.square().sum(), x)[0].cpu().numpy()
+
+    x = numbers(0, 2, 16, 3, 4)
+    np.testing.assert_allclose(slopes(last(x)), slopes(x), rtol=1e-3, atol=1e-3)
