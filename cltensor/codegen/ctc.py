@@ -15,7 +15,7 @@ from .checks import checking
 from .operand import Operand
 from .pointwise import Memory
 from .region import empty, from_host, index_type, is_gpu, run, workers
-from .source import include
+from .source import include, lane_macros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,9 +101,9 @@ def _lanes(dt: dtypes.dtype) -> int:
 @functools.cache
 def _headers(dt: dtypes.dtype) -> str:
     """The device functions of a CPU's kernels."""
-    double = "#define CLT_DOUBLE 1\n" * (dt.itemsize > 4)
+    double = dt.itemsize > 4
     names = ("elementary/exp",) if double else ("elementary/exp", "elementary/log")
-    return double + f"#define CLT_LANES {_lanes(dt)}\n" + include(*names)
+    return lane_macros(_lanes(dt), double) + include(*names)
 
 
 def _room(x: Samples) -> int:

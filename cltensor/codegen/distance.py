@@ -10,7 +10,7 @@ import numpy as np
 from .index.rows import memory_of
 from .operand import Operand
 from .region import empty, index_type, is_gpu, run, workers
-from .source import include
+from .source import include, lane_macros
 
 if TYPE_CHECKING:
     from ..runtime import Backend
@@ -51,7 +51,7 @@ def _run(
     work = min(workers(backend, pairs * (first.width + 8)), pieces)
     if gpu:
         work = batch * first.n * first.width if back else pairs
-    head = f"#define CLT_LANES {lanes}\n" + ("#define CLT_DOUBLE 1\n" if dt.itemsize == 8 else "")
+    head = lane_macros(lanes, dt.itemsize == 8)
     power = kind == "power" and not (gpu and dt.itemsize == 8)
     run(
         backend,

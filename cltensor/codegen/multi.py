@@ -23,7 +23,7 @@ from .language import Emitter, Formula, convert, lanes_of, parse
 from .operand import Operand
 from .pointwise import Memory, scalar_type
 from .region import GPU_GROUP, gpu_size, workers
-from .source import include, render
+from .source import include, lane_macros, render
 
 if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
@@ -291,5 +291,4 @@ def _headers(chain: Chain, types: Sequence[dtype], lanes: int) -> str:
     found = sorted({header for _, formula in chain.steps for header in formula.headers})
     if any(dt.code in ("f16", "bf16") for dt in types):
         found.insert(0, "half")
-    double = "#define CLT_DOUBLE 1\n" if dtypes.float64 in types else ""
-    return double + f"#define CLT_LANES {lanes}\n" + include(*found)
+    return lane_macros(lanes, dtypes.float64 in types) + include(*found)

@@ -28,7 +28,7 @@ from .language import (
     round_to,
     truth,
 )
-from .source import include, render
+from .source import include, lane_macros, render
 
 _ids = itertools.count()
 
@@ -216,8 +216,8 @@ def _only_stored(program: Program) -> frozenset[int]:
     return frozenset(n for (_, n), dt in stored.items() if dt is program.nodes[n].result)
 
 
-def headers(program: Program, lanes: int, drawn: bool = False) -> str:
-    """Paste the device functions a program needs; words may be `drawn` ahead."""
+def headers(program: Program, lanes: int, drawn: bool = False, double: bool = False) -> str:
+    """Paste the device functions a program needs; words may be `drawn` ahead, and what is around it may have doubles."""
     names = sorted({h for node in program.nodes for h in node.op.formula.headers})
     if drawn:
         names.append("random/words")
@@ -230,13 +230,14 @@ def headers(program: Program, lanes: int, drawn: bool = False) -> str:
         names.insert(0, "complex")
     if any(d.code in ("f16", "bf16", "c32") for d in used + [o[1] for o in program.outputs]):
         names.insert(0, "half")
-    double = any(d.reg in ("double", "double2") for d in used) or any(
-        "double" in node.op.formula.text for node in program.nodes
+    double = (
+        double
+        or any(d.reg in ("double", "double2") for d in used)
+        or any("double" in node.op.formula.text for node in program.nodes)
     )
     if program.streamed:
         names.insert(0, "stream")
-    text = "#define CLT_DOUBLE 1\n" if double else ""
-    return text + f"#define CLT_LANES {lanes}\n" + include(*names)
+    return lane_macros(lanes, double) + include(*names)
 
 
 def kernel_name(program: Program) -> str:

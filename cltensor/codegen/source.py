@@ -73,6 +73,11 @@ def include(*names: str) -> str:
     return "".join(texts.values())
 
 
+def lane_macros(lanes: int, double: bool = False) -> str:
+    """Define what `cl_kernels/` asks of a kernel: how wide its vectors are, and that it has doubles. Goes before what is included."""
+    return "#define CLT_DOUBLE 1\n" * double + f"#define CLT_LANES {lanes}\n"
+
+
 def render(template: str, /, **variables: Any) -> str:
     """Render `templates/<template>.mako`, "sort/rows" say; an undefined variable is an error. What masks need (cl_kernels/truth.cl) comes with it."""
     file = f"{template}.mako"

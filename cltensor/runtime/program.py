@@ -48,8 +48,8 @@ queued: list[str] = []  # kernels that a team could not run; the tests want none
 Launcher = Callable[[Any, Any, tuple[int, ...], "tuple[int, ...] | None", Sequence[Any], int], bool]
 
 
-class Program:
-    """A built program and whether the disk cache still lacks it."""
+class BuiltProgram:
+    """A program as the driver built it, and whether the disk cache still lacks it."""
 
     __slots__ = ("binary", "cl", "coded", "key", "unsaved")
 
@@ -70,7 +70,7 @@ class Kernel:
         self,
         name: str,
         cl: Any,
-        program: Program,
+        program: BuiltProgram,
         arg_types: tuple[Any, ...],
         function: Function | None = None,
         call: Callable[..., None] | None = None,
@@ -197,9 +197,9 @@ class ProgramCache:
         self._pocl = info.is_pocl
         self._base_options = info.build_options
         self._kernels: dict[Any, Kernel] = {}
-        self._programs: dict[tuple[str, tuple[str, ...]], Program] = {}
+        self._programs: dict[tuple[str, tuple[str, ...]], BuiltProgram] = {}
         self._failed: dict[tuple[str, tuple[str, ...]], BuildError] = {}
-        self.unsaved: list[Program] = []
+        self.unsaved: list[BuiltProgram] = []
         self._unsaved_since = 0.0
         self.team: Team | None = None  # who runs machine code, once somebody does
         self.wants_code = False  # whether somebody does, or may
@@ -245,11 +245,11 @@ class ProgramCache:
             raise RuntimeError("the driver gives no machine code out")
         return machine_code.load(binary, name, arguments)
 
-    def _code_of(self, program: Program) -> bytes | None:
+    def _code_of(self, program: BuiltProgram) -> bytes | None:
         """Return the binary of a program whose machine code is run; None where it is not, or is no longer on disk."""
         return program.binary or (disk_read(program.key) if program.coded else None)
 
-    def _ask_binary(self, program: Program) -> bytes | None:
+    def _ask_binary(self, program: BuiltProgram) -> bytes | None:
         try:
             found = program.cl.get_info(self._module.program_info.BINARIES)
         except self._module.Error:
@@ -312,7 +312,7 @@ class ProgramCache:
             options += ("-w",)  # clang prints its warnings past Python, straight to stderr
         return options
 
-    def _on_driver(self, program: Program) -> Any:
+    def _on_driver(self, program: BuiltProgram) -> Any:
         """Return the driver's own object of a program of which we may have the machine code alone."""
         if program.cl is None:
             binary = self._code_of(program)
@@ -322,7 +322,7 @@ class ProgramCache:
             self._build(program.cl, b"")
         return program.cl
 
-    def _program(self, name: str, source: str, options: tuple[str, ...]) -> Program:
+    def _program(self, name: str, source: str, options: tuple[str, ...]) -> BuiltProgram:
         found = self._programs.get((source, options))
         if found is None:
             if failed := self._failed.get((source, options)):
@@ -330,7 +330,7 @@ class ProgramCache:
             found = self._programs[source, options] = self._load_or_build(name, source, options)
         return found
 
-    def _load_or_build(self, name: str, source: str, options: tuple[str, ...]) -> Program:
+    def _load_or_build(self, name: str, source: str, options: tuple[str, ...]) -> BuiltProgram:
         text = "\0".join((self.identity, source, *options))
         key = hashlib.sha256(text.encode()).hexdigest()
         flags = " ".join(options).encode()
@@ -338,13 +338,13 @@ class ProgramCache:
         binary = disk_read(key)
         if binary is not None and self.wants_code and machine_code.known(binary):
             STATS.disk_hits += 1
-            return Program(None, key, unsaved=False, binary=binary)
+            return BuiltProgram(None, key, unsaved=False, binary=binary)
         if binary is not None:
             try:
                 program = raw_program(self._context, [self._device], [binary])
                 self._build(program, flags)
                 STATS.disk_hits += 1
-                return Program(program, key, unsaved=False)
+                return BuiltProgram(program, key, unsaved=False)
             except (self._module.Error, RuntimeError):
                 debug_line(1, "the driver rejects the cached binary of %s: rebuilding it", name)
         debug_line(4, "source of %s:\n%s", name, number_lines(source))
@@ -365,9 +365,9 @@ class ProgramCache:
             failed = _build_error(name, source, options, str(error))
             self._failed[source, options] = failed
             raise failed from None
-        made = Program(program, key, unsaved=True)
+        made = BuiltProgram(program, key, unsaved=True)
         if self.wants_code and (binary := self._ask_binary(made)) is not None:
-            made = Program(program, key, unsaved=True, binary=binary)
+            made = BuiltProgram(program, key, unsaved=True, binary=binary)
             disk_write(key, binary)
         seconds = time.perf_counter() - start
         STATS.builds += 1

@@ -9,7 +9,7 @@ from ..checks import Describe, checking
 from ..move.copies import dense
 from ..operand import Operand
 from ..region import empty, index_type, is_gpu, run, workers
-from ..source import include
+from ..source import include, lane_macros
 from .rows import memory_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def bags(
     more: dict[str, Any] = {"L": 1, "memory": None}
     headers = ""
     if not gpu:
-        headers = f"#define CLT_LANES {lanes}\n" + include("ahead")
+        headers = lane_macros(lanes) + include("ahead")
         headers += include("half") if dt.code in ("f16", "bf16") else ""
         more = {"L": lanes, "memory": memory_of(dt, lanes)}
     buffers = [x.buffer for x in (table, indices, offsets, *result[:3])]

@@ -16,7 +16,7 @@ from ..checks import Describe, checking
 from ..operand import Operand
 from ..pointwise import Memory
 from ..region import LINE, STREAM, Dims, empty, run, storage, workers
-from ..source import include
+from ..source import include, lane_macros
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -108,8 +108,7 @@ def combine(backend: Backend, meeting: Meeting) -> bool:
     items = min(backend.info.compute_units, workers(backend, c.n * width))
     slices = max(1, min(items, width * dt.itemsize // SLICE))
     ranges = max(1, min(items // slices, size))
-    head = "#define CLT_DOUBLE 1\n" if dt is dtypes.float64 else ""
-    head += f"#define CLT_LANES {lanes}\n"
+    head = lane_macros(lanes, dt is dtypes.float64)
     head += include("half") if dt.code in ("f16", "bf16") else ""
     head += include("ahead")
     scalars = [ranges, slices, dst.offset, src.offset, index.offset, size, step, *strides[1:]]

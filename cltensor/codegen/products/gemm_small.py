@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..pointwise import Memory
-from ..source import include, render
+from ..source import include, lane_macros, render
 from .product import LONG, PACE, Product, built, ceil_div, tile, traffic
 
 if TYPE_CHECKING:
@@ -54,9 +54,8 @@ def run(backend: Backend, dt: dtype, p: Product) -> None:
     def make() -> tuple[str, str, list[Any]]:
         memory = Memory(dt, lanes)
         name = f"gemm_small_{dt.code}_{lanes}x{rows}{'_part' * (not whole)}{'_apart' * apart}"
-        head = f"#define CLT_LANES {lanes}\n" + (include("half") if dt.reg != dt.cl else "")
-        if dt.reg == "double":
-            head = "#define CLT_DOUBLE 1\n" + head
+        head = lane_macros(lanes, dt.reg == "double")
+        head += include("half") if dt.reg != dt.cl else ""
         text = render(
             "gemm/small", fn=name, headers=head, memory=memory, V=lanes, R=rows, whole=whole, apart=apart
         )  # fmt: skip

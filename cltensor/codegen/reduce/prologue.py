@@ -197,9 +197,9 @@ class Reader:
         """Loads and stores by dtype code."""
         return {dt.code: Memory(dt, self.lanes) for dt in self.types}
 
-    def headers(self) -> str:
-        """The device functions the expression needs."""
-        return headers(self.program, self.lanes)
+    def headers(self, compute: dtype) -> str:
+        """The device functions that the expression needs, for a kernel that goes on in `compute`."""
+        return headers(self.program, self.lanes, double=compute.reg in ("double", "double2"))
 
     # ---- arguments
     def parameters(self) -> list[str]:

@@ -19,7 +19,7 @@ from ...symbols import remembered
 from ..language import convert
 from ..operand import Operand
 from ..pointwise import Memory, scalar_type
-from ..source import include, render
+from ..source import include, lane_macros, render
 from .prologue import Reader, Source, Split, along_reduced, split
 from .state import BLOCK, State
 from .states import KINDS
@@ -311,7 +311,7 @@ def _kernel(
     text = render(
         "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
-        compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + _doubles(state.dt) + _headers(reader, state), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
+        compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + reader.headers(state.dt) + include(*state.headers), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
         partial=partial, convert=convert,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
@@ -320,23 +320,6 @@ def _kernel(
 
 def _real(dt: dtype) -> dtype:
     return dt.to_real() if dt.is_complex else dt
-
-
-def _doubles(dt: dtype) -> str:
-    return (
-        "#ifndef CLT_DOUBLE\n#define CLT_DOUBLE 1\n#endif\n"
-        if dt.reg in ("double", "double2")
-        else ""
-    )
-
-
-def _headers(reader: Reader, state: State) -> str:
-    text = reader.headers() + include(*state.headers)
-    return (
-        text.replace("#define CLT_DOUBLE 1\n", "")
-        if state.dt.reg in ("double", "double2")
-        else text
-    )
 
 
 def _merge(
@@ -366,7 +349,7 @@ def _merge(
         types += [None] * (len(state.fields) + len(outputs))
         name = f"{kind}__{compute.code}_{'_'.join(dict.fromkeys(dt.code for _, dt in outputs))}__merge{'_group' if grouped else ''}"
         used = [compute, *(dt for _, dt in outputs)]
-        head = _doubles(compute) + "#define CLT_LANES 1\n"
+        head = lane_macros(1, compute.reg in ("double", "double2"))
         head += include("half") if any(d.code in ("f16", "bf16") for d in used) else ""
         head += include("complex") if any(d.is_complex for d in used) else ""
         head += include(*state.headers)

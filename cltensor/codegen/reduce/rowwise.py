@@ -320,11 +320,9 @@ def _kernel(
         include("stream") * bool(streams)
         + include("ahead") * bool(ahead or reader.turned is not None)
         + include("limits") * (reader.turned is not None)
-        + reader.headers()
+        + reader.headers(compute)
         + include(*kind.headers(compute))
     )
-    if compute.reg == "double" and "#define CLT_DOUBLE 1" not in head:
-        head = "#define CLT_DOUBLE 1\n" + head
     index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
     scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
     unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1

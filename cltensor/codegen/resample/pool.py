@@ -17,7 +17,7 @@ from ..move.copies import dense
 from ..operand import Operand
 from ..pointwise import Memory
 from ..region import GPU_GROUP, LINE, STREAM, empty, gpu_size, is_gpu, workers
-from ..source import include, render
+from ..source import include, lane_macros, render
 
 if TYPE_CHECKING:
     from ...dtypes import dtype
@@ -162,9 +162,8 @@ def _kernel(
     backend.require(dt)
     lanes, stride, apart, streamed, one, where, flat, run = schedule
     fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_gpu' if gpu else ''}"
-    head = "#define CLT_DOUBLE 1\n" if dt.reg == "double" else ""
-    head += (
-        f"#define CLT_LANES {lanes}\n"
+    head = (
+        lane_macros(lanes, dt.reg == "double")
         + (include("half") if dt.reg != dt.cl else "")
         + include("stream") * streamed
     )
