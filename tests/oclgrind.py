@@ -57,6 +57,7 @@ TEMPLATES = {
     "scatter mean": "index/divide",
     "index_add long": "index/keys index/runs",
     "index_add rows": "index/rows",
+    "index_add of copies": "index/collect",
     "index_select rows": "index/take",
     "gather rows": "index/along index/anew",
     "mask": "mask",
@@ -177,6 +178,18 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             r(37, 267).gather(0, index.reshape(1, 267)),
         )
 
+    def collected() -> Any:
+        from cltensor.codegen.index import collect
+
+        collect.LEAST = collect.NARROW = 1
+        zeros = torch.zeros(5, 2, 150)
+        return (
+            r(5, 35).index_add(0, many[:9], r(9, 35)),
+            r(5, 300).index_add(0, many[:2].int(), r(2, 300)),
+            zeros.index_put((many[:3] - 5,), r(3, 2, 150), accumulate=True),
+            torch.zeros(5, 40).index_add(0, many[:9], r(1, 1).expand(9, 40)),
+        )
+
     def winograd() -> Any:
         from cltensor.codegen.conv import winograd
 
@@ -259,6 +272,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "scatter mean": lambda: r(4, 5).scatter_reduce(0, index, r(3, 2), "mean"),
         "index_add long": lambda: r(5, 2).index_add(0, many, r(70, 2)),
         "index_add rows": lambda: r(5, 35).index_add(0, many[:9], r(9, 35)),
+        "index_add of copies": collected,
         "index_select rows": lambda: r(5, 35).index_select(0, many[:9]),
         "gather rows": lambda: (
             *grads(lambda x: x.gather(1, many[:60].reshape(3, 20)), r(3, 35)), r(3, 35).gather(1, many[:60].reshape(20, 3).t()),

@@ -18,6 +18,7 @@ from ..codegen.index import lookup as kernels
 from ..codegen.index import scatter as writing
 from . import core, parts, writes
 from .changes import INTEGERS, backend_of, both, change, like, need_tensor, reading, target, zeros
+from .collect import collected
 from .core import Tensor, is_tensor
 from .replay import Replayed
 from .row import public
@@ -81,7 +82,7 @@ def _out_of_range(value: int, ordinal: int) -> Exception:
 def _index_select_back(ctx: Any, g: Tensor) -> Tensor:
     if not ctx.shapes[0]:
         return g
-    return zeros(g, ctx.shapes[0]).index_add_(ctx.dim, ctx.index, g)
+    return zeros(g, ctx.shapes[0]).index_add(ctx.dim, ctx.index, g)
 
 
 def _rows(g: Tensor, ctx: Any) -> Tensor:
@@ -151,6 +152,7 @@ def _index_add(
         _index_add_back,
         {"dim": dim, "index": index, "alpha": alpha},
         inplace=inplace,
+        anew=lambda t: None if dim or alpha != 1 else collected(t, index, values, wrap=False),
     )
 
 

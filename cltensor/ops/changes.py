@@ -15,6 +15,7 @@ from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.mode import unrecorded
 from ..codegen.operand import Operand
+from ..lazy import Expr, Scalar
 from . import core, formats, parts, writes
 from .core import Tensor, is_tensor
 from .row import METHODS, public, titled
@@ -135,6 +136,14 @@ def like(x: Tensor, t: Tensor) -> Tensor:
 
 def zeros(g: Tensor, sizes: Sequence[int]) -> Tensor:
     return g.new_zeros(tuple(sizes))
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a storage's value is nothing but zeros, pending."""
+    if value.__class__ is not Expr or value.op is not core.IDENTITY:
+        return False
+    (number,) = value.args
+    return number.__class__ is Scalar and str(number.value) in ("0", "0.0", "False")
 
 
 def crop(x: Tensor, sizes: tuple[int, ...]) -> Tensor:

@@ -26,6 +26,7 @@ from ..lazy import Expr, Scalar
 from ..size import sized
 from . import along, core, parts, shape, writes
 from .changes import backend_of, both, change, like, reading, target, zeros
+from .collect import collected
 from .core import NUMBERS, Tensor, is_tensor
 from .kinds import Sizes
 from .mask import masked_scatter, nonzero
@@ -261,7 +262,7 @@ def _take_mask_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _take_back(ctx: Any, g: Tensor) -> Tensor:
-    return _write(zeros(g, ctx.shapes[0]), _found(ctx.indices), g, accumulate=True, inplace=True)
+    return _write(zeros(g, ctx.shapes[0]), _found(ctx.indices), g, accumulate=True, inplace=False)
 
 
 def getitem(x: Tensor, index: Any) -> Tensor:
@@ -480,6 +481,15 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
         else:
             _put(operands, where, None, values, accumulate)
 
+    def anew(t: Tensor) -> Tensor | None:
+        if not accumulate or not is_tensor(values) or [d for d, _ in flat] != [0]:
+            return None
+        index = flat[0][1]
+        if tuple(values.shape) != (*index.shape, *t.shape[1:]) or not index.is_contiguous():
+            return None
+        rows = values.detach().reshape(-1, *t.shape[1:]) if values.numel() else values
+        return collected(t, index.reshape(-1), rows, wrap=True)
+
     saved = {**_saved(flat), "accumulate": accumulate}
     return change(
         "IndexPutBackward0",
@@ -490,6 +500,7 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
         saved,
         inplace=inplace,
         overlap=True,
+        anew=anew,
     )
 
 

@@ -18,7 +18,6 @@ from ..codegen.index import lookup as kernels
 from ..codegen.index import rows
 from ..codegen.index import scatter as writing
 from ..lazy import Expr
-from ..lazy.expression import Scalar
 from . import core, writes
 from .changes import (
     INTEGERS,
@@ -26,6 +25,7 @@ from .changes import (
     both,
     change,
     crop,
+    is_zero,
     like,
     need_tensor,
     reading,
@@ -165,7 +165,7 @@ def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = Non
     elif reduce is not None:
         return None
     start = t._storage.value
-    if not _is_zero(start):
+    if not is_zero(start):
         if start.__class__ is Expr:  # its kernel writes the copy
             return None
         operands.append(t)
@@ -174,14 +174,6 @@ def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = Non
     number = None if is_tensor(src) else src
     based = operands[-1] is t
     return _scattered_anew(operands, Sizes(t.shape), t.dtype, number, reduce, based)[0]
-
-
-def _is_zero(value: Any) -> bool:
-    """Whether a storage's value is nothing but zeros, pending."""
-    if value.__class__ is not Expr or value.op is not core.IDENTITY:
-        return False
-    (number,) = value.args
-    return number.__class__ is Scalar and str(number.value) in ("0", "0.0", "False")
 
 
 @functools.partial(Replayed, memory=True, exact=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support import LAYOUTS, close, ct, data, laid
 
-from cltensor.codegen.index import moves, rows
+from cltensor.codegen.index import collect, moves, rows
 
 M = np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]])
 SUBSCRIPTS: dict[str, Any] = {
@@ -288,6 +288,63 @@ def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -
         one = source[:1, :1, :1].expand(i.shape)
         close(t.scatter_add(2, index, one), t.clone().scatter_add_(2, index, one).cpu().numpy())
         close(t, a)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bfloat16"])
+@pytest.mark.parametrize("shape", [(9, 33), (40, 3, 100), (7, 272), (3, 1), (50, 4, 80)], ids=str)
+def test_rows_are_added_to_those_of_a_copy(
+    shape: tuple[int, ...], dtype: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row of the copy is written once, with the bits it has where others are added to it one after the other."""
+    rng = np.random.default_rng(0)
+    for least, n in ((1, 20), (1, 1), (1 << 40, 20)):
+        for name in ("LEAST", "NARROW", "STREAM"):
+            monkeypatch.setattr(collect, name, least)
+        dt = getattr(ct, dtype)
+        t, s = (ct.tensor(data(*d) * 50).to(dt) for d in (shape, (n, *shape[1:])))
+        i = rng.integers(0, shape[0], n)
+        index, one = ct.tensor(i), s[:1, :1].reshape(1, -1)[:, :1].reshape(1, *[1] * (s.ndim - 1))
+        for source in (s, one.expand(s.shape)):
+            want = t.clone().index_add_(0, index, source)
+            from_zeros = ct.zeros_like(t).index_add_(0, index, source)
+            for found, wanted in (
+                (t.index_add(0, index, source), want),
+                (t.index_add(0, index.int(), source), want),
+                (t.index_put((index - shape[0],), source, accumulate=True), want),
+                (ct.zeros_like(t).index_add(0, index, source), from_zeros),
+                (t.index_add(0, ct.stack([index, index], 1)[:, 1], source), want),
+            ):
+                np.testing.assert_array_equal(
+                    found.double().cpu().numpy(), wanted.double().cpu().numpy()
+                )
+        index[n // 2] = shape[0]
+        with pytest.raises(RuntimeError, match=f"index {shape[0]} is out of bounds for dim"):
+            t.index_add(0, index, s).tolist()
+        with pytest.raises(IndexError, match=f"index {shape[0]} is out of bounds for dim"):
+            t.index_put((index,), s, accumulate=True).tolist()
+
+
+@pytest.mark.usefixtures("one_by_one")
+def test_gradients_of_rows_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LEAST", "NARROW"):
+        monkeypatch.setattr(collect, name, 1)
+    a, i, g = data(11, 70), np.array([[3, 0, 3], [10, 3, 7]]), data(2, 3, 70, seed=1)
+    want = np.zeros_like(a)
+    np.add.at(want, i, g)
+    index, grad = ct.tensor(i), ct.tensor(g)
+    ways: list[Callable[[Any], Any]] = [
+        lambda x: x[index],
+        lambda x: ct.nn.functional.embedding(index, x),
+        lambda x: x.index_select(0, index.reshape(-1)).reshape(2, 3, 70),
+    ]
+    for way in ways:
+        x = ct.tensor(a).requires_grad_()
+        close(ct.autograd.grad(way(x), x, grad)[0], want)
+        outer = grad.clone().requires_grad_()
+        (own,) = ct.autograd.grad(way(x), x, outer, create_graph=True)
+        close(ct.autograd.grad((own * own).sum(), outer)[0], 2 * want[i])
+        rows_of = ct.func.vmap(lambda v, way=way, x=x: ct.autograd.grad(way(x), x, v)[0])
+        close(rows_of(ct.stack([grad, grad * 2])), np.stack([want, want * 2]))
 
 
 @pytest.mark.parametrize("how", ["contiguous", "transposed", "offset", "strided"])

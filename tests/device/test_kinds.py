@@ -54,6 +54,10 @@ GROWING: dict[str, tuple[Callable[..., Any], Callable[[int], tuple]]] = {
     "index": (lambda x, i: x[i], lambda n: (whole(5, 7), places(n, below=5))),
     "gather": (lambda x, i: x.gather(1, i), lambda n: (whole(n, 7), places(n, 2, below=7))),
     "scatter": (lambda x, i: x.scatter(1, i, 2.0), lambda n: (whole(n, 7), places(n, 1, below=7))),
+    "rows added to a copy": (
+        lambda x, i, s: x.index_add(0, i, s),
+        lambda n: (whole(4096, 128), places(n, below=4096), whole(n, 128)),
+    ),
     "cumsum": (lambda x: x.cumsum(0), lambda n: (whole(n, 3),)),
     "sort": (lambda x: tuple(x.sort()), lambda n: (whole(n),)),
     "pad": (lambda x: F.pad(x, (1, 2)), lambda n: (whole(n, 3),)),

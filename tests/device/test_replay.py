@@ -96,6 +96,10 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
         lambda x, i, s: x.scatter_add(1, i, s),
         lambda: (whole(5, 7), places(5, 2, below=7), whole(5, 2)),
     ),
+    "rows added to a copy": (
+        lambda x, i, s: x.index_add(0, i, s),
+        lambda: (whole(4096, 128), places(6, below=4096), whole(6, 128)),
+    ),
     "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
     "einsum": (
         lambda a, b: torch.einsum("bij,bjk->ikb", a, b),

@@ -63,7 +63,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     if ctx.scale_grad_by_freq:
         used = rows.new_zeros(shape[0]).index_add_(0, flat, rows.new_ones(flat.numel()))
         rows = rows / used.index_select(0, flat).unsqueeze(1)
-    return (rows.new_zeros(shape).index_add_(0, flat, rows),)
+    return (rows.new_zeros(shape).index_add(0, flat, rows),)
 
 
 @public(method=False)
