@@ -55,7 +55,7 @@ _NO_OPS = frozenset({"can_cast", "promote_types", "result_type", "as_subclass", 
 
 def install(session: Session) -> Callable[[], None]:
     """Put ranges around the public ops, gradient nodes and optimisers' steps; return what takes them away again."""
-    from .session import BACKWARD, OP, USER
+    from .session import OP, USER
 
     put: list[tuple[Any, str, Any, Any]] = []
 
@@ -66,55 +66,16 @@ def install(session: Session) -> Callable[[], None]:
             setattr(owner, name, new)
             put.append((owner, name, old, new))
 
-    def around(label: str, scope: int = OP) -> Callable[[Any], Any]:
-        def make(function: Any) -> Any:
-            @functools.wraps(function)
-            def op(*args: Any, **kwargs: Any) -> Any:
-                if session.active is not session:
-                    return function(*args, **kwargs)
-                made = session.enter(label, scope, args)
-                try:
-                    return function(*args, **kwargs)
-                finally:
-                    session.leave(made)
-
-            return op
-
-        return make
-
-    def around_node(run: Any) -> Any:
-        @functools.wraps(run)
-        def run_node(task: Any, node: Any, grads: Any) -> Any:
-            made = session.enter(
-                f"autograd::engine::evaluate_function: {node.name()}", BACKWARD, tuple(grads)
-            )
-            try:
-                return run(task, node, grads)
-            finally:
-                session.leave(made)
-
-        return run_node
-
-    def around_module(call: Any) -> Any:
-        @functools.wraps(call)
-        def run_module(self: Any, *args: Any, **kwargs: Any) -> Any:
-            made = session.enter(f"nn.Module: {type(self).__name__}", USER, args)
-            try:
-                return call(self, *args, **kwargs)
-            finally:
-                session.leave(made)
-
-        return run_module
-
     for owner, name, label in _places():
-        replace(owner, name, around(f"aten::{label}"))
+        replace(owner, name, _around(session, f"aten::{label}", OP))
     loop = sys.modules.get("cltensor.autograd.loop")
-    replace(loop, "_run_node", around_node)
+    replace(loop, "_run_node", lambda run: _around_node(session, run))
     module = getattr(sys.modules.get("cltensor.nn"), "Module", None)
     if session.modules and module is not None:
-        replace(module, "__call__", around_module)
+        replace(module, "__call__", lambda call: _around_module(session, call))
     for optimiser in _optimisers():
-        replace(optimiser, "step", around(f"Optimizer.step#{optimiser.__name__}.step", USER))
+        label = f"Optimizer.step#{optimiser.__name__}.step"
+        replace(optimiser, "step", _around(session, label, USER))
 
     def restore() -> None:
         for owner, name, old, new in reversed(put):
@@ -122,6 +83,52 @@ def install(session: Session) -> Callable[[], None]:
                 setattr(owner, name, old)
 
     return restore
+
+
+def _around(session: Session, label: str, scope: int) -> Callable[[Any], Any]:
+    def make(function: Any) -> Any:
+        @functools.wraps(function)
+        def op(*args: Any, **kwargs: Any) -> Any:
+            if session.active is not session:
+                return function(*args, **kwargs)
+            made = session.enter(label, scope, args)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                session.leave(made)
+
+        return op
+
+    return make
+
+
+def _around_node(session: Session, run: Any) -> Any:
+    from .session import BACKWARD
+
+    @functools.wraps(run)
+    def run_node(task: Any, node: Any, grads: Any) -> Any:
+        label = f"autograd::engine::evaluate_function: {node.name()}"
+        made = session.enter(label, BACKWARD, tuple(grads))
+        try:
+            return run(task, node, grads)
+        finally:
+            session.leave(made)
+
+    return run_node
+
+
+def _around_module(session: Session, call: Any) -> Any:
+    from .session import USER
+
+    @functools.wraps(call)
+    def run_module(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = session.enter(f"nn.Module: {type(self).__name__}", USER, args)
+        try:
+            return call(self, *args, **kwargs)
+        finally:
+            session.leave(made)
+
+    return run_module
 
 
 def _places() -> Iterator[tuple[Any, str, str]]:

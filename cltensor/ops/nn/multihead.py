@@ -12,6 +12,7 @@ from typing import Any
 
 from ... import dtypes
 from ...dtypes import dtype
+from ...errors import caller_level
 from ..core import Tensor
 from ..matmul import linear
 from ..row import FUNCTIONS
@@ -46,7 +47,7 @@ def canonical_mask(
     if check_other and other is not None and mask.dtype is not other.dtype:
         warnings.warn(
             f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
     if mask.dtype is not dtypes.bool:
         return mask
@@ -223,18 +224,10 @@ def multi_head_attention_forward(
         key = query if one[0] else key.unsqueeze(1)
         value = key if one[1] else value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    (length, batch, width), keys, dt = query.shape, key.shape[0], query.dtype
-    padding = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", dt)
-    if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-            "`generate_square_subsequent_mask` to create this mask."
-        )
-    if is_causal and padding is None and not need_weights:
-        mask = None
-    else:
-        mask = canonical_mask(attn_mask, "attn_mask", None, "", dt, check_other=False)
-        is_causal = is_causal and padding is None
+    (length, batch, width), keys = query.shape, key.shape[0]
+    mask, padding, is_causal = _masks(
+        query.dtype, attn_mask, key_padding_mask, is_causal, need_weights
+    )
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     if use_separate_proj_weight:
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
@@ -279,6 +272,22 @@ def multi_head_attention_forward(
         found = scaled_dot_product_attention(q, k, v, mask, p, is_causal)
     result = _merge(found, query, out_proj_weight, out_proj_bias)
     return result if batched else result.squeeze(1), probabilities
+
+
+def _masks(
+    dt: dtype, mask: Tensor | None, padding: Tensor | None, is_causal: bool, need_weights: bool
+) -> tuple[Tensor | None, Tensor | None, bool]:
+    """Return both masks as what is added to scores, and whether being causal is left to the kernel, which then needs no mask for it."""
+    padding = canonical_mask(padding, "key_padding_mask", mask, "attn_mask", dt)
+    if is_causal and mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    if is_causal and padding is None and not need_weights:
+        return None, None, True
+    mask = canonical_mask(mask, "attn_mask", None, "", dt, check_other=False)
+    return mask, padding, is_causal and padding is None
 
 
 def _check_sizes(
