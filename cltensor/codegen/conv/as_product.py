@@ -33,7 +33,9 @@ IMAGE = 1 << 20  # of an image, at most
 FEW = 64  # places of an image: with fewer the images of a batch share register tiles
 SMALL = 256  # with fewer, boxes have much junk
 FOLDED = 1 << 20  # numbers added up at a time
-SPREAD = 32  # numbers summed for each tap that make adding up fewer than three taps cheap
+# Numbers summed for each tap that make adding up fewer than three taps cheap, for images of few places; with more, and this many
+# multiply-adds, a correlation for each remainder of the stride takes nine tenths of the time.
+SPREAD, SPREAD_PLACES, SPREAD_WORK = 32, 128, 1 << 27
 FOLD_ROOM = 4096  # numbers of a row that taps are added up in
 FOLD_SLACK = 64  # what vectors reach past it
 
@@ -142,15 +144,18 @@ def spread(
 
 def _foldable(x: Operand, y: Operand, shape: tuple[int, ...], window: Window, pitch: int) -> bool:
     """Say whether adding up what taps give pays: each of that is a sum of enough, and an image's is not too large."""
-    taps, stride = numel(shape[3:]), window.stride
-    least = SPREAD if taps < 3 * numel(stride) else 8 * SPREAD
+    taps, stride, places = numel(shape[3:]), window.stride, numel(y.shape[3:])
+    few = taps < 3 * numel(stride)
+    least = SPREAD if few else 8 * SPREAD
+    if few and places >= SPREAD_PLACES and numel(y.shape) * numel(shape[2:]) >= SPREAD_WORK:
+        return False
     return (
         stride != (1, 1, 1)
         and _floats(x, y)
         and taps > 0
         and shape[1] >= least
         and min(window.pad) >= 0
-        and shape[0] * numel(shape[2:]) * numel(y.shape[3:]) <= 4 * IMAGE
+        and shape[0] * numel(shape[2:]) * places <= 4 * IMAGE
         and max(pitch * stride[2], x.shape[5]) <= FOLD_ROOM - FOLD_SLACK
     )
 
