@@ -65,6 +65,22 @@ def test_scans(be: Any, kind: str, dtype: str) -> None:
             kt.same(kt.get(be, found), expected, tol)
 
 
+@pytest.mark.parametrize("kind", ["cumsum", "cummax"])
+def test_parts_of_a_row_are_more_than_a_group_has_lanes(
+    be: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(be, monkeypatch)
+    monkeypatch.setattr(sc, "_LANES", 8)
+    for shape, dim in (((9001,), 0), ((700, 20), 0), ((3, 2000), 1), ((40, 130), 1)):
+        x = kt.integers(-9, 9, shape).to(torch.float32)
+        found = sc.scan(be, kt.put(be, x), dim, kind)
+        expected = getattr(x, kind)(dim)
+        if kind == "cumsum":
+            found, expected = (found,), (expected,)
+        for f, e in zip(found, expected, strict=True):
+            kt.same(kt.get(be, f), e)
+
+
 @pytest.mark.parametrize("kind", sc.KINDS)
 @pytest.mark.parametrize("dim", [0, 1])
 def test_vectors_scan_as_single_elements_do(be: Any, kind: str, dim: int) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ... import dtypes
 from ..operand import Operand
 from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, narrow, run, workers
-from ..source import include
+from ..source import include, lane_macros
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -24,6 +24,8 @@ _BESIDE = 16  # rows whose steps a CPU work-item takes together
 # Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
 _PIECES, _MANY, _LONG = 64, 256, 1 << 16
 _LANES = 128  # of a GPU work-group
+# The most parts of a row on a GPU: a group's lanes join the states of those before, or each lane does.
+_CHUNKS_OF_GROUPS, _CHUNKS_OF_LANES = 1024, 64
 _STATE_BYTES = 32
 _TORCH_NAMES = {
     "cummax": "cummax_cpu",
@@ -74,7 +76,7 @@ def _headers(kind: str, dt: dtypes.dtype, wide: bool) -> str:
         names = ["elementary/exp", "elementary/log1p"] if dt.reg == "float" else []
     else:
         names = ["all_lanes"] * (wide and kind in ("cummax", "cummin"))
-    return f"#define CLT_LANES {16 if wide else 1}\n{include(*names)}" if names else ""
+    return lane_macros(16 if wide else 1) + include(*names) if names else ""
 
 
 class _Schedule(NamedTuple):
@@ -99,11 +101,14 @@ def _schedule(
 ) -> _Schedule:
     """Choose by layouts and the device; the walk of `dst` says which rows are neighbours."""
     gpu, ranked, units = is_gpu(backend), len(steps) > 2, backend.info.compute_units
-    columns = not gpu and dims.sizes[-1] >= 8 and dims.strides[1][-1] < steps[1] and length > 1
+    columns = dims.sizes[-1] >= 8 and dims.strides[1][-1] < steps[1] and length > 1
     chunks = 1
-    if gpu:
+    if gpu and columns:
+        chunks = max(1, min(1024 * units // dims.n, length // 16, _CHUNKS_OF_LANES))
+    elif gpu:
         if dims.n < 4 * units:
-            chunks = max(1, min(64, length // (8 * _LANES)))
+            tile = _LANES * _items(dst.dtype)
+            chunks = max(1, min(16 * units // dims.n, length // (2 * tile), _CHUNKS_OF_GROUPS))
     elif not columns and dims.n < units:
         chunks = max(1, min(-(-4 * units // dims.n), length // GRAIN))
     single = src.dtype is dst.dtype is dtypes.float32 and not gpu
@@ -113,6 +118,11 @@ def _schedule(
     beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
     beside = beside and dims.n >= _BESIDE and length >= _BESIDE
     return _Schedule(columns, chunks, single and steps[:2] == [1, 1], dense, beside, wide)
+
+
+def _items(dt: dtypes.dtype) -> int:
+    """Return how many neighbours a GPU's lane scans by itself; their room in local memory is the same for all dtypes."""
+    return max(2, 32 // max(4, dt.itemsize))
 
 
 def _scan(
@@ -142,6 +152,7 @@ def _scan(
         "columns": columns,
         "block": _BLOCK,
         "lanes": _LANES,
+        "items": _items(dst.dtype),
         "unit": plan.unit,
         "dense": plan.dense,
         "beside": plan.beside,
@@ -150,6 +161,7 @@ def _scan(
         "after": False,
     }
     tail: list[int] = []
+    states = dims.n * chunks
     rows = dims.n
     if columns:
         width = dims.sizes[-1]
@@ -157,16 +169,19 @@ def _scan(
         rest = Dims(dims.sizes[:-1], [s[:-1] for s in dims.strides])
         dims, rows = rest, rest.n
         key["rank"] = rest.rank
-        work: int | tuple[int, int] = min(workers(backend, total), rows * -(-width // _BLOCK))
+    if columns and gpu:
+        work: int | tuple[int, int] = (-(-states // _LANES) * _LANES, _LANES)
+    elif columns:
+        work = min(workers(backend, total), rows * -(-width // _BLOCK))
     elif gpu:
         work = (min(rows * chunks, 1 << 16) * _LANES, _LANES)
     else:
         work = min(workers(backend, total), rows // _BESIDE if plan.beside else rows * chunks)
-    states = backend.alloc(rows * chunks * _STATE_BYTES if chunks > 1 else _STATE_BYTES)
+    scratch = backend.alloc(states * _STATE_BYTES if chunks > 1 else _STATE_BYTES)
     offsets = [src.offset, dst.offset, steps[0], steps[1]]
     if indices is not None:
         offsets += [indices.offset, steps[2]]
-    buffers = [x.buffer for x in operands] + [states]
+    buffers = [x.buffer for x in operands] + [scratch]
     scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
     name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}"
     nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
@@ -230,5 +245,5 @@ def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
         min(workers(backend, dims.n * length), dims.n * pieces),
         2 * dims.n * length * dst.dtype.itemsize,
         after=True, kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, I="long", gpu=False, columns=False, block=_BLOCK,
-        lanes=_LANES, unit=True, dense=True, beside=False, wide=True, headers=_headers(kind, dst.dtype, True), totals=False,
+        lanes=_LANES, items=1, unit=True, dense=True, beside=False, wide=True, headers=_headers(kind, dst.dtype, True), totals=False,
     )  # fmt: skip
