@@ -1,4 +1,4 @@
-"""Which memory a tensor is on, and how much of it: resize_, resize_as_ and set_; whether what nobody wrote is filled."""
+"""Which memory a tensor is on, and how much of it: resize_, resize_as_, set_ and record_stream; whether what nobody wrote is filled."""
 
 from __future__ import annotations
 
