@@ -501,7 +501,7 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % endfor
 % endif
 % if turned is not None:
-  const long across = ((nred + ${LINE // size - 1}) / ${LINE // size} + 1) * ${LINE // size};
+  const long across = ((nred + ${LINE // size - 1}) / ${LINE // size} | 1) * ${LINE // size};
   __global clt_of_row *const turned = aside + get_global_id(0) * at_once * across;
   long begun = lo, ended = lo;
 % endif

@@ -241,9 +241,10 @@ def turning(
 
 
 def _pitch(n: int, size: int) -> int:
-    """Elements from a turned row to the next: whole cache lines, and not a power of two."""
+    """Elements from a turned row to the next: an odd number of cache lines, so that rows take turns in a cache's sets."""
     line = LINE // size
-    return (-(-n // line) + 1) * line
+    lines = -(-n // line)
+    return (lines + 1 - lines % 2) * line
 
 
 def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
