@@ -11,6 +11,7 @@ CPU        forward: a work-item per run of output rows. Columns [lo, hi) have wh
            where windows lie side by side (`apart`) there is nothing to add up, and runs of columns go lanes at a time,
            past the cache if they are `streamed`. Largest elements are sent back so if each lies in its window.
 run        how many columns such windows have, if these are few: averages then add up whole rows of elements, and their columns last.
+           For largest elements, how many columns any windows have; rows with a nan are then made one by one.
 W          the type of positions. flat: every window sends back the same element, the first of x.
 GPU        a lane per element; backward, it walks the windows that can hold it. No atomics: results never vary.
 </%doc>\
@@ -23,6 +24,7 @@ back = action.endswith('back')
 best = action.startswith('max')
 wide_where = 'u_i32' if W == 'int' else 'u_i64'
 def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
+def lanes_mask(condition): return f'({condition})' if M == 'int' else f'convert_int{L}({condition})'
 def mask(condition): return f'({condition})' if M == 'int' else f'convert_{M}{L}({condition})'
 def sent(at): return memory.scalar_load('x' if flat else at)
 def sent_vector(at): return f"({V})({memory.scalar_load('x')})" if flat else memory.vector_load(at)
@@ -153,6 +155,51 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
 % else:
           const T by = e0 > b0 && e1 > b1 ? (T)(divide ? divide : (long)(c0 * c1 * k2)) : (T)1;
           ${memory.vector_store('y + o + c', f'total / ({V})(by)')};
+% endif
+        }
+</%def>\
+## Largest elements of windows of few columns. No comparison waits for whether what was largest is nan: that is noted for the row. At its `edge`,
+## windows begin one column before it.
+<%def name="vector_of_few(edge=False)">\
+        {
+          const I first = ${0 if edge else 'c * s2 - p2'};
+          ${V} top = (${V})(${lowest});
+% if indices:
+          ${IV} at = (int)((b0 * i1 + b1) * i2 + first) + ${f'max({ids} * 2 - 1, 0)' if edge else f'{ids} * (int)s2'};
+% endif
+          for (I j0 = b0; j0 < e0; ${step(0)}) for (I j1 = b1; j1 < e1; ${step(1)}) {
+            const I here = (j0 * i1 + j1) * i2 + first;
+% if indices:
+            const ${IV} places = (int)here + ${f'{ids} * 2 - 1' if edge else f'{ids} * (int)s2'};
+% endif
+% if stride == 2:
+            const ${V} low = ${memory.vector_load('x + here')}, high = ${memory.vector_load(f'x + here + {L}')};
+            const ${V} even = (${V})(low.even, high.even), odd = (${V})(low.odd, high.odd);
+% if edge:
+            const ${V} before = (${V})((${T})(${lowest}), ${', '.join(f'odd.s{k:x}' for k in range(L - 1))});
+% endif
+% endif
+<%
+columns = [capture(strided, f'x + here + {t}').strip() if stride != 2 or t > 1 else ('even', 'odd')[t] for t in range(run)]
+if edge: columns = ['before', 'even', 'odd']
+%>\
+% for t, column in enumerate(columns):
+            {
+              const ${V} v = ${column};
+              const ${M}${L} better = v > top;
+              top = better ? v : top;
+% if indices:
+              at = ${lanes_mask('better')} ? places + ${t} : at;
+% endif
+% if dt.is_floating_point:
+              nan = ${lanes_mask('v != v')} ? (${IV})(-1) : nan;
+% endif
+            }
+% endfor
+          }
+          ${memory.vector_store('y + o + c', 'top')};
+% if indices:
+          *(__global ${wide_where} *)(where + o + c) = ${positions('at')};
 % endif
         }
 </%def>\
@@ -321,6 +368,26 @@ ${drawn()}\
 ${across('(o + c) * channels')}\
         }
       }
+% elif L > 1 and best and run:
+      I c = lo, alone = lo;
+      ${IV} nan = 0;
+% if stride == 2 and run == 3:
+      if (p2 == 1 && hi >= ${L}) {
+        c = 0;
+${vector_of_few(edge=True)}\
+        c = ${L};
+        alone = 0;
+      }
+% endif
+      for (; c < hi; c += ${L}) {
+        c = min(c, hi - ${L});
+${vector_of_few()}\
+      }
+      if (CLT_ANY_${IV}(nan)) alone = o2;
+      for (c = 0; c < alone; ++c)
+${single('c', 'o + c')}\
+      for (c = max(hi, alone); c < o2; ++c)
+${single('c', 'o + c')}\
 % elif L > 1:
       for (I c = 0; c < lo; ++c)
 ${single('c', 'o + c')}\

@@ -315,6 +315,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "fold": lambda: F.fold(F.unfold(r(1, 2, 5, 5), 3, padding=1), (5, 5), 3, padding=1),
         "overlap": lambda: grads(lambda x: x.unfold(1, 5, 2), r(2, 13)),
         "max_pool2d": lambda: grads(lambda x: F.max_pool2d(x, 3, 2, 1), r(1, 2, 7, 7)),
+        "max_pool2d wide": lambda: (F.max_pool2d(r(1, 2, 7, 35), 3, 2, 1), F.max_pool2d(r(1, 1, 5, 37), 2)),
         "max_pool2d channels last": lambda: F.max_pool2d(r(1, 7, 7, 5).permute(0, 3, 1, 2), 3, 2, 1),
         "max_pool3d": lambda: grads(lambda x: F.max_pool3d(x, 2), r(1, 2, 4, 5, 4)),
         "max_unpool1d": lambda: F.max_unpool1d(*F.max_pool1d(r(1, 2, 8), 2, return_indices=True), 2),

@@ -13,7 +13,7 @@ import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen.resample import pool
 from cltensor.codegen.resample.pool import Window
-from cltensor.ops import core
+from cltensor.ops import core, replay
 from cltensor.runtime import STATS, get_backend
 
 pytestmark = pytest.mark.usefixtures("divided")
@@ -243,6 +243,34 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for one, other in zip(found[False], found[True]):
         tol = 2e-2 if dtype == "float16" else 1e-5
         close(core.result(one, x.device), core.result(other, x.device).tolist(), tol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+@pytest.mark.parametrize("columns", [34, 35, 49])
+@pytest.mark.parametrize(
+    "window", [(2, 2, 0), (2, 1, 1), (3, 2, 1), (3, 2, 0), (3, 1, 1), (3, 3, 1), (2, 2, 1)], ids=str
+)
+def test_windows_of_few_columns(
+    window: tuple[int, int, int], columns: int, dtype: str, poisoned: None, monkeypatch: Any
+) -> None:
+    """They have a kernel of their own, which agrees with the one for all: largest elements, where they are, equal ones and nan."""
+    k, stride, padding = window
+    rng = np.random.default_rng(columns)
+    a = rng.integers(-2, 3, (2, 3, 9, columns)).astype(np.float64)
+    if dtype != "int32":
+        a[1][rng.random(a[1].shape) < 0.02] = np.nan
+        a[0, 0] = -np.inf
+        a[0, 1, :, 0], a[0, 1, :, -1] = np.nan, -np.inf
+    x = ct.tensor(a).to(getattr(ct, dtype))
+    found = []
+    monkeypatch.setattr(replay, "MOST", 0)
+    for taps in ((), pool.TAPS):
+        monkeypatch.setattr(pool, "TAPS", taps)
+        y, at = F.max_pool2d(x, k, stride, padding, return_indices=True)
+        found.append((y.double().cpu().numpy(), at.cpu().numpy()))
+        found[-1] += (F.max_pool2d(x, k, stride, padding).double().cpu().numpy(),)
+    for plain, few in zip(*found, strict=True):
+        np.testing.assert_array_equal(few, plain)
 
 
 def test_nan_wins_and_equal_elements_give_the_first() -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 Triple = tuple[int, int, int]
+TAPS = (2, 3)  # columns of windows for whose largest elements there are kernels of their own
 RUN = 8  # columns of windows side by side up to which their number is known to the compiler
 _ONES, _ZEROS = (1, 1, 1), (0, 0, 0)
 _MASKS = {"float": "int", "int": "int", "double": "long", "long": "long"}
@@ -122,7 +123,10 @@ def _schedule(
     apart = back and not gpu and window.apart
     lanes = 1
     run = window.kernel[2] if window.apart and 2 <= window.kernel[2] <= RUN else 0
-    run = 0 if gpu or last or (best and not back) else run
+    if best and not back:
+        run = window.kernel[2] if window.kernel[2] in TAPS and window.dilation[2] == 1 else 0
+        run *= window.kind == "regular"
+    run = 0 if gpu or last else run
     if not gpu and (not back or best or (apart and run)):
         low, high = window.whole()
         along_plane = one or (back and best and not apart)
@@ -166,6 +170,7 @@ def _kernel(
         lane_macros(lanes, dt.reg == "double")
         + (include("half") if dt.reg != dt.cl else "")
         + include("stream") * streamed
+        + include("all_lanes") * (run > 0 and action == "max")
     )
     memories = {
         dt.code: Memory(dt, lanes),
