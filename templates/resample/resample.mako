@@ -6,7 +6,7 @@ elements at a time, into a row of its own in `scratch`, then walks along those r
 yet. Where most is read, the rows of the next ${batch} are asked for meanwhile: memory foresees nothing of reads that pause. With few taps (`wide`) the elements of the output are made 16 at a time, too, and the same ones of all rows, for which the tables are
 read once; what lies beyond a row's end is then read, which is why there is room for it, and not added; on AVX-512 what 16 of them read
 lies in one or two vectors, of which they are picked. `flat`: a row of the source is one element repeated. `streamed`: the output is stored
-past the cache; else its lines are asked for meanwhile. not rows: each output element by itself, a lane each on a GPU.
+past the cache; else its lines are asked for meanwhile. `direct`: rows are 'same', so sums are rows of the output. not rows: each output element by itself, a lane each on a GPU.
 bytes: 8-bit images with fixed-point weights, rounded after each axis.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -16,7 +16,7 @@ axes = ['d', 'h', 'w']
 kinds = dict(zip(axes, axis_kinds))
 weighted = {a: kinds[a] == 'many' for a in axes}
 single = {a: kinds[a] in ('same', 'one') for a in axes}
-plain = rows and single['d'] and single['h'] and dt.code not in ('f16', 'bf16')
+plain = rows and not direct and single['d'] and single['h'] and dt.code not in ('f16', 'bf16')
 L = 16 if dt.itemsize <= 4 else 8
 heavy = weighted['d'] or weighted['h']
 pairs = wide and not single['w'] and taps % 2 == 0 and dt.code == 'f32'
@@ -112,6 +112,13 @@ CLT_STREAM(value, (__global V *)(to + ow));\
 *(__global u_V *)(to + ow) = value;\
 % endif
 </%def>\
+<%def name="put_sum(place, sum)">\
+% if direct and streamed:
+CLT_STREAM(${sum}, (__global V *)(${place}));\
+% else:
+*(__global u_V *)(${place}) = ${sum};\
+% endif
+</%def>\
 ## The body for each row of the batch, a value of 16 elements from ow on.
 <%def name="each_row()">\
                 for (I q = start; q < stop; ++q) {
@@ -129,7 +136,7 @@ CLT_STREAM(value, (__global V *)(to + ow));\
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
 __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *restrict out\
-% if rows and not plain:
+% if rows and not plain and not direct:
 , __global R *restrict scratch\
 % endif
 % for a in axes:
@@ -158,11 +165,13 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
     I oh = begin % mh, od = begin / mh % md, number = begin / mh / md;
     __global const ${dt.cl} *plane = ${of_plane};
 % if not plain:
+% if not direct:
     __global R *restrict own = scratch + part * ${batch} * (nw + ${spare});
+% endif
     for (I start = begin; start < end; start += ${batch}) {
     const I stop = min(start + ${batch}, end);
     for (I q = start; q < stop; ++q) {
-        __global R *restrict row = own + (q - start) * (nw + ${spare});
+        __global R *restrict row = ${'out + q * mw' if direct else f'own + (q - start) * (nw + {spare})'};
 % if wide and not single['w'] and not streamed:
         for (I j = 0; j < mw; j += ${64 // dt.itemsize}) CLT_PREFETCH_TO_WRITE(out + q * mw + j);
 % endif
@@ -185,14 +194,14 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
         for (; j + ${beside * L} <= nw; j += ${beside * L}) {
             ${upper_sum('j', beside)}
 % for u in range(beside):
-            *(__global u_V *)(row + j + ${u * L}) = sum${u};
+            ${put_sum(f'row + j + {u * L}', f'sum{u}')}
 % endfor
         }
 % endif
         if (nw >= ${L}) for (; j < nw; j += ${L}) {
             j = min(j, nw - ${L});
             ${upper_sum('j', 1)}
-            *(__global u_V *)(row + j) = sum0;
+            ${put_sum('row + j', 'sum0')}
         }
 % endif
         for (; j < nw; ++j) {
@@ -248,9 +257,12 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
         }
     }
 % endif
+% if not direct:
     for (I q = start; q < stop; ++q) {
         __global const R *restrict row = own + (q - start) * (nw + ${spare});
 % endif
+% endif
+% if not direct:
         __global ${dt.cl} *restrict to = out + q * mw;
 <% step = '' if unit or not plain else ' * sw' %>\
         I ow = ${f'mw >= {L} ? mw : 0' if wide and not single['w'] else 0};
@@ -291,6 +303,7 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
         ${next_row()}
 % endif
     }
+% endif
 % if not plain:
     }
 % endif

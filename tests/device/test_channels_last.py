@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cltensor as torch
+from cltensor.codegen.resample import axes
 from cltensor.ops.nn import rowwise
 
 F = torch.nn.functional
@@ -35,15 +36,15 @@ def both_ways(
 def assert_alike(
     fn: Callable[..., Any], x: Any, *factors: Any, tol: float = 2e-5, order: bool = True
 ) -> None:
-    """Results and gradients of images in both orders agree; those of channels last are channels last themselves."""
+    """Results and gradients of images in both orders agree; those of channels last are channels last themselves, if the given gradient is."""
     expected = both_ways(fn, x, *factors, slope=lambda g: g)
-    for slope in (last, lambda g: g):
+    for slope in (lambda g: g, last):
         found = both_ways(fn, last(x), *factors, slope=slope)
         for a, b in zip(found, expected, strict=True):
             scale = float(b.abs().max()) or 1.0
             np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=tol, atol=tol * scale)
-        if order:
-            assert [t.stride() for t in found[:2]] == [last(t).stride() for t in found[:2]]
+    if order:
+        assert [t.stride() for t in found[:2]] == [last(t).stride() for t in found[:2]]
 
 
 NORMS: dict[str, Callable[..., Any]] = {
@@ -106,3 +107,37 @@ def test_second_derivatives_of_norms(name: str, small: None) -> None:
 
     x = numbers(0, 2, 16, 3, 4)
     np.testing.assert_allclose(slopes(last(x)), slopes(x), rtol=1e-3, atol=1e-3)
+
+
+RESIZED: dict[str, dict[str, Any]] = {
+    "nearest": {"mode": "nearest"},
+    "bilinear": {"mode": "bilinear"},
+    "bicubic": {"mode": "bicubic", "align_corners": True},
+    "antialiased": {"mode": "bilinear", "antialias": True},
+}
+
+
+@pytest.mark.parametrize("name", RESIZED)
+@pytest.mark.parametrize("size", [(9, 14), (3, 4), (5, 16)])
+@pytest.mark.parametrize("stream", [False, True])
+def test_resizing(
+    name: str, size: tuple[int, int], stream: bool, poisoned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if stream:
+        monkeypatch.setattr(axes, "STREAM", 1)
+    for channels in (3, 16, 40):
+        assert_alike(
+            lambda x: F.interpolate(x, size=size, **RESIZED[name]), numbers(0, 2, channels, 5, 8)
+        )
+
+
+@pytest.mark.parametrize("dt", [torch.float64, torch.bfloat16])
+def test_resizing_of_other_numbers(dt: Any) -> None:
+    x = numbers(0, 2, 20, 5, 8).to(dt)
+    for how in RESIZED.values():
+        found, expected = (
+            F.interpolate(y, size=(7, 11), **how).double().cpu().numpy() for y in (last(x), x)
+        )
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-2, atol=1e-2 if dt is torch.bfloat16 else 1e-9
+        )

@@ -246,13 +246,14 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     rows = not gpu and not integral
     kinds = tuple(t.kind for t in tables)
     half = dt.itemsize == 2
-    plain = rows and all(k in ("same", "one") for k in kinds[:2]) and not half
+    direct = rows and not half and kinds[2] == "same"
+    plain = rows and not direct and all(k in ("same", "one") for k in kinds[:2]) and not half
     buffers = [src.buffer, out.buffer]
     lines = planes * tables[0].no * tables[1].no
     work = n if gpu else min(workers(backend, max(n, math.prod(src.shape))), lines if rows else n)
     last = tables[2]
     wide = rows and not half and (last.kind == "one" or (not plain and last.taps > 0))
-    if rows and not plain:
+    if rows and not plain and not direct:
         item = table_dt.itemsize
         room = work * _BATCH * (last.ni + last.taps) + _BEYOND
         buffers.append(backend.alloc(room * item))
@@ -261,7 +262,10 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
     lanes = 16 if dt.itemsize <= 4 else 8
     streamed = (
-        wide and n * dt.itemsize >= STREAM and last.no % lanes == 0 and backend.info.host_shared
+        (wide or direct)
+        and n * dt.itemsize >= STREAM
+        and last.no % lanes == 0
+        and backend.info.host_shared
     )
     unit, flat = strides[-1] == 1, strides[-1] == 0
     name = f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' * unit}{'_flat' * flat}{f'_{last.taps}' * wide}"
@@ -282,6 +286,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         headers=include("stream") * streamed + include("ahead") * rows,
         bytes=integral,
         rows=rows,
+        direct=direct,
         gpu=gpu,
         wide=wide,
         taps=last.taps,

@@ -16,7 +16,9 @@ from ... import layouts
 from ...autograd import record as graph
 from ...codegen.resample.axes import Axis
 from ...codegen.resample.axes import resample as kernel
+from ...memory_format import channels_last
 from ...runtime import get_backend
+from ...size import Size
 from .. import core, formats
 from ..core import Tensor
 from ..replay import Replayed
@@ -45,9 +47,35 @@ def _run(x: Tensor, axes: tuple[Axis, ...], turned: bool) -> Tensor:
 def _resampled(xs: Sequence[Tensor], axes: tuple[Axis, ...], turned: bool) -> list[Tensor]:
     # Each size has tables of its own in memory, so axes are settings.
     (x,) = xs
+    last = _channels_inward(x)
+    if last is not None:
+        channels = last.shape[-1]
+        x, axes = last, (*axes, Axis("nearest", channels, channels, 1.0))
     backend = get_backend(x.device)
     with backend.lock:
-        return [core.result(kernel(backend, core.kernel_operand(x), axes, turned), x.device)]
+        out = core.result(kernel(backend, core.kernel_operand(x), axes, turned), x.device)
+    return [out if last is None else _channels_outward(out)]
+
+
+def _channels_inward(x: Tensor) -> Tensor | None:
+    """Channels-last images as volumes (N, 1, H, W, C), whose rows are what lies side by side; None for any others."""
+    if x.ndim != 4 or x._strides[1] != 1 or x.dtype.category != 2:
+        return None
+    if formats.suggested(x) is not channels_last:
+        return None
+    n, c, *sizes = x.shape
+    by_n, _, *steps = x._strides
+    return core.make(
+        x._storage, Size((n, 1, *sizes, c)), x.dtype, x.device, (by_n, by_n, *steps, 1), x._offset
+    )
+
+
+def _channels_outward(x: Tensor) -> Tensor:
+    """Undo that to a dense result."""
+    n, _, *sizes, c = x.shape
+    shape = Size((n, c, *sizes))
+    strides = layouts.channels_last_strides(tuple(shape))
+    return core.make(x._storage, shape, x.dtype, x.device, strides)
 
 
 def _apply(x: Tensor, axes: tuple[Axis, ...], turned: bool, node: str) -> Tensor:
