@@ -1,5 +1,5 @@
 <%doc>
-Destination of each contribution as one integer: row * product of the indexed sizes + linear index; -1 for a bad index.
+Destination of each contribution as one integer: row * product of the indexed sizes + linear index; `none`, more than any, for a bad index.
 A work-item is a lane, grid-stride over (positions of s unless no index varies along it) x (positions of c).
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -9,7 +9,7 @@ names = ['d', 's'] + [f'i{j}' for j in range(k)]
 %>\
 ${w.prelude()}
 typedef ${I} I;
-__kernel void ${fn}(__global long *keys\
+__kernel void ${fn}(__global ${key} *keys\
 % for j, t in enumerate(index):
 , __global const ${t} *i${j}\
 % endfor
@@ -18,12 +18,12 @@ __kernel void ${fn}(__global long *keys\
 , const I oi${j}, const I t${j}_size, const I t${j}_step\
 % endfor
 ${w.params('c', rank_c, names)}${w.params('s', rank_s, names)}\
-) {
+, const long none) {
     status += slot;
     for (I i = (I)get_global_id(0); i < n; i += (I)get_global_size(0)) {
         ${w.decode('c', rank_c, names, 'i % nc')}
         ${w.decode('s', rank_s, names, 'i / nc')}
-        long key = (long)(i / nc);
+        ulong key = (ulong)(i / nc);
         I ignored = 0;
         int bad = 0;
 % for j in range(k):
@@ -35,10 +35,10 @@ ${w.params('c', rank_c, names)}${w.params('s', rank_s, names)}\
             {
                 long v = (long)i${j}[oi${j} + x_i${j}];
                 v += v < 0 ? (long)t${j}_size : 0;
-                key = key * (long)t${j}_size + v;
+                key = key * (ulong)t${j}_size + (ulong)v;
             }
 % endfor
         }
-        keys[i] = bad ? -1 : key;
+        keys[i] = (${key})(bad ? (ulong)none : key);
     }
 }

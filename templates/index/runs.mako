@@ -1,13 +1,16 @@
 <%doc>
-Reduces contributions that keys.mako and a stable sort brought together: the lane at the first of a run of equal keys
-walks the run, which is in index order, and writes once. Grid-stride lanes; where indices do not vary along s, the lanes
-are (positions of c) x (positions of s), neighbours in s side by side.
+Reduces contributions that keys.mako and a stable sort brought together, where equal keys follow each other in the order of indices; GPU schedule, two
+kernels. A run may be long, so the sorted row is cut into stretches of `span`: in the first kernel the lane at the first of a run, or where one goes on
+in a new stretch, walks to the end of either. What is a whole run then goes to its place, all else to partial[stretch][whether the run begins there].
+`joined`: the lane of the stretch in which a long run begins adds its parts up, in order. Where indices do not vary along s, the lanes are
+(positions of c) x (positions of s), neighbours in s side by side. Keys from `none` on have no place.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="r" file="combine.mako"/>\
 <%
 k = len(index)
 names = ['d', 's'] + [f'i{j}' for j in range(k)]
+width = 'ns' if hoist else '1'
 %>\
 ${w.prelude()}
 typedef ${I} I;
@@ -16,37 +19,12 @@ typedef ${dt.reg} R;
 ${w.element(dt, 'e')}
 ${r.combine(dt, action)}
 ${r.scaling(dt, scale)}
-__kernel void ${fn}(__global T *dst, __global const T *src\
-% if scale:
-, __global const T *factor\
-% endif
-, __global const long *keys, __global const long *order\
-% for j, t in enumerate(index):
-, __global const ${t} *i${j}\
-% endfor
-, const I n, const I nc, const I ns, const I od, const I os\
-% for j in range(k):
-, const I oi${j}, const I t${j}_size, const I t${j}_step\
-% endfor
-${w.params('c', rank_c, names)}${w.params('s', rank_s, names)}\
-) {
-% if scale:
-    const R alpha = clt_ld_e(factor);
-% endif
-% if hoist:
-    for (I lane = (I)get_global_id(0); lane < n * ns; lane += (I)get_global_size(0)) {
-        const I t = lane / ns, s = lane % ns;
-        const I at = (I)order[t], c = at;
-% else:
-    for (I t = (I)get_global_id(0); t < n; t += (I)get_global_size(0)) {
-        const I at = (I)order[t], s = at / nc, c = at % nc;
-% endif
-        const long key = keys[t];
-        if (key < 0 || (t > 0 && keys[t - 1] == key)) continue;
-        ${w.decode('s', rank_s, names, 's')}
+## The place in dst of contribution `at`.
+<%def name="place(at)">
+        ${w.decode('s', rank_s, names, 's' if hoist else f'{at} / nc')}
         I xd;
         {
-            ${w.decode('c', rank_c, names, 'c')}
+            ${w.decode('c', rank_c, names, at if hoist else f'{at} % nc')}
             xd = od + c_d_at + s_d_at;
 % for j in range(k):
             {
@@ -56,16 +34,63 @@ ${w.params('c', rank_c, names)}${w.params('s', rank_s, names)}\
             }
 % endfor
         }
-        R acc = clt_ld_e(dst + xd);
-        for (I u = t; u < n && keys[u] == key; ++u) {
+</%def>\
+__kernel void ${fn}(__global T *dst, __global const T *src\
+% if scale:
+, __global const T *factor\
+% endif
+, __global const ${key} *keys, __global const long *order, __global R *partial\
+% for j, t in enumerate(index):
+, __global const ${t} *i${j}\
+% endfor
+, const I n, const I nc, const I ns, const I span, const I od, const I os\
+% for j in range(k):
+, const I oi${j}, const I t${j}_size, const I t${j}_step\
+% endfor
+${w.params('c', rank_c, names)}${w.params('s', rank_s, names)}\
+, const long none) {
+% if joined:
+    const I stretches = n / span; // what is left behind them has no stretch to go on in
+    for (I lane = (I)get_global_id(0); lane < stretches * ${width}; lane += (I)get_global_size(0)) {
+        const I stretch = lane / ${width}, begin = stretch * span;
+        I next = begin + span;
+        ${'const I s = lane % ns;' if hoist else ''}
+        if (next >= n) continue;
+        const ${key} own = keys[next];
+        if ((ulong)own >= (ulong)none || keys[next - 1] != own || (begin > 0 && keys[begin - 1] == own)) continue;
+        R acc = partial[(2 * stretch + 1) * ${width}${' + s' if hoist else ''}];
+        for (; next < n && keys[next] == own; next += span)
+            acc = clt_combine(acc, partial[2 * (next / span) * ${width}${' + s' if hoist else ''}]);
+        const I at = (I)order[begin + span];
+        ${place('at')}
+        clt_st_e(dst + xd, clt_combine(clt_ld_e(dst + xd), acc));
+    }
+% else:
+% if scale:
+    const R alpha = clt_ld_e(factor);
+% endif
+    for (I lane = (I)get_global_id(0); lane < n * ${width}; lane += (I)get_global_size(0)) {
+        const I t = lane / ${width};
+        ${'const I s = lane % ns;' if hoist else ''}
+        const ${key} own = keys[t];
+        const int begins = t == 0 || keys[t - 1] != own;
+        if ((ulong)own >= (ulong)none || !(begins || t % span == 0)) continue;
+        const I at = (I)order[t], end = min(n, (I)((t / span + 1) * span));
+        ${place('at')}
+        R acc;
+        I u = t;
+        do {
             const I q = (I)order[u]${"" if hoist else " % nc"};
             ${w.decode('c', rank_c, names, 'q')}
             R v = clt_ld_e(src + os + c_s_at + s_s_at);
 % if scale:
             v = clt_scale(alpha, v);
 % endif
-            acc = clt_combine(acc, v);
-        }
-        clt_st_e(dst + xd, acc);
+            acc = u == t ? v : clt_combine(acc, v);
+            ++u;
+        } while (u < end && keys[u] == own);
+        if (begins && (u == n || keys[u] != own)) clt_st_e(dst + xd, clt_combine(clt_ld_e(dst + xd), acc));
+        else partial[(2 * (t / span) + begins) * ${width}${' + s' if hoist else ''}] = acc;
     }
+% endif
 }

@@ -8,7 +8,6 @@ number of the row, and writes the results.
 <%
 names = ['s', 'v', 'x'] if order else ['s', 'v']
 def also(text): return text if order else ''
-digits = 2 * dt.itemsize
 %>\
 ${w.prelude()}
 typedef ${I} I;
@@ -16,7 +15,7 @@ ${s.keys(dt, descending, order)}
 ${t.sizes(lanes, items)}
 __attribute__((reqd_work_group_size(${lanes}, 1, 1)))
 __kernel void ${fn}(__global const K *src, __global K *values${also(', __global long *indices')}
-, const I length, const I rows, const I per, const I os, const I ov${also(', const I ox')}
+, const I length, const I rows, const I per, const I digits, const I os, const I ov${also(', const I ox')}
 , const I sl, const I vl${also(', const I xl')}${w.params('p', rank, names)}\
 ) {
 ${t.room(lanes, items, word)}
@@ -34,7 +33,7 @@ ${t.room(lanes, items, word)}
             staged[CLT_AT(i)] = key;
         }
         EACH_ITEM place[j] = lane * ITEMS + j;
-        for (int digit = 0; digit < ${digits}; ++digit) {
+        for (int digit = 0; digit < (int)digits; ++digit) {
             const int shift = 4 * digit;
             ${t.order_by('(uint)(staged[CLT_AT(place[j])] >> shift) & 15')}
         }

@@ -107,6 +107,24 @@ def test_scatter_reduces(be: Any, reduce: str, size: int, count: int) -> None:
             )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+@pytest.mark.parametrize("count", [64, 128, 129, 5000])
+def test_many_contributions_to_few_places(
+    be: Any, dtype: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(be, monkeypatch)
+    kind = getattr(torch, dtype)
+    x, rows = kt.integers(-9, 9, (7, 3)).to(kind), kt.integers(-1, 2, (count, 3)).to(kind)
+    one_place, ends = torch.full((count,), 4), (torch.arange(count) > count - 3) * 6
+    for index in (one_place, ends, kt.integers(2, 5, (count,)), torch.arange(count) * 3 // count):
+        o = kt.put(be, x)
+        scatter.index_add(be, o, 0, kt.put(be, index), kt.put(be, rows))
+        kt.same(kt.get(be, o), x.double().index_add(0, index, rows.double()).to(kind))
+        o, own = kt.put(be, x), index[:, None].expand(-1, 3).contiguous()
+        scatter.scatter(be, o, 0, kt.put(be, own), kt.put(be, rows), "amax")
+        kt.same(kt.get(be, o), x.scatter_reduce(0, own, rows, "amax"))
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "float64", "complex64"])
 def test_scatter_add_dtypes_and_dims(be: Any, dtype: str) -> None:
     kind = getattr(torch, dtype)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 # A GPU schedule gives a lane to each position that cannot collide when there are this many, else it
 # sorts.
-_SERIAL_LANES = 4096
+# Lanes for each of a GPU's units that go through all positions one by one, and positions that are too many for it where few keys are to be sorted.
+_SERIAL_LANES, _SERIAL_STEPS = 256, 256
 FAR = 16  # eights of elements between asking for what lies anywhere and reading it
 ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
 
@@ -207,7 +208,8 @@ def combine(
     )
     c, s = meeting.c, meeting.s
     hoist = all(not any(t.strides[d] for d in safe if space[d] != 1) for t in through)
-    if gpu and s.n < _SERIAL_LANES and c.n > 32:
+    lanes = _SERIAL_LANES * backend.info.compute_units
+    if gpu and c.n > 32 and (s.n < lanes or (hoist and c.n > _SERIAL_STEPS)):
         _combine_sorted(backend, meeting, hoist)
         return
     if not gpu and rows.combine(backend, meeting):
@@ -284,33 +286,31 @@ def _step(dims: Dims) -> int:
 
 
 def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:
-    """Reduce by destination on a GPU schedule: sort the destinations, then one lane walks each
-    run of equal ones.
-    """
+    """Reduce by destination on a GPU schedule: sort the destinations, then one lane walks each run of equal ones, or part of a long run."""
     from ..order.sort import sort_flat  # sort.py uses this module
 
     action, dst, src, c, s, through, _, describe, factor = meeting
     rows = 1 if hoist else s.n
-    common = _common(backend, meeting, hoist)
-    keys = empty(backend, dtypes.int64, (rows * c.n,))
+    n, width = rows * c.n, s.n if hoist else 1
+    none = rows * math.prod([t.size for t in through])
+    keys = empty(backend, dtypes.uint32 if none < 1 << 32 else dtypes.uint64, (n,))
+    common = _common(backend, meeting, hoist) | {"key": keys.dtype.cl}
+    lists = [t.operand.buffer for t in through]
+    walks = [*_targets(through), *c.args(), *s.args()]
     with checking(backend, describe) as status:
-        buffers = [keys.buffer, *(t.operand.buffer for t in through), status.buffer]
-        scalars = [status.offset, rows * c.n, c.n, *_targets(through), *c.args(), *s.args()]
-        name = f"index_keys_r{c.rank}{s.rank}_k{len(through)}"
-        run(backend, "index/keys", name, buffers, scalars, rows * c.n, rows * c.n * 16, **common)
-    ordered, order = sort_flat(backend, keys)
+        name = f"index_keys_{keys.dtype.code}_r{c.rank}{s.rank}_k{len(through)}"
+        buffers, scalars = [keys.buffer, *lists, status.buffer], [status.offset, n, c.n, *walks]
+        run(backend, "index/keys", name, buffers, scalars, n, n * 16, [none], **common)
+    ordered, order = sort_flat(backend, keys, none.bit_length())
+    # So long that neither what a lane walks nor what is then added up is much more than the other.
+    span = 1 << max(6, min(12, n.bit_length() // 2))
+    accumulator = dst.dtype if dst.dtype.cl == dst.dtype.reg else dtypes.float32
+    partial = empty(backend, accumulator, (2 * -(-n // span) * width,))
     buffers = [dst.buffer, src.buffer, *([factor.buffer] if factor else [])]
-    buffers += [ordered.buffer, order.buffer, *(t.operand.buffer for t in through)]
-    scalars = [
-        rows * c.n,
-        c.n,
-        s.n,
-        dst.offset,
-        src.offset,
-        *_targets(through),
-        *c.args(),
-        *s.args(),
-    ]
-    key: dict[str, Any] = {**common, "dt": dst.dtype, "action": action, "scale": factor is not None}
-    name = f"index_runs_{action}_{dst.dtype.code}_r{c.rank}{s.rank}_k{len(through)}"
-    run(backend, "index/runs", name, buffers, scalars, c.n * s.n, c.n * s.n * 16, **key)
+    buffers += [ordered.buffer, order.buffer, partial.buffer, *lists]
+    scalars = [n, c.n, s.n, span, dst.offset, src.offset, *walks]
+    common |= {"dt": dst.dtype, "action": action, "scale": factor is not None}
+    for joined, lanes in ((False, n * width), (True, n // span * width)):
+        if lanes:
+            name = f"index_{'joins' if joined else 'runs'}_{action}_{dst.dtype.code}_{keys.dtype.code}_r{c.rank}{s.rank}_k{len(through)}"
+            run(backend, "index/runs", name, buffers, scalars, lanes, c.n * s.n * 16, [none], joined=joined, **common)  # fmt: skip

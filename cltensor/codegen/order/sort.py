@@ -133,12 +133,22 @@ class _Sorting:
 
 
 def _sort(
-    backend: Backend, src: Operand, values: Operand, indices: Operand | None, descending: bool
+    backend: Backend,
+    src: Operand,
+    values: Operand,
+    indices: Operand | None,
+    descending: bool,
+    bits: int | None = None,
 ) -> None:
-    """Sort the rows (last dim) of `src` into `values` and, if wanted, `indices`, strided operands of the same shape."""
+    """Sort the rows (last dim) of `src` into `values` and, if wanted, `indices`, strided operands of the same shape.
+
+    `bits`: of keys of which the others are all alike; a GPU then leaves those out.
+    """
     sorting = _Sorting(backend, _along(backend, src), values, indices, descending)
-    if sorting.total:
-        (_sort_on_gpu if is_gpu(backend) else _sort_rows)(sorting)
+    if sorting.total and is_gpu(backend):
+        _sort_on_gpu(sorting, -(-(bits or 8 * src.dtype.itemsize) // 8))
+    elif sorting.total:
+        _sort_rows(sorting)
 
 
 def _sort_rows(sorting: _Sorting) -> None:
@@ -160,8 +170,8 @@ def _sort_rows(sorting: _Sorting) -> None:
     sorting.merge(-(-length // chunks), total, work)
 
 
-def _sort_on_gpu(sorting: _Sorting) -> None:
-    """GPU: in local memory what fits there, else in passes by digits of eight bits."""
+def _sort_on_gpu(sorting: _Sorting, passes: int) -> None:
+    """GPU: in local memory what fits there, else in passes by digits of eight bits, so many from the lowest."""
     info, rows, length = sorting.backend.info, sorting.rows.rows, sorting.rows.length
     word = max(4, sorting.dt.itemsize)
     lanes, items = min(TILE_LANES, info.max_group), TILE_MOST
@@ -175,7 +185,9 @@ def _sort_on_gpu(sorting: _Sorting) -> None:
             items //= 2
         per = lanes * items // length
         work = min(-(-rows // per), 1 << 16) * lanes, lanes
-        sorting.launch("sort/tile", f"sort_tile{items}", [per], work, items=items, **how)
+        sorting.launch(
+            "sort/tile", f"sort_tile{items}", [per, 2 * passes], work, items=items, **how
+        )
         return
     items = min(items, TILE_ITEMS)
     tiles = -(-length // (lanes * items))
@@ -185,7 +197,6 @@ def _sort_on_gpu(sorting: _Sorting) -> None:
     segments = 1
     while segments < min(_SEGMENTS, chunks // 8):
         segments *= 2
-    passes = sorting.dt.itemsize
     if passes > 1:
         sorting.take(sorting.total)
     sorting.scratch[:0] = [
@@ -202,7 +213,7 @@ def _sort_on_gpu(sorting: _Sorting) -> None:
             last = digit == passes - 1 and step == "move"
             sorting.launch(
                 "sort/radix",
-                f"sort_{step}{items}{'_first' * first}{'_last' * last}",
+                f"sort_{step}{items}_{passes}{'_first' * first}{'_last' * last}",
                 [chunks, size, digit, segments],
                 (count * lanes, lanes),
                 step=step,
@@ -238,9 +249,13 @@ def sort(
     return results
 
 
-def sort_flat(backend: Backend, src: Operand) -> tuple[Operand, Operand]:
-    """Sort a 1-D operand ascending."""
-    return sort(backend, src, 0)
+def sort_flat(backend: Backend, src: Operand, bits: int | None = None) -> tuple[Operand, Operand]:
+    """Sort a 1-D operand ascending; `bits`: unsigned integers that have no more than these."""
+    if not src.shape[0] or bits is None:
+        return sort(backend, src, 0)
+    values, order = empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape)
+    _sort(backend, src, values, order, False, bits)
+    return values, order
 
 
 def _sorted_values(backend: Backend, src: Operand) -> Operand:
