@@ -2,7 +2,8 @@
 One fused chain over n elements.
 CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ. What is left
 of a chunk or row has a statement of its own: the loop is then free of calls and conditions, and its constants stay in registers. So has
-what comes before the first whole vector of a row, where vectors go past the cache: only aligned ones do.
+what comes before the first whole vector of a row, where vectors go past the cache: only aligned ones do. There what is read is asked for
+long before, too, unless so much is read from several places that memory has enough to do: the processor foresees no more than a page.
 Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
 GPU: a work-item is a lane; consecutive work-items touch consecutive elements. Of short chains a lane reads several (`at_once`) before it
 computes and writes the first.
@@ -10,6 +11,8 @@ Access order is the row-major order of the result, which for dense operands is t
 </%doc>\
 <%!
 from cltensor.codegen.language import lanes_of
+# Bytes that what goes past the cache is asked for before it is read: of one operand, and of the rows of one, where the next row follows.
+DENSE, ROWS = 8192, 4096
 %>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
@@ -40,6 +43,12 @@ def load(k, dt, cls, pos):
         return f'gather_{dt.code}(b{k} + {pos[1]} * s{k}_{program.rank - 1}, s{k}_{program.rank - 1}, m)'
     at = f'p{k} + o{k} + {pos[0]}' if cls == 'd' else f'b{k} + {pos[1]}'
     return f'load_{dt.code}({at}, m)'
+dense = [dt.itemsize for dt, cls in program.leaves if cls == 'd']
+ahead = program.streamed and L > 1 and (len(dense) < 2 or sum(dense) <= 4)
+def ask(k, dt, cls):
+    if cls == 'd': return f'CLT_PREFETCH(p{k} + o{k} + i + {DENSE // dt.itemsize})'
+    r, far = program.rank, ROWS // dt.itemsize
+    return f'CLT_PREFETCH(b{k} + j + {far} + (j + {far} < n{r - 1} ? 0 : {f"s{k}_{r - 2} - n{r - 1}" if r > 1 else "0"}))'
 def store(k, dt, cls, value, pos):
     mem = memories[dt.code]
     r = program.rank - 1
@@ -98,6 +107,9 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
       const long at = i - first;
 % endif
 % for k, (dt, cls) in enumerate(program.leaves):
+% if ahead and cls in 'dv':
+      ${ask(k, dt, cls)};
+% endif
       const ${reg(dt)} a${k} = ${load(k, dt, cls, pos)};
 % endfor
 % for line in body:

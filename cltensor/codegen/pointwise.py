@@ -236,7 +236,7 @@ def headers(program: Program, lanes: int, drawn: bool = False, double: bool = Fa
         or any("double" in node.op.formula.text for node in program.nodes)
     )
     if program.streamed:
-        names.insert(0, "stream")
+        names = ["stream", "ahead", *names]
     return lane_macros(lanes, double) + include(*names)
 
 
