@@ -18,7 +18,7 @@ from ..dtypes import C_NAMES
 from . import core, writes
 from .composite import at_once, plain
 from .core import Tensor, is_tensor
-from .operands import check_tensor
+from .operands import check_tensor, check_tensors
 from .products import bmm, dot, mm
 from .row import FUNCTIONS, public
 from .values import into
@@ -467,6 +467,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 @public()
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Replace every element of `input` by itself times `other`; the shape is the product of shapes, dim by dim."""
+    check_tensors("kron", ("input", "other"), input, other)
     rank = max(input.ndim, other.ndim)
     a = (1,) * (rank - input.ndim) + tuple(input.shape)
     b = (1,) * (rank - other.ndim) + tuple(other.shape)
@@ -500,6 +501,7 @@ def linalg_cross(
     input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None
 ) -> Tensor:
     """Cross product of vectors of three elements along a dim; other dims broadcast."""
+    check_tensors("linalg_cross", ("input", "other"), input, other)
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     d = layouts.wrap_dim(dim, input.ndim)
@@ -533,6 +535,7 @@ def cross(
     input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """Cross product along a dim of size 3; without `dim` the first such one (deprecated)."""
+    check_tensors("cross", ("input", "other"), input, other)
     if dim is None:
         dim = next((d for d, n in enumerate(input.shape) if n == 3), None)
         if dim is None:

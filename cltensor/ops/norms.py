@@ -14,6 +14,7 @@ from ..dtypes import asked, dtype
 from .core import Tensor
 from .dims import dims_of, refuse
 from .extremes import amax, amin
+from .operands import check_tensors
 from .reduce import sum
 from .reducing import Dims, accumulator, run, spread
 from .row import Row, public
@@ -154,6 +155,7 @@ def norm(
 @public()
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of `input - other`, which broadcast together."""
+    check_tensors("dist", ("input", "other"), input, other)
     delta = input.detach() - other.detach()
     if delta.dtype.category < 2:
         raise RuntimeError(

@@ -250,6 +250,8 @@ masked_fill_row = RowMajor(
 
 
 def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
+    if not is_tensor(mask):
+        raise invalid_combination("masked_fill", (mask, value))
     if mask.dtype is not dtypes.bool:
         raise RuntimeError(
             "masked_fill_ only supports boolean masks, but got mask with dtype "

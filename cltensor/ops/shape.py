@@ -14,6 +14,7 @@ from ..memory_format import contiguous_format
 from ..size import sized
 from . import core
 from .core import Tensor, is_tensor
+from .operands import check_tensor
 from .row import METHODS, public, titled
 
 
@@ -121,6 +122,7 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 @public(function=False)
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """Reshape to the other tensor's shape."""
+    check_tensor("reshape_as", "other", 1, other)
     return reshape(self, other.shape)
 
 
@@ -361,6 +363,7 @@ def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
 @public(function=False)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """Expand to the other tensor's shape."""
+    check_tensor("expand_as", "other", 1, other)
     return expand(self, tuple(other.shape))
 
 

@@ -359,6 +359,15 @@ a.to(torch.float64, True, True, True)           ## got (torch.dtype, bool, bool,
 a.to(copy=3)                                    ## got (copy=int, )
 a.to(str)                                       ## got (type)
 torch.nn.Linear(2, 2).to("cpu", 3)              ## got (str, int)
+torch.kron(a, 1.5)                              ## kron(): argument 'other' (position 2) must be Tensor, not float
+torch.cross(a, "x", 0)                          ## cross(): argument 'other' (position 2) must be Tensor, not str
+torch.linalg.cross(a, None)                     ## linalg_cross(): argument 'other' (position 2) must be Tensor, not NoneType
+torch.dist(a, 1)                                ## dist(): argument 'other' (position 2) must be Tensor, not int
+torch.cholesky_solve(a, [1.0])                  ## cholesky_solve(): argument 'input2' (position 2) must be Tensor, not list
+torch.prelu(a, 0.25)                            ## prelu(): argument 'weight' (position 2) must be Tensor, not float
+a.reshape_as((4, 3))                            ## reshape_as(): argument 'other' (position 1) must be Tensor, not tuple
+a.expand_as(4)                                  ## expand_as(): argument 'other' (position 1) must be Tensor, not int
+a.masked_fill(1, 0.0)                           ## received an invalid combination of arguments - got (int, float)
 a.add_("x")                                     ## add_(): argument 'other' (position 1) must be Tensor, not str
 a.atan2_(None)                                  ## atan2_(): argument 'other' (position 1) must be Tensor, not NoneType
 torch.neg(a.double(), out=v[:1].expand(3, 4))   ## more than one element of the written-to tensor refers to a single memory location

@@ -14,6 +14,7 @@ from ...autograd.mode import unrecorded
 from ...layouts import broadcast_shapes
 from .. import writes
 from ..core import Tensor
+from ..operands import check_tensors
 from ..row import FUNCTIONS, public
 from .lapack import (  # fmt: skip
     LinAlgError,
@@ -427,6 +428,7 @@ def cholesky_solve(
     input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
     """Solve A X = input (…, n, k), given the Cholesky factor (…, n, n) of A, the lower one unless `upper`."""
+    check_tensors("cholesky_solve", ("input", "input2"), input, L)
     for name, x in (("b", input), ("u", L)):
         if x.ndim < 2:
             raise RuntimeError(

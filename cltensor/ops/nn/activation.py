@@ -12,6 +12,7 @@ from .. import writes
 from ..composite import at_once, plain
 from ..core import Tensor
 from ..formats import RowMajor
+from ..operands import check_tensors
 from ..row import FLOAT, FUNCTIONS, METHODS, Row, public
 from ..selection import where
 from ..values import check_value, conj, largest, number
@@ -234,6 +235,7 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 @public()
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Leaky relu with a learnt slope per channel (dimension 1) or one slope."""
+    check_tensors("prelu", ("input", "weight"), input, weight)
     if weight.dtype is not input.dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.dtype.scalar_name} and {weight.dtype.scalar_name}"
