@@ -74,6 +74,7 @@ TEMPLATES = {
     "conv2d depthwise": "conv/depthwise conv/depthwise_weight",
     "conv2d winograd": "conv/winograd conv/winograd_filters conv/winograd_weight conv/winograd_taps",
     "max_pool2d": "pool",
+    "max_pool2d channels last": "pool_last",
     "interpolate": "resample/resample resample/axis resample/turn",
     "interpolate bytes": "resample/bytes",
     "grid_sample": "resample/grid",
@@ -101,6 +102,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         xs = [x.detach().clone().requires_grad_() for x in xs]
         out = fn(*xs)
         return torch.autograd.grad((out * out).sum(), xs)
+
+    def last(*shape: int) -> Any:
+        return r(1, *shape).permute(0, 3, 1, 2)
 
     def writes() -> Any:
         x = r(5, 7)
@@ -316,7 +320,11 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "overlap": lambda: grads(lambda x: x.unfold(1, 5, 2), r(2, 13)),
         "max_pool2d": lambda: grads(lambda x: F.max_pool2d(x, 3, 2, 1), r(1, 2, 7, 7)),
         "max_pool2d wide": lambda: (F.max_pool2d(r(1, 2, 7, 35), 3, 2, 1), F.max_pool2d(r(1, 1, 5, 37), 2)),
-        "max_pool2d channels last": lambda: F.max_pool2d(r(1, 7, 7, 5).permute(0, 3, 1, 2), 3, 2, 1),
+        "max_pool2d channels last": lambda: (
+            F.max_pool2d(last(7, 7, 5), 3, 2, 1), *grads(lambda x: F.max_pool2d(x, 3, 2, 1), last(7, 7, 19)),
+            *grads(lambda x: F.avg_pool2d(x, 3, 2, 1), last(6, 5, 16)),
+        ),
+        "interpolate channels last": lambda: grads(lambda x: F.interpolate(x, size=(7, 9), mode="bilinear"), last(4, 5, 19)),
         "max_pool3d": lambda: grads(lambda x: F.max_pool3d(x, 2), r(1, 2, 4, 5, 4)),
         "max_unpool1d": lambda: F.max_unpool1d(*F.max_pool1d(r(1, 2, 8), 2, return_indices=True), 2),
         "max_pool2d side by side": lambda: (

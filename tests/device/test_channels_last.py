@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cltensor as torch
-from cltensor.codegen.resample import axes
+from cltensor.codegen.resample import axes, pool
 from cltensor.ops.nn import rowwise
 
 F = torch.nn.functional
@@ -42,7 +42,8 @@ def assert_alike(
         found = both_ways(fn, last(x), *factors, slope=slope)
         for a, b in zip(found, expected, strict=True):
             scale = float(b.abs().max()) or 1.0
-            np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=tol, atol=tol * scale)
+            found_values, values = a.double().cpu().numpy(), b.double().cpu().numpy()
+            np.testing.assert_allclose(found_values, values, rtol=tol, atol=tol * scale)
     if order:
         assert [t.stride() for t in found[:2]] == [last(t).stride() for t in found[:2]]
 
@@ -107,6 +108,46 @@ def test_second_derivatives_of_norms(name: str, small: None) -> None:
 
     x = numbers(0, 2, 16, 3, 4)
     np.testing.assert_allclose(slopes(last(x)), slopes(x), rtol=1e-3, atol=1e-3)
+
+
+POOLED: dict[str, Callable[[Any], Any]] = {
+    "max, side by side": lambda x: F.max_pool2d(x, 2),
+    "max, overlapping": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "max, dilated": lambda x: F.max_pool2d(x, 2, 1, 0, 2),
+    "max and positions": lambda x: F.max_pool2d(x, 3, 2, return_indices=True)[0],
+    "adaptive max": lambda x: F.adaptive_max_pool2d(x, (3, 4)),
+    "average, side by side": lambda x: F.avg_pool2d(x, 2),
+    "average, overlapping": lambda x: F.avg_pool2d(x, 3, 2, 1),
+    "average, of what is there": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "adaptive average": lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
+    "average of all": lambda x: F.adaptive_avg_pool2d(x, 1),
+}
+
+
+@pytest.mark.parametrize("name", POOLED)
+@pytest.mark.parametrize("stream", [False, True])
+def test_pooling(name: str, stream: bool, poisoned: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if stream:
+        monkeypatch.setattr(pool, "STREAM", 1)
+    for channels in (3, 16, 21):
+        x = numbers(0, 2, channels, 8, 11).mul(3).round()  # with equal ones
+        order = channels > 3 and name != "average of all"
+        assert_alike(POOLED[name], x, order=order)
+
+
+def test_pooling_of_volumes_and_other_numbers(poisoned: None) -> None:
+    x = numbers(0, 2, 16, 4, 5, 6)
+    assert_alike(lambda x: F.max_pool3d(x, 2), x)
+    assert_alike(lambda x: F.max_pool2d(x, 3, 2), x[:, :, 0].double())
+    assert_alike(lambda x: F.avg_pool2d(x, 3, 2), x[:, :, 0].bfloat16(), tol=1e-2)
+
+
+def test_pooling_sends_back_one_number() -> None:
+    x = last(numbers(0, 2, 16, 6, 7)).requires_grad_()
+    F.avg_pool2d(x, 2).sum().backward()
+    assert x.grad is not None
+    assert x.grad[:, :, :6, :6].eq(0.25).all()
+    assert x.grad[:, :, :, 6].eq(0).all()
 
 
 RESIZED: dict[str, dict[str, Any]] = {

@@ -156,6 +156,16 @@ def _side_by_side(window: Window, where: Operand | None) -> bool:
     return ours and window.apart and whole and window.kernel[2] == 2 and window.out[2] >= 4
 
 
+def _headers(dt: dtype, lanes: int, streamed: bool) -> str:
+    halves = include("half") if dt.reg != dt.cl else ""
+    return lane_macros(lanes, dt.reg == "double") + halves + include("stream") * streamed
+
+
+def _memories(dt: dtype, lanes: int) -> dict[str, Memory]:
+    """How a kernel loads and stores elements and positions."""
+    return {v.code: Memory(v, lanes) for v in (dt, dtypes.int64, dtypes.int32)}
+
+
 @functools.cache
 def _kernel(
     backend: Backend, action: str, kind: str, rank: int, dt: dtype, schedule: _Schedule, indices: bool, big: bool,
@@ -166,17 +176,8 @@ def _kernel(
     backend.require(dt)
     lanes, stride, apart, streamed, one, where, flat, run = schedule
     fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_gpu' if gpu else ''}"
-    head = (
-        lane_macros(lanes, dt.reg == "double")
-        + (include("half") if dt.reg != dt.cl else "")
-        + include("stream") * streamed
-        + include("all_lanes") * (run > 0 and action == "max")
-    )
-    memories = {
-        dt.code: Memory(dt, lanes),
-        "i64": Memory(dtypes.int64, lanes),
-        "i32": Memory(dtypes.int32, lanes),
-    }
+    head, memories = _headers(dt, lanes, streamed), _memories(dt, lanes)
+    head += include("all_lanes") * (run > 0 and action == "max")
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
@@ -277,6 +278,53 @@ def average(backend: Backend, x: Operand, window: Window, *, last: bool = False)
     return y
 
 
+def _back_last(
+    backend: Backend, action: str, window: Window, g: Operand, where: Operand | None
+) -> Operand:
+    """Send back what windows over images (images, sizes…, channels) send, as they lie."""
+    dt, channels, best = g.dtype, g.shape[-1], where is not None
+    lanes = _lanes(backend, dt, window, channels)
+    backend.require(dt)
+    y = empty(backend, dt, (g.shape[0], *window.size[-window.rank :], channels))
+    if not numel(y.shape):
+        return y
+    g, where = _sent(backend, g), where and dense(backend, where)
+    flat, kind = _is_flat(g), "long" if where is None else where.dtype.cl
+    streamed = not (channels % lanes or y.buffer.address % LINE) and dt.reg == dt.cl
+    streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
+    streamed = streamed and window.apart
+    sizes = window.sizes(best) | {"channels": channels}
+    key = backend, action, window.kind, dt, lanes, kind, flat, streamed, tuple(sizes)
+    touched = numel(g.shape) + numel(y.shape)
+    work = y.shape[0] * window.size[0] * window.size[1]
+    chunk = -(-work // min(work, workers(backend, touched)))
+    longs = work, g.offset, chunk, window.divisor if where is None else where.offset
+    buffers = [o.buffer for o in (g, y, where) if o is not None]
+    backend.launch(
+        _back_last_kernel(*key),
+        (-(-work // chunk),),
+        (1,),
+        [*buffers, *sizes.values(), *longs],
+        touched * dt.itemsize,
+    )
+    return y
+
+
+@functools.cache
+def _back_last_kernel(
+    backend: Backend, action: str, kind: str, dt: dtype, lanes: int, where: str, flat: bool, streamed: bool, names: tuple[str, ...],
+) -> Any:  # fmt: skip
+    """Build one kernel of pool_last.mako."""
+    best = action == "max_back"
+    fn = f"pool_{action}_{kind}_{dt.code}_{lanes}_last{'_int' * (where == 'int')}{'_flat' * flat}{'_streamed' * streamed}"
+    text = render(
+        "pool_last", fn=fn, geometry=kind, dt=dt, T=dt.reg, M=_MASKS[dt.reg], L=lanes, I="int", W=where, best=best, flat=flat, names=names,
+        headers=_headers(dt, lanes, streamed), memory=Memory(dt, lanes), memories=_memories(dt, lanes), streamed=streamed,
+    )  # fmt: skip
+    types = [None] * (2 + best) + [np.int32] * len(names) + [np.int64] * 4
+    return backend.kernel(fn, text, types)
+
+
 def _input_shape(g: Operand, window: Window) -> tuple[int, ...]:
     return (*g.shape[: -window.rank], *window.size[-window.rank :])
 
@@ -286,15 +334,26 @@ def _sent(backend: Backend, g: Operand) -> Operand:
     return g if _is_flat(g) else dense(backend, g)
 
 
-def largest_back(backend: Backend, g: Operand, where: Operand, window: Window) -> Operand:
-    """Add up what every input element is sent by the windows whose largest it was. Not for fractional windows on a GPU."""
+def along_channels(backend: Backend, dt: dtype, window: Window, channels: int) -> bool:
+    """Whether there are vectors of channels for what windows send back: `last` is for such."""
+    return not is_gpu(backend) and _lanes(backend, dt, window, channels) > 1
+
+
+def largest_back(
+    backend: Backend, g: Operand, where: Operand, window: Window, *, last: bool = False
+) -> Operand:
+    """Add up what every input element is sent by the windows whose largest it was; `last` as for `largest`. Not for fractional windows on a GPU."""
+    if last:
+        return _back_last(backend, "max_back", window, g, where)
     y = empty(backend, g.dtype, _input_shape(g, window))
     _launch(backend, "max_back", window, _sent(backend, g), y, dense(backend, where))
     return y
 
 
-def average_back(backend: Backend, g: Operand, window: Window) -> Operand:
-    """Add up every input element's share of the windows it lies in."""
+def average_back(backend: Backend, g: Operand, window: Window, *, last: bool = False) -> Operand:
+    """Add up every input element's share of the windows it lies in; `last` as for `largest`."""
+    if last:
+        return _back_last(backend, "avg_back", window, g, None)
     y = empty(backend, g.dtype, _input_shape(g, window))
     _launch(backend, "avg_back", window, _sent(backend, g), y)
     return y

@@ -290,14 +290,12 @@ def _largest(xs: Sequence[Tensor], window: Window, positions: Any, last: bool) -
 
 
 @Replayed.of_memory
-def _given_back(xs: Sequence[Tensor], window: Window) -> list[Tensor]:
-    g, where = xs
-    backend = get_backend(g.device)
+def _given_back(xs: Sequence[Tensor], window: Window, last: bool) -> list[Tensor]:
+    g, where = [core.kernel_operand(x) for x in xs]
+    backend, dev = get_backend(xs[0].device), xs[0].device
     with backend.lock:
-        found = family.largest_back(
-            backend, core.kernel_operand(g), core.kernel_operand(where), window
-        )
-    return [core.result(found, g.device)]
+        found = family.largest_back(backend, g, where, window, last=last)
+    return [core.result(found, dev)]
 
 
 def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
@@ -312,11 +310,22 @@ def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
             value = g.new_zeros(shape).scatter_add(-1, *flat)
             value = value.view(*shape[:-1], *window.size[-window.rank :])
         else:
-            (value,) = _given_back((g, where), window)
+            value = _by_image_order(_given_back, ctx, g, where)
         value = _laid_out(ctx.node, ctx.self, value)
     saved = {"indices": where, "rank": window.rank}
     graph.record(f"{ctx.node}BackwardBackward0", (g, ctx.self), value, _pick_back, saved)
     return value
+
+
+def _by_image_order(run: Callable[..., list[Tensor]], ctx: Any, *tensors: Tensor) -> Tensor:
+    """What windows send back, of gradients and positions: as channels-last images lie, if they were such, else plane by plane."""
+    window = ctx.window
+    order, (g, *_) = _image_order(ctx.node, ctx.self, window), tensors
+    backend = get_backend(g.device)
+    if order is None or not family.along_channels(backend, g.dtype, window, g.shape[1]):
+        return run(tensors, window, False)[0]
+    (value,) = run([formats.turned(t, order) for t in tensors], window, True)
+    return formats.turned_back(value, order)
 
 
 def _pick_back(ctx: Any, g: Tensor) -> tuple:
@@ -341,7 +350,7 @@ def average(node: str, x: Tensor, window: Window) -> Tensor:
     """Return the mean of each window; `node` without "Backward0"."""
     order = _image_order(node, x, window)
     straight = x if order is None else formats.turned(x, order)
-    (value,) = _averaged((straight,), window, False, order is not None)
+    (value,) = _averaged((straight,), window, order is not None)
     value = _laid_out(node, x, value if order is None else formats.turned_back(value, order))
     saved = {"self": x, "window": window, "node": node}
     graph.record(f"{node}Backward0", (x,), value, _average_back, saved)
@@ -349,22 +358,28 @@ def average(node: str, x: Tensor, window: Window) -> Tensor:
 
 
 @Replayed.of_memory
-def _averaged(xs: Sequence[Tensor], window: Window, back: bool, last: bool) -> list[Tensor]:
+def _averaged(xs: Sequence[Tensor], window: Window, last: bool) -> list[Tensor]:
     (x,) = xs
     backend = get_backend(x.device)
     with backend.lock:
-        source = core.kernel_operand(x)
-        if back:
-            found = family.average_back(backend, source, window)
-        else:
-            found = family.average(backend, source, window, last=last)
+        found = family.average(backend, core.kernel_operand(x), window, last=last)
     return [core.result(found, x.device)]
+
+
+@Replayed.of_memory
+def _shared_back(xs: Sequence[Tensor], window: Window, last: bool) -> list[Tensor]:
+    (g,) = xs
+    backend = get_backend(g.device)
+    with backend.lock:
+        found = family.average_back(backend, core.kernel_operand(g), window, last=last)
+    return [core.result(found, g.device)]
 
 
 def _average_back(ctx: Any, g: Tensor) -> Tensor:
     window, node = ctx.window, ctx.node
     _check_gradient(node, g)
-    (value,) = _averaged((g,), window, True, False)
+    with unrecorded():
+        value = _by_image_order(_shared_back, ctx, g)
     value = _laid_out(node, ctx.self, value)
     saved = {"window": window, "node": node}
     graph.record(f"{node}BackwardBackward0", (g, ctx.self), value, _average_twice, saved)
