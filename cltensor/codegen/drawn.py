@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BITS, MORE, WORD = "philox_bits(x, y, z)", "philox_more(x, y, z)", "philox_word(x, y, z)"
 STREAMS = {BITS: 0, MORE: 1, WORD: 0}
 LOWER, UPPER = "x & 4294967295", "shr(x, 40) & 16777215"
-COUNT = 128  # CLT_DRAWN
+COUNT = 128  # elements whose words are drawn at once, CLT_DRAWN: as many as blocks go abreast; twice as many of 32 bits
 
 
 class Draw(NamedTuple):
@@ -28,14 +28,15 @@ class Draw(NamedTuple):
     seed: str
     offset: str
     form: str  # "all", "apart" or "short": the function that fills
+    many: int = COUNT  # elements whose words it fills in, alike for all draws of a program
 
     @property
     def array(self) -> str:
         """Declare the array of words."""
         kind, count = (
-            ("ulong", COUNT)
+            ("ulong", self.many)
             if self.form == "all"
-            else ("uint", COUNT * (1 + (self.form == "apart")))
+            else ("uint", self.many * (1 + (self.form == "apart")))
         )
         return f"{kind} words{self.node}[{count}] __attribute__((aligned(128)));"
 
@@ -56,13 +57,13 @@ class Draw(NamedTuple):
         """What the formula `text` makes of words."""
         if text == LOWER:
             return f"*(const clt_drawn_halves *)(words{self.node} + at)"
-        upper = f"*(const clt_drawn_halves *)(words{self.node} + {COUNT} + at)"
+        upper = f"*(const clt_drawn_halves *)(words{self.node} + {self.many} + at)"
         return f"as_{lanes_of('int', lanes)}({upper} >> 8)"
 
 
 def draws(program: Program) -> dict[int, Draw]:
     """Find the draws of a program, by the number of their node."""
-    found = {}
+    found: dict[int, Draw] = {}
     stored = {ref for ref, _, _ in program.outputs}
     for number, node in enumerate(program.nodes):
         stream = STREAMS.get(node.op.text)
@@ -80,4 +81,6 @@ def draws(program: Program) -> dict[int, Draw]:
                 continue
             form = "short"
         found[number] = Draw(number, stream, f"k{seed}_", f"k{offset}_", form)
+    if all(draw.form == "short" for draw in found.values()):
+        return {n: draw._replace(many=2 * COUNT) for n, draw in found.items()}
     return found

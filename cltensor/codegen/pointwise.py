@@ -216,8 +216,8 @@ def _only_stored(program: Program) -> frozenset[int]:
     return frozenset(n for (_, n), dt in stored.items() if dt is program.nodes[n].result)
 
 
-def headers(program: Program, lanes: int, drawn: bool = False, double: bool = False) -> str:
-    """Paste the device functions a program needs; words may be `drawn` ahead, and what is around it may have doubles."""
+def headers(program: Program, lanes: int, drawn: int = 0, double: bool = False) -> str:
+    """Paste the device functions a program needs; words of so many elements are `drawn` ahead, and what is around it may have doubles."""
     names = sorted({h for node in program.nodes for h in node.op.formula.headers})
     if drawn:
         names.append("random/words")
@@ -237,7 +237,8 @@ def headers(program: Program, lanes: int, drawn: bool = False, double: bool = Fa
     )
     if program.streamed:
         names = ["stream", "ahead", *names]
-    return lane_macros(lanes, double) + include(*names)
+    many = f"#define CLT_DRAWN {drawn}\n" if drawn else ""
+    return many + lane_macros(lanes, double) + include(*names)
 
 
 def kernel_name(program: Program) -> str:
@@ -327,7 +328,7 @@ def source(program: Program, lanes: int, gpu: bool, group: int = 128) -> tuple[s
     }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes, bool(drawn)), gpu=gpu, drawn=drawn.values(), at_once=at_once(program), group=group, stride_count=stride_count,
+        headers=headers(program, lanes, max((d.many for d in drawn.values()), default=0)), gpu=gpu, drawn=drawn.values(), at_once=at_once(program), group=group, stride_count=stride_count,
     )  # fmt: skip
     return name, text, argument_types(program)
 
