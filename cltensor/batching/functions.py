@@ -109,6 +109,24 @@ class _Context:
         return tuple([t if d is None else hide(t, d, self._number) for t, d in pairs])
 
 
+def _hidden(ts: Any, dims: Any, number: int) -> list[Any]:
+    return [
+        t if d is None or t is None else hide(t, d, number) for t, d in zip(ts, dims, strict=True)
+    ]
+
+
+def _shown(t: Any, number: int, dim: int | None, size: int) -> Any:
+    """A gradient or tangent as what it belongs to: summed up, repeated or moved."""
+    if not hasattr(t, "_vc"):
+        return t
+    own = t.__class__ is Batched and t.level == number
+    if dim is None:
+        return first(t.value, t.bdim).sum(0) if own else t
+    if not own:
+        return t.unsqueeze(dim).expand([*t.shape[:dim], size, *t.shape[dim:]])
+    return t.value if t.bdim == dim else t.value.movedim(t.bdim, dim)
+
+
 def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Run a Function that maps the forward, and in its backward the backward, of another."""
     flat, spec = tree_flatten((args, kwargs))
@@ -117,27 +135,13 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     form: Any = None
     out_dims: list[int | None] = []
 
-    def hidden(ts: Any, dims: Any, number: int) -> list[Any]:
-        return [t if d is None or t is None else hide(t, d, number) for t, d in zip(ts, dims, strict=True)]  # fmt: skip
-
-    def shown(t: Any, number: int, dim: int | None) -> Any:
-        """A gradient or tangent as what it belongs to: summed up, repeated or moved."""
-        if not hasattr(t, "_vc"):
-            return t
-        own = t.__class__ is Batched and t.level == number
-        if dim is None:
-            return first(t.value, t.bdim).sum(0) if own else t
-        if not own:
-            return t.unsqueeze(dim).expand([*t.shape[:dim], size, *t.shape[dim:]])
-        return t.value if t.bdim == dim else t.value.movedim(t.bdim, dim)
-
     def through(formula: Any, ctx: Any, given: Any, dims: Any, found_dims: Any) -> tuple:
         """Run the Function's backward or jvp on slices: gradients or tangents of what has `dims`, for what has `found_dims`."""
         with Aside(), opened(size, randomness) as level:
-            found = formula(_Context(ctx, level.number), *hidden(given, dims, level.number))
+            found = formula(_Context(ctx, level.number), *_hidden(given, dims, level.number))
             found = found if isinstance(found, tuple) else (found,)
             return tuple(
-                [shown(t, level.number, d) for t, d in zip(found, found_dims, strict=True)]
+                [_shown(t, level.number, d, size) for t, d in zip(found, found_dims, strict=True)]
             )
 
     class Mapped(Function):
@@ -147,7 +151,7 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         def forward(*values: Any) -> Any:
             nonlocal form
             with Aside(), opened(size, randomness) as level:
-                given, named = tree_unflatten(hidden(values, in_dims, level.number), spec)
+                given, named = tree_unflatten(_hidden(values, in_dims, level.number), spec)
                 outs, form = tree_flatten(cls.forward(*given, **named))
                 out_dims[:] = [t.bdim if t.__class__ is Batched and t.level == level.number else None for t in outs]  # fmt: skip
             return tuple([t if d is None else t.value for t, d in zip(outs, out_dims, strict=True)])
@@ -155,8 +159,8 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             with Aside(), opened(size, randomness) as level:
-                given, _ = tree_unflatten(hidden(inputs, in_dims, level.number), spec)
-                outs = tree_unflatten(hidden(output, out_dims, level.number), form)
+                given, _ = tree_unflatten(_hidden(inputs, in_dims, level.number), spec)
+                outs = tree_unflatten(_hidden(output, out_dims, level.number), form)
                 cls.setup_context(_Context(ctx, level.number), given, outs)
 
         @staticmethod
@@ -172,4 +176,4 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         outs = Mapped.apply(
             *[t.value if d is not None else t for t, d in zip(flat, in_dims, strict=True)]
         )
-    return tree_unflatten(hidden(outs, out_dims, call.level), form)
+    return tree_unflatten(_hidden(outs, out_dims, call.level), form)
