@@ -6,7 +6,7 @@ or, where that has another type or goes past the cache (`streams`), in a row of 
 `ahead`: while a row's last stage computes exponentials, or else while it is stored, the next row is asked for, unless rows are
 shorter or longer than this; while a run of a row is read first, the next one, which lies elsewhere; across rows, what lies so many
 steps further, where a step is at least so many elements.
-row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group per row with a tree (GPU).
+row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group, or `team` of its lanes, per row with a tree (GPU).
 A CPU's schedule along rows takes for the first stage's result what a row's first elements make likely; it reads the row for it where
 the second stage then says that it was not `near`.
 col: vectors across neighbouring rows; with one lane the GPU's lane per row.
@@ -21,6 +21,9 @@ L, U = lanes, unroll
 T, S = dt.reg, f"{dt.reg}{L}" if L > 1 else dt.reg
 M = mask if L == 1 else f"{mask}{L}"
 row, group_row = reader.row, gpu and reader.row
+shared = group_row and team < group
+guard = 'if (lid == 0 && live) ' if shared else 'if (lid == 0) ' if group_row else ''
+own_lane = 'mine' if shared else 'lid'
 wide = not gpu and not row
 ids = f"({M})({', '.join(map(str, range(L)))})"
 memory = memories[out.code]
@@ -271,12 +274,12 @@ ${outer_begin()}\
     ${' '.join(f'{name} = ' + ''.join(f'part_{name}{u} = ' for u in us) + f'({S})(0);' for name in own(stage))}
 % endif
 % if group_row:
-    for (j = lid; j < ${inner};) {
-      const long stop = ${less(inner, f'j + {block * group}')};
+    for (j = ${f'live ? lid : {inner}' if shared else 'lid'}; j < ${inner};) {
+      const long stop = ${less(inner, f'j + {block * team}')};
 % for many in (4, 1) if stage else (1,):
-      for (; j${f' + {(many - 1) * group}' if many > 1 else ''} < stop; j += ${many * group}) {
+      for (; j${f' + {(many - 1) * team}' if many > 1 else ''} < stop; j += ${many * team}) {
 % for u in range(many):
-${element(stage, f'j + {u * group}' if u else 'j', '1')}\
+${element(stage, f'j + {u * team}' if u else 'j', '1')}\
 % endfor
       }
 % endfor
@@ -355,7 +358,7 @@ ${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
       ${name} += ${spell(value)};
 % endfor
 % for name, _ in stage.runs:
-      ${'if (lid == 0) ' if group_row else ''}row${first_run + kind.runs.index(name)}[${f'o * (nred / {inner}) + run' if rank > 1 else 'o'}] = ${name + ('.s0' if L > 1 else '')};
+      ${guard}row${first_run + kind.runs.index(name)}[${f'o * (nred / {inner}) + run' if rank > 1 else 'o'}] = ${name + ('.s0' if L > 1 else '')};
 % endfor
     }
 </%def>\
@@ -373,13 +376,13 @@ ${fold(name)}\
 ## Fold lanes (row) or the work-group (GPU) into one value that every lane then holds.
 <%def name="fold(name)">\
 % if group_row:
-    scratch[lid] = ${name};
+    scratch[${own_lane}] = ${name};
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int span = ${group // 2}; span > 0; span >>= 1) {
-      if (lid < span) { const ${T} a = scratch[lid], b = scratch[lid + span]; scratch[lid] = ${join(name, 'a', 'b')}; }
+    for (int span = ${team // 2}; span > 0; span >>= 1) {
+      if (lid < span) { const ${T} a = scratch[${own_lane}], b = scratch[${own_lane} + span]; scratch[${own_lane}] = ${join(name, 'a', 'b')}; }
       barrier(CLK_LOCAL_MEM_FENCE);
     }
-    ${name} = scratch[0];
+    ${name} = scratch[${'mine - lid' if shared else '0'}];
     barrier(CLK_LOCAL_MEM_FENCE);
 % elif row and L > 1:
     {
@@ -449,7 +452,6 @@ ${pick('o + k', {name: f'((const {T} *)A_{name})[k]' for name in names}, 'k')}\
     }
 % endif
 % else:
-<% guard = 'if (lid == 0) ' if group_row else '' %>\
 % for k, name in enumerate(kind.rows):
     ${guard}row${k}[o] = ${name + ('.s0' if L > 1 else '')};
 % endfor
@@ -477,8 +479,15 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % if any(map(own, kind.stages)):
   __local ${T} scratch[${group}];
 % endif
+% if shared:
+  const int mine = get_local_id(0), lid = mine % ${team};
+  for (long begin = get_group_id(0) * ${group // team}; begin < nout; begin += get_num_groups(0) * ${group // team}) {
+    const int live = begin + mine / ${team} < nout;
+    const long o = live ? begin + mine / ${team} : begin;
+% else:
   const int lid = get_local_id(0);
   for (long o = get_group_id(0); o < nout; o += get_num_groups(0)) {
+% endif
 % elif gpu:
   for (long o = get_global_id(0); o < nout; o += get_global_size(0)) {
 % else:

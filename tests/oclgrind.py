@@ -240,6 +240,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "reduce middle": lambda: r(3, 19, 5).aminmax(dim=1),
         "argmax": lambda: r(5, 41).argmax(1),
         "softmax of rows across": turned_rows,
+        "many short rows": lambda: (r(259, 49).sum(1), r(259, 49).argmax(1), r(259, 49).softmax(1)),
         "softmax": lambda: grads(lambda x: x.softmax(1), r(3, 37)),
         "log_softmax columns": lambda: grads(lambda x: x.log_softmax(0), r(37, 3)),
         "layer_norm": lambda: grads(

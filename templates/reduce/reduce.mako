@@ -3,7 +3,7 @@ One reduction of a fused expression: nout outputs, nred elements each.
 row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time.
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
          With one lane it is also the GPU's: a lane per output.
-group    a work-group per output, a tree in local memory (GPU).
+group    a work-group per output, a tree in local memory (GPU), or, of many short ones, `team` of its lanes.
 merge    parts of outputs become outputs, sequentially; merge_group: by a work-group with the tree.
 On a GPU four elements are read before the first is added (`at_once`), in the same order: a lane that waits for each would leave most of the memory's
 speed unused. Chains that compute much are not written out four times.
@@ -14,6 +14,7 @@ Positions of extremes along the reduced dims on a CPU are reduce/first.mako's.
 <%namespace name="r" file="parts.mako"/>\
 <%
 L, U = lanes, unroll
+shared = schedule == 'group' and team < group
 def reg(t): return t if L == 1 else f"{t}{L}"
 at_once = 4 if gpu and reader and sum(node.op.formula.cost for node in reader.program.nodes) <= 64 else 1
 assert block % at_once == 0
@@ -358,11 +359,21 @@ ${r.store('s0_', 1, 'o', '1', '0')}\
 % for field, kind, _ in state.fields:
   __local ${kind} l_${field}[${group}];
 % endfor
+% if shared:
+  const int mine = get_local_id(0), lid = mine % ${team};
+% else:
   const int lid = get_local_id(0);
+% endif
 % if schedule == 'group':
   const long groups = get_num_groups(0) / parts, part = get_group_id(0) % parts;
   const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred), inner = m${reader.reduced_rank - 1};
+% if shared:
+  for (long begin = get_group_id(0) * ${group // team}; begin < nout; begin += get_num_groups(0) * ${group // team}) {
+    const int live = begin + mine / ${team} < nout;
+    const long o = live ? begin + mine / ${team} : begin;
+% else:
   for (long o = get_group_id(0) / parts; o < nout; o += groups) {
+% endif
 ${r.lines(reader.kept_bases('o'), 4)}\
 ${r.lines(state.declare('s0_', 1), 4)}\
     int steps = 0;
@@ -373,12 +384,12 @@ ${r.lines(reader.reduced_bases('row'), 6)}\
 ${prime(['s0_'], 'col', '1', ['0'])}\
     }
 % endif
-    long r = rlo + lid;
+    long r = ${'live ? rlo + lid : rhi' if shared else 'rlo + lid'};
 % for many in sorted({1, at_once}, reverse=True):
-    for (; r${f' + {(many - 1) * group}' if many > 1 else ''} < rhi; r += ${many * group}) {
+    for (; r${f' + {(many - 1) * team}' if many > 1 else ''} < rhi; r += ${many * team}) {
 % for u in range(many):
       {
-        const long at_u = r + ${u * group};
+        const long at_u = r + ${u * team};
 % if reader.reduced_rank > 1:
         const long row = at_u / inner, col = at_u - row * inner;
 % else:
@@ -405,25 +416,26 @@ ${final_flush(['s0_'])}\
 ${r.lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
     }
 % endif
+<% own = 'mine' if shared else 'lid' %>\
 % for field, kind, _ in state.fields:
-    l_${field}[lid] = s0_${field};
+    l_${field}[${own}] = s0_${field};
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int span = ${group // 2}; span > 0; span >>= 1) {
+    for (int span = ${team // 2}; span > 0; span >>= 1) {
       if (lid < span) {
 % for field, kind, _ in state.fields:
-        ${kind} a_${field} = l_${field}[lid]; const ${kind} b_${field} = l_${field}[lid + span];
+        ${kind} a_${field} = l_${field}[${own}]; const ${kind} b_${field} = l_${field}[${own} + span];
 % endfor
 ${r.lines(state.merge('a_', 'a_', 'b_', 1), 8)}\
 % for field, kind, _ in state.fields:
-        l_${field}[lid] = a_${field};
+        l_${field}[${own}] = a_${field};
 % endfor
       }
       barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (lid == 0) {
+    if (lid == 0${' && live' if shared else ''}) {
 % for field, kind, _ in state.fields:
-      const ${kind} f_${field} = l_${field}[0];
+      const ${kind} f_${field} = l_${field}[${'mine' if shared else '0'}];
 % endfor
 ${r.store('f_', 1, 'o', '1', 'rlo' if schedule == 'group' else '0')}\
     }

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 GRAIN = 16384  # elements that are worth a CPU work-item
 PACE = 20_000  # elements times their weight that a CPU's thread is done with in a microsecond
 GROUP = 128
+# Elements up to which a few of a GPU's lanes take an output: a group of all would wait at barriers most of the time.
+TEAM, TEAM_MOST = 16, 256
 # Of running states that a work-item goes along before it takes the next reduced rows: they come and go once for several rows.
 COL_BYTES = 1 << 14
 COL_VECTORS = 256
@@ -133,16 +135,17 @@ def _plan(
         wide=compute.itemsize > 4,
     )
     unroll = 1 if gpu else _unroll(reader, state, row)
+    team = team_of(backend, cut) if gpu and row and parts is None else GROUP
     if not cut.nout:
         division, kernel = (0, 0, 1, 0), None
     else:
         if gpu:
-            division = _plan_gpu(backend, cut, row, parts)
+            division = _plan_gpu(backend, cut, row, parts, team)
         else:
             vectors = unroll if row else _col_vectors(state, reader.lanes)
             alone = cut.nout * cut.nred * _weight(reader, state) < PACE * wake_us
             division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone)
-        kernel = _kernel(backend, state, reader, gpu, unroll, outputs, division[2] > 1)
+        kernel = _kernel(backend, state, reader, gpu, unroll, team, outputs, division[2] > 1)
     stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
     scaled = state.scale and division[2] == 1
     return _Plan(
@@ -233,10 +236,18 @@ def _plan_cpu(
     return -(-cut.nout // ochunk) * parts, ochunk, parts, pchunk
 
 
+def team_of(backend: Backend, cut: Split) -> int:
+    """Return how many of a GPU's lanes take an output of which the elements lie side by side."""
+    many = cut.nout * TEAM >= backend.info.compute_units * 16 * GROUP
+    return TEAM if many and cut.nred <= TEAM_MOST else GROUP
+
+
 def _plan_gpu(
-    backend: Backend, cut: Split, row: bool, parts: int | None
+    backend: Backend, cut: Split, row: bool, parts: int | None, team: int
 ) -> tuple[int, int, int, int]:
     units = backend.info.compute_units * 16  # groups that keep the device's memory busy
+    if team < GROUP:
+        return min(-(-cut.nout * team // GROUP), units * 8) * GROUP, 1, 1, cut.nred
     if row:
         groups = min(cut.nout, units * 8)
         wanted = parts or max(1, min(units // groups, cut.nred // (GROUP * 16)))
@@ -263,6 +274,7 @@ def _kernel(
     reader: Reader,
     gpu: bool,
     unroll: int,
+    team: int,
     outputs: tuple,
     partial: bool,
 ) -> Any:
@@ -274,6 +286,7 @@ def _kernel(
         reader.values,
         gpu,
         unroll,
+        team,
         None if partial else outputs,
         partial,
     )
@@ -305,11 +318,11 @@ def _kernel(
     )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
     first = schedule == "row" and state.needs_index
     ahead = schedule == "col" and state.ahead and not gpu
     text = render(
-        "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, lanes=reader.lanes, unroll=unroll,
+        "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, team=team, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
         compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + reader.headers(state.dt) + include(*state.headers), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
         partial=partial, convert=convert,
@@ -354,7 +367,7 @@ def _merge(
         head += include("complex") if any(d.is_complex for d in used) else ""
         head += include(*state.headers)
         text = render(
-            "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
+            "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, team=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
             reader=None, compute=(compute,), ahead=False, headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
             partial=False, convert=convert,
         )  # fmt: skip

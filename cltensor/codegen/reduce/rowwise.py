@@ -23,6 +23,7 @@ from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN
 from ..source import include, render
 from ..turn import turn
 from .prologue import Reader, Source, Split, along_reduced, split
+from .reduction import GROUP, team_of
 from .row_kinds import Kind
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 GRAIN = 8192  # elements that are worth a CPU work-item
 PACE = 2000  # elements that a CPU's thread is done with in a microsecond
-GROUP = 128
 WIDE_VECTORS = 64
 LANES = 16  # of the widest vectors
 LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it, most of whose lanes may be idle
@@ -196,10 +196,11 @@ def _plan(
         wide=compute.itemsize > 4,
         turned=turned,
     )
-    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, scratch, past)
+    team = team_of(backend, cut) if gpu and row else GROUP
+    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, team, scratch, past)
     along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
     if gpu:
-        groups = min(cut.nout if row else -(-cut.nout // GROUP), backend.info.compute_units * 64)
+        groups = min(-(-cut.nout * (team if row else 1) // GROUP), backend.info.compute_units * 64)
         return _Plan(*fresh, shapes, kernel, cut, reader, along, 0, groups * GROUP, GROUP, 0)
     worked = n if kind.stages or kind.store else cut.nout
     at_once = aside = 0
@@ -301,11 +302,23 @@ def _kernel(
     compute: dtype,
     out: dtype,
     gpu: bool,
+    team: int,
     scratch: bool,
     streams: int,
 ) -> Any:
     along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
-    key = (backend.device, kind, compute, out, reader.key, reader.values, gpu, along == 1, streams)
+    key = (
+        backend.device,
+        kind,
+        compute,
+        out,
+        reader.key,
+        reader.values,
+        gpu,
+        team,
+        along == 1,
+        streams,
+    )
     kernel = _kernels.get(key)
     if kernel is not None:
         return kernel
@@ -313,7 +326,7 @@ def _kernel(
     codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}_{classes}{reader.kept_rank}{reader.reduced_rank}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}"
+    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}"
     ahead = FURTHER if not (gpu or reader.row) else None
     if kind.stages and not gpu and reader.row:
         ahead = AHEAD
@@ -328,7 +341,7 @@ def _kernel(
     scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
     unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1
     text = render(
-        "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, block=BLOCK, dt=compute,
+        "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, team=team, block=BLOCK, dt=compute,
         out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
         scratch=scratch, streams=streams, PEELED=PEELED, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
