@@ -14,7 +14,7 @@ from ... import dtypes
 from ..index.moves import move
 from ..operand import Operand
 from ..pointwise import Memory
-from ..products.product import wide_registers
+from ..products.product import tile
 from ..region import LINE, STREAM, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
 from ..scalars import Scalar, scalar_words
 from ..source import include
@@ -136,7 +136,7 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     large = backend.info.host_shared and dims.n * size >= STREAM
     vector = across = 0
     if not gpu and unit and size <= 8 and nb >= 16 // size:
-        wide = wide_registers(backend)
+        wide = 4 * tile(backend, "float")[1] == LINE
         vector = min(16, (LINE if wide else LINE // 2) // size)
         # Of bytes one line, or two steps would not stay in a cache; more where they go past it.
         across = (1 if size == 1 else 4 if wide and large else 2) * LINE // size

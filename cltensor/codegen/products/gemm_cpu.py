@@ -43,6 +43,8 @@ DIRECT_B = 1 << 10  # rows of a register tile's width in such a B
 ONCE_B = 1 << 18  # numbers of a B, read where it lies, that is to be gone through once
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 PIECE = 1024  # the shortest piece of K worth a second pass
+# From how many on, and how many times as many as rows or columns, K is what is cut: blocks of a small result would each read much again.
+LONG_K, LONGER = 8 * PIECE, 8
 
 
 class _Plan(NamedTuple):
@@ -260,9 +262,14 @@ def _pieces(
     if p.kstep:
         return 0
     if p.inner == 1 and p.k >= 2 * PIECE:
-        missing = backend.info.compute_units // (grid[0] * grid[1] * grid[2])
+        units, tasks = backend.info.compute_units, grid[0] * grid[1] * grid[2]
+        missing = units // tasks
         if missing > 1:
             return ceil_div(p.k, min(missing * 2, p.k // PIECE))
+        if p.outer == 1 and p.k >= LONG_K and p.k >= LONGER * max(p.m, p.n):
+            # Sums of pieces are no more than half of what is read.
+            most = p.k * (p.m + p.n) // (2 * p.m * p.n)
+            return ceil_div(p.k, min(4 * units, p.k // PIECE, most))
     # Sums between blocks of K must not be rounded to 16 bits.
     if kc < p.k and out_dt.itemsize == 2 and out_dt.is_floating_point:
         return p.k

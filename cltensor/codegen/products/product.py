@@ -156,8 +156,7 @@ __kernel void cltensor_probe_registers(__global int *out) {
 _tiles: dict[Backend, tuple[int, int]] = {}
 
 
-@cache
-def wide_registers(backend: Backend) -> bool:
+def _wide_registers(backend: Backend) -> bool:
     """Say whether kernels have 32 registers of 64 bytes, rather than 16 of 32, where a larger tile spills.
 
     What PoCL reports as its vector width is not what its compiler has registers for (one older than the processor
@@ -175,7 +174,7 @@ def tile(backend: Backend, acc: str) -> tuple[int, int]:
     """Return (rows, lanes) of the register tile, which is two vectors wide, for an accumulator."""
     found = _tiles.get(backend)
     if found is None:
-        found = _tiles[backend] = (8, 16) if wide_registers(backend) else (6, 8)
+        found = _tiles[backend] = (8, 16) if _wide_registers(backend) else (6, 8)
     return found if acc in ("float", "uint") else (found[0], found[1] // 2)
 
 
