@@ -44,6 +44,9 @@ MAX_RECORDINGS = 8
 MAX_COUNTED = 64  # signatures whose warm-up calls are counted
 
 
+_STALE = object()
+
+
 def _flatten(value: Any, found: list[Tensor]) -> Any:
     """Replace tensors in nested containers by their numbers; what is left is part of the key."""
     if isinstance(value, Tensor):
@@ -166,7 +169,7 @@ class _Recorded:
             found: list[Tensor] = []
             self.plan = _flatten(result, found)
             outputs = [t.detach() for t in found]
-            self.state = self._settle(storages)
+            state = self._settle(storages)
             self.watch.end()
         except BaseException:
             backend.pool.close(recording.arena)
@@ -191,7 +194,10 @@ class _Recorded:
             fresh.pop(id(buffer), None)
         self.fresh = list(fresh.values())
         recording.prepare([*bound, *[x.buffer for x in self.fresh]])
-        self.state = [(ref, b) for ref, b in self.state if id(b) in touched - used]
+        touched -= used
+        # What the function found and is gone, it does not find again: others have taken the place.
+        self.lost: list[Any] = []
+        self.state = [(weakref.ref(x, self.lost.append), b) for x, b in state if id(b) in touched]
         self.sizes = [t._storage.nbytes for t in inputs]
         self._finish_call(inputs)
 
@@ -214,7 +220,7 @@ class _Recorded:
         for out in self.outputs:
             out.storage = None
 
-    def _settle(self, before: list) -> list[tuple[weakref.ref[Storage], Buffer]]:
+    def _settle(self, before: list) -> list[tuple[Storage, Buffer]]:
         """Bring what was replaced back to where it was: the next play reads it there."""
         backend, state = self.backend, []
         for storage, old in before:
@@ -222,11 +228,15 @@ class _Recorded:
             if new is not old and new.__class__ is not Expr and storage.nbytes == old.nbytes:
                 backend.copy(new, 0, old, 0, storage.nbytes)
                 storage.value, storage.reads = old, UNKNOWN_READS
-            state.append((weakref.ref(storage), old))
+            state.append((storage, old))
         return state
 
+    def fits(self) -> bool:
+        """Whether the function would launch the same now."""
+        return not self.lost and self.host.fits()
+
     def play(self, inputs: list[Tensor]) -> Any:
-        """Run the recorded launches on these arguments."""
+        """Run the recorded launches on these arguments; _STALE, with nothing done, where that would be another function."""
         backend, host = self.backend, self.host
         for i, t in enumerate(inputs):
             if host.writes(t._storage):
@@ -238,7 +248,8 @@ class _Recorded:
             bound = {key: storage.buffer() for key, storage in made.items()}
             if backend.pending or backend.left:
                 lazy.flush(backend)
-            self._restore_state()
+            if not self._restore_state():
+                return _STALE
             self.watch.advance()
             for out in self.fresh:
                 buffer = backend.alloc(out.nbytes)
@@ -266,13 +277,20 @@ class _Recorded:
         ]
         return _restore(self.plan, tensors)
 
-    def _restore_state(self) -> None:
-        """Put what was changed outside meanwhile where the launches read it."""
+    def _restore_state(self) -> bool:
+        """Put what was changed outside meanwhile where the launches read it; False where somebody sees it lie elsewhere."""
+        moved = []
         for ref, buffer in self.state:
             storage = ref()
             if storage is not None and storage.value is not buffer:
-                self.backend.copy(storage.buffer(), 0, buffer, 0, storage.nbytes)
-                storage.value, storage.reads = buffer, UNKNOWN_READS
+                if storage.pinned or storage.buffer().exported:
+                    self.lost.append(ref)
+                    return False
+                moved.append((storage, buffer))
+        for storage, buffer in moved:
+            self.backend.copy(storage.buffer(), 0, buffer, 0, storage.nbytes)
+            storage.value, storage.reads = buffer, UNKNOWN_READS
+        return True
 
 
 def _written(i: int) -> RecordingError:
@@ -333,12 +351,13 @@ class Captured:
             return self._fn(*args, **kwargs)
         if not kwargs:
             for quick in self._quick.get(_signature(args), ()):
-                if quick.host.fits():
+                if quick.fits():
                     inputs = [
                         t if t._contig and not t._offset and t._storage.nbytes == n else _plain(t)
                         for t, n in zip(args, quick.sizes, strict=True)
                     ]
-                    return quick.play(inputs)
+                    if (result := quick.play(inputs)) is not _STALE:
+                        return result
         inputs = []
         plan = _flatten((args, kwargs), inputs)
         for i, t in enumerate(inputs):
@@ -350,8 +369,8 @@ class Captured:
         key = (_told(plan), tuple([(t.shape, t.dtype, t.device) for t in inputs]), _modes())
         variants = self._recorded.get(key)
         for recorded in variants or ():
-            if recorded.host.fits():
-                return recorded.play(inputs)
+            if recorded.fits() and (result := recorded.play(inputs)) is not _STALE:
+                return result
         calls = self._calls.pop(key, 0) + 1
         if variants is None and calls <= self._warmup:
             self._calls[key] = calls
@@ -363,7 +382,7 @@ class Captured:
         backend = inputs[0]._storage.backend if inputs else get_backend(default_device())
         recorded = _Recorded(backend, self._fn, plan, inputs)
         variants = self._recorded.setdefault(key, [])
-        variants.insert(0, recorded)
+        variants[:] = [recorded, *[r for r in variants if not r.lost]]
         if not kwargs and all(t.__class__ is Tensor for t in args):
             self._quick[_signature(args)] = variants
         result, recorded.result = recorded.result, None

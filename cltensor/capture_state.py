@@ -19,7 +19,7 @@ from sys import getrefcount
 from typing import Any
 
 from .autograd.version import VersionCounter
-from .optim.stepper import renew
+from .optim.stepper import Replaced, renew
 from .runtime import Backend, Buffer
 from .storage import Storage
 from .tensor import Tensor
@@ -38,11 +38,12 @@ class Before:
     """The tensors of a device before a function is recorded."""
 
     def __init__(self, backend: Backend) -> None:
+        self.replaced = Replaced.count
         self.versions: list[tuple[VersionCounter, int, weakref.ref[Storage]]] = []
         self.leaves: list[tuple[weakref.ref[Tensor], Storage, Any]] = []
         known: set[int] = set()
         for t in _tensors(backend):
-            if t._requires and t._node is None:
+            if t._node is None and (t._requires or type(t) is not Tensor):  # parameters, frozen too
                 self.leaves.append((weakref.ref(t), t._storage, t._grad))
             if id(t._vc) not in known:
                 known.add(id(t._vc))
@@ -149,7 +150,8 @@ class HostState:
         """`touched`: by id the buffers in the recorded launches; `known`: the storages that were there."""
         changed = [(vc, vc.value - was, ref) for vc, was, ref in before.versions if vc.value != was]
         writes = {id(vc): count for vc, count, _ in changed}
-        self._leaves: list[tuple[weakref.ref[Tensor], Storage]] = []
+        self._leaves: list[tuple[weakref.ref[Tensor], weakref.ref[Storage]]] = []
+        self._replaced = before.replaced
         self._without: list[weakref.ref[Tensor]] = []  # leaves that had no gradient
         self._cleared: list[weakref.ref[Tensor]] = []
         self.used: list[_Used] = []
@@ -159,9 +161,11 @@ class HostState:
             leaf = ref()
             if leaf is None:
                 continue
-            if id(storage.value) in touched:
-                self._leaves.append((ref, storage))
             new = leaf._grad
+            if id(storage.value) in touched:
+                self._leaves.append((ref, weakref.ref(storage)))
+                if old is None and new is None:  # it may have had one in between
+                    self._without.append(ref)
             if old is not None and old._strided and id(old._storage.value) in touched:
                 self.used.append(_Used(ref, old, writes.pop(id(old._vc), 0)))
             elif old is None and new is not None:
@@ -182,9 +186,11 @@ class HostState:
 
     def fits(self) -> bool:
         """Whether the function would do the same launches now, as far as leaves decide it."""
+        if self._replaced != Replaced.count:
+            return False
         for ref, storage in self._leaves:
             leaf = ref()
-            if leaf is not None and leaf._storage is not storage:
+            if leaf is not None and leaf._storage is not storage():
                 return False
         for ref in self._without:
             leaf = ref()

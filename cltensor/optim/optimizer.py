@@ -16,7 +16,7 @@ from typing import Any
 from .. import dtypes
 from ..autograd.hooks import RemovableHandle
 from ..tensor import Tensor
-from .stepper import clear
+from .stepper import Replaced, clear
 
 __all__ = [
     "Optimizer",
@@ -265,6 +265,7 @@ class Optimizer:
             if "param_names" in group:
                 new.setdefault("param_names", group["param_names"])
         self.__setstate__({"state": state, "param_groups": saved})
+        Replaced.count += 1
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
@@ -315,6 +316,7 @@ class Optimizer:
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
+        Replaced.count += bool(self.state)
         if isinstance(params, set):
             raise TypeError(
                 "optimizer parameters need to be organized in ordered collections, but "

@@ -119,6 +119,12 @@ def _host_device() -> Any:
     return host
 
 
+class Replaced:
+    """How often an optimiser that has run got other tensors or groups than it had: what was recorded of it is outdated."""
+
+    count = 0
+
+
 class _Known:
     """What this module last wrote into a tensor, and where; `cell` is the memory itself where the host shares it."""
 

@@ -591,3 +591,37 @@ def test_two_recordings_count_the_steps_of_one_optimiser() -> None:
             run(torch.ones(n))
         found.append((a.tolist(), b.tolist()))
     assert found[0] == found[1]
+
+
+def test_what_took_the_place_of_something_recorded_is_used() -> None:
+    found = []
+    for captured in (False, True):
+        model = torch.nn.Linear(3, 2)
+        model.load_state_dict({"weight": torch.ones(2, 3), "bias": torch.zeros(2)})
+        model.bias.requires_grad_(False)
+        optimizer = torch.optim.Adam(model.parameters(), lr=torch.tensor(0.1), capturable=True)
+
+        def step(x: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            loss = model(x).square().sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        run, losses, seen = torch.capture(step) if captured else step, [], []
+        for k in range(9):
+            if k == 3:
+                model.bias.data = torch.ones(2)
+            elif k == 4:  # what is there when the function is called belongs to it
+                model.weight.grad = torch.ones(2, 3)
+            elif k == 5:
+                optimizer.load_state_dict(optimizer.state_dict())
+            elif k == 6:
+                optimizer.param_groups[0]["lr"].mul_(0.5)
+            elif k == 7:
+                model.weight.data.mul_(0.5)
+                seen.append(model.weight.detach().cpu().numpy())
+            losses.append(run(torch.ones(1, 3)).item())
+        same_memory = model.weight.device.type == "cpu"
+        found.append((losses, seen[0].tolist() if same_memory else None))
+    assert found[0] == found[1]
