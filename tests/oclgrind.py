@@ -49,7 +49,7 @@ TEMPLATES = {
     "sort": "sort/rows sort/tile sort/keys sort/ranks",
     "sort long": "sort/merge sort/radix",
     "topk": "sort/topk",
-    "topk long": "sort/first",
+    "topk long": "sort/first sort/chosen",
     "median": "sort/select",
     "mode": "sort/pick",
     "searchsorted": "sort/search",
@@ -72,6 +72,7 @@ TEMPLATES = {
     "conv2d": "conv/cpu conv/gpu gemm/lanes conv/filters conv/patch conv/weight",
     "conv2d many": "conv/unfold conv/fold",
     "conv2d depthwise": "conv/depthwise conv/depthwise_weight",
+    "conv2d depthwise channels last": "conv/depthwise_last conv/depthwise_last_weight",
     "conv2d winograd": "conv/winograd conv/winograd_filters conv/winograd_weight conv/winograd_taps",
     "max_pool2d": "pool",
     "max_pool2d channels last": "pool_last",
@@ -313,6 +314,10 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             lambda x, w: F.conv2d(x, w, stride=2, groups=2), r(1, 4, 5, 5), r(4, 2, 3, 3)
         ),
         "conv2d depthwise": depthwise,
+        "conv2d depthwise channels last": lambda: (
+            *grads(lambda x, w: F.conv2d(x, w, padding=1, groups=11), last(6, 8, 11), r(11, 1, 3, 3)),
+            *grads(lambda x, w: F.conv2d(x, w, padding=1, stride=2, groups=11), last(6, 8, 11), r(11, 1, 3, 3)),
+        ),
         "conv3d": lambda: grads(lambda x, w: F.conv3d(x, w), r(1, 2, 3, 4, 5), r(3, 2, 2, 2, 2)),
         "conv transposed": lambda: grads(
             lambda x, w: F.conv_transpose2d(x, w, stride=2), r(1, 2, 3, 3), r(2, 3, 3, 3)
@@ -411,6 +416,7 @@ def run(schedule: str, name: str) -> None:
     from cltensor.runtime import device, get_backend
 
     dense.WAITS = gemm_cpu.DIRECT_A = gemm_cpu.DIRECT_B = 0  # as for large matrices
+    sort.CHOSEN_LANES = 64
     sort.TILE_LANES, sort.TILE_MOST, sort.TILE_ITEMS, sort.GRAIN = 32, 4, 2, 64  # as for long rows
     backend = get_backend(device("cpu"))
     lane = {"kind": "gpu", "lanes": 1} if schedule == "gpu" else {}

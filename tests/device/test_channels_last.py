@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cltensor as torch
+from cltensor.codegen.conv import depthwise
 from cltensor.codegen.resample import axes, pool
 from cltensor.ops.nn import rowwise
 
@@ -182,3 +183,38 @@ def test_resizing_of_other_numbers(dt: Any) -> None:
         np.testing.assert_allclose(
             found, expected, rtol=1e-2, atol=1e-2 if dt is torch.bfloat16 else 1e-9
         )
+
+
+CONVOLVED: dict[str, Callable[..., Any]] = {
+    "stride 1": lambda x, *wb: F.conv2d(x, *wb, padding=1, groups=x.shape[1]),
+    "stride 1, not padded": lambda x, *wb: F.conv2d(x, *wb, groups=x.shape[1]),
+    "stride 2": lambda x, *wb: F.conv2d(x, *wb, padding=(2, 1), stride=2, groups=x.shape[1]),
+    "transposed": lambda x, *wb: F.conv_transpose2d(
+        x, *wb, stride=2, padding=1, output_padding=1, groups=x.shape[1]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLVED)
+@pytest.mark.parametrize("size", [3, 5, 7])
+def test_a_filter_for_each_channel(name: str, size: int, poisoned: None) -> None:
+    for channels, rows, columns in ((8, 9, 7), (16, 12, 15), (37, 8, 30)):
+        factors = numbers(1, channels, 1, size, size), numbers(2, channels)
+        assert_alike(CONVOLVED[name], numbers(0, 3, channels, rows, columns), *factors)
+
+
+def test_filters_wider_than_images() -> None:
+    factors = numbers(1, 16, 1, 7, 7), numbers(2, 16)
+    call = lambda x, *wb: F.conv2d(x, *wb, padding=3, groups=16)  # noqa: E731
+    for shape in ((1, 16, 1, 1), (2, 16, 2, 3), (1, 16, 9, 2)):
+        assert_alike(call, numbers(0, *shape), *factors, order=False)
+
+
+@pytest.mark.parametrize("channels", [16, 20])
+def test_work_items_make_parts_of_the_gradient_by_filters(
+    channels: int, monkeypatch: pytest.MonkeyPatch, poisoned: None
+) -> None:
+    monkeypatch.setattr(depthwise, "TASK_WORK", 500)
+    monkeypatch.setattr(depthwise, "PACE", 0)
+    factors = numbers(1, channels, 1, 3, 3), numbers(2, channels)
+    assert_alike(CONVOLVED["stride 1"], numbers(0, 3, channels, 11, 10), *factors)

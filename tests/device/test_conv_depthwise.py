@@ -75,8 +75,10 @@ def test_which_are_made_so(monkeypatch: pytest.MonkeyPatch) -> None:
     F.conv2d(x, w, dilation=2, groups=8)
     F.conv2d(x, w, stride=3, groups=8)
     F.conv2d(x, tensor(data(16, 1, 3, 3)), groups=8)
-    F.conv2d(x.to(memory_format=ct.channels_last), w, groups=8)
+    F.conv2d(x[:, :4].to(memory_format=ct.channels_last), w[:4], groups=4)
     assert not made
+    F.conv2d(x.to(memory_format=ct.channels_last), w, groups=8)  # by depthwise_last.py
+    assert made == ["correlate"]
     assert F.conv2d(x[:0], w, groups=8).shape == (0, 8, 7, 6)
 
 

@@ -2,7 +2,8 @@
 
 Owns which convolutions are made so, how planes are divided among work-items, and the launches of
 templates/conv/depthwise.mako and conv/depthwise_weight.mako; correlation.py asks here first. Planes are summed with all taps in
-registers, several rows at a time; a transposed convolution of stride 2 needs no pass per remainder.
+registers, several rows at a time; a transposed convolution of stride 2 needs no pass per remainder. Channels that lie side by side are
+depthwise_last.py's.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ...layouts import contiguous_strides, numel
 from ..operand import Operand
 from ..products.product import LONG, PACE, access_variables, built, ceil_div, tile
 from ..source import render
+from . import depthwise_last
 from .window import LONGS, numbers
 
 if TYPE_CHECKING:
@@ -33,8 +35,13 @@ ROWS = 4  # summed at a time
 def correlate(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.correlate; False where the filters are not one for each plane, of a size known here, or planes not side by side."""
-    if not (_fits(backend, x, f.shape, y, window) and _dense(y)):
+    """As conv.correlate; False where the filters are not one for each plane, of a size known here, or neither planes nor channels side by side."""
+    if not _fits(x, f.shape, y, window):
+        return False
+    if depthwise_last.lies_so(x, y):
+        depthwise_last.correlate(backend, x, f, y, window, bias, _wanted(backend, _work(x, f, y)))
+        return True
+    if not (_in_rows(backend, x, y) and _dense(y)):
         return False
     stride, taps = window.stride[2], f.shape[5]
     lanes = _lanes(backend, y.shape[5])
@@ -51,7 +58,13 @@ def spread(
     backend: Backend, y: Operand, f: Operand, x: Operand, window: Window, bias: Operand | None
 ) -> bool:
     """Write to x the transposed correlation of y with filters [G, C, O, ...], of stride 2; False as `correlate` or for other strides."""
-    if not (_fits(backend, x, f.shape, y, window) and _dense(x)) or window.stride[2] != 2:
+    if not _fits(x, f.shape, y, window) or window.stride[2] != 2:
+        return False
+    if depthwise_last.lies_so(x, y):
+        items = _wanted(backend, _work(x, f, y))
+        depthwise_last.correlate(backend, y, f, x, window, bias, items, spread=True)
+        return True
+    if not (_in_rows(backend, x, y) and _dense(x)):
         return False
     taps, pairs = f.shape[5], ceil_div(x.shape[4], 2)
     even = window.pad[2] % 2 == 0
@@ -70,10 +83,15 @@ def spread(
 def weigh(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
 ) -> Operand | None:
-    """As conv.weigh for a result [G, O, C, *taps]: one piece; None as `correlate`."""
-    if not _fits(backend, x, shape, y, window) or shape[0] < PLANES * backend.info.compute_units:
+    """As conv.weigh for a result [G, O, C, *taps]; None as `correlate`."""
+    if not _fits(x, shape, y, window):
         return None
     stride, taps = window.stride[2], shape[5]
+    work = numel(y.shape) * taps * taps
+    if depthwise_last.lies_so(x, y):
+        return depthwise_last.weigh(backend, x, y, shape, window, _wanted(backend, work))
+    if shape[0] < PLANES * backend.info.compute_units or not _in_rows(backend, x, y):
+        return None
     lanes = _lanes(backend, y.shape[5])
     columns = (y.shape[5] - 1) * stride + taps
     band = _band(columns, lanes, y.shape[4], stride, taps - stride)
@@ -83,7 +101,6 @@ def weigh(
         backend.alloc(numel(shape) * 4), x.dtype, (1, *shape), contiguous_strides((1, *shape))
     )
     values = numbers(x, out._replace(shape=shape, strides=out.strides[1:]), y, None, window)
-    work = numel(y.shape) * taps * taps
     each = ceil_div(shape[0], _wanted(backend, work))
     pitches = _pitch(columns, lanes), _pitch(y.shape[5], lanes)
     backend.launch(
@@ -97,7 +114,7 @@ def weigh(
     return out
 
 
-def _fits(backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
+def _fits(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
     """Say whether filters are one for each plane, of a size and at a stride known here, padded by less than they reach."""
     taps = shape[5]
     return (
@@ -109,10 +126,18 @@ def _fits(backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, wind
         and window.pad[0] == 0
         and all(0 <= pad < taps for pad in window.pad)
         and x.shape[3] == y.shape[3] == 1
-        and x.strides[5] == y.strides[5] == 1
         and bool(numel(x.shape) and numel(y.shape))
-        and backend.info.local_mem >= 8 * ROOM + 8192
     )
+
+
+def _in_rows(backend: Backend, x: Operand, y: Operand) -> bool:
+    """Say whether rows are runs of memory, and there is local memory to copy planes to."""
+    return x.strides[5] == y.strides[5] == 1 and backend.info.local_mem >= 8 * ROOM + 8192
+
+
+def _work(x: Operand, f: Operand, y: Operand) -> int:
+    """Multiply-adds."""
+    return max(numel(x.shape), numel(y.shape)) * f.shape[5] ** 2
 
 
 def _dense(v: Operand) -> bool:
@@ -164,7 +189,7 @@ def _run(
     band: int,
     pitch: int,
 ) -> None:
-    planes, work = x.shape[0] * x.shape[1], max(numel(x.shape), numel(y.shape)) * f.shape[5] ** 2
+    planes, work = x.shape[0] * x.shape[1], _work(x, f, y)
     each = ceil_div(planes, _wanted(backend, work))
     args = (
         *(x.buffer, f.buffer, y.buffer, (bias or x).buffer, int(bias is not None)),
