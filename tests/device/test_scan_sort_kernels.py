@@ -367,6 +367,34 @@ def test_first_of_rows_of_every_length(
                 kt.same(kt.get(be, indices), expected.indices[:, :k])
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "int64"])
+def test_elements_chosen_from_long_rows(
+    be: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(be, monkeypatch)
+    for name, value in {"TILE_LANES": 32, "TILE_ITEMS": 2, "CHOSEN_LANES": 64}.items():
+        monkeypatch.setattr(so, name, value)
+    few = kt.integers(0, 4, (3, 777)).to(getattr(torch, dtype))
+    many = kt.sample((3, 777), getattr(torch, dtype), spread=60.0)
+    if many.is_floating_point():
+        many[0, 500], many[1, ::9], many[2, ::7], few[1] = float("nan"), 0.0, -0.0, float("nan")
+    for x in (few, many, many.t().contiguous().t()):
+        o, ordered = kt.put(be, x), x.sort(dim=1, stable=True)
+        for k in (1, 400, 777):
+            value, at = (kt.get(be, found) for found in so.kthvalue(be, o, k, 1))
+            kt.same(value, ordered.values[:, k - 1])
+            kt.same(x.gather(1, at[:, None])[:, 0], value)
+        for ours, theirs in ((so.median(be, o, 1), x.median(1)), (so.median(be, o, 1, True), x.nanmedian(1))):  # fmt: skip
+            value, at = (kt.get(be, found) for found in ours)
+            kt.same(value, theirs.values)
+            kt.same(x.gather(1, at[:, None])[:, 0], value)
+        for k, largest in ((1, True), (3, False), (64, True), (300, False)):
+            first = x.sort(dim=1, stable=True, descending=largest)
+            values, indices = so.topk(be, o, k, 1, largest)
+            kt.same(kt.get(be, values), first.values[:, :k])
+            kt.same(kt.get(be, indices), first.indices[:, :k])
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 17, 64, 1000])
 def test_searches_side_by_side(be: Any, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     poison(be, monkeypatch)

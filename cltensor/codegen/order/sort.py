@@ -27,6 +27,10 @@ TILE_LANES, TILE_MOST, TILE_ITEMS = 256, 16, 8
 _CHUNKS = 1024  # of a row, whose digits are counted by a group each
 _SEGMENTS = 32  # of these, added up by lanes side by side
 _TOPK_MOST, _FIRST_MOST = 64, 1024
+CHOSEN_LANES, CHOSEN_ALONE = (
+    1024,
+    1 << 17,
+)  # of a group that takes a row, and elements of a row that one takes where there are few rows
 _TURN = 1 << 12
 
 
@@ -289,8 +293,13 @@ def topk(
     if not math.prod(shape) or not k:
         return values, indices
     length = src.shape[dim] if src.shape else 1
+    gpu = is_gpu(backend)
+    if gpu and k <= _picked(backend) and _chooses(backend, src, dim):
+        lifted = [_lift(x, dim) for x in (src, values, indices)]
+        _choose(backend, "topk", k, lifted[0], lifted[1], lifted[2], largest)
+        return values, indices
     many = k > _FIRST_MOST or (k > 16 and (32 if k > _TOPK_MOST else 8) * k > length)
-    if many or is_gpu(backend):
+    if many or gpu:
         every = sort(backend, src, dim, largest)
         for part, result in zip(every, (values, indices), strict=True):
             copy_strided(backend, narrow(part, dim, 0, k) if src.shape else part, result)
@@ -321,6 +330,49 @@ def topk(
     return values, indices
 
 
+def _picked(backend: Backend) -> int:
+    """Return how many elements of a row a GPU's group can pick and sort in local memory."""
+    return _FIRST_MOST if backend.info.local_mem >= 1 << 15 else _FIRST_MOST // 4
+
+
+def _chooses(backend: Backend, src: Operand, dim: int) -> bool:
+    """Whether a GPU's groups each look for elements of a row that is not sorted: a row that no tile holds, unless few groups would have much to do."""
+    length = src.shape[dim] if src.shape else 1
+    if length <= TILE_LANES * TILE_ITEMS:
+        return False
+    rows = math.prod(src.shape) // length
+    return length <= CHOSEN_ALONE or 4 * rows >= backend.info.compute_units
+
+
+def _choose(
+    backend: Backend,
+    mode: str,
+    k: int,
+    src: Operand,
+    values: Operand,
+    indices: Operand,
+    largest: bool = False,
+) -> None:
+    r = _Rows(_along(backend, src), values, indices)
+    dt, lanes = _key_type(src.dtype), min(CHOSEN_LANES, backend.info.max_group)
+    run(
+        backend,
+        "sort/chosen",
+        f"chosen_{mode}_{dt.code}_{'desc' if largest else 'asc'}_r{r.dims.rank}",
+        r.buffers,
+        [r.length, r.rows, k, *r.offsets, *r.steps, *r.dims.args()],
+        (min(r.rows, 1 << 16) * lanes, lanes),
+        r.nbytes,
+        dt=dt,
+        mode=mode,
+        descending=largest,
+        lanes=lanes,
+        most=_picked(backend),
+        rank=r.dims.rank,
+        I=index_type(backend, src, values, indices),
+    )
+
+
 def _select(
     backend: Backend, src: Operand, dim: int, mode: str, k: int = 1
 ) -> tuple[Operand, Operand]:
@@ -333,6 +385,9 @@ def _select(
     dt = _key_type(src.dtype)
     places = [x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1)) for x in (values, indices)]
     gpu = is_gpu(backend)
+    if gpu and mode != "mode" and _chooses(backend, src, dim):
+        _choose(backend, mode, k, rows, *places)
+        return values, indices
     if mode == "mode" or gpu:
         ordered = empty(backend, src.dtype, rows.shape)
         order = empty(backend, dtypes.int64, rows.shape)
