@@ -386,7 +386,7 @@ def _select(
     places = [x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1)) for x in (values, indices)]
     gpu = is_gpu(backend)
     if gpu and mode != "mode" and _chooses(backend, src, dim):
-        _choose(backend, mode, k, rows, *places)
+        _choose(backend, mode, k, rows, places[0], places[1])
         return values, indices
     if mode == "mode" or gpu:
         ordered = empty(backend, src.dtype, rows.shape)
