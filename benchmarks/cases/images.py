@@ -44,6 +44,24 @@ def _conv(
     ]  # fmt: skip
 
 
+def _channels_last(call: Any, x: tuple[int, ...], *factors: tuple[int, ...]) -> Make:
+    """Forward and backward of images whose channels lie side by side, given a gradient that lies so."""
+
+    def make(kit: Kit) -> Run:
+        torch = kit.torch
+        order = {"memory_format": torch.channels_last}
+        given = [kit.rand(*x).contiguous(**order).requires_grad_()]
+        given += [kit.rand(*f, seed=k, grad=True) for k, f in enumerate(factors, 1)]
+        g = kit.rand(*call(torch, *given).shape, seed=9).contiguous(**order)
+        return lambda: torch.autograd.grad(call(torch, *given), given, g)
+
+    return make
+
+
+def _depthwise(torch: Any, x: Any, w: Any) -> Any:
+    return torch.nn.functional.conv2d(x, w, padding=3, groups=x.shape[1])
+
+
 def _transposed_conv(torch: Any, x: Any, w: Any) -> Any:
     return torch.nn.functional.conv_transpose2d(x, w, stride=2, padding=1)
 
@@ -90,6 +108,11 @@ CASES = [
     Case("norm", "batch_norm (training), 55², both ways", on(_batch_norm, ODD, (64,), (64,), grad=True), 6 * ODD_BYTES),
     Case("norm", "batch_norm (evaluating)", on(_fixed_norm, IMAGES, (64,), (64,)), 2 * BYTES),
     Case("norm", "group_norm, 8 groups, forward and backward", on(_group_norm, IMAGES, (64,), (64,), grad=True), 6 * BYTES),
+    Case("norm", "batch_norm, channels last, both ways", _channels_last(_batch_norm, IMAGES, (64,), (64,)), 6 * BYTES),
+    Case("norm", "group_norm, channels last, both ways", _channels_last(_group_norm, IMAGES, (64,), (64,)), 6 * BYTES),
+    Case("pool", "max_pool2d 3 x 3, channels last, both ways", _channels_last(_pool("max_pool2d", 3, 2, 1), IMAGES), 2.625 * BYTES),
+    Case("image", "interpolate, bilinear, channels last, both ways", _channels_last(_double("bilinear"), IMAGES), 10 * BYTES),
+    Case("conv", "7 x 7, depthwise, channels last, both ways", _channels_last(_depthwise, SMALL, (64, 1, 7, 7)), 2.5 * BYTES, 3 * 2 * 49 * BYTES / 8),
     Case("image", "interpolate, nearest, 56² to 112²", on(_double("nearest"), IMAGES), 4 * BYTES, bound="write"),
     Case("image", "interpolate, bilinear, 56² to 112²", on(_double("bilinear"), IMAGES), 4 * BYTES, bound="write"),
     Case("image", "interpolate, bilinear, forward and backward", on(_double("bilinear"), IMAGES, grad=True), 10 * BYTES),
