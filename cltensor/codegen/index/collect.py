@@ -55,7 +55,9 @@ def collect(
     lanes = min(16, LINE // size)
     unit = int(any(src.strides[1:]))
     streamed = rows * width * size >= STREAM and width % lanes == 0 and backend.info.host_shared
+    # Each work-item reads all indices, and has a list of its own: less of them than there is to write.
     items = min(SHARES * backend.info.compute_units, workers(backend, rows * width))
+    items = min(items, max(1, rows * width // n))
     lists = backend.alloc(4 * (rows + items * n))
     name = f"index_add_{dt.code}_{index.dtype.code}_collect{'' if base else '_of_zeros'}{'' if unit else '_flat'}"
     with checking(backend, describe) as status:
