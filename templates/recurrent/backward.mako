@@ -42,7 +42,7 @@ ${steps.blocks()}\
                 const long b${r} = min(first + ${r}, end - 1), y${r} = now_at + b${r};
                 F ${', '.join(f'a{r}_{u} = 0' for u in range(U))};
 % endfor
-                if (new_rows > 0) {
+                if (new_rows > first) { // else no row of these goes on, and what is read would be rows of another work-item
 % for r in range(R):
                 __global const T *x${r} = slopes + (new_at + min(b${r}, new_rows - 1)) * ${G} * width;
 % endfor
