@@ -60,6 +60,7 @@ class PointOp:
 
 
 IDENTITY = PointOp("copy", "x")
+AT_ONCE = ((2, 8), (8, 4), (16, 2))  # bytes that an element reads, and so many elements
 AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
 # The linear index of the element; its value is made by the kernel, not by its formula.
 INDEX = PointOp("index", "x")
@@ -311,7 +312,9 @@ def at_once(program: Program) -> int:
     if program.rank or not read or any(node.op is INDEX for node in program.nodes):
         return 1
     cost = sum(node.op.formula.cost for node in program.nodes)
-    return 1 if cost > AT_ONCE_COST else 4 if read <= 8 else 2 if read <= 16 else 1
+    if cost > AT_ONCE_COST:
+        return 1
+    return next((many for size, many in AT_ONCE if read <= size), 1)
 
 
 def source(program: Program, lanes: int, gpu: bool, group: int = 128) -> tuple[str, str, list]:

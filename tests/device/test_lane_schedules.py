@@ -98,11 +98,14 @@ def test_single_halves_are_rounded_after_each_step(lanes: Backend) -> None:
         assert np.isinf(found[0][:2]).all() == (name == "float16")
 
 
-@pytest.mark.parametrize("n", [384, 507, 512, 513, 24571])
-def test_lanes_that_take_several_elements_write_none_beside_them(n: int, lanes: Backend) -> None:
-    whole = ct.zeros(n + 64, device=lanes.device)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("n", [384, 507, 512, 513, 1023, 1025, 24571])
+def test_lanes_that_take_several_elements_write_none_beside_them(
+    n: int, dtype: str, lanes: Backend
+) -> None:
+    whole = ct.zeros(n + 64, dtype=getattr(ct, dtype), device=lanes.device)
     whole[32 : n + 32].add_(1)
-    found = whole.cpu().numpy()
+    found = whole.float().cpu().numpy()
     assert found[32 : n + 32].tolist() == [1] * n
     assert not found[:32].any()
     assert not found[n + 32 :].any()
