@@ -158,7 +158,7 @@ class _Recorded:
         # Of their own: an argument may be what the function finds elsewhere, too, or another argument.
         copies = [t.detach().clone(memory_format=contiguous_format) for t in inputs]
         self.inputs = [t._storage.buffer() for t in copies]
-        recording.checks = checks.RecordedLog(backend)
+        self.checks = recording.checks = checks.RecordedLog(backend)
         versions = [t._vc.value for t in copies]
         args, kwargs = _restore(plan, copies)
         backend.pool.arena, Recorder.active = recording.arena, recording
@@ -261,8 +261,8 @@ class _Recorded:
                 made[id(put.buffer)] = put.storage
             self.recording.play(bound)
             host.count()
-        if self.recording.checks.pending:
-            self.recording.checks.played(backend)
+        if self.checks.pending:
+            self.checks.played(backend)
         host.leave(inputs)
         return self._results(made)
 

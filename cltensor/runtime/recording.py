@@ -15,7 +15,8 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -133,7 +134,8 @@ class Recording(Recorder):
         self.backend = backend
         self.steps: list[Step] = []
         self.arena = Arena()
-        self.checks: Any = None  # codegen/checks.py's log for the launches in here
+        self._thread = get_ident()  # others work on other devices meanwhile, which is not noted
+        self._checks: Any = None
         self._playlist: Playlist | None = None  # where a team plays it
         # Elsewhere: the steps, divided into those that are best run inline and the others.
         self._runs: list[tuple[bool, list[Step]]] = []
@@ -147,12 +149,29 @@ class Recording(Recorder):
 
     # --- noting
 
+    @property
+    def _mine(self) -> bool:
+        return get_ident() == self._thread
+
+    @property
+    def checks(self) -> Any:
+        """codegen/checks.py's log for the launches in here."""
+        return self._checks if self._mine else None
+
+    @checks.setter
+    def checks(self, log: Any) -> None:
+        self._checks = log
+
     def launch(self, backend: Backend, step: Step) -> None:
+        if not self._mine:
+            return
         self._check(backend)
         step.args = [self._noted(a) if a.__class__ is Buffer else a for a in step.args]
         self.steps.append(step)
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
+        if not self._mine:
+            return
         self._check(dst.backend)
         args = [self._noted(dst), dst_off, self._noted(src), src_off, nbytes]
         self.steps.append(Step(None, None, None, args, 2 * nbytes))
@@ -168,6 +187,8 @@ class Recording(Recorder):
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
         """Host data are constants: kept in memory of their own and copied from there."""
+        if not self._mine:
+            return
         self._check(buffer.backend)
         Recorder.active = None
         try:
@@ -179,13 +200,15 @@ class Recording(Recorder):
         self.copy(kept, 0, buffer, offset, data.nbytes)
 
     def checked(self, check: Any) -> None:
-        check.look(now=False)
+        check.look(now=not self._mine)
 
     def _check(self, backend: Backend) -> None:
         if backend is not self.backend:
             self.refuse(f"uses {backend.device} beside {self.backend.device}")
 
-    def refuse(self, what: str) -> NoReturn:
+    def refuse(self, what: str) -> None:
+        if not self._mine:
+            return
         raise RecordingError(
             f"a captured function {what}: what depends on values the host sees cannot be recorded "
             "(optimisers count their steps on the device with capturable=True)"

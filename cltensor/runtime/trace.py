@@ -208,6 +208,8 @@ class Trace(Recorder):
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
         """Note a copy."""
+        if dst.backend is not self.backend:  # another thread's
+            self.refuse("uses two devices")
         self._steps.append(Step(None, None, None, [dst, dst_off, src, src_off, nbytes], 2 * nbytes))
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:

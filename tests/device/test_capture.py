@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -625,3 +626,31 @@ def test_what_took_the_place_of_something_recorded_is_used() -> None:
         same_memory = model.weight.device.type == "cpu"
         found.append((losses, seen[0].tolist() if same_memory else None))
     assert found[0] == found[1]
+
+
+def test_another_thread_uses_another_device_while_a_function_is_recorded() -> None:
+    here = torch.ones(1).device.type
+    x = torch.ones(64, device="opencl:0" if here == "cpu" else "cpu")
+    found: list[Any] = []
+
+    def work() -> None:
+        table = torch.arange(4, device=x.device)
+        found.append((x * 2).cumsum(0)[-1].item())
+        found.append(torch.take(table, torch.tensor([3], device=x.device)).item())
+
+    def f(y: Any) -> Any:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return y + 1
+
+    work()
+    g = torch.capture(f)
+    assert [g(torch.ones(2)).tolist() for _ in range(3)] == [[2, 2]] * 3
+    assert found == [128, 3] * 3
+    rows = torch.capture(lambda i: torch.ones(4)[i])
+    results: list[Any] = [rows(torch.tensor([1])), rows(torch.tensor([2]))]
+    thread = threading.Thread(target=lambda: results.append(rows(torch.tensor([3]))))
+    thread.start()
+    thread.join()
+    assert [t.tolist() for t in results] == [[1]] * 3
