@@ -405,11 +405,13 @@ def capture(fn: Callable | None = None, *, warmup: int = 1) -> Any:
     steps, change tensors in place and draw random numbers. Everything else about it is fixed when it is
     recorded: shapes, dtypes and Python values (a learning rate, unless it is a tensor); for each
     combination of the arguments' there is a recording of its own. `warmup` calls run as they are first, so
-    that what is made once (an optimiser's state) exists. Results carry no history.
+    that what is made once (an optimiser's state) exists. Results carry no history. Gradients may be left to
+    what is not captured, or be found; where a leaf has one that had none, or a parameter has other memory,
+    the function is recorded once more.
 
     RecordingError (a RuntimeError) when the function reads values on the host (`item`, `tolist`, `numpy`,
-    `if tensor:`), writes to an argument, or gets one that requires grad. An index out of range is reported
-    at the next host read.
+    `if tensor:`), writes to an argument, gets one that requires grad, or seeds a random generator that was
+    there before. An index out of range is reported at the next host read.
 
     >>> @cltensor.capture
     ... def double(x):
