@@ -125,7 +125,7 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
-__kernel void ${fn}(__global const ${mask.cl} *mask, __global ${"long" if gpu else "const long" if action != "count" else "long"} *places\
+__kernel void ${fn}(__global const ${mask.cl} *mask, __global ${"const " if not gpu and action != "count" else ""}${counted} *places\
 % if action in ('select', 'scatter'):
 , __global T *src\
 % endif

@@ -37,8 +37,10 @@ class _Places:
             flags = self._flags()
             self.work = self.n
             flat = flags._replace(shape=(self.n,), strides=(1,))
-            self.buffer = scan(backend, flat, 0, "cumsum", dtypes.int64).buffer
+            self.counted = dtypes.int32 if self.n < 1 << 31 else dtypes.int64
+            self.buffer = scan(backend, flat, 0, "cumsum", self.counted).buffer
             return
+        self.counted = dtypes.int64
         dims = Dims(mask.shape, [mask.strides])
         self.work = workers(backend, self.n)
         self.buffer = backend.alloc(8 * self.work)
@@ -62,7 +64,9 @@ class _Places:
     def total(self) -> int:
         """Read the number of kept elements back."""
         if self.gpu:
-            return int(self.backend.read(self.buffer, 8 * (self.n - 1), 8).view(np.int64)[0])
+            size = self.counted.itemsize
+            last = self.backend.read(self.buffer, size * (self.n - 1), size)
+            return int(last.view(self.counted.np)[0])
         return int(self.backend.read(self.buffer, 0, 8 * self.work).view(np.int64).sum())
 
     def launch(
@@ -79,7 +83,7 @@ class _Places:
         run(
             self.backend,
             "mask",
-            f"mask_{action}_{mask.dtype.code}_b{moved.itemsize}_r{dims.rank}",
+            f"mask_{action}_{mask.dtype.code}_{self.counted.code}_b{moved.itemsize}_r{dims.rank}",
             [mask.buffer, self.buffer, *(x.buffer for x in operands), *buffers],  # type: ignore[list-item]
             scalars,
             self.work,
@@ -90,6 +94,7 @@ class _Places:
             rank=dims.rank,
             I=index_type(self.backend, mask, *operands),
             gpu=self.gpu,
+            counted=self.counted.cl,
             units=() if self.gpu else dims.units(),
         )
 
