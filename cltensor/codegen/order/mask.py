@@ -66,7 +66,7 @@ class _Places:
         if self.gpu:
             size = self.counted.itemsize
             last = self.backend.read(self.buffer, size * (self.n - 1), size)
-            return int(last.view(self.counted.np)[0])
+            return int(last.view(np.int32 if size == 4 else np.int64)[0])
         return int(self.backend.read(self.buffer, 0, 8 * self.work).view(np.int64).sum())
 
     def launch(
