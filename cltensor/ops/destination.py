@@ -14,6 +14,7 @@ _FORMS = """to() received an invalid combination of arguments - got ({}), but ex
  * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
 """
 _FLAGS = (bool, type(None))
+_TYPES = (dtypes.dtype, type)
 _NAMES = {dtypes.dtype: "torch.dtype", device_class: "torch.device"}
 
 
@@ -42,7 +43,7 @@ def _of_one_form(args: tuple[Any, ...], device: Any, dtype: Any, tensor: Any) ->
     rest = args[1:]
     if args:
         first = args[0]
-        if first.__class__ is dtypes.dtype or isinstance(first, type):
+        if isinstance(first, _TYPES):
             if device is not None or dtype is not None:
                 return None
             dtype = first

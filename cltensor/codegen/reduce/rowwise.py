@@ -46,9 +46,8 @@ TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
 # Bytes of a result from which on runs that lie apart go past the cache: the processor does not foresee the lines of the next
 # one, and each of them would be read first. And elements of a run that pays where runs do not begin with a line.
 STREAM_APART, STREAM_PEELED = 11 << 20, 256
-PLAIN, WHOLE, PEELED = range(
-    3
-)  # how a result is stored: through the cache, or past it, by lines that runs begin with or not
+# How a result is stored: through the cache, or past it, by lines that runs begin with or not.
+PLAIN, WHOLE, PEELED = 0, 1, 2
 # Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
 FURTHER = (512, 4)
 
