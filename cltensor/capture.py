@@ -208,8 +208,11 @@ class _Recorded:
         mine = [(x.storage, x.buffer) for x in self.host.put]
         mine += [(x.storage, x.buffer) for x in self.fresh if x.storage is not None]
         for storage, old in mine:
-            storage.value, storage.reads = backend.alloc(storage.nbytes), 0
-            backend.copy(old, 0, storage.value, 0, storage.nbytes)
+            if self.recording.alone(old):  # each play has other memory in its place
+                old.leave_arena()
+            else:
+                storage.value, storage.reads = backend.alloc(storage.nbytes), 0
+                backend.copy(old, 0, storage.value, 0, storage.nbytes)
             made[id(old)] = storage
         for put in self.host.put:
             self.recording.bind(id(put.buffer), put.storage.value)

@@ -99,6 +99,13 @@ class Buffer:
         """The recording that has the memory for itself."""
         return self._block.arena
 
+    def leave_arena(self) -> None:
+        """Be memory like any other: no command of the recording touches it by itself."""
+        arena = self._block.arena
+        if arena is not None:
+            arena.blocks.remove(self._block)
+            self._block.arena = None
+
     @property
     def host(self) -> np.ndarray | None:
         """The memory itself as bytes, without waiting for kernels; None on a discrete device."""

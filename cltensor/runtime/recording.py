@@ -225,6 +225,15 @@ class Recording(Recorder):
                     found[id(buffer)] = buffer
         return list(found.values())
 
+    def alone(self, buffer: Buffer) -> bool:
+        """Whether nothing else that the commands touch has lain where a buffer of the arena does."""
+        mine = self._memories.get(buffer)
+        return mine is not None and not any(
+            a.__class__ is Memory and a is not mine and a.address == buffer.address
+            for step in self.steps
+            for a in step.args
+        )
+
     def prepare(self, rebound: Sequence[Buffer]) -> None:
         """Give each launch its own kernel with its arguments set; `rebound` buffers change from play to play."""
         self._used = [b if b.arena is not self.arena else weakref.ref(b) for b in self.buffers()]

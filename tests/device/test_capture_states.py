@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import cltensor as torch
+from cltensor.runtime import get_backend
 
 
 def gradients(optimizer: Any, p: Any, kind: str) -> Callable[[Any], Any]:
@@ -179,3 +180,26 @@ def test_another_thread_uses_another_device_while_a_function_is_recorded() -> No
     thread.start()
     thread.join()
     assert [t.tolist() for t in results] == [[1]] * 3
+
+
+def test_what_has_its_place_alone_is_not_copied(dev: Any) -> None:
+    """Gradients and results of the recording's own call stay where they are, if nothing else lay there in the recording."""
+    n = 1 << 18
+    p = torch.ones(n, requires_grad=True)
+
+    @torch.capture
+    def step(x: Any) -> Any:
+        p.grad = None
+        (p * x).sum().backward()
+        return x * 3
+
+    pool = get_backend(dev).pool
+    x = torch.full((n,), 2.0)
+    step(x)
+    torch.opencl.synchronize()
+    before = pool.held
+    first = step(x)
+    assert pool.held - before <= 3 * 4 * n  # x of its own, the gradient, the result
+    kept = p.grad
+    later = step(x * 2)
+    assert [float(t[5].item()) for t in (first, later, kept, p.grad)] == [6, 12, 2, 4]
