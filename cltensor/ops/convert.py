@@ -109,12 +109,7 @@ def to(
 ) -> Tensor:
     """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (tensor)."""
     device, dtype, _, copies = destination(
-        args,
-        device=device,
-        dtype=dtype,
-        non_blocking=non_blocking or None,
-        copy=copy or None,
-        tensor=tensor,
+        args, device, dtype, non_blocking or None, copy or None, tensor
     )
     out = self
     if device is not None:

@@ -468,9 +468,8 @@ def refuse_numbers(
 
 
 def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError:
-    counted = position + (
-        not function.endswith("_")
-    )  # in-place forms are methods: self has no position
+    # In-place forms are methods: self has no position.
+    counted = position if function.endswith("_") else position + 1
     return TypeError(
         f"{function}(): argument '{name}' (position {counted}) must be Tensor, not {type(value).__name__}"
     )

@@ -258,12 +258,7 @@ def to(
 ) -> Any:
     """Convert dtype and / or device; the tensor itself when nothing changes."""
     device, dtype, _, copies = destination(
-        args,
-        device=device,
-        dtype=dtype,
-        non_blocking=non_blocking or None,
-        copy=copy or None,
-        tensor=tensor,
+        args, device, dtype, non_blocking or None, copy or None, tensor
     )
     dev = self.device if device is None else dense_convert.canonical(device)
     dtype = self.dtype if dtype is None else dtype

@@ -189,9 +189,8 @@ def test_memory_is_used_again_within_a_recording(dev: Any) -> None:
         return x, x.cumsum(0)
 
     x = torch.rand(64, 64, device=dev)
-    log = RecordedLog(
-        get_backend(dev)
-    ).buffer.nbytes  # for what indices its launches meet, on each thread
+    # For what indices its launches meet, on each thread.
+    log = RecordedLog(get_backend(dev)).buffer.nbytes
     play = torch.capture(walk)
     for _ in range(2):  # as it is, then recorded
         torch.opencl.synchronize()

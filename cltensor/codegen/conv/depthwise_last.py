@@ -34,7 +34,8 @@ def correlate(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None, items: int, *, spread: bool = False
 ) -> None:  # fmt: skip
     """As depthwise.correlate, or with `spread` as depthwise.spread from x to y; `items` is how many work-items are worth while."""
-    kernel = _kernel(backend, f.shape[5], window.stride[2], _lanes(backend, x), spread)
+    what = "spread" if spread else "plain"
+    kernel = _kernel(backend, what, f.shape[5], window.stride[2], _lanes(backend, x))
     lines = y.shape[1] * y.shape[4]
     each = ceil_div(lines, items)
     args = (
@@ -57,7 +58,7 @@ def weigh(
     out = Operand(backend.alloc(numel(whole) * 4), x.dtype, whole, contiguous_strides(whole))
     values = numbers(x, out._replace(shape=shape, strides=out.strides[1:]), y, None, window)
     backend.launch(
-        _weight_kernel(backend, shape[5], window.stride[2], _lanes(backend, x)),
+        _kernel(backend, "weight", shape[5], window.stride[2], _lanes(backend, x)),
         whole[:1],
         (1,),
         (x.buffer, y.buffer, out.buffer, *values, each),
@@ -71,39 +72,23 @@ def _lanes(backend: Backend, x: Operand) -> int:
     return min(tile(backend, "float")[1], 16 if x.shape[0] >= 16 else 8)
 
 
-def _kernel(backend: Backend, taps: int, stride: int, lanes: int, spread: bool) -> Kernel:
-    longs = (*LONGS, "each")
+def _kernel(backend: Backend, what: str, taps: int, stride: int, lanes: int) -> Kernel:
+    """Build what makes outputs, "plain" or of a transposed correlation ("spread"), or the gradient by filters ("weight")."""
+    longs, weight = (*LONGS, "each"), what == "weight"
 
     def make() -> tuple[str, str, list[Any]]:
-        name = f"conv_depthwise_last_{'spread' if spread else 'plain'}{taps}x{taps}s{stride}"
+        name = f"conv_depthwise_last_{what}{taps}x{taps}s{stride}"
         source = render(
-            "conv/depthwise_last",
+            "conv/depthwise_last_weight" if weight else "conv/depthwise_last",
             fn=name,
             K=taps,
             S=stride,
             R=PLACES,
-            spread=spread,
+            spread=what == "spread",
             longs=longs,
             **access_variables(dtypes.float32, dtypes.float32, lanes),
         )
-        return name, source, [None] * 4 + [np.int32] + [LONG] * len(longs)
+        types = [None] * 3 if weight else [None] * 4 + [np.int32]
+        return name, source, [*types, *[LONG] * len(longs)]
 
-    return built(backend, ("conv depthwise last", taps, stride, lanes, spread), make)
-
-
-def _weight_kernel(backend: Backend, taps: int, stride: int, lanes: int) -> Kernel:
-    longs = (*LONGS, "each")
-
-    def make() -> tuple[str, str, list[Any]]:
-        name = f"conv_depthwise_last_weight{taps}x{taps}s{stride}"
-        source = render(
-            "conv/depthwise_last_weight",
-            fn=name,
-            K=taps,
-            S=stride,
-            longs=longs,
-            **access_variables(dtypes.float32, dtypes.float32, lanes),
-        )
-        return name, source, [None] * 3 + [LONG] * len(longs)
-
-    return built(backend, ("conv depthwise last weight", taps, stride, lanes), make)
+    return built(backend, ("conv depthwise last", what, taps, stride, lanes), make)

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 NARROW = 256  # bytes of a row from which on asking for each who is sent there costs little
 LEAST = 1 << 21  # bytes of a result; a smaller one is written and read again in the caches
 CROWDED = 8  # rows of a source for each of the result, from which on the result stays in a cache and they are better read in order
-AHEAD, NEAR = (
-    4,
-    1024,
-)  # rows between asking for what one is made of and making it, and how many bytes of each
+# Rows between asking for what one is made of and making it, and how many bytes of each.
+AHEAD, NEAR = 4, 1024
 SHARES = 2  # ranges of rows for each core: indices may prefer some
 
 

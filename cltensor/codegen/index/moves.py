@@ -26,9 +26,8 @@ from . import rows
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-# A GPU schedule gives a lane to each position that cannot collide when there are this many, else it
-# sorts.
-# Lanes for each of a GPU's units that go through all positions one by one, and positions that are too many for it where few keys are to be sorted.
+# A GPU schedule gives a lane to each position that cannot collide when there are so many for each of its units, else it sorts; it
+# does that, too, where a lane would go through more steps than this and few keys are to be sorted.
 _SERIAL_LANES, _SERIAL_STEPS = 256, 256
 FAR = 16  # eights of elements between asking for what lies anywhere and reading it
 ANYWHERE = 8  # elements moved in order in the time that one is found anywhere

@@ -27,10 +27,8 @@ TILE_LANES, TILE_MOST, TILE_ITEMS = 256, 16, 8
 _CHUNKS = 1024  # of a row, whose digits are counted by a group each
 _SEGMENTS = 32  # of these, added up by lanes side by side
 _TOPK_MOST, _FIRST_MOST = 64, 1024
-CHOSEN_LANES, CHOSEN_ALONE = (
-    1024,
-    1 << 17,
-)  # of a group that takes a row, and elements of a row that one takes where there are few rows
+# Lanes of a group that takes a row, and elements of a row that one takes where there are few rows.
+CHOSEN_LANES, CHOSEN_ALONE = 1024, 1 << 17
 _TURN = 1 << 12
 
 

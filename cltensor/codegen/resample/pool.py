@@ -294,14 +294,16 @@ def _back_last(
     streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
     streamed = streamed and window.apart
     sizes = window.sizes(best) | {"channels": channels}
-    key = backend, action, window.kind, dt, lanes, kind, flat, streamed, tuple(sizes)
+    kernel = _back_last_kernel(
+        backend, action, window.kind, dt, lanes, kind, flat, streamed, tuple(sizes)
+    )
     touched = numel(g.shape) + numel(y.shape)
     work = y.shape[0] * window.size[0] * window.size[1]
     chunk = -(-work // min(work, workers(backend, touched)))
     longs = work, g.offset, chunk, window.divisor if where is None else where.offset
     buffers = [o.buffer for o in (g, y, where) if o is not None]
     backend.launch(
-        _back_last_kernel(*key),
+        kernel,
         (-(-work // chunk),),
         (1,),
         [*buffers, *sizes.values(), *longs],

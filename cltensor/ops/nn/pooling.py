@@ -358,21 +358,17 @@ def average(node: str, x: Tensor, window: Window) -> Tensor:
 
 
 @Replayed.of_memory
-def _averaged(xs: Sequence[Tensor], window: Window, last: bool) -> list[Tensor]:
+def _averaged(xs: Sequence[Tensor], window: Window, last: bool, back: bool = False) -> list[Tensor]:
     (x,) = xs
-    backend = get_backend(x.device)
+    backend, run = get_backend(x.device), family.average_back if back else family.average
     with backend.lock:
-        found = family.average(backend, core.kernel_operand(x), window, last=last)
+        found = run(backend, core.kernel_operand(x), window, last=last)
     return [core.result(found, x.device)]
 
 
-@Replayed.of_memory
-def _shared_back(xs: Sequence[Tensor], window: Window, last: bool) -> list[Tensor]:
-    (g,) = xs
-    backend = get_backend(g.device)
-    with backend.lock:
-        found = family.average_back(backend, core.kernel_operand(g), window, last=last)
-    return [core.result(found, g.device)]
+def _shared_back(gs: Sequence[Tensor], window: Window, last: bool) -> list[Tensor]:
+    """What windows of equal shares send back."""
+    return _averaged(gs, window, last, True)
 
 
 def _average_back(ctx: Any, g: Tensor) -> Tensor:
