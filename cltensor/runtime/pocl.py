@@ -6,8 +6,8 @@ which it finds its own files, two of them changed (Note [Links]). Must not impor
 Note [Links]. PoCL 3.0 finds its files beside the path it was loaded from. Loading it first through a link in a folder
 of links lets us put others in the place of some; pyopencl's loader then gets the same handle.
 
-- The builtin library for AVX-512, where PoCL sees AVX-512 and links those builtins, but its LLVM 14 generates AVX2 code, as on AMD
-  Zen 4, which it takes for Zen 3: `exp(float16)` then crashes the compiler. They get the AVX2 ones.
+- The builtin library for AVX-512, where PoCL sees AVX-512 and links those builtins, but its LLVM generates AVX2 code, because the
+  processor has a part of it only: `exp(float16)` then crashes the compiler. It gets the AVX2 ones.
 - The header of builtins: clang reads 14,000 declarations for every kernel, in 0.1 s, of which one names a dozen.
   Programs built with `BUILTINS` bring those (builtin_header.py); others in the process, and any that then fail, read the whole.
 """
@@ -32,7 +32,7 @@ from cltensor.errors import debug_line
 
 from . import builtin_header
 from .folders import cache_dir, writable
-from .processor import wide_unseen
+from .processor import wide_in_part
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
 NO_ASSEMBLY = "-DCLT_NO_ASSEMBLY"
@@ -241,7 +241,7 @@ def _link_builtins(share: Path, links: Path) -> None:
     avx2 = next(share.glob("kernel-*-avx2.bc"), None)
     for path in share.iterdir():
         if path.name != "include":
-            swapped = avx2 and path.name.endswith("-avx512.bc") and wide_unseen()
+            swapped = avx2 and path.name.endswith("-avx512.bc") and wide_in_part()
             (links / path.name).symlink_to(avx2 if avx2 and swapped else path)
 
 

@@ -4,8 +4,10 @@ Owns the names and what each needs of a processor. Must not import pyopencl.
 
 Note [Processors]. PoCL has its LLVM name the processor and hands that name to clang with every program. A processor of another
 vendor than Intel that is younger than the LLVM is "generic", which clang refuses: no kernel builds (LLVM 14 in pip's PoCL 3.0 on
-AMD Zen 5). PoCL offers no setting. The name is the pointer after the one to the target's triple in its record of the device; where
-it is "generic" we let it point to the name of an older processor all of whose instructions this one has.
+AMD Zen 5); or it is taken for the one before, and what is new goes unused: Zen 4 is "znver3", without AVX-512, though PoCL, which
+sees that, links its builtins for it, and `exp(float16)` then crashes the compiler. PoCL offers no setting. The name is the pointer
+after the one to the target's triple in its record of the device; where it is one of these two we let it point to the name of
+another processor all of whose instructions this one has.
 """
 
 from __future__ import annotations
@@ -64,14 +66,10 @@ def facts() -> dict[str, frozenset[str]]:
     return found
 
 
-def wide_unseen() -> bool:
-    """Say whether the processor has AVX-512 but LLVM 14 will generate AVX2 code for it: AMD Zen 4, or only a part of AVX-512."""
-    found = facts()
-    flags = found.get("flags", frozenset())
-    if "avx512f" not in flags:
-        return False
-    zen4 = "AuthenticAMD" in found["vendor_id"] and "25" in found["cpu family"]
-    return zen4 or not flags >= _SKYLAKE
+def wide_in_part() -> bool:
+    """Say whether the processor has a part of AVX-512 only: LLVM generates AVX2 code for it."""
+    flags = facts().get("flags", frozenset())
+    return "avx512f" in flags and not flags >= _SKYLAKE
 
 
 def best_name(flags: frozenset[str]) -> str:
@@ -81,17 +79,17 @@ def best_name(flags: frozenset[str]) -> str:
 
 @functools.cache
 def rename(record: int) -> str:
-    """Give PoCL's device at address `record` a processor that clang takes, if it has none; return its name, else "".
+    """Give PoCL's device at address `record` a processor that clang takes, if it has none or a lesser one; return its name, else "".
 
     Nothing is written unless the pair of names is there.
     """
     flags = facts().get("flags")
     if not flags:
         return ""
-    place = _place_of_generic(record)
+    name = best_name(flags)
+    place = _place_of_name(record, [b"generic", *([b"znver3"] if flags >= _SKYLAKE else [])])
     if place is None:
         return ""
-    name = best_name(flags)
     # As PoCL makes its names: the copy is PoCL's, and outlives Python's modules.
     copy = ctypes.CDLL(None).strdup
     copy.argtypes, copy.restype = (ctypes.c_char_p,), ctypes.c_void_p
@@ -100,13 +98,15 @@ def rename(record: int) -> str:
     return name
 
 
-def _place_of_generic(record: int) -> int | None:
-    """Return where the pointer to the name "generic" is, beside the one to a triple of x86-64; None if it is not."""
+def _place_of_name(record: int, names: list[bytes]) -> int | None:
+    """Return where the pointer to one of the names is, beside the one to a triple of x86-64; None if it is not."""
     with _Memory() as memory:
         found = memory.read(record, _RECORD)
         words = struct.unpack(f"{len(found) // 8}Q", found[: len(found) // 8 * 8])
         for index, (triple, name) in enumerate(itertools.pairwise(words)):
-            if memory.starts(triple, b"x86_64-") and memory.starts(name, b"generic\0"):
+            if memory.starts(triple, b"x86_64-") and any(
+                memory.starts(name, n + b"\0") for n in names
+            ):
                 return record + 8 * (index + 1)
     return None
 

@@ -33,22 +33,12 @@ def test_best_name_needs_only_what_is_there(flags: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vendor", "family", "flags", "unseen"),
-    [
-        ("AuthenticAMD", "25", ICELAKE, True),
-        ("AuthenticAMD", "25", BASE, False),
-        ("AuthenticAMD", "26", ICELAKE, False),
-        ("GenuineIntel", "6", SKYLAKE, False),
-        ("GenuineIntel", "6", BASE + " avx512f", True),
-    ],
+    ("flags", "part"),
+    [(ICELAKE, False), (SKYLAKE, False), (BASE, False), (f"{BASE} avx512f", True)],
 )
-def test_avx512_that_llvm_14_does_not_use(
-    monkeypatch: pytest.MonkeyPatch, vendor: str, family: str, flags: str, unseen: bool
-) -> None:
-    facts = {"vendor_id": vendor, "cpu family": family, "flags": flags}
-    found = {name: frozenset(value.split()) for name, value in facts.items()}
-    monkeypatch.setattr(processor, "facts", lambda: found)
-    assert processor.wide_unseen() is unseen
+def test_a_part_of_avx512(monkeypatch: pytest.MonkeyPatch, flags: str, part: bool) -> None:
+    monkeypatch.setattr(processor, "facts", lambda: {"flags": frozenset(flags.split())})
+    assert processor.wide_in_part() is part
 
 
 class Record:
@@ -79,6 +69,17 @@ def test_a_generic_processor_gets_a_name() -> None:
     assert processor.rename(record.address) == "haswell"
     assert [record.text(n) for n in (2, 4, 5)] == [b"generic", b"haswell", b"generic"]
     assert processor.rename(record.address) == "haswell"  # asked again
+
+
+@pytest.mark.usefixtures("flags")
+@pytest.mark.parametrize(("has", "name"), [(ICELAKE, b"icelake-server"), (BASE, b"znver3")])
+def test_avx512_is_made_use_of_where_zen_4_is_taken_for_zen_3(
+    monkeypatch: pytest.MonkeyPatch, has: str, name: bytes
+) -> None:
+    monkeypatch.setattr(processor, "facts", lambda: {"flags": frozenset(has.split())})
+    record = Record(b"x86_64-pc-linux-gnu", b"znver3")
+    processor.rename(record.address)
+    assert record.text(1) == name
 
 
 @pytest.mark.usefixtures("flags")
