@@ -175,11 +175,15 @@ static inline S16 clt_prefix16(const float16 v, const int16 at) {
 % endif
 % endif
 % if pair and not gpu and not dt.is_complex:
-/* inclusive prefix of 16 lanes; its last is clt_sum16, to the bit */
+/* Inclusive prefix of 16 lanes; its last is clt_sum16, to the bit: of fours, which no lane leaves, then of fours before them. */
 static inline float16 clt_prefix16(float16 v) {
-<% lane = '0123456789abcdef' %>
-% for gap in (1, 2, 4, 8):
-    v += (float16)(${", ".join(["0.0f"] * gap + [f"v.s{lane[i]}" for i in range(16 - gap)])});
+<%
+lane = '0123456789abcdef'
+steps = [[i - gap if i % 4 >= gap else None for i in range(16)] for gap in (1, 2)]
+steps += [[i // 4 * 4 - 4 * (gap - 1) - 1 if i // 4 >= gap else None for i in range(16)] for gap in (1, 2)]
+%>
+% for step in steps:
+    v += (float16)(${", ".join("0.0f" if k is None else f"v.s{lane[k]}" for k in step)});
 % endfor
     return v;
 }
