@@ -7,6 +7,7 @@ ${items} neighbours. GPU columns: a lane carries a piece, and its neighbours tho
 `after`: where parts of a row were scanned as rows of their own, each is given what came before it.
 float32 sums carry a second float with what rounding lost; on a CPU 64 elements are summed between two of its steps.
 </%doc>\
+<%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
 R = dt.reg
@@ -16,17 +17,6 @@ fields = ['v', 'lo'] if pair else ['v', 'at'] if ranked else ['v']
 names = ['s', 'd'] + (['x'] if ranked else [])
 better = '>=' if kind == 'cummax' else '<='
 def place(i, step='sl'): return i if dense else f'{i} * {step}'
-def turn(names):
-    """Statements that turn a square of 16 vectors, and the names of its columns."""
-    lines = []
-    for stage in range(4):
-        fresh = [f"{names[0]}_{stage}_{i:x}" for i in range(16)]
-        for i in range(8):
-            for half, pick in enumerate(("01234567", "89abcdef")):
-                new = fresh[2 * i + half]
-                lines.append(f"float16 {new}; {new}.even = {names[i]}.s{pick}; {new}.odd = {names[i + 8]}.s{pick};")
-        names = fresh
-    return lines, names
 %>\
 ${headers}
 ${w.prelude()}
@@ -455,26 +445,18 @@ ${w.params('p', rank, names)}\
         S16 state = clt_lift16((float16)(0), (int16)(0));
         I i = 0;
         for (; i + 16 <= length; i += 16) {
-<%
-loaded = [f"r{k:x}" for k in range(16)]
-turned, across = turn(loaded)
-done, results = turn([f"e{k:x}" for k in range(16)])
-%>\
-% for k, r in enumerate(loaded):
-            const float16 ${r} = *(__global const u16 *)(from[${k}] + i);
+% for k in range(16):
+            const float16 r${k} = *(__global const u16 *)(from[${k}] + i);
 % endfor
-% for text in turned:
-            ${text}
+${square.turned('float16', 16, 'r', 'c')}\
+% for k in range(16):
+<% lifted = f"clt_lift16(c{k}, (int16)(0))" %>\
+            state = ${f'i ? clt_join16(state, {lifted}) : {lifted}' if k == 0 else f'clt_join16(state, {lifted})'};
+            const float16 e${k} = clt_value16(state);
 % endfor
-% for k, column in enumerate(across):
-            state = ${f'i ? clt_join16(state, clt_lift16({column}, (int16)(0))) : clt_lift16({column}, (int16)(0))' if k == 0 else f'clt_join16(state, clt_lift16({column}, (int16)(0)))'};
-            const float16 e${f'{k:x}'} = clt_value16(state);
-% endfor
-% for text in done:
-            ${text}
-% endfor
-% for k, result in enumerate(results):
-            *(__global u16 *)(to[${k}] + i) = ${result};
+${square.turned('float16', 16, 'e', 't')}\
+% for k in range(16):
+            *(__global u16 *)(to[${k}] + i) = t${k};
 % endfor
         }
         float reached[16];

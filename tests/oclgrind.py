@@ -86,7 +86,7 @@ TEMPLATES = {
     "sparse mm": "sparse/mm sparse/dot",
     "cdist": "distance",
     "tril": "move/triangle",
-    "fft": "fft",
+    "fft": "fft square",
     "multi-tensor step": "multi_tensor",
 }
 

@@ -1,6 +1,7 @@
 ## What the CPU schedules of attention share: copies of strided matrices into scratch memory, their transposes, and products
 ## of such tiles by register tiles of MR rows by two vectors. Everything in scratch is of the accumulating type T, zero beyond
 ## the operand's edge. A diagonal says what a causal mask leaves: row i of a tile sees the columns up to diag + i.
+<%namespace name="square" file="/square.mako"/>\
 <%def name="helpers()">\
 <% NR = 2 * V %>\
 #define CLT_LANES ${V}
@@ -47,22 +48,12 @@ APART void turn(__global const T *src, const long ls, __global T *dst, const lon
         for (int c = 0; c < cols; c += ${V}) {
             __global const T *p = src + r * ls + c;
             __global T *q = dst + c * ld + r;
-<%
-import math
-stages = int(math.log2(V))
-%>\
 % for i in range(V):
-            const F r0_${i} = AT(p + ${i} * ls);
+            const F r${i} = AT(p + ${i} * ls);
 % endfor
-% for s in range(stages):
-% for i in range(V // 2):
-            F r${s + 1}_${2 * i}, r${s + 1}_${2 * i + 1};
-            r${s + 1}_${2 * i}.even = r${s}_${i}.lo; r${s + 1}_${2 * i}.odd = r${s}_${i + V // 2}.lo;
-            r${s + 1}_${2 * i + 1}.even = r${s}_${i}.hi; r${s + 1}_${2 * i + 1}.odd = r${s}_${i + V // 2}.hi;
-% endfor
-% endfor
+${square.turned('F', V, 'r', 't')}\
 % for i in range(V):
-            AT(q + ${i} * ld) = r${stages}_${i};
+            AT(q + ${i} * ld) = t${i};
 % endfor
         }
 }

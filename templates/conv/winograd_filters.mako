@@ -5,6 +5,7 @@ the last output channel repeat it. Taps that follow each other in memory are rea
 backwards, the first of four numbers of a row or column is the last. Work-item (x, y, z) makes part y of panel x of group z.
 Variables: fn MR longs limits ahead.
 </%doc>
+<%namespace name="square" file="/square.mako"/>\
 <%
 V = 8
 lanes = range(V)
@@ -45,17 +46,11 @@ void ${fn}(__global const float *F, __global float *U, ${', '.join(f'const long 
         ${fv} ${', '.join(f'g{i}{j}' for i in range(3) for j in range(3))};
         if (adjacent) {
 % for k in lanes:
-            const ${fv} a0_${k} = *(__global const ${fv}_u *)(f + o${k});
+            const ${fv} a${k} = *(__global const ${fv}_u *)(f + o${k});
 % endfor
-% for s in range(3):
-% for k in range(V // 2):
-            ${fv} a${s + 1}_${2 * k}, a${s + 1}_${2 * k + 1};
-            a${s + 1}_${2 * k}.even = a${s}_${k}.lo; a${s + 1}_${2 * k}.odd = a${s}_${k + V // 2}.lo;
-            a${s + 1}_${2 * k + 1}.even = a${s}_${k}.hi; a${s + 1}_${2 * k + 1}.odd = a${s}_${k + V // 2}.hi;
-% endfor
-% endfor
+${square.turned(fv, V, 'a', 't')}\
 % for k in range(V):
-            g${k // 3}${k % 3} = a3_${k};
+            g${k // 3}${k % 3} = t${k};
 % endfor
             g22 = (${fv})(${', '.join(f'f[o{k} + 8]' for k in lanes)});
         } else {

@@ -9,9 +9,9 @@ lines[row][column][V] is what the tiles of a run read, vs[16][part][T][V] and ms
 channel repeat it. Result: [piece, group, 16, panels * MR, vectors * V], sums of what is past the last channels included.
 Variables: fn MR NV V T v_room m_room (floats) longs limits.
 </%doc>
+<%namespace name="square" file="/square.mako"/>\
 <%
 fv = f"float{V}"
-stages = V.bit_length() - 1
 wide = 2 * T + 2
 %>\
 ${limits}
@@ -38,17 +38,11 @@ CLT_WIDE static void turn(__local float *q, __global const float *p, long by, lo
         for (long k = 0; k < n; k += ${V}) {
             const long j = MIN(k, n - ${V}); // the last block overlaps the one before
 % for i in range(V):
-            const ${fv} r0_${i} = FROM(p${i} + j);
+            const ${fv} r${i} = FROM(p${i} + j);
 % endfor
-% for s in range(stages):
-% for i in range(V // 2):
-            ${fv} r${s + 1}_${2 * i}, r${s + 1}_${2 * i + 1};
-            r${s + 1}_${2 * i}.even = r${s}_${i}.lo; r${s + 1}_${2 * i}.odd = r${s}_${i + V // 2}.lo;
-            r${s + 1}_${2 * i + 1}.even = r${s}_${i}.hi; r${s + 1}_${2 * i + 1}.odd = r${s}_${i + V // 2}.hi;
-% endfor
-% endfor
+${square.turned(fv, V, 'r', 't')}\
 % for i in range(V):
-            AT(q + (j + ${i}) * ${V}) = r${stages}_${i};
+            AT(q + (j + ${i}) * ${V}) = t${i};
 % endfor
         }
         return;

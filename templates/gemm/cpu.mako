@@ -12,6 +12,7 @@ an A that is not packed has them side by side, and an even K.
 Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b pairs MR NV V room k_room headers
 finish.
 </%doc>
+<%namespace name="square" file="/square.mako"/>\
 <%
 NR = NV * V
 av = f"{acc}{V}"
@@ -22,24 +23,16 @@ pv = f"{pt}{V}"
 side_by_side = (lambda p: f"*(__global const int{V}_u *)({p})") if pairs else loadv
 # V packed numbers of neighbours, whose numbers of K lie `step` apart.
 stacked = (lambda p, step: f"stack({p}, {step})") if pairs else lambda p, step: loadv(p)
-import math
-stages = int(math.log2(V))
 groups = -(-MR // V)
 %>\
 <%def name="transpose(rows, place, q, pitch)">
 {   // V numbers of each of ${rows} rows become V rows of V numbers (what is past ${rows} is junk)
 % for i in range(V):
-    const ${pv} r0_${i} = ${side_by_side(place(i)) if i < rows else f"({pv})(0)"};
+    const ${pv} r${i} = ${side_by_side(place(i)) if i < rows else f"({pv})(0)"};
 % endfor
-% for s in range(stages):
-% for i in range(V // 2):
-    ${pv} r${s + 1}_${2 * i}, r${s + 1}_${2 * i + 1};
-    r${s + 1}_${2 * i}.even = r${s}_${i}.lo; r${s + 1}_${2 * i}.odd = r${s}_${i + V // 2}.lo;
-    r${s + 1}_${2 * i + 1}.even = r${s}_${i}.hi; r${s + 1}_${2 * i + 1}.odd = r${s}_${i + V // 2}.hi;
-% endfor
-% endfor
+${square.turned(pv, V, 'r', 't')}\
 % for i in range(V):
-    *(__local ${pv}_u *)(${q} + ${i * pitch}) = r${stages}_${i};
+    *(__local ${pv}_u *)(${q} + ${i * pitch}) = t${i};
 % endfor
 }
 </%def>\

@@ -3,8 +3,8 @@ Pack the weights (gates * width, width) of a recurrent layer's state. CPU: [bloc
 Forward a block's vectors are those of ${G} gates, the terms the units before, and behind them the bias. Backward a block is of
 columns and all rows are terms (a GPU reads those where they are).
 </%doc>\
+<%namespace name="square" file="/square.mako"/>\
 <%namespace name="steps" file="steps.mako"/>\
-<% stages = V.bit_length() - 1 %>\
 ${steps.helpers()}
 __kernel void ${fn}(__global const T *weights, const long weights_o,
 % if bias:
@@ -32,17 +32,11 @@ __kernel void ${fn}(__global const T *weights, const long weights_o,
                 *q = *p;
 % else:
 % for i in range(V):
-                const F r0_${i} = GET(p + ${i} * width);
+                const F r${i} = GET(p + ${i} * width);
 % endfor
-% for s in range(stages):
-% for i in range(V // 2):
-                F r${s + 1}_${2 * i}, r${s + 1}_${2 * i + 1};
-                r${s + 1}_${2 * i}.even = r${s}_${i}.lo; r${s + 1}_${2 * i}.odd = r${s}_${i + V // 2}.lo;
-                r${s + 1}_${2 * i + 1}.even = r${s}_${i}.hi; r${s + 1}_${2 * i + 1}.odd = r${s}_${i + V // 2}.hi;
-% endfor
-% endfor
+${square.turned('F', V, 'r', 't')}\
 % for i in range(V):
-                AT(q + ${i * G * U * V}) = r${stages}_${i};
+                AT(q + ${i * G * U * V}) = t${i};
 % endfor
 % endif
             }

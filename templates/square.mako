@@ -1,0 +1,17 @@
+<%doc>
+What is written across becomes what is written down: of vectors ${'{x}'}0, ${'{x}'}1, ... as many as they have lanes (a power of two, two or more),
+vectors ${'{y}'}0, ${'{y}'}1, ... are made, of which vector i has lane i of each. Half of them at a time lie between others' lanes.
+</%doc>\
+<%def name="turned(type, lanes, x, y)">\
+<%
+stages = lanes.bit_length() - 1
+def name(stage, i): return f"{x}{i}" if stage == 0 else f"{y}{i}" if stage == stages else f"{x}{stage}_{i}"
+%>\
+% for s in range(stages):
+% for i in range(lanes // 2):
+<% a, b, lo, hi = name(s, i), name(s, i + lanes // 2), name(s + 1, 2 * i), name(s + 1, 2 * i + 1) %>\
+            ${type} ${lo}, ${hi};
+            ${lo}.even = ${a}.lo; ${lo}.odd = ${b}.lo; ${hi}.even = ${a}.hi; ${hi}.odd = ${b}.hi;
+% endfor
+% endfor
+</%def>\
