@@ -8,9 +8,11 @@ GPU: a work-group takes a block, a lane a butterfly of one line, working memory 
 A line l is column c = l % cols of row l / cols. Its element i is index c * ic + i * ii of the row, of stride `is` (out: oc, oi, os), so
 that both passes of a four-step transform read and write in place of a transposition. Indices beyond nout are not stored.
 The inverse transform is conj(forward(conj x)): the imaginary parts are multiplied by sign_in and sign_out.
-herm: the source holds indices 0 .. full / 2, the others are conjugates. turned: element k of column c is multiplied by the
+herm: the source holds indices 0 .. full / 2, the others are conjugates. halved: a line is 2 n real numbers, taken as n complex ones, or
+becomes that (herm); `turns` are then the roots of unity of 2 n, by which its spectrum and that of the n numbers follow from each other. turned: element k of column c is multiplied by the
 root of unity exp(-2 pi i c k / full) from a table in two parts (`turns`), by vectors of its powers (`steps`) where columns are neighbours.
 </%doc>\
+<%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
 import math
@@ -34,16 +36,48 @@ typedef T UV;
 static inline T2 clt_times(const T2 a, const T2 b) { return (T2)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 ## full table: 4096 fine roots, then the coarse ones
 static inline T2 clt_turn(__global const T2 *turns, const I j) { return clt_times(turns[4096 + (j >> 12)], turns[j & 4095]); }
-static inline T2 clt_read(__global const T *src, const int real, const I base, const I index, const I step, const I full, const int herm) {
-    if (real) return (T2)(src[base + index * step], 0);
-    const int mirrored = herm && 2 * index > full;
-    const T2 z = ((__global const T2 *)src)[base + (mirrored ? full - index : index) * step];
+static inline T2 clt_read(__global const T *src, const int real, const I base, const I index, const I step, const I full, const int herm, const int halved) {
+    if (real) return halved ? (T2)(src[base + 2 * index * step], src[base + (2 * index + 1) * step]) : (T2)(src[base + index * step], 0);
+    __global const T2 *from = (__global const T2 *)src + base;
+    if (halved && index == 0) return (T2)(from[0].x, from[full * step].x);
+    const int mirrored = herm && !halved && 2 * index > full;
+    const T2 z = from[(mirrored ? full - index : index) * step];
     return (T2)(z.x, mirrored ? -z.y : z.y);
 }
 static inline void clt_write(__global T *dst, const int real, const I place, const T2 z) {
     if (real) dst[place] = z.x;
     else ((__global T2 *)dst)[place] = z;
 }
+## Even and odd numbers of a line as parts of complex ones, and the other way: of the spectrum Z of these and the line's X, of which X[n]
+## lies in place of X[0]'s imaginary part, which is zero, E = (Z[k] + conj Z[n - k]) / 2, O = (Z[k] - conj Z[n - k]) / 2i, X[k] = E + w^k O.
+<%def name="halves()">\
+% if gpu:
+      for (int at = lid; at < (n / 2 + 1) * width; at += ${group}) {
+        const int b = at % width, k = at / width;
+% else:
+      for (int k = 0; k <= n / 2; ++k) {
+% endif
+        const int j = k ? n - k : 0;
+        const T2 w = turns[k];
+        const TV ar = x[${at('k')}], ai = x[${at('k')} ${im}], br = x[${at('j')}], bi = x[${at('j')} ${im}];
+        const TV er = ar + br, ei = ai - bi, dr = ar - br, di = ai + bi;
+        if (k == 0) {
+          x[${at('0')}] = ar + ai * sign_in;
+          x[${at('0')} ${im}] = ar * sign_in - ai;
+        } else if (herm) {
+          const TV pr = (dr * w.x - di * w.y) * sign_in, pi = (dr * w.y + di * w.x) * sign_in;
+          x[${at('k')}] = er - pi; x[${at('k')} ${im}] = ei + pr;
+          x[${at('j')}] = er + pi; x[${at('j')} ${im}] = pr - ei;
+        } else {
+          const TV pr = (di * w.x + dr * w.y) * (T)0.5, pi = (di * w.y - dr * w.x) * (T)0.5, hr = er * (T)0.5, hi = ei * (T)0.5;
+          x[${at('k')}] = hr + pr; x[${at('k')} ${im}] = hi + pi;
+          x[${at('j')}] = hr - pr; x[${at('j')} ${im}] = pi - hi;
+        }
+      }
+% if gpu:
+      barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+</%def>\
 ## The butterfly of one radix on x0.. into y0.., with roots w1.. of the following twiddle.
 <%def name="odd(r)">\
 <% half = r // 2 %>\
@@ -192,83 +226,142 @@ ${prime_stage()}\
         const I line = ${l}, column = line % cols, row = line / cols;
         ${w.decode('p', rank, ['s', 'd'], 'row')}
 </%def>\
+<%def name="transformed()">\
+    if (pairs) {
+${halves()}\
+    }
+${stages()}\
+    if (whole) {
+${halves()}\
+## what follows from these numbers lies behind them: the stages ended in the first half of the memory
+% if gpu:
+      for (int at = lid; at < (count - n) * width; at += ${group}) {
+        const int b = at % width, k = n + at / width, j = 2 * n - k;
+% else:
+      for (int k = n; k < count; ++k) {
+        const int j = 2 * n - k;
+% endif
+        x[${at('k')}] = k == n ? x[${at('0')} ${im}] : x[${at('j')}];
+        x[${at('k')} ${im}] = k == n ? (TV)(0) : -x[${at('j')} ${im}];
+% if gpu:
+        if (k == n) x[${at('0')} ${im}] = 0;
+% endif
+      }
+% if gpu:
+      barrier(CLK_LOCAL_MEM_FENCE);
+% else:
+      x[1] = (TV)(0);
+% endif
+    }
+</%def>\
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % else:
 __attribute__((reqd_work_group_size(${group}, 1, 1)))
 % endif
 __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *roots, __global const T2 *turns, __global const T *steps,
-    __global T *work, const I length, const I plan, const I lines, const I cols, const I width_, const I full, const I nout, const I herm_, const I src_real_, const I dst_real_, const I turned, const I across, const I out_across,
+    __global T *work, const I length, const I plan, const I lines, const I cols, const I run, const I width_, const I full, const I nout, const I herm_, const I halved_, const I src_real_, const I dst_real_, const I turned, const I across, const I out_across,
     const I so, const I ic, const I ii, const I is, const I oc, const I oi, const I os, const T sign_in, const T sign_out, const T scale
     ${w.params('p', rank, ['s', 'd'])}) {
-  const int n = (int)length, herm = (int)herm_, src_real = (int)src_real_, dst_real = (int)dst_real_;
+  const int n = (int)length, herm = (int)herm_, halved = (int)halved_, src_real = (int)src_real_, dst_real = (int)dst_real_;
+  const int pairs = halved && herm, whole = halved && !herm, count = whole ? (int)nout : n; // of results
+  int begun = 0; // in which half of the memory the stages begin: so that they end in the first
+  for (ulong rest = (ulong)plan; rest; rest >>= 5) begun ^= 1;
   const T none = sign_out < 0 ? 0 : -(T)0; // conjugated zeros stay positive
 % if gpu:
   const int width = (int)width_, lid = (int)get_local_id(0);
   __local T memory[${words}];
   for (I block = get_group_id(0); block * width < lines; block += get_num_groups(0)) {
-    __local T *x = memory, *y = memory + 2 * n * width;
+    __local T *x = memory + begun * 2 * n * width, *y = memory + (1 - begun) * 2 * n * width;
     for (int at = lid; at < n * width; at += ${group}) {
       const int b = across ? at % width : at / n, i = across ? at / width : at % n;
       if (block * width + b < lines) {
 ${line('block * width + b')}
-        const T2 z = clt_read(src, src_real, so + p_s_at, column * ic + i * ii, is, full, herm);
+        const T2 z = clt_read(src, src_real, so + p_s_at, column * ic + i * ii, is, full, herm, halved);
         x[${at('i')}] = z.x; x[${at('i')} ${im}] = z.y * sign_in;
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-${stages()}\
-    for (int at = lid; at < n * width; at += ${group}) {
-      const int b = out_across ? at % width : at / n, k = out_across ? at / width : at % n;
+${transformed()}\
+    for (int at = lid; at < count * width; at += ${group}) {
+      const int b = out_across ? at % width : at / count, k = out_across ? at / width : at % count;
       if (block * width + b < lines) {
 ${line('block * width + b')}
         const I index = column * oc + k * oi;
         T2 z = (T2)(x[${at('k')}], x[${at('k')} ${im}]);
         if (turned) z = clt_times(z, clt_turn(turns, column * k));
-        if (index < nout) clt_write(dst, dst_real, p_d_at + index * os, (T2)(z.x * scale, z.y * scale * sign_out + none));
+        z = (T2)(z.x * scale, z.y * scale * sign_out);
+        if (pairs) {
+          dst[p_d_at + 2 * k * os] = z.x;
+          dst[p_d_at + (2 * k + 1) * os] = z.y;
+        } else if (index < nout) clt_write(dst, dst_real, p_d_at + index * os, (T2)(z.x, z.y + none));
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 % else:
-  const I blocks = (lines + ${V - 1}) / ${V}, parts = (I)get_global_size(0), part = (I)get_global_id(0);
+  // Blocks of lines of one run, so that these are neighbours in memory: the last overlaps the one before.
+  const I each = (run + ${V - 1}) / ${V}, blocks = lines / run * each, parts = (I)get_global_size(0), part = (I)get_global_id(0);
   const I first = blocks / parts * part + min(part, (I)(blocks % parts)), last = first + blocks / parts + (part < blocks % parts);
-  __global UV *half0 = (__global UV *)(work + part * n * ${4 * V}), *half1 = half0 + 2 * n;
+  __global UV *half0 = (__global UV *)(work + part * n * ${4 * V});
   for (I block = first; block < last; ++block) {
-    __global UV *x = half0, *y = half1;
+    __global UV *x = half0 + begun * 2 * n, *y = half0 + (1 - begun) * 2 * n;
     I sb[${V}], db[${V}], col[${V}];
-    const int live = (int)min((I)${V}, (I)(lines - block * ${V}));
+    const I start = block / each * run + max(min(block % each * ${V}, run - ${V}), (I)0);
+    const int live = (int)min((I)${V}, lines - start);
     int in_row = live == ${V}, out_row = in_row, neighbours = in_row;
     for (int b = 0; b < ${V}; ++b) {
-${line(f'min((I)(block * {V} + b), (I)(lines - 1))')}
+${line('min(start + b, lines - 1)')}
       col[b] = column; sb[b] = so + p_s_at; db[b] = p_d_at + column * oc * os;
       neighbours &= column == col[0] + b;
       in_row &= sb[b] + column * ic * is == sb[0] + col[0] * ic * is + b;
       out_row &= db[b] == db[0] + b;
     }
-    if (in_row && !herm) {
-      const I start = sb[0] + col[0] * ic * is, step = ii * is;
+    if (in_row && (!herm || halved)) {
+      const I first = sb[0] + col[0] * ic * is, step = ii * is;
       for (int i = 0; i < n; ++i) {
         if (src_real) {
-          x[2 * i] = *(__global const UV *)(src + start + i * step);
-          x[2 * i + 1] = (TV)(0);
+          x[2 * i] = *(__global const UV *)(src + first + (halved ? 2 * i : i) * step);
+          x[2 * i + 1] = halved ? *(__global const UV *)(src + first + (2 * i + 1) * step) : (TV)(0);
         } else {
-          __global const T *from = src + 2 * (start + i * step);
+          __global const T *from = src + 2 * (first + i * step);
           const TV lo = *(__global const UV *)from, hi = *(__global const UV *)(from + ${V});
           x[2 * i] = (TV)(lo.even, hi.even);
           x[2 * i + 1] = (TV)(lo.odd, hi.odd) * sign_in;
         }
       }
+      if (pairs) {
+        __global const T *from = src + 2 * (first + n * step);
+        const TV lo = *(__global const UV *)from, hi = *(__global const UV *)(from + ${V});
+        x[1] = (TV)(lo.even, hi.even) * sign_in;
+      }
+    } else if (ii == 1 && is == 1 && (halved || !(herm || src_real))) {
+      __global T *to = (__global T *)x;
+      __global const T *from[${V}];
+      for (int b = 0; b < ${V}; ++b) from[b] = src + (src_real ? 1 : 2) * (sb[b] + col[b] * ic);
+      int f = 0;
+      for (; f + ${V} <= 2 * n; f += ${V}) {
+% for i in range(V):
+        const TV r${i} = *(__global const UV *)(from[${i}] + f);
+% endfor
+${square.turned('TV', V, 'r', 't')}\
+% for i in range(V):
+        x[f + ${i}] = t${i}${' * sign_in' if i % 2 else ''};
+% endfor
+      }
+      for (; f < 2 * n; ++f)
+        for (int b = 0; b < ${V}; ++b) to[f * ${V} + b] = from[b][f] * (f % 2 ? sign_in : 1);
+      if (pairs) for (int b = 0; b < ${V}; ++b) to[${V} + b] = from[b][2 * n] * sign_in;
     } else {
       __global T *to = (__global T *)x;
       for (int tile = 0; tile < n; tile += 16)
         for (int b = 0; b < ${V}; ++b)
           for (int i = tile; i < min(tile + 16, n); ++i) {
-            const T2 z = clt_read(src, src_real, sb[b], col[b] * ic + i * ii, is, full, herm);
+            const T2 z = clt_read(src, src_real, sb[b], col[b] * ic + i * ii, is, full, herm, halved);
             to[2 * i * ${V} + b] = z.x; to[(2 * i + 1) * ${V} + b] = z.y * sign_in;
           }
     }
-${stages()}\
+${transformed()}\
     if (turned) {
       __global T *to = (__global T *)x;
       for (int k = 0; k < n; ++k)
@@ -284,10 +377,9 @@ ${stages()}\
           }
     }
     const T scale_im = scale * sign_out;
-    const int whole = out_row && (col[${V - 1}] * oc + (n - 1) * oi < nout);
     if (out_row) {
-      for (int k = 0; k < n; ++k) {
-        if (!whole && col[${V - 1}] * oc + k * oi >= nout) {
+      for (int k = 0; k < count; ++k) {
+        if (col[${V - 1}] * oc + k * oi >= nout) {
           __global const T *from = (__global const T *)x;
           for (int b = 0; b < ${V}; ++b)
             if (col[b] * oc + k * oi < nout)
@@ -295,9 +387,10 @@ ${stages()}\
           continue;
         }
         const TV zr = x[2 * k] * scale;
-        const I place = db[0] + k * oi * os;
+        const I place = db[0] + (pairs ? 2 * k : k) * oi * os;
         if (dst_real) {
           *(__global UV *)(dst + place) = zr;
+          if (pairs) *(__global UV *)(dst + place + os) = x[2 * k + 1] * scale_im;
           continue;
         }
         const TV zi = x[2 * k + 1] * scale_im + none;
@@ -309,13 +402,32 @@ def mix(start): return ', '.join(f'zr.s{hexes[j]}, zi.s{hexes[j]}' for j in rang
         *(__global UV *)(dst + 2 * place) = (TV)(${mix(0)});
         *(__global UV *)(dst + 2 * place + ${V}) = (TV)(${mix(half)});
       }
+    } else if (cols == 1 && os == 1 && (pairs || !dst_real)) {
+      __global const T *from = (__global const T *)x;
+      const int numbers = 2 * (int)min((I)count, nout);
+      int f = 0;
+      for (; f + ${V} <= numbers; f += ${V}) {
+% for i in range(V):
+        const TV r${i} = x[f + ${i}] * ${'scale_im + none' if i % 2 else 'scale'};
+% endfor
+${square.turned('TV', V, 'r', 't')}\
+% for i in range(V):
+        if (${i} < live) *(__global UV *)(dst + (pairs ? 1 : 2) * db[${i}] + f) = t${i};
+% endfor
+      }
+      for (; f < numbers; ++f)
+        for (int b = 0; b < live; ++b) dst[(pairs ? 1 : 2) * db[b] + f] = f % 2 ? from[f * ${V} + b] * scale_im + none : from[f * ${V} + b] * scale;
     } else {
       __global const T *from = (__global const T *)x;
-      for (int tile = 0; tile < n; tile += 16)
+      for (int tile = 0; tile < count; tile += 16)
         for (int b = 0; b < live; ++b)
-          for (int k = tile; k < min(tile + 16, n); ++k)
-            if (col[b] * oc + k * oi < nout)
-              clt_write(dst, dst_real, db[b] + k * oi * os, (T2)(from[2 * k * ${V} + b] * scale, from[(2 * k + 1) * ${V} + b] * scale_im + none));
+          for (int k = tile; k < min(tile + 16, count); ++k) {
+            const T2 z = (T2)(from[2 * k * ${V} + b] * scale, from[(2 * k + 1) * ${V} + b] * scale_im);
+            if (pairs) {
+              dst[db[b] + 2 * k * os] = z.x;
+              dst[db[b] + (2 * k + 1) * os] = z.y;
+            } else if (col[b] * oc + k * oi < nout) clt_write(dst, dst_real, db[b] + k * oi * os, (T2)(z.x, z.y + none));
+          }
     }
   }
 % endif

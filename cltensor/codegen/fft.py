@@ -48,13 +48,17 @@ class Walk(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What happens to the numbers on their way: halves mirrored, conjugated in or out, scaled, cut off at `nout`."""
+    """What happens to the numbers on their way: halves mirrored, conjugated in or out, scaled, cut off at `nout`.
+
+    `halved`: pairs of real numbers are taken for complex ones, so that a line of n of these is 2 n long.
+    """
 
     herm: bool
     sign_in: float
     sign_out: float
     scale: float
     nout: int
+    halved: bool = False
 
 
 WHOLE = Walk(0, 1)
@@ -187,7 +191,7 @@ def transform(
     """Transform every line of `src` along `dim` to length n (smooth) into fresh dense memory of dtype `out`.
 
     A real source counts as complex; a real result is the real part. `herm` reads a half spectrum of n // 2 + 1 numbers; `nout`
-    keeps only the first indices.
+    keeps only the first indices. Between n real numbers, n even, and their spectrum lies a transform of n / 2, if one pass does it.
     """
     value = out.to_complex()
     backend.require(value)
@@ -197,13 +201,16 @@ def transform(
     if math.prod(shape):
         rest = [d for d in range(len(shape)) if d != dim]
         sign = 1.0 if forward else -1.0
+        batch = tuple(shape[d] for d in rest)
+        real = not out.is_complex and nout == n if herm else forward and not src.dtype.is_complex
+        halved = real and n % 2 == 0 and not _splits(schedule(backend, value), batch, n // 2)
         _run(
             _Job(backend, value, src.dtype.is_complex, out.is_complex),
-            tuple(shape[d] for d in rest),
+            batch,
             Side(src.buffer, src.offset, tuple(src.strides[d] for d in rest), src.strides[dim]),
             Side(result.buffer, 0, tuple(result.strides[d] for d in rest), result.strides[dim]),
-            n,
-            Order(herm, sign, sign, scale, nout),
+            n // 2 if halved else n,
+            Order(herm, sign, sign, scale, nout, halved),
         )
     return result
 
@@ -215,11 +222,15 @@ class _Job(NamedTuple):
     complex_out: bool
 
 
+def _splits(plan: Schedule, batch: tuple[int, ...], n: int) -> bool:
+    """Say whether lines of length n are transformed in several passes."""
+    few = 2 * math.prod(batch) <= plan.lanes
+    return n > plan.longest or (not plan.gpu and few and n >= WORTH_SPLITTING)
+
+
 def _run(job: _Job, batch: tuple[int, ...], src: Side, dst: Side, n: int, order: Order) -> None:
     plan = schedule(job.backend, job.dtype)
-    few = 2 * math.prod(batch) <= plan.lanes
-    split = n > plan.longest or (not plan.gpu and few and n >= WORTH_SPLITTING)
-    n1 = _divisor(n, plan.longest) if split else 1
+    n1 = _divisor(n, plan.longest) if _splits(plan, batch, n) else 1
     if n1 == 1:
         _pass(job, plan, batch, src, dst, n, n, 1, WHOLE, WHOLE, order, False)
         return
@@ -275,6 +286,10 @@ def _pass(
     else:
         size, local = max(1, min(-(-lines // width), backend.info.compute_units * 4)), 1
         scratch = size * n * 4 * width * (dt.itemsize // 2)
+    # Lines that lie side by side in memory.
+    run = cols if cols > 1 else walk[rank - 1] if 1 in (walk[2 * rank - 1], walk[-1]) else lines
+    if run < width:
+        run = lines
     roots = _roots(backend, dt, n)
     packed = 0
     for r in reversed(factors(n) or []):
@@ -283,10 +298,14 @@ def _pass(
         src.buffer,
         dst.buffer,
         roots,
-        _turns(backend, dt, full) if turned else roots,
+        _turns(backend, dt, full)
+        if turned
+        else _roots(backend, dt, 2 * n)
+        if order.halved
+        else roots,
         _steps(backend, dt, full, n, plan.lanes) if turned else roots,
         backend.alloc(scratch),
-        *(n, packed, lines, cols, width, full, order.nout, int(order.herm)),
+        *(n, packed, lines, cols, run, width, full, order.nout, int(order.herm), int(order.halved)),
         *(int(not job.complex_in), int(not job.complex_out), int(turned)),
         # Which way neighbouring lanes of a GPU go: across lines or along them.
         int((cols > 1 and read.column == 1) or abs(src.step) > 1),
@@ -315,5 +334,5 @@ def _kernel(backend: Backend, dt: dtype, plan: Schedule, rank: int) -> Any:
         rank=rank,
     )
     i64 = np.int64
-    types: list[Any] = [None] * 6 + [i64] * 20 + [real.np] * 3 + [i64] * (3 * rank)
+    types: list[Any] = [None] * 6 + [i64] * 22 + [real.np] * 3 + [i64] * (3 * rank)
     return backend.kernel(name, text, types)
