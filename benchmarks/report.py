@@ -16,7 +16,7 @@ GROUPS = {
     "reductions, scans, sorting": ("reduction", "scan", "sort"),
     "rows and losses": ("rows", "loss"),
     "products": ("gemm", "gemv", "linear", "sparse"),
-    "images": ("conv", "pool", "norm", "image"),
+    "images, signals": ("conv", "pool", "norm", "image", "fourier"),
     "attention, random numbers, training": ("attention", "random", "optimiser", "training"),
 }
 COLUMNS = 4

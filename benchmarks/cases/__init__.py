@@ -16,6 +16,7 @@ MODULES = (
     "products",
     "sparse",
     "images",
+    "fourier",
     "attention",
     "draws",
     "training",
