@@ -38,13 +38,21 @@ static inline ushort clt_to_bf16_float(float v) { return (ushort)(clt_bf16_bits_
 #endif
 #endif
 #ifdef CLT_F16C
+/* That floats come of float16s is hidden from the compiler: one that knows it compares those, a lane at a time. */
+#ifdef CLT_NO_ASSEMBLY
+#define CLT_ANY_FLOAT(v)
+#else
+#define CLT_ANY_FLOAT(v) __asm__("" : "+x"(v))
+#endif
 typedef float clt_v8f __attribute__((vector_size(32)));
 typedef short clt_v8s __attribute__((vector_size(16)));
 static inline ushort8 clt_to_f16_float8(float8 v) {
   return __builtin_astype(__builtin_ia32_vcvtps2ph256(__builtin_astype(v, clt_v8f), 0), ushort8);
 }
 static inline float8 clt_of_f16_float8(ushort8 v) {
-  return __builtin_astype(__builtin_ia32_vcvtph2ps256(__builtin_astype(v, clt_v8s)), float8);
+  clt_v8f f = __builtin_ia32_vcvtph2ps256(__builtin_astype(v, clt_v8s));
+  CLT_ANY_FLOAT(f);
+  return __builtin_astype(f, float8);
 }
 #if defined(__AVX512F__) && __has_builtin(__builtin_ia32_vcvtph2ps512_mask) && __has_builtin(__builtin_ia32_vcvtps2ph512_mask)
 typedef float clt_v16f __attribute__((vector_size(64)));
@@ -55,7 +63,9 @@ static inline ushort16 clt_to_f16_float16(float16 v) {
 }
 static inline float16 clt_of_f16_float16(ushort16 v) {
   const clt_v16f none = {};
-  return __builtin_astype(__builtin_ia32_vcvtph2ps512_mask(__builtin_astype(v, clt_v16s), none, (ushort)0xffff, 4), float16);
+  clt_v16f f = __builtin_ia32_vcvtph2ps512_mask(__builtin_astype(v, clt_v16s), none, (ushort)0xffff, 4);
+  CLT_ANY_FLOAT(f);
+  return __builtin_astype(f, float16);
 }
 #else
 static inline ushort16 clt_to_f16_float16(float16 v) {
