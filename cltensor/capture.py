@@ -207,8 +207,9 @@ class _Recorded:
         made = {id(b): t._storage for b, t in zip(self.inputs, inputs, strict=True)}
         mine = [(x.storage, x.buffer) for x in self.host.put]
         mine += [(x.storage, x.buffer) for x in self.fresh if x.storage is not None]
-        for storage, old in mine:
-            if self.recording.alone(old):  # each play has other memory in its place
+        alone = self.recording.alone([old for _, old in mine])
+        for (storage, old), stays in zip(mine, alone, strict=True):
+            if stays:  # each play has other memory in its place
                 old.leave_arena()
             else:
                 storage.value, storage.reads = backend.alloc(storage.nbytes), 0

@@ -290,7 +290,11 @@ def _pass(
     run = cols if cols > 1 else walk[rank - 1] if 1 in (walk[2 * rank - 1], walk[-1]) else lines
     if run < width:
         run = lines
-    roots = _roots(backend, dt, n)
+    turns = roots = _roots(backend, dt, n)
+    if turned:
+        turns = _turns(backend, dt, full)
+    elif order.halved:
+        turns = _roots(backend, dt, 2 * n)
     packed = 0
     for r in reversed(factors(n) or []):
         packed = packed << 5 | r
@@ -298,11 +302,7 @@ def _pass(
         src.buffer,
         dst.buffer,
         roots,
-        _turns(backend, dt, full)
-        if turned
-        else _roots(backend, dt, 2 * n)
-        if order.halved
-        else roots,
+        turns,
         _steps(backend, dt, full, n, plan.lanes) if turned else roots,
         backend.alloc(scratch),
         *(n, packed, lines, cols, run, width, full, order.nout, int(order.herm), int(order.halved)),

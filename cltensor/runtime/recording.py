@@ -11,6 +11,7 @@ Owns the notes and their playing. Must not know tensors; capture.py says which b
 
 from __future__ import annotations
 
+import collections
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -225,14 +226,14 @@ class Recording(Recorder):
                     found[id(buffer)] = buffer
         return list(found.values())
 
-    def alone(self, buffer: Buffer) -> bool:
-        """Whether nothing else that the commands touch has lain where a buffer of the arena does."""
-        mine = self._memories.get(buffer)
-        return mine is not None and not any(
-            a.__class__ is Memory and a is not mine and a.address == buffer.address
-            for step in self.steps
-            for a in step.args
-        )
+    def alone(self, buffers: Sequence[Buffer]) -> list[bool]:
+        """Say for each buffer of the arena whether nothing else that the commands touch has lain where it does."""
+        touched = {
+            id(a): a.address for step in self.steps for a in step.args if a.__class__ is Memory
+        }
+        there = collections.Counter(touched.values())
+        mine = [self._memories.get(b) for b in buffers]
+        return [m is not None and there[m.address] == (id(m) in touched) for m in mine]
 
     def prepare(self, rebound: Sequence[Buffer]) -> None:
         """Give each launch its own kernel with its arguments set; `rebound` buffers change from play to play."""

@@ -185,7 +185,7 @@ def test_another_thread_uses_another_device_while_a_function_is_recorded() -> No
 def test_what_has_its_place_alone_is_not_copied(dev: Any) -> None:
     """Gradients and results of the recording's own call stay where they are, if nothing else lay there in the recording."""
     n = 1 << 18
-    p = torch.ones(n, requires_grad=True)
+    p = torch.ones(n, device=dev, requires_grad=True)
 
     @torch.capture
     def step(x: Any) -> Any:
@@ -194,7 +194,7 @@ def test_what_has_its_place_alone_is_not_copied(dev: Any) -> None:
         return x * 3
 
     pool = get_backend(dev).pool
-    x = torch.full((n,), 2.0)
+    x = torch.full((n,), 2.0, device=dev)
     step(x)
     torch.opencl.synchronize()
     before = pool.held
