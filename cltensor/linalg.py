@@ -6,7 +6,7 @@ them); products, norms, exponentials and all gradients run on the device.
 
 from __future__ import annotations
 
-from .ops.linalg.lapack import LinAlgError
+from .ops.linalg.matrices import LinAlgError
 from .ops.linalg.table import LINALG as _LINALG
 from .ops.row import FUNCTIONS as _FUNCTIONS
 from .reexport import settle as _settle

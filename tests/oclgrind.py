@@ -87,6 +87,9 @@ TEMPLATES = {
     "cdist": "distance",
     "tril": "move/triangle",
     "fft": "fft square",
+    "linear systems": "factor/panel factor/solve factor/exchange factor/numbers",
+    "cholesky": "factor/panel",
+    "qr": "factor/reflectors",
     "multi-tensor step": "multi_tensor",
 }
 
@@ -397,6 +400,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "sparse mv": lambda: grads(
             lambda v, d: torch.mv(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7)
         ),
+        "linear systems": lambda: torch.linalg.solve(r(2, 35, 35) + torch.eye(35), r(2, 35, 3)),
+        "cholesky": lambda: torch.linalg.cholesky(r(2, 5, 5) * 0.1 + torch.eye(5)),
+        "qr": lambda: torch.linalg.qr(r(2, 9, 6))[0],
         "fft": lambda: torch.fft.fft(r(3, 30)),
         "fft prime": lambda: torch.fft.ifft(torch.fft.fft(r(2, 37))),
         "fft long": lambda: torch.fft.fft(r(1, 1100)),

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import creation
 from ..autograd import no_grad
-from ..ops.linalg.spectral import linalg_qr
+from ..ops.linalg.orthogonal import linalg_qr
 from ..ops.row import FUNCTIONS
 from ..tensor import Tensor
 

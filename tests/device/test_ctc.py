@@ -141,9 +141,11 @@ def test_errors() -> None:
     for lengths, kwargs, text in cases:
         with pytest.raises(RuntimeError, match=text):
             F.ctc_loss(lp, targets, *lengths, **kwargs)
-    with pytest.raises(RuntimeError, match="label 9 of sample 0 is not in the label range"):
+    with pytest.raises(
+        RuntimeError, match=r"label (9 of sample 0|11 of sample 1) is not in the label range"
+    ):
         F.ctc_loss(lp, targets + 8, TIMES, LENGTHS).item()
-    with pytest.raises(RuntimeError, match="label 4 of sample 0 is not in the label range"):
+    with pytest.raises(RuntimeError, match=r"label 4 of sample [01] is not in the label range"):
         F.ctc_loss(lp, targets.clamp(min=4), TIMES, LENGTHS).item()
     with pytest.raises(ValueError, match="x is not a valid value for reduction"):
         F.ctc_loss(lp, targets, TIMES, LENGTHS, reduction="x")

@@ -53,7 +53,6 @@ def test_gradient_of_gamma_numbers() -> None:
     assert abs((2 * x.detach() * slope).mean().item() - 6) < 0.3
 
 
-@pytest.mark.lapack
 def test_expanding_forgets_what_was_computed_for_the_old_shape() -> None:
     d = D.LowRankMultivariateNormal(torch.zeros(3), torch.ones(3, 1), torch.ones(3))
     close(d.variance, [2.0] * 3)

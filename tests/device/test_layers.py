@@ -75,7 +75,6 @@ def test_structured_starts() -> None:
     assert init.ones_(p) is p and p.grad_fn is None
 
 
-@pytest.mark.lapack
 def test_orthogonal_start() -> None:
     for shape in [(6, 4), (4, 3, 2)]:
         q = init.orthogonal_(ct.empty(*shape), 2).reshape(shape[0], -1)

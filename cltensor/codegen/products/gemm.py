@@ -59,6 +59,7 @@ def matmul(
     alpha: float = 1,
     beta: float = 0,
     bias: Operand | None = None,
+    conjugated: tuple[bool, bool] = (False, False),
     schedule: str | None = None,
 ) -> Operand:
     """Compute beta * bias + alpha * (a @ b) and return where it lies.
@@ -66,7 +67,7 @@ def matmul(
     a is [..., M, K], b [..., K, N], bias and out [..., M, N] with equal batch dims, any strides,
     one dtype (not bool), or out and bias of the type that sums are in. Without `out` the result is dense and new; `out` may be `bias` but must
     not overlap a or b. beta == 0 ignores bias, nan and all. K == 0 gives beta * bias. For complex
-    types alpha and beta are real (ValueError).
+    types alpha and beta are real (ValueError), and the conjugates of a or b are taken where `conjugated` says so.
     `schedule` is "cpu" or "gpu"; by default the device decides.
     """
     m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
@@ -87,7 +88,7 @@ def matmul(
     if beta == 0:
         bias = None
     if a.dtype.is_complex:
-        _complex(backend, a, b, out, alpha, beta, bias, schedule)
+        _complex(backend, a, b, out, alpha, beta, bias, conjugated, schedule)
         return out
     sides = [a, b, out] if bias is None else [a, b, out, bias]
     if not batch:
@@ -214,6 +215,7 @@ def _complex(
     alpha: float,
     beta: float,
     bias: Operand | None,
+    conjugated: tuple[bool, bool],
     schedule: str | None,
 ) -> None:
     """Four real products over the components, which lie at twice the stride."""
@@ -228,23 +230,24 @@ def _complex(
             v.buffer, real, v.shape, tuple(2 * s for s in v.strides), 2 * v.offset + which
         )
 
-    for which, (first, second, sign) in enumerate((((0, 0), (1, 1), -1), ((0, 1), (1, 0), 1))):
+    # The real part, then the imaginary part: each the sum of two products of parts (0: real, 1: imaginary).
+    for which, products in enumerate((((0, 0), (1, 1)), ((0, 1), (1, 0)))):
         c = part(out, which)
-        d = part(bias, which) if bias is not None else None
-        (i, j), (k, m) = first, second
-        matmul(
-            backend, part(a, i), part(b, j), c, alpha=alpha, beta=beta, bias=d, schedule=schedule
-        )
-        matmul(
-            backend,
-            part(a, k),
-            part(b, m),
-            c,
-            alpha=sign * alpha,
-            beta=1,
-            bias=c,
-            schedule=schedule,
-        )
+        d, scale = (None, 0.0) if bias is None else (part(bias, which), beta)
+        for i, j in products:
+            turns = (i and conjugated[0]) + (j and conjugated[1]) + (i and j)
+            factor = -alpha if turns % 2 else alpha
+            matmul(
+                backend,
+                part(a, i),
+                part(b, j),
+                c,
+                alpha=factor,
+                beta=scale,
+                bias=d,
+                schedule=schedule,
+            )
+            d, scale = c, 1.0
 
 
 def _run(

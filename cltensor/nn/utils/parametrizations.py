@@ -7,8 +7,8 @@ from typing import Any
 from ... import creation, dtypes
 from ...autograd import no_grad
 from ...ops.inner import _weight_norm, norm_except_dim
+from ...ops.linalg.orthogonal import householder_product
 from ...ops.linalg.solve import solve
-from ...ops.linalg.table import householder_product
 from ...ops.row import FUNCTIONS
 from ...tensor import Tensor
 from .. import functional as F

@@ -14,7 +14,8 @@ import numpy as np
 from ...autograd import record as graph
 from .. import writes
 from ..core import Tensor
-from .lapack import check_float, check_square, device, host, named
+from .lapack import device, host
+from .matrices import check_float, check_square, named
 from .table import LINALG
 
 LdlFactor = named("linalg_ldl_factor", "LD", "pivots")

@@ -11,7 +11,8 @@ from ...layouts import broadcast_shapes
 from .. import writes
 from ..core import Tensor, is_tensor
 from ..row import public
-from .lapack import adjoint, check_float, check_matrix, check_square, device, host, named
+from .lapack import device, host
+from .matrices import adjoint, check_float, check_matrix, check_square, named
 from .solve import deliver_all
 
 

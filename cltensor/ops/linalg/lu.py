@@ -1,13 +1,11 @@
 """The LU factorization with row exchanges: packed, taken apart, used to solve systems, with its gradients.
 
-The factorization runs on the host (see lapack.py); gradients are formulas over tensors, so they are differentiable again.
+The factorization is a kernel's (see factors.py); gradients are formulas over tensors, so they are differentiable again.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from ... import dtypes
 from ...autograd import record as graph
@@ -15,21 +13,9 @@ from ...autograd.mode import unrecorded
 from .. import writes
 from ..core import Tensor
 from ..row import FUNCTIONS, public
-from .lapack import (
-    adjoint,
-    check_float,
-    check_matrix,
-    check_square,
-    device,
-    first_bad,
-    host,
-    named,
-    permutation,
-    substitute,
-    tril,
-    triu,
-)
-from .lapack import lu as host_lu
+from . import factors
+from .factors import first_bad
+from .matrices import adjoint, check_float, check_matrix, check_square, named, tril, triu
 from .solve import check_pair, check_sides, deliver_all, solve_triangular
 
 LuFactor = named("linalg_lu_factor", "LU", "pivots")
@@ -53,8 +39,8 @@ def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
             f"torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
         )
     check_float(A, "linalg.lu_factor")
-    packed, pivots, info = (device(v, A) for v in host_lu(host(A), pivot))
-    pivots = pivots.contiguous()
+    with unrecorded():
+        packed, pivots, info = factors.lu(A.detach(), pivot)
     if graph.needs_grad(A):
         graph.record(
             "LinalgLuFactorExBackward0",
@@ -98,14 +84,10 @@ def _by_upper(x: Tensor, up: Tensor) -> Tensor:
     return solve_triangular(adjoint(up), x, upper=False, left=False)
 
 
-def _permutations(pivots: Tensor, m: int, like: Tensor) -> Tensor:
-    return device(permutation(host(pivots), m).astype(like.dtype.np), like, columns=False)
-
-
 def _factor_back(ctx: Any, g: Tensor, *_: Any) -> Tensor:
     low, up = _split(ctx.LU)
     k = up.shape[-2]
-    P = _permutations(ctx.pivots, low.shape[-2], ctx.LU)
+    P = factors.permutation(ctx.pivots, low.shape[-2], low.dtype)
     return _lu_gradient(P, low, up, tril(g[..., :k], -1), triu(g[..., :k, :]))
 
 
@@ -120,7 +102,7 @@ def lu_factor_ex(
 
 
 def _check_pivots(info: Tensor) -> None:
-    bad = first_bad(host(info))
+    bad = first_bad(info)
     if bad:
         raise RuntimeError(
             f"torch.linalg.lu_factor: {bad[0]}U[{bad[1]},{bad[1]}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
@@ -152,12 +134,10 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
             f"linalg.lu: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
         )
     check_float(A, "linalg.lu")
-    packed, pivots, _ = host_lu(host(A), pivot)
-    m, n = A.shape[-2:]
-    k = min(m, n)
-    P = device(permutation(pivots, m).astype(packed.dtype), A, columns=False)
-    low = device(np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype), A, columns=False)
-    up = device(np.triu(packed[..., :k, :]), A, columns=False)
+    with unrecorded():
+        packed, pivots, _ = factors.lu(A.detach(), pivot)
+        P = factors.permutation(pivots, A.shape[-2], A.dtype)
+        low, up = _split(packed)
     if graph.needs_grad(A):
         saved = {"P": P, "L": low, "U": up}
         graph.record(
@@ -193,7 +173,7 @@ def lu_unpack(
                 "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
                 "Did you properly pass the result of lu_factor?"
             )
-    P = _permutations(LU_pivots, m, LU_data) if unpack_pivots else empty
+    P = factors.permutation(LU_pivots, m, LU_data.dtype) if unpack_pivots else empty
     if not unpack_data:
         unpacked = (P, empty, LU_data.new_empty(0))
         return LuUnpack(deliver_all(unpacked, out, "lu_unpack", (LU_data,)))
@@ -257,10 +237,8 @@ def _check_given(LU: Tensor, pivots: Tensor) -> None:
 
 
 def _lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, flip: bool) -> Tensor:
-    if left and not flip:
-        f, p, b = host(LU, pivots, B)
-        rows = permutation(p, f.shape[-1]).swapaxes(-1, -2).astype(f.dtype) @ b
-        value = device(substitute(f, substitute(f, rows, False, True), True, False), B)
+    if (left and not flip) or not graph.needs_grad(LU, B):
+        value = factors.lu_solve(LU, pivots, B, left=left, adjoint=flip)
         if graph.needs_grad(LU, B):
             graph.record(
                 "LinalgLuSolveBackward0",
@@ -274,7 +252,7 @@ def _lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, flip: bool) -> 
         return adjoint(_lu_solve(LU, pivots, adjoint(B), True, not flip))
     low, up = _split(LU)
     y = solve_triangular(adjoint(up), B, upper=False)
-    return _permutations(pivots, LU.shape[-1], LU) @ solve_triangular(
+    return factors.permutation(pivots, LU.shape[-1], LU.dtype) @ solve_triangular(
         adjoint(low), y, upper=True, unitriangular=True
     )
 

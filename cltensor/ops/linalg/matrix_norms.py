@@ -10,7 +10,7 @@ from .. import writes
 from ..core import Tensor
 from ..norms import vector_norm
 from ..row import public
-from .lapack import check_matrix, check_square
+from .matrices import check_matrix, check_square
 from .solve import inv_ex
 from .spectral import svdvals
 

@@ -1,6 +1,6 @@
-"""Inverses, determinants, linear systems, and the factorizations they rest on (LU, Cholesky), with their gradients.
+"""Inverses, determinants, linear systems, and the Cholesky factorization, with their gradients.
 
-The factorizations run on the host (see lapack.py); gradients are formulas over tensors, so they are differentiable again.
+The factorizations are kernels (see factors.py); gradients are formulas over tensors, so they are differentiable again.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from .. import writes
 from ..core import Tensor
 from ..operands import check_tensors
 from ..row import FUNCTIONS, public
-from .lapack import (  # fmt: skip
+from . import factors
+from .factors import first_bad
+from .lapack import device, host
+from .matrices import (
     LinAlgError,
     adjoint,
     check_float,
     check_matrix,
     check_square,
-    device,
-    first_bad,
-    host,
+    diagonal,
+    eye_like,
     named,
-    substitute,
     tril,
     triu,
 )
-from .lapack import cholesky as host_cholesky
-from .lapack import lu as host_lu
 
 SINGULAR = "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular."
 
@@ -49,31 +48,15 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 def _inverse(A: Tensor, check_errors: bool, function: str) -> tuple[Tensor, Tensor]:
     check_square(A, "linalg.inv")
     check_float(A, "linalg.inv")
-    a = host(A)
-    info = np.zeros(a.shape[:-2], np.int32)
-    try:
-        inverse = np.linalg.inv(a)
-    except np.linalg.LinAlgError:
-        inverse, info = _invert_each(a)
-    bad = first_bad(info) if check_errors else None
+    with unrecorded():
+        packed, pivots, code = factors.lu(A.detach())
+        value = factors.lu_solve(packed, pivots, eye_like(packed))
+    bad = first_bad(code) if check_errors else None
     if bad:
         raise LinAlgError(f"{function}: {bad[0]}{SINGULAR.format(bad[1])}")
-    value, code = device(inverse, A), device(info, A)
     if graph.needs_grad(A):
         graph.record("LinalgInvExBackward0", (A,), (value, code), _inv_back, {"inverse": value})
     return value, code
-
-
-def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    flat = a.reshape(-1, *a.shape[-2:])  # a singular one is there, so none of the sizes is 0
-    made, info = np.zeros_like(flat), np.zeros(len(flat), np.int32)
-    for i, one in enumerate(flat):
-        try:
-            made[i] = np.linalg.inv(one)
-        except np.linalg.LinAlgError:
-            packed, _, code = host_lu(one)
-            info[i] = int(code) or int(np.argmin(np.abs(np.diagonal(packed)))) + 1
-    return made.reshape(a.shape), info.reshape(a.shape[:-2])
 
 
 def _inv_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
@@ -103,7 +86,9 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the determinant (…) of square matrices (…, n, n). RuntimeError for integers."""
     check_square(input, "linalg.det")
     check_float(input, "linalg.det")
-    value = device(np.linalg.det(host(input)), input)
+    with unrecorded():
+        packed, pivots, _ = factors.lu(input.detach())
+        value = diagonal(packed).prod(-1) * factors.parity(pivots)
     if graph.needs_grad(input):
         graph.record(
             "LinalgDetBackward0", (input,), value, _det_back, {"A": input, "result": value}
@@ -129,8 +114,10 @@ def _det_back(ctx: Any, g: Tensor) -> Tensor:
 def _slogdet(A: Tensor, function: str) -> tuple[Tensor, Tensor]:
     check_square(A, function)
     check_float(A, function)
-    sign, size = np.linalg.slogdet(host(A))
-    s, value = device(sign, A), device(size, A)
+    with unrecorded():
+        packed, pivots, _ = factors.lu(A.detach())
+        pivot = diagonal(packed)
+        s, value = pivot.sgn().prod(-1) * factors.parity(pivots), pivot.abs().log().sum(-1)
     if graph.needs_grad(A):
         graph.record("LinalgSlogdetBackward0", (A,), (s, value), _slogdet_back, {"A": A, "sign": s})
     return s, value
@@ -208,23 +195,15 @@ def solve_ex(
     wide = B.unsqueeze(-1).detach() if vector else B
     check_sides(A, wide.shape, left, "linalg.solve")
     broadcast_shapes(wide.shape[:-2], A.shape[:-2])
-    a, b = host(A, wide)
-    info = np.zeros(a.shape[:-2], np.int32)
-    if not left:
-        a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
-    try:
-        x = np.linalg.solve(a, b)
-    except np.linalg.LinAlgError:
-        if check_errors:
-            where = first_bad(host_lu(a)[2])
-            raise LinAlgError(
-                f"torch.linalg.solve: {where[0] if where else ''}The solver failed because the input matrix is singular."
-            ) from None
-        _, info = _invert_each(a)
-        x = np.full(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + b.shape[-1:], np.nan, a.dtype)
-    if not left:
-        x = x.swapaxes(-1, -2)
-    value, code = device(x[..., 0] if vector else x, A), device(info, A)
+    with unrecorded():
+        packed, pivots, code = factors.lu(A.detach())
+        value = factors.lu_solve(packed, pivots, wide, left=left)
+        value = value.squeeze(-1) if vector else value
+    bad = first_bad(code) if check_errors else None
+    if bad:
+        raise LinAlgError(
+            f"torch.linalg.solve: {bad[0]}The solver failed because the input matrix is singular."
+        )
     if graph.needs_grad(A, B):
         graph.record(
             "LinalgSolveExBackward0",
@@ -272,14 +251,8 @@ def solve_triangular(
     check_pair(A, B, "linalg.solve_triangular")
     check_float(A, "linalg.solve_triangular")
     check_sides(A, B.shape, left, "linalg.solve_triangular")
-    a, b = host(A, B)
-    if left:
-        x = substitute(a, b, upper, unitriangular)
-    else:
-        x = substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unitriangular).swapaxes(
-            -1, -2
-        )
-    value = device(x, A)
+    broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    value = factors.triangular(A, B, upper, left, unitriangular)
     if graph.needs_grad(A, B):
         saved = {
             "A": A,
@@ -368,12 +341,10 @@ def _cholesky(
 ) -> tuple[Tensor, Tensor]:
     check_square(A, function)
     check_float(A, function)
-    a = host(A)
-    factor, info = host_cholesky(a.swapaxes(-1, -2).conj() if upper else a)
-    bad = first_bad(info) if check else None
+    value, code = factors.cholesky(A, upper)
+    bad = first_bad(code) if check else None
     if bad:
         raise LinAlgError(f"{check}: {bad[0]}{NOT_POSITIVE.format(bad[1])}")
-    value, code = device(factor.swapaxes(-1, -2).conj() if upper else factor, A), device(info, A)
     if graph.needs_grad(A):
         graph.record(node, (A,), (value, code), _cholesky_back, {"L": value, "upper": upper})
     return value, code
@@ -446,14 +417,7 @@ def cholesky_solve(
         raise RuntimeError(
             f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
         )
-    f, b = host(L, input)
-    fh = f.swapaxes(-1, -2).conj()
-    x = (
-        substitute(f, substitute(fh, b, False, False), True, False)
-        if upper
-        else substitute(fh, substitute(f, b, False, False), True, False)
-    )
-    value = device(x, input)
+    value = factors.cholesky_solve(L, input, upper)
     if graph.needs_grad(input, L):
         graph.record(
             "CholeskySolveBackward0",
@@ -480,17 +444,13 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
     """Invert a matrix given its Cholesky factor."""
     check_square(input, "cholesky_inverse")
     check_float(input, "cholesky_inverse")
-    f = host(input)
-    zeros = np.diagonal(f, axis1=-2, axis2=-1) == 0
-    if zeros.any():
-        zeros = zeros.reshape(-1, f.shape[-1])
-        found = np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).reshape(f.shape[:-2])
-        place, number = first_bad(found)  # type: ignore[misc]
-        raise LinAlgError(f"cholesky_inverse: {place}{SINGULAR.format(number)}")
-    half = substitute(
-        f.swapaxes(-1, -2).conj() if upper else f, np.eye(f.shape[-1], dtype=f.dtype), False, False
-    )
-    value = device(half.swapaxes(-1, -2).conj() @ half, input)
+    with unrecorded():
+        zero = diagonal(input) == 0
+        # The number of the first zero on each diagonal, 0 where there is none.
+        bad = first_bad(zero.any(-1) * ((zero.cumsum(-1) == 0).sum(-1) + 1))
+        if bad:
+            raise LinAlgError(f"cholesky_inverse: {bad[0]}{SINGULAR.format(bad[1])}")
+        value = factors.cholesky_solve(input, eye_like(input), upper)
     if graph.needs_grad(input):
         graph.record(
             "CholeskyInverseBackward0",

@@ -1,6 +1,6 @@
-"""Singular values, eigenvalues, QR.
+"""Singular values and eigenvalues.
 
-The factorizations run on the host (see lapack.py); gradients are formulas over tensors, so they are differentiable again.
+They are found on the host (see lapack.py); gradients are formulas over tensors, so they are differentiable again.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ import numpy as np
 from ...autograd import record as graph
 from .. import writes
 from ..core import Tensor
-from ..row import FUNCTIONS, public
-from .lapack import (
+from ..row import public
+from .lapack import device, host
+from .matrices import (
     LinAlgError,
     absent,
     adjoint,
     check_float,
     check_matrix,
     check_square,
-    device,
     diag,
     diagonal,
     eye_like,
-    host,
     named,
-    triu,
 )
-from .solve import deliver_all, solve_ex, solve_triangular
+from .solve import deliver_all, solve_ex
 
 # ------------------------------------------------------------------------------------------- singular values
 
@@ -279,69 +277,3 @@ def eig(A: Tensor, *, out: Any = None) -> Any:
 def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of square matrices, complex, in no order."""
     return writes.deliver(_eig(A, False, "eigvals")[0], out, "linalg_eigvals", (A,))
-
-
-# ------------------------------------------------------------------------------------------- QR
-
-Qr = named("qr", "Q", "R")
-LinalgQr = named("linalg_qr", "Q", "R")
-
-
-def _qr(A: Tensor, mode: Any) -> tuple[Tensor, Tensor]:
-    check_matrix(A, "linalg.qr")
-    check_float(A, "linalg.qr")
-    if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError(
-            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
-        )
-    a = host(A)
-    if mode == "r":
-        q, r = A.new_empty(0), device(np.linalg.qr(a, "r"), A)
-    else:
-        q, r = (device(v, A) for v in np.linalg.qr(a, mode))
-    if graph.needs_grad(A):
-        graph.record("LinalgQrBackward0", (A,), (q, r), _qr_back, {"Q": q, "R": r, "mode": mode})
-    return q, r
-
-
-def _copy_up(x: Tensor) -> Tensor:
-    """X + X^H of an upper triangle, its diagonal real and not doubled."""
-    d = diagonal(x)
-    strict = triu(x, 1)
-    return strict + adjoint(strict) + diag(d.real if d.dtype.is_complex else d)
-
-
-def _qr_back(ctx: Any, gq: Tensor, gr: Tensor) -> Tensor:
-    q, r, mode = ctx.Q, ctx.R, ctx.mode
-    if mode == "r":
-        raise RuntimeError(
-            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
-        )
-    m, n = ctx.shapes[0][-2:]
-    if mode == "complete" and m > n:
-        raise RuntimeError(
-            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
-        )
-    if m >= n:
-        return _square_qr_back(q, r, gq, gr)
-    # Wide: A = [X | Y] with X = Q U the square case and Y = Q V.
-    u, v = r.narrow(-1, 0, m), r.narrow(-1, m, n - m)
-    gu, gv = gr.narrow(-1, 0, m), gr.narrow(-1, m, n - m)
-    gx = _square_qr_back(q, u, gq + (q @ v) @ adjoint(gv), gu)
-    return FUNCTIONS["cat"]((gx, q @ gv), -1)
-
-
-def _square_qr_back(q: Tensor, r: Tensor, gq: Tensor, gr: Tensor) -> Tensor:
-    inner = _copy_up(triu(gr @ adjoint(r) - adjoint(q) @ gq))
-    return solve_triangular(adjoint(r), gq + q @ inner, upper=False, left=False)
-
-
-def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
-    """Factorize A = Q R: mode "reduced", "complete" (square Q) or "r" (no Q)."""
-    return LinalgQr(deliver_all(_qr(A, mode), out, "linalg_qr", (A,)))
-
-
-@public()
-def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
-    """Factorize input = Q R (deprecated in favour of linalg.qr)."""
-    return Qr(deliver_all(_qr(input, "reduced" if some else "complete"), out, "qr", (input,)))

@@ -1,4 +1,4 @@
-"""The rest of linear algebra: matrix exponentials and Householder products on the device, tensor equations, and the table of names.
+"""The rest of linear algebra: matrix exponentials, tensor equations, and the table of names.
 
 `LINALG` lists what the namespace `cltensor.linalg` exports; importing this module loads the whole family.
 """
@@ -9,13 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ... import dtypes
-from ...autograd import dual
 from ...autograd import record as graph
-from ...autograd.engine import grad
-from ...autograd.mode import enable_grad, is_grad_enabled, unrecorded
+from ...autograd.mode import unrecorded
 from ...layouts import numel, wrap_dim
 from .. import writes
 from ..added_products import baddbmm
@@ -25,23 +21,13 @@ from ..matmul import matmul, matrix_power
 from ..norms import vector_norm
 from ..parts import diagonal
 from ..row import FUNCTIONS, public
-from .lapack import (
-    LinAlgError,
-    adjoint,
-    check_float,
-    check_square,
-    device,
-    eye_like,
-    host,
-    named,
-    tril,
-)
 from .least_squares import lstsq, matrix_rank, pinv
 from .lu import linalg_lu_solve, lu, lu_factor, lu_factor_ex
+from .matrices import LinAlgError, adjoint, check_square, eye_like
 from .matrix_norms import cond, linalg_norm, matrix_norm
+from .orthogonal import householder_product, linalg_qr
 from .solve import (
     cholesky_ex,
-    deliver_all,
     det,
     inv,
     inv_ex,
@@ -51,7 +37,7 @@ from .solve import (
     solve_ex,
     solve_triangular,
 )
-from .spectral import eig, eigh, eigvals, eigvalsh, linalg_qr, linalg_svd, svdvals  # fmt: skip
+from .spectral import eig, eigh, eigvals, eigvalsh, linalg_svd, svdvals  # fmt: skip
 
 # ------------------------------------------------------------------------------------------- the exponential
 
@@ -116,163 +102,6 @@ def _exp_back(ctx: Any, g: Tensor) -> Tensor:
     cat = FUNCTIONS["cat"]
     top, bottom = cat((a, g), -1), cat((a.new_zeros(a.shape), a), -1)
     return matrix_exp(cat((top, bottom), -2)).narrow(-2, 0, n).narrow(-1, n, n)
-
-
-# ------------------------------------------------------------------------------------------- Householder reflectors
-
-Geqrf = named("geqrf", "a", "tau")
-
-
-@public()
-def geqrf(input: Tensor, *, out: Any = None) -> Any:
-    """Factorize into R (upper triangle) and Householder vectors (below it), with their factors tau."""
-    if input.ndim < 2:
-        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
-    check_float(input, "geqrf")
-    packed, tau = np.linalg.qr(host(input), "raw")
-    values = device(packed.swapaxes(-1, -2), input), device(tau, input, columns=False)
-    if graph.needs_grad(input):
-        graph.record("GeqrfBackward0", (input,), values, _geqrf_back)
-    return Geqrf(deliver_all(values, out, "geqrf", (input,)))
-
-
-def _geqrf_back(ctx: Any, *_: Any) -> None:
-    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
-
-
-def _as_one(node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
-    """Compute a chain of ops as one node; its gradient runs the chain again, recorded this time."""
-    with unrecorded():
-        value = fn(*inputs)
-    if graph.needs_grad(*inputs):
-        saved = {f"input{i}": x for i, x in enumerate(inputs)}
-
-        def back(ctx: Any, g: Tensor) -> tuple:
-            again = is_grad_enabled()
-            xs = [dual.again(getattr(ctx, name)) for name in saved]
-            with enable_grad():
-                result = fn(*xs)
-            if not result.requires_grad:  # of no reflector at all
-                return (None,) * len(xs)
-            return grad(result, xs, g, create_graph=again, allow_unused=True)
-
-        graph.record(node, inputs, value, back, saved)
-    return value
-
-
-def _reflect(q: Tensor, v: Tensor, tau: Tensor) -> Tensor:
-    """(I - tau v v^H) Q."""
-    return q - tau * (v @ (adjoint(v) @ q))
-
-
-def _reflectors(A: Tensor, tau: Tensor) -> list[tuple[Tensor, Tensor]]:
-    m, k = A.shape[-2], tau.shape[-1]
-    vectors = tril(A.narrow(-1, 0, k), -1) + FUNCTIONS["eye"](m, k, dtype=A.dtype, device=A.device)
-    return [(vectors.narrow(-1, i, 1), tau.narrow(-1, i, 1).unsqueeze(-1)) for i in range(k)]
-
-
-def _householder(A: Tensor, tau: Tensor) -> Tensor:
-    q = FUNCTIONS["eye"](A.shape[-2], A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
-    for v, t in reversed(_reflectors(A, tau)):
-        q = _reflect(q, v, t)
-    return q
-
-
-def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the first columns of the product of Householder reflectors, as `geqrf` leaves them."""
-    if A.ndim < 2:
-        raise RuntimeError(
-            "torch.linalg.householder_product: input must have at least 2 dimensions."
-        )
-    if A.shape[-2] < A.shape[-1]:
-        raise RuntimeError(
-            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
-        )
-    if A.shape[-1] < tau.shape[-1]:
-        raise RuntimeError(
-            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
-        )
-    if A.dtype is not tau.dtype:
-        raise RuntimeError(
-            f"torch.linalg.householder_product: tau dtype {tau.dtype.scalar_name} does not match input dtype {A.dtype.scalar_name}"
-        )
-    return writes.deliver(
-        _as_one("LinalgHouseholderProductBackward0", _householder, (A, tau)),
-        out,
-        "linalg_householder_product",
-        (A, tau),
-    )
-
-
-@public("orgqr")
-def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the first n columns (…, m, n) of a product of k Householder reflectors.
-
-    They are as `geqrf` gives them: vectors (…, m, n) and factors (…, k), m >= n >= k.
-    """
-    return householder_product(input, input2, out=out)
-
-
-def _check_reflectors(input: Tensor, tau: Tensor, other: Tensor, side: int) -> None:
-    """Raise torch's errors for operands of `ormqr` that do not fit, in its order."""
-    for name, x in (("input", input), ("other", other)):
-        if x.ndim < 2:
-            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
-    if other.shape[side] != input.shape[-2]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
-    if not tau.ndim:
-        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
-        raise RuntimeError(
-            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
-        )
-    if tau.ndim != input.ndim - 1:
-        raise RuntimeError(
-            f"torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is equal to {input.ndim}"
-        )
-    if other.ndim != input.ndim:
-        raise RuntimeError(
-            f"torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}"
-        )
-    batch = tuple(input.shape[:-2])
-    for name, own in (("tau", tuple(tau.shape[:-1])), ("other", tuple(other.shape[:-2]))):
-        if own != batch:
-            raise RuntimeError(
-                f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {list(own)}"
-            )
-    for name, x in (("tau", tau), ("other", other)):
-        if x.dtype is not input.dtype:
-            raise RuntimeError(
-                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype{input.dtype.scalar_name} and {name} has dtype {x.dtype.scalar_name}"
-            )
-    if input.dtype.category < 2:
-        raise NotImplementedError(f"\"ormqr_cpu\" not implemented for '{input.dtype.scalar_name}'")
-
-
-@public()
-def ormqr(
-    input: Tensor,
-    tau: Tensor,
-    other: Tensor,
-    left: bool = True,
-    transpose: bool = False,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Multiply by the square matrix of Householder reflectors, or its adjoint, from the left or right."""
-    _check_reflectors(input, tau, other, -2 if left else -1)
-
-    def product(a: Tensor, tau: Tensor, c: Tensor) -> Tensor:
-        x = c if left else adjoint(c)
-        flip = transpose if left else not transpose
-        factors = _reflectors(a, tau)
-        for v, t in factors if flip else reversed(factors):
-            x = _reflect(x, v, t.conj() if flip else t)
-        return x if left else adjoint(x)
-
-    return writes.deliver(
-        _as_one("OrmqrBackward0", product, (input, tau, other)), out, "ormqr", (input, tau, other)
-    )
 
 
 # ------------------------------------------------------------------------------------------- tensor equations

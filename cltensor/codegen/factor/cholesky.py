@@ -1,0 +1,55 @@
+"""The Cholesky factorization, in place: halves in turns (Gustavson, IBM J. Res. Dev. 41, 1997), blocks by a kernel of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..operand import Operand
+from .parts import launch, middle, part, take_off, transposed
+from .triangular import solve
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+_WIDTH = 32  # columns of a block
+_MANY = 64  # and of a whole matrix, where there are more than one for each compute unit
+_STRIPE = 256  # columns of a symmetric product that are computed together, those above the diagonal in vain
+
+
+def cholesky(backend: Backend, a: Operand, info: Operand) -> None:
+    """Overwrite the lower triangles of A [count, n, n], by columns, by L with A = L L^H; what lies above is undefined then.
+
+    `info` [count]: the order of the first leading minor that is not positive, 0 if all are.
+    """
+    count = a.shape[0]
+    if a.nbytes:
+        width = _MANY if count > backend.info.compute_units else _WIDTH
+        _factor(backend, a, info, 0, width)
+
+
+def _factor(backend: Backend, a: Operand, info: Operand, before: int, width: int) -> None:
+    count, n, _ = a.shape
+    if n <= width:
+        launch(
+            backend,
+            "panel",
+            "cholesky",
+            [a.buffer, info.buffer],
+            [count, n, n, before, 0, a.offset, a.strides[0], a.strides[2], 0, 0],
+            (a,),
+            count,
+            2 * a.nbytes,
+            kind="cholesky",
+        )
+        return
+    at = middle(n, width)
+    top, rest = (0, at), (at, n)
+    first, below = part(a, top, top), part(a, rest, top)
+    _factor(backend, first, info, before, width)
+    # L21 L11^H = A21, transposed: the rows of A21 are right-hand sides.
+    solve(backend, first, transposed(below), upper=False, conjugate=a.dtype.is_complex)
+    for c in range(at, n, _STRIPE):
+        columns = (c, min(c + _STRIPE, n))
+        left, right = part(a, (c, n), top), transposed(part(a, columns, top))
+        take_off(backend, part(a, (c, n), columns), left, right, (False, True))
+    _factor(backend, part(a, rest, rest), info, before + at, width)

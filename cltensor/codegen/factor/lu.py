@@ -1,0 +1,115 @@
+"""The LU factorization with row exchanges, in place: halves of the columns in turns (Toledo, SIAM J. Matrix Anal. 18, 1997)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..operand import Operand
+from ..region import index_type, is_gpu, run, workers
+from .parts import launch, middle, part, take_off
+from .triangular import solve
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+_WIDTH = 32  # columns of a block
+_MANY = 64  # and of a whole matrix, where there are more than one for each compute unit
+
+
+def lu(backend: Backend, a: Operand, pivots: Operand, info: Operand, exchanged: bool) -> None:
+    """Overwrite A [count, m, n], by columns, by its packed factors: A = P L U, L with ones on its diagonal.
+
+    `pivots` [count, min(m, n)], int32: row i changed places with row pivots[i] - 1; themselves unless `exchanged`. `info` [count]: the
+    number of the first pivot that is zero, 0 if none is.
+    """
+    if not a.nbytes:
+        return
+    count, m, n = a.shape
+    width = _MANY if count > backend.info.compute_units else _WIDTH
+    k = min(m, n)
+    _factor(backend, part(a, (0, m), (0, k)), pivots, info, 0, exchanged, width)
+    if n > m:
+        beside = part(a, (0, m), (m, n))
+        if exchanged:
+            exchange(backend, beside, pivots, 0, m)
+        solve(backend, part(a, (0, m), (0, m)), beside, upper=False, unit=True)
+
+
+def _factor(
+    backend: Backend,
+    a: Operand,
+    pivots: Operand,
+    info: Operand,
+    before: int,
+    exchanged: bool,
+    width: int,
+) -> None:
+    """Factorize columns whose rows above `before` are done with."""
+    count, m, n = a.shape
+    if n <= width:
+        rows = part(a, (before, m), (0, n))
+        launch(
+            backend,
+            "panel",
+            "lu",
+            [a.buffer, info.buffer, pivots.buffer],
+            [
+                *(count, m - before, n, before, int(exchanged)),
+                *(
+                    rows.offset,
+                    a.strides[0],
+                    a.strides[2],
+                    pivots.offset + before,
+                    pivots.strides[0],
+                ),
+            ],
+            (a, pivots),
+            count,
+            2 * count * (m - before) * n * a.dtype.itemsize,
+            kind="lu",
+        )
+        return
+    at = middle(n, width)
+    done = before + at
+    left, right = part(a, (0, m), (0, at)), part(a, (0, m), (at, n))
+    _factor(backend, left, pivots, info, before, exchanged, width)
+    if exchanged:
+        exchange(backend, right, pivots, before, done)
+    above = part(right, (before, done), (0, n - at))
+    solve(backend, part(left, (before, done), (0, at)), above, upper=False, unit=True)
+    take_off(backend, part(right, (done, m), (0, n - at)), part(left, (done, m), (0, at)), above)
+    _factor(backend, right, pivots, info, done, exchanged, width)
+    if exchanged:
+        exchange(backend, left, pivots, done, before + n)
+
+
+def exchange(
+    backend: Backend,
+    x: Operand,
+    pivots: Operand,
+    begin: int,
+    end: int,
+    *,
+    backwards: bool = False,
+) -> None:
+    """Exchange rows of X [count, m, k] as pivots[begin:end] say, in order or backwards."""
+    count, _, k = x.shape
+    if not x.nbytes or begin == end:
+        return
+    work = count * k
+    gpu = is_gpu(backend)
+    run(
+        backend,
+        "factor/exchange",
+        f"exchange_b{x.dtype.itemsize}",
+        [x.buffer, pivots.buffer],
+        [
+            *(count, k, begin, end, int(backwards), x.offset, *x.strides),
+            *(pivots.offset, pivots.strides[0]),
+        ],
+        work if gpu else min(work, workers(backend, work * (end - begin))),
+        2 * work * (end - begin) * x.dtype.itemsize,
+        T={1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}[x.dtype.itemsize],
+        I=index_type(backend, x, pivots),
+        gpu=gpu,
+    )

@@ -1,0 +1,129 @@
+"""What the factorizations share: parts of matrices, the product that is taken off one, and how their kernels are called.
+
+Matrices are operands [count, rows, columns]; those that are factorized lie by columns (a row stride of 1).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ... import dtypes
+from ..move.copies import copy_strided, fill_strided
+from ..operand import Operand
+from ..pointwise import Memory
+from ..products.gemm import matmul
+from ..region import empty, index_type, is_gpu, run
+from ..source import include, lane_macros
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...runtime import Backend, Buffer
+
+LANES = 64  # of a GPU's work-group
+_memory = functools.cache(Memory)  # part of a kernel's key
+
+
+def part(x: Operand, rows: tuple[int, int], columns: tuple[int, int]) -> Operand:
+    """View rows and columns from the first number of a pair to before the second."""
+    (r, end), (c, stop) = rows, columns
+    strides = x.strides
+    at = x.offset + r * strides[1] + c * strides[2]
+    return x._replace(shape=(x.shape[0], end - r, stop - c), offset=at)
+
+
+def transposed(x: Operand) -> Operand:
+    """View with rows and columns exchanged."""
+    (count, m, n), (batch, row, column) = x.shape, x.strides
+    return x._replace(shape=(count, n, m), strides=(batch, column, row))
+
+
+def by_columns(backend: Backend, x: Operand) -> Operand:
+    """Copy matrices (…, m, n) to memory of their own, [count, m, n], where the rows of a column lie side by side."""
+    *batch, m, n = x.shape
+    out = empty(backend, x.dtype, (*batch, n, m))
+    order = (*range(len(batch)), len(batch) + 1, len(batch))
+    if out.nbytes:
+        copy_strided(
+            backend,
+            x,
+            out._replace(shape=x.shape, strides=tuple([out.strides[d] for d in order])),
+        )
+    return flat(out, n, m)
+
+
+def flat(out: Operand, n: int, m: int) -> Operand:
+    """View dense operands (…, n, m) as [count, m, n], by columns."""
+    count = 1
+    for size in out.shape[:-2]:
+        count *= size
+    return out._replace(shape=(count, m, n), strides=(n * m, 1, m))
+
+
+def take_off(
+    backend: Backend,
+    out: Operand,
+    a: Operand,
+    b: Operand,
+    conjugated: tuple[bool, bool] = (False, False),
+) -> None:
+    """Subtract the product a @ b from `out`."""
+    matmul(backend, a, b, out, alpha=-1, beta=1, bias=out, conjugated=conjugated)
+
+
+def middle(n: int, width: int) -> int:
+    """Return where n > width rows or columns part: half of them, in whole blocks."""
+    return -(-n // (2 * width)) * width
+
+
+def launch(
+    backend: Backend,
+    template: str,
+    name: str,
+    buffers: Sequence[Buffer],
+    scalars: Sequence[int],
+    operands: Sequence[Operand],
+    items: int,
+    nbytes: int,
+    **key: Any,
+) -> None:
+    """Run a kernel over vectors of `operands[0]`'s dtype; `items` work-items of a CPU, work-groups of a GPU."""
+    dt, gpu = operands[0].dtype, is_gpu(backend)
+    part_size = dt.itemsize // 2 if dt.is_complex else dt.itemsize
+    lanes = 1 if gpu else max(1, backend.info.lanes * 4 // part_size // (2 if dt.is_complex else 1))
+    double = part_size == 8
+    headers = lane_macros(lanes, double) + include("complex") if dt.is_complex else ""
+    run(
+        backend,
+        f"factor/{template}",
+        f"{name}_{dt.code}",
+        buffers,
+        scalars,
+        (items * LANES, LANES) if gpu else items,
+        nbytes,
+        dt=dt,
+        memory=_memory(dt, lanes),
+        headers=headers,
+        I=index_type(backend, *operands),
+        gpu=gpu,
+        lanes=LANES,
+        **key,
+    )
+
+
+def zeros(backend: Backend, count: int) -> Operand:
+    """Make the error codes of `count` matrices: none."""
+    info = empty(backend, dtypes.int32, (count,))
+    if count:
+        fill_strided(backend, info, 0)
+    return info
+
+
+def identity(backend: Backend, dt: dtypes.dtype, count: int, m: int, n: int) -> Operand:
+    """Make [count, m, n], by columns, of ones on the diagonals and zeros elsewhere."""
+    made = flat(empty(backend, dt, (count, n, m)), n, m)
+    if made.nbytes:
+        fill_strided(backend, made, 0)
+        fill_strided(backend, made._replace(shape=(count, min(m, n)), strides=(m * n, m + 1)), 1)
+    return made

@@ -1,0 +1,82 @@
+"""Triangular systems: halves of the matrix in turns, the product between them, and blocks by substitution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..operand import Operand
+from ..region import is_gpu
+from .parts import LANES, launch, middle, part, take_off
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+ROWS = 32  # of a block
+_BLOCKS = 4  # of right-hand sides that a CPU's work-item takes at least
+
+
+def solve(
+    backend: Backend,
+    a: Operand,
+    x: Operand,
+    *,
+    upper: bool,
+    unit: bool = False,
+    conjugate: bool = False,
+) -> None:
+    """Overwrite X [count, n, k] by A^-1 X for triangular A [count, n, n], of which one triangle is read.
+
+    `unit`: the diagonal is ones, and not read. `conjugate`: conj(A) is meant. Of X one stride is 1. A zero on the diagonal gives
+    infinities and nans.
+    """
+    n = a.shape[1]
+    if not x.nbytes:
+        return
+    if n <= ROWS:
+        _block(backend, a, x, upper, unit, conjugate)
+        return
+    at, k = middle(n, ROWS), (0, x.shape[2])
+    ends = (0, at), (at, n)
+    for first, second in ((ends[1], ends[0]),) if upper else (ends,):
+        solve(
+            backend,
+            part(a, first, first),
+            part(x, first, k),
+            upper=upper,
+            unit=unit,
+            conjugate=conjugate,
+        )
+        beside = part(a, second, first)
+        take_off(backend, part(x, second, k), beside, part(x, first, k), (conjugate, False))
+        solve(
+            backend,
+            part(a, second, second),
+            part(x, second, k),
+            upper=upper,
+            unit=unit,
+            conjugate=conjugate,
+        )
+
+
+def _block(
+    backend: Backend, a: Operand, x: Operand, upper: bool, unit: bool, conjugate: bool
+) -> None:
+    (count, n, k), dt = x.shape, x.dtype
+    by_rows = x.strides[2] == 1
+    if is_gpu(backend):
+        items = count * -(-k // LANES)
+    else:
+        lanes = max(1, 64 // dt.itemsize)
+        items = min(backend.info.compute_units * 4, -(-count * -(-k // lanes) // _BLOCKS))
+    launch(
+        backend,
+        "solve",
+        f"solve_{'rows' if by_rows else 'columns'}",
+        [a.buffer, x.buffer],
+        [count, n, k, upper, unit, conjugate, a.offset, *a.strides, x.offset, *x.strides],
+        (x, a),
+        items,
+        (n * n // 2 * count) * dt.itemsize + 2 * x.nbytes,
+        by_rows=by_rows,
+        N=ROWS,
+    )

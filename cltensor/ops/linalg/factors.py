@@ -1,0 +1,297 @@
+"""Factorizations and substitution by kernels: from tensors to `codegen.factor`, and what is taken out of packed results.
+
+Matrices come back column by column in memory, as torch has them from LAPACK. Knows no gradient, and checks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import dtypes, layouts
+from ...autograd.mode import unrecorded
+from ...codegen.factor import cholesky as cholesky_family
+from ...codegen.factor import lu as lu_family
+from ...codegen.factor import parts
+from ...codegen.factor import qr as qr_family
+from ...codegen.factor.triangular import solve
+from ...codegen.move.copies import dense
+from ...codegen.operand import Operand
+from ...codegen.region import empty
+from ...layouts import contiguous_strides
+from ...runtime import Backend, get_backend
+from .. import core
+from ..core import Tensor
+from ..replay import Replayed
+from ..row import FUNCTIONS
+
+
+def by_columns(stored: Tensor) -> Tensor:
+    """View fresh matrices (…, n, m) as (…, m, n); unlike a view they are independent of `stored` for in-place writes."""
+    *batch, n, m = stored.shape
+    *outer, row, column = contiguous_strides(tuple(stored.shape))
+    return core.make(
+        stored._storage, (*batch, m, n), stored.dtype, stored.device, (*outer, column, row)
+    )
+
+
+def _stored(x: Operand, batch: Sequence[int], backend: Backend) -> Tensor:
+    """Wrap what `parts.by_columns` made, as it lies in memory."""
+    _, m, n = x.shape
+    return core.result(x._replace(shape=(*batch, n, m)), backend.device)
+
+
+def _flat(backend: Backend, x: Operand) -> Operand:
+    """View matrices (…, m, n) as [count, m, n]; a copy where their batch dims cannot be one."""
+    *batch, m, n = x.shape
+    sizes, (strides,) = layouts.merge(tuple(batch), (x.strides[:-2],))
+    if len(sizes) > 1:
+        x = dense(backend, x)
+        sizes, strides = (layouts.numel(tuple(batch)),), (m * n,)
+    if not sizes:
+        sizes, strides = (layouts.numel(tuple(batch)),), (0,)
+    return x._replace(shape=(*sizes, m, n), strides=(*strides, *x.strides[-2:]))
+
+
+def _column(x: Operand) -> Operand:
+    """View vectors (…, n) as matrices (…, n, 1)."""
+    return x._replace(shape=(*x.shape, 1), strides=(*x.strides, 0))
+
+
+def _operands(xs: Sequence[Tensor]) -> tuple[Backend, list[Operand]]:
+    return get_backend(xs[0].device), [core.kernel_operand(x) for x in xs]
+
+
+@Replayed.of_memory
+def _lu(xs: Sequence[Tensor], exchanged: bool) -> list[Tensor]:
+    backend, (x,) = _operands(xs)
+    *batch, m, n = x.shape
+    with backend.lock:
+        a = parts.by_columns(backend, x)
+        count, k = a.shape[0], min(m, n)
+        pivots, info = empty(backend, dtypes.int32, (count, k)), parts.zeros(backend, count)
+        lu_family.lu(backend, a, pivots, info, exchanged)
+    dev = xs[0].device
+    return [
+        _stored(a, batch, backend),
+        core.result(pivots._replace(shape=(*batch, k)), dev),
+        core.result(info._replace(shape=tuple(batch)), dev),
+    ]
+
+
+def lu(A: Tensor, exchanged: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """Factorize (…, m, n): the packed factors, LAPACK's pivots (…, min(m, n)), counted from 1, and info (…): the first zero pivot.
+
+    Without `exchanged` no rows change places.
+    """
+    packed, pivots, info = _lu([A], exchanged)
+    return by_columns(packed), pivots, info
+
+
+@Replayed.of_memory
+def _cholesky(xs: Sequence[Tensor]) -> list[Tensor]:
+    backend, (x,) = _operands(xs)
+    with backend.lock:
+        a = parts.by_columns(backend, x)
+        info = parts.zeros(backend, a.shape[0])
+        cholesky_family.cholesky(backend, a, info)
+    batch = x.shape[:-2]
+    return [_stored(a, batch, backend), core.result(info._replace(shape=batch), xs[0].device)]
+
+
+def cholesky(A: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    """Factorize by the triangle that `upper` says: L of A = L L^H or U of A = U^H U, and info (…): the first bad leading minor."""
+    with unrecorded():
+        A = A.detach()
+        stored, info = _cholesky([A.mH if upper else A])
+        # Of L, by columns, U by columns is the conjugate by rows.
+        factor = FUNCTIONS["tril"](stored.mH) if upper else FUNCTIONS["triu"](stored)
+        return by_columns(factor), info
+
+
+@Replayed.of_memory
+def _substituted(
+    xs: Sequence[Tensor],
+    steps: tuple[tuple[bool, bool, bool, bool], ...],
+    exchanged: str,
+    right: bool,
+) -> list[Tensor]:
+    """Copy B and solve with A once for each of `steps`: (transposed, conjugate, upper, unit), upper being the triangle as it lies.
+
+    `right`: it is B^T that is solved for, without being moved. Operands: A, B, and the pivots by which rows are `exchanged`: "before" these steps, "after" them, backwards, or not at all.
+    """
+    backend, (a, b, *pivots) = _operands(xs)
+    batch = b.shape[:-2]
+    with backend.lock:
+        made, a = parts.by_columns(backend, b), _flat(backend, a)
+        x = parts.transposed(made) if right else made
+        rows = _flat(backend, _column(pivots[0])) if pivots else x
+        n = x.shape[1]
+        if exchanged == "before":
+            lu_family.exchange(backend, x, rows, 0, n)
+        for turned, conjugate, upper, unit in steps:
+            matrix = parts.transposed(a) if turned else a
+            solve(backend, matrix, x, upper=upper != turned, unit=unit, conjugate=conjugate)
+        if exchanged == "after":
+            lu_family.exchange(backend, x, rows, 0, n, backwards=True)
+    return [_stored(made, batch, backend)]
+
+
+def _solved(
+    A: Tensor,
+    B: Tensor,
+    steps: tuple[tuple[bool, bool, bool, bool], ...],
+    pivots: Tensor | None = None,
+    exchanged: str = "",
+    right: bool = False,
+) -> Tensor:
+    """Return the solutions as they are stored: the transposes of what is by columns."""
+    batch = layouts.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    n = A.shape[-1]
+    with unrecorded():
+        given = [A.detach().expand(*batch, n, n), B.detach().expand(*batch, *B.shape[-2:])]
+        if pivots is not None:
+            given.append(pivots.contiguous().expand(*batch, n))
+    return _substituted(given, steps, exchanged, right)[0]
+
+
+def triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Tensor:
+    """Solve AX = B (XA = B unless `left`) for triangular A (…, n, n); batch dims broadcast."""
+    return by_columns(_solved(A, B, ((not left, False, upper, unit),), right=not left))
+
+
+def lu_solve(
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """Solve AX = B (XA = B unless `left`), or with A^H, by the packed factors and pivots of A; batch dims broadcast."""
+    if not left:  # (X A)^T = A^T X^T, and A^H is the conjugate of A^T
+        with unrecorded():
+            return _by_lu(LU, pivots, B.mT, not adjoint, adjoint)
+    return by_columns(_by_lu(LU, pivots, B, adjoint, adjoint))
+
+
+def _by_lu(LU: Tensor, pivots: Tensor, B: Tensor, turned: bool, conjugate: bool) -> Tensor:
+    low, up = (turned, conjugate, False, True), (turned, conjugate, True, False)
+    if turned:
+        return _solved(LU, B, (up, low), pivots, "after")
+    return _solved(LU, B, (low, up), pivots, "before")
+
+
+def cholesky_solve(factor: Tensor, B: Tensor, upper: bool) -> Tensor:
+    """Solve AX = B for A = L L^H (U^H U where `upper`); batch dims broadcast."""
+    plain, adjoint = (False, False, upper, False), (True, factor.dtype.is_complex, upper, False)
+    return by_columns(_solved(factor, B, (adjoint, plain) if upper else (plain, adjoint)))
+
+
+@Replayed.of_memory
+def _exchanged(xs: Sequence[Tensor]) -> list[Tensor]:
+    backend, (pivots, rows) = _operands(xs)
+    batch, k = pivots.shape[:-1], pivots.shape[-1]
+    with backend.lock:
+        x, flat = parts.by_columns(backend, _column(rows)), _flat(backend, _column(pivots))
+        lu_family.exchange(backend, x, flat, 0, k)
+    return [core.result(x._replace(shape=(*batch, x.shape[1])), xs[0].device)]
+
+
+def permutation(pivots: Tensor, m: int, dtype: dtypes.dtype) -> Tensor:
+    """Turn LAPACK's row exchanges (…, k) into matrices P (…, m, m) with A = P L U."""
+    with unrecorded():
+        numbers = FUNCTIONS["arange"](m, dtype=dtypes.int32, device=pivots.device)
+        rows = _exchanged([pivots, numbers.expand(*pivots.shape[:-1], m)])[0]
+        return (rows.unsqueeze(-2) == numbers.unsqueeze(-1)).to(dtype)
+
+
+def parity(pivots: Tensor) -> Tensor:
+    """Return the signs (…) of the permutations: 1 or -1, float32."""
+    with unrecorded():
+        k = pivots.shape[-1]
+        own = FUNCTIONS["arange"](1, k + 1, dtype=dtypes.int32, device=pivots.device)
+        return 1.0 - 2.0 * ((pivots != own).sum(-1) % 2)
+
+
+@Replayed.of_memory
+def _qr(xs: Sequence[Tensor], columns: int | None) -> list[Tensor]:
+    """Return packed factors and tau, and, unless that is None, so many columns of Q: None stands for the smaller side."""
+    backend, (x,) = _operands(xs)
+    *batch, m, n = x.shape
+    k = min(m, n)
+    with backend.lock:
+        a = parts.by_columns(backend, x)
+        count = a.shape[0]
+        v = parts.flat(empty(backend, x.dtype, (count, k, m)), k, m)
+        tau = empty(backend, x.dtype, (count, k))
+        blocks = qr_family.qr(backend, a, v, tau)
+        found = [
+            _stored(a, batch, backend),
+            core.result(tau._replace(shape=(*batch, k)), xs[0].device),
+        ]
+        if columns is not None:
+            q = parts.identity(backend, x.dtype, count, m, columns)
+            qr_family.first_columns(backend, blocks, q)
+            found.append(_stored(q, batch, backend))
+    return found
+
+
+def geqrf(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Factorize (…, m, n): R with the vectors of the reflectors below it, and their factors (…, min(m, n))."""
+    packed, tau = _qr([A], None)
+    return by_columns(packed), tau
+
+
+def qr(A: Tensor, mode: str) -> tuple[Tensor | None, Tensor]:
+    """Factorize A = Q R: "reduced", "complete" (square Q) or "r" (no Q)."""
+    m, n = A.shape[-2:]
+    k = m if mode == "complete" else min(m, n)
+    packed, _, *q = _qr([A], None if mode == "r" else k)
+    with unrecorded():
+        r = FUNCTIONS["tril"](packed.narrow(-1, 0, k))
+    return by_columns(q[0]) if q else None, by_columns(r)
+
+
+@Replayed.of_memory
+def _reflected(xs: Sequence[Tensor], adjoint: bool, columns: int) -> list[Tensor]:
+    """Multiply Q, or its adjoint, by X. Operands: the reflectors' vectors (…, m, k), 1 / tau (…, k), X, or none for so many columns of Q."""
+    backend, (v, inverse, *given) = _operands(xs)
+    *batch, m, _ = v.shape
+    with backend.lock:
+        vectors, scales = parts.by_columns(backend, v), dense(backend, inverse)
+        k = scales.shape[-1]
+        blocks = qr_family.blocks_of(
+            backend, vectors, scales._replace(shape=(vectors.shape[0], k), strides=(k, 1))
+        )
+        if given:
+            x = parts.by_columns(backend, given[0])
+            qr_family.multiply(backend, blocks, x, adjoint=adjoint)
+        else:
+            x = parts.identity(backend, v.dtype, vectors.shape[0], m, columns)
+            qr_family.first_columns(backend, blocks, x)
+    return [_stored(x, batch, backend)]
+
+
+def reflected(A: Tensor, tau: Tensor, X: Tensor | None = None, adjoint: bool = False) -> Tensor:
+    """Multiply the product Q of the reflectors that `geqrf` leaves in A (…, m, n), or its adjoint, by X (…, m, k).
+
+    Without X these are the first n columns of Q.
+    """
+    with unrecorded():
+        A, tau = A.detach(), tau.detach()
+        k = tau.shape[-1]
+        low = A.narrow(-1, 0, k).tril(-1)
+        vectors = low + FUNCTIONS["eye"](*low.shape[-2:], dtype=A.dtype, device=A.device)
+        inverse = FUNCTIONS["where"](tau == 0, float("inf"), tau.reciprocal())
+        given = [vectors, inverse.expand(*A.shape[:-2], k)]
+        if X is not None:
+            given.append(X.detach())
+    return by_columns(_reflected(given, adjoint, A.shape[-1])[0])
+
+
+def first_bad(info: Tensor) -> tuple[str, int] | None:
+    """Find the first matrix with an error code: how torch names it in a batch, and the code. On "meta" there is none."""
+    if info.is_meta:
+        return None
+    codes: Any = info._host().reshape(-1)
+    bad = codes.nonzero()[0]
+    if not bad.size:
+        return None
+    where = int(bad[0])
+    return (f"(Batch element {where}): " if info.ndim else ""), int(codes[where])

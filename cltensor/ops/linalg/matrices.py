@@ -1,0 +1,106 @@
+"""What functions of matrices share: their checks and errors, named results, parts of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...codegen.pointwise import IDENTITY
+from ...lazy import Expr, Scalar
+from .. import return_types
+from ..core import Tensor, is_tensor
+from ..row import FUNCTIONS
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that an algorithm of linear algebra cannot handle: singular, not positive-definite, not converging."""
+
+    __module__ = "torch._C"
+    __qualname__ = "_LinAlgError"
+
+
+LinAlgError.__name__ = "_LinAlgError"
+
+
+def named(name: str, *fields: str) -> Any:
+    """Make a named tuple among the return types."""
+    made = return_types._class(name, fields)
+    setattr(return_types, name, made)
+    return made
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def check_matrix(x: Any, function: str, name: str = "A") -> None:
+    """Raise torch's errors unless `x` is a tensor with at least two dims."""
+    if not is_tensor(x):
+        raise TypeError(
+            f"{function.replace('.', '_')}(): argument '{name}' (position 1) must be Tensor, not {type(x).__name__}"
+        )
+    if x.ndim < 2:
+        raise RuntimeError(f"{function}: The input tensor {name} must have at least 2 dimensions.")
+
+
+def check_float(x: Tensor, function: str) -> None:
+    """Raise torch's errors unless the dtype is one LAPACK has."""
+    if x.dtype.category < 2:
+        raise RuntimeError(
+            f"{function}: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
+        )
+    if x.dtype.np is None or x.dtype.name == "float16":
+        raise RuntimeError(
+            f"{function}: Low precision dtypes not supported. Got {x.dtype.scalar_name}"
+        )
+
+
+def check_square(x: Any, function: str, name: str = "A") -> None:
+    """Raise torch's errors unless `x` is a batch of square matrices."""
+    check_matrix(x, function, name)
+    if x.shape[-1] != x.shape[-2]:
+        raise RuntimeError(
+            f"{function}: {name} must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
+        )
+
+
+# ------------------------------------------------------------------------------------------- parts of matrices
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Conjugate transpose."""
+    t = x.transpose(-2, -1)
+    return t.conj() if x.dtype.is_complex else t
+
+
+def tril(x: Tensor, k: int = 0) -> Tensor:
+    """Lower triangle, differentiable."""
+    return FUNCTIONS["tril"](x, k)
+
+
+def triu(x: Tensor, k: int = 0) -> Tensor:
+    """Upper triangle, differentiable."""
+    return FUNCTIONS["triu"](x, k)
+
+
+def diagonal(x: Tensor) -> Tensor:
+    """Diagonals of the last two dims."""
+    return x.diagonal(0, -2, -1)
+
+
+def diag(x: Tensor) -> Tensor:
+    """Matrices with the last dim on their diagonals."""
+    return FUNCTIONS["diag_embed"](x)
+
+
+def eye_like(x: Tensor) -> Tensor:
+    """The identity of a square matrix's size."""
+    return FUNCTIONS["eye"](x.shape[-1], dtype=x.dtype, device=x.device)
+
+
+def absent(g: Tensor) -> bool:
+    """Tell whether an output's gradient is only zeros, as where nobody used that output."""
+    if g._node is not None or g._requires:
+        return False
+    value = g._storage.value
+    if value.__class__ is Expr and value.op is IDENTITY and value.args[0].__class__ is Scalar:
+        return value.args[0].value == 0
+    return not g.numel() or not bool((g != 0).any())

@@ -1,0 +1,25 @@
+<%doc>
+Row exchanges as LAPACK's laswp: row s and row pivots[s] - 1 change places, for s of a range in order, or in the opposite one. A work-item takes
+columns, each with all its exchanges.
+</%doc>\
+typedef ${I} I;
+__kernel void ${fn}(__global ${T} *x, __global const int *pivots, const I count, const I columns, const I begin, const I end, const I backwards,
+                    const I x_at, const I x_batch, const I x_row, const I x_col, const I p_at, const I p_batch) {
+    const I total = count * columns, parts = (I)get_global_size(0), part = (I)get_global_id(0);
+% if gpu:
+    for (I q = part; q < total; q += parts) {
+% else:
+    const I from = total / parts * part + min(part, (I)(total % parts)), to = from + total / parts + (part < total % parts);
+    for (I q = from; q < to; ++q) {
+% endif
+        const I z = q / columns;
+        __global ${T} *p = x + x_at + z * x_batch + q % columns * x_col;
+        __global const int *rows = pivots + p_at + z * p_batch;
+        for (I s = 0; s < end - begin; ++s) {
+            const I i = backwards ? end - 1 - s : begin + s, j = (I)rows[i] - 1;
+            const ${T} held = p[i * x_row];
+            p[i * x_row] = p[j * x_row];
+            p[j * x_row] = held;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+## What the kernels of factorizations share: vectors of V real or complex numbers (of one, where a work-item is a lane), and who takes which rows.
+## A complex vector has its real parts first (.lo), then its imaginary parts (.hi), as one number does.
+<%def name="helpers(dt, memory, lane_memory, gpu, lanes, needed, sums=False)">\
+<%
+T, F, V, complex_ = dt.reg, memory.reg, memory.lanes, dt.is_complex
+R = dt.to_real().reg if complex_ else T
+J = "long" if R == "double" else "int"
+def vector(t): return t if V == 1 else f"{t}{V}"
+%>\
+${lane_memory.helpers({dt.code: memory}, V, [(dt.code, h) for h in needed])}\
+typedef ${T} T;
+typedef ${F} F;
+typedef ${R} R;
+typedef ${vector(R)} RV;
+typedef ${vector(J)} JV;
+#define SPREAD(x) ${memory.spread('x')}
+% if V == 1:
+#define LOAD(p, m) (*(p))
+#define STORE(p, v, m) (*(p) = (v))
+#define GATHER(p, step, m) (*(p))
+#define SCATTER(p, step, v, m) (*(p) = (v))
+#define IDS 0
+% else:
+#define LOAD(p, m) load_${dt.code}(p, m)
+#define STORE(p, v, m) store_${dt.code}(p, v, m)
+#define GATHER(p, step, m) gather_${dt.code}(p, step, m)
+#define SCATTER(p, step, v, m) scatter_${dt.code}(p, step, v, m)
+#define IDS (JV)(${', '.join(map(str, range(V)))})
+% endif
+% if complex_:
+#define ONE (T)(1, 0)
+#define REAL(z) (z).x
+#define OF_REAL(r) (T)(r, 0)
+#define CONJ(z) (T)((z).x, -(z).y)
+#define IS_ZERO(z) ((z).x == 0 && (z).y == 0)
+#define DIV(a, b) cdiv_${T}(a, b)
+#define SIZE(z) (fabs((z).lo) + fabs((z).hi))
+static inline F clt_less(const F c, const F a, const F b) {
+    F r;
+    r.lo = c.lo - a.lo * b.lo + a.hi * b.hi;
+    r.hi = c.hi - a.lo * b.hi - a.hi * b.lo;
+    return r;
+}
+static inline T clt_less_one(const T c, const T a, const T b) {
+    return (T)(c.x - a.x * b.x + a.y * b.y, c.y - a.x * b.y - a.y * b.x);
+}
+static inline F clt_times(const F a, const F b) {
+    F r;
+    r.lo = a.lo * b.lo - a.hi * b.hi;
+    r.hi = a.lo * b.hi + a.hi * b.lo;
+    return r;
+}
+% else:
+#define ONE (T)(1)
+#define REAL(z) (z)
+#define OF_REAL(r) (r)
+#define CONJ(z) (z)
+#define IS_ZERO(z) ((z) == 0)
+#define DIV(a, b) ((a) / (b))
+#define SIZE(z) fabs(z)
+#define clt_less(c, a, b) ((c) - (a) * (b))
+#define clt_less_one(c, a, b) ((c) - (a) * (b))
+#define clt_times(a, b) ((a) * (b))
+% endif
+% if sums:
+#define clt_clip(v, n) ${'clt_clip_lanes(v, n)' if V > 1 else '(v)'}
+% if V > 1:
+/* The first n lanes, and zeros. */
+static inline F clt_clip_lanes(const F v, const int n) {
+    const JV known = IDS < (JV)(n);
+% if complex_:
+    F r;
+    r.lo = known ? v.lo : (RV)(0);
+    r.hi = known ? v.hi : (RV)(0);
+    return r;
+% else:
+    return known ? v : (F)(0);
+% endif
+}
+% endif
+static inline R clt_lane_sum(const RV v) {
+% if V > 1:
+    R sum = 0;
+    for (int s = 0; s < ${V}; ++s) sum += v[s];
+    return sum;
+% else:
+    return v;
+% endif
+}
+static inline R clt_lane_max(const RV v) {
+% if V > 1:
+    R most = v[0];
+    for (int s = 1; s < ${V}; ++s) most = fmax(most, v[s]);
+    return most;
+% else:
+    return v;
+% endif
+}
+/* c + conj(a) b */
+% if complex_:
+static inline F clt_plus_conj(const F c, const F a, const F b) {
+    F r;
+    r.lo = c.lo + a.lo * b.lo + a.hi * b.hi;
+    r.hi = c.hi + a.lo * b.hi - a.hi * b.lo;
+    return r;
+}
+#define SUM(z) (T)(clt_lane_sum((z).lo), clt_lane_sum((z).hi))
+#define LARGEST(z) fmax(fabs((z).lo), fabs((z).hi))
+% else:
+#define clt_plus_conj(c, a, b) ((c) + (a) * (b))
+#define SUM(z) clt_lane_sum(z)
+#define LARGEST(z) fabs(z)
+% endif
+% endif
+#define V ${V}
+% if gpu:
+#define LANE (I)get_local_id(0)
+#define LANES ${lanes}
+#define SYNC barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+% else:
+#define LANE 0
+#define LANES 1
+#define SYNC
+% endif
+/* The vectors of rows from `first` on that are this lane's; COUNT(i): how many of one are there. */
+#define ROWS(i, first) for (I i = (first) + LANE * V; i < m; i += LANES * V)
+#define COUNT(i) (int)min(m - (i), (I)V)
+</%def>\

@@ -1,0 +1,137 @@
+<%doc>
+The first columns of a matrix that lies by columns, factorized in batches: "lu" (row exchanges within these columns, pivots counted from 1) or
+"cholesky" (of the lower triangle; what is above the diagonal is not kept). A work-item, on a GPU a work-group, takes a matrix. Four columns at a
+time take what those before them contribute, four by four (left-looking: Golub and Van Loan, "Matrix Computations", 3.2 and 4.2), then one after the
+other is finished. `info` becomes the number of the first zero pivot, or of the first leading minor that is not positive, unless it has one.
+</%doc>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
+<%namespace name="numbers" file="/factor/numbers.mako"/>\
+<% lu = kind == 'lu' %>\
+${headers}\
+typedef ${I} I;
+${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
+#define P(i, j) p[(i) + (j) * column]
+__attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
+__kernel void ${fn}(__global T *a, __global int *info\
+% if lu:
+, __global int *pivots\
+% endif
+, const I count, const I rows, const I width, const I before, const I exchanged, const I a_at, const I a_batch, const I column, const I p_at, const I p_batch) {
+% if gpu and lu:
+    __local R sizes[LANES];
+    __local I places[LANES];
+% endif
+    const I m = rows;
+    for (I z = (I)get_group_id(0); z < count; z += (I)get_num_groups(0)) {
+        __global T *p = a + a_at + z * a_batch;
+        for (I first = 0; first < width; first += 4) {
+            const I many = min(width - first, (I)4);
+            T u[4][4];
+            for (I k = 0; k < first; k += 4) {
+                for (int t = 0; t < (int)many; ++t) {
+% if lu:
+                    for (int s = 0; s < 4; ++s) u[s][t] = P(k + s, first + t);
+                    for (int s = 0; s < 3; ++s)
+                        for (int i = s + 1; i < 4; ++i) u[i][t] = clt_less_one(u[i][t], P(k + i, k + s), u[s][t]);
+% else:
+                    for (int s = 0; s < 4; ++s) u[s][t] = CONJ(P(first + t, k + s));
+% endif
+                }
+                SYNC;
+% if lu:
+                if (LANE == 0)
+                    for (int t = 0; t < (int)many; ++t)
+                        for (int s = 1; s < 4; ++s) P(k + s, first + t) = u[s][t];
+% endif
+                ROWS(i, ${'k + 4' if lu else 'first'}) {
+                    const int n = COUNT(i);
+% for s in range(4):
+                    const F l${s} = LOAD(&P(i, k + ${s}), n);
+% endfor
+% for t in range(4):
+                    if (${t} < many) {
+                        F y = LOAD(&P(i, first + ${t}), n);
+% for s in range(4):
+                        y = clt_less(y, l${s}, SPREAD(u[${s}][${t}]));
+% endfor
+                        STORE(&P(i, first + ${t}), y, n);
+                    }
+% endfor
+                }
+                SYNC;
+            }
+            for (int t = 0; t < (int)many; ++t) {
+                const I j = first + t;
+% if lu:
+                I best = j;
+                if (exchanged) {
+                    RV most = -1;
+                    JV at = (JV)(j);
+                    ROWS(i, j) {
+                        const int n = COUNT(i);
+                        const F y = LOAD(&P(i, j), n);
+                        const RV size = SIZE(y);
+                        const JV larger = size > most && IDS < (JV)(n);
+                        most = larger ? size : most;
+                        at = larger ? (JV)(i) + IDS : at;
+                    }
+% if memory.lanes > 1:
+                    R one = -1;
+                    for (int s = 0; s < V; ++s)
+                        if (most[s] > one || (most[s] == one && at[s] < best)) one = most[s], best = at[s];
+% else:
+                    R one = most;
+                    best = at;
+% endif
+% if gpu:
+                    sizes[LANE] = one;
+                    places[LANE] = best;
+                    SYNC;
+                    for (int s = 0; s < LANES; ++s)
+                        if (sizes[s] > one || (sizes[s] == one && places[s] < best)) one = sizes[s], best = places[s];
+                    SYNC;
+% endif
+                    if (best != j)
+                        for (I c = LANE; c < width; c += LANES) {
+                            const T held = P(j, c);
+                            P(j, c) = P(best, c);
+                            P(best, c) = held;
+                        }
+                    SYNC;
+                }
+                if (LANE == 0) pivots[p_at + z * p_batch + j] = (int)(before + best + 1);
+                T top = P(j, j);
+                if (IS_ZERO(top)) {
+                    if (LANE == 0 && !info[z]) info[z] = (int)(before + j + 1);
+                    top = ONE;
+                }
+                for (int s = t + 1; s < (int)many; ++s) u[0][s] = P(j, first + s);
+% else:
+                const R square = REAL(P(j, j)), root = sqrt(square);
+                if (LANE == 0 && !(square > 0) && !info[z]) info[z] = (int)(before + j + 1);
+                const T top = OF_REAL(root);
+                for (int s = t + 1; s < (int)many; ++s) u[0][s] = CONJ(P(first + s, j) / root);
+                SYNC;
+                if (LANE == 0) P(j, j) = top;
+% endif
+                ROWS(i, j + 1) {
+                    const int n = COUNT(i);
+                    F l = LOAD(&P(i, j), n);
+% if not lu:
+                    l /= root;
+% elif dt.is_complex:
+                    l = clt_times(l, SPREAD(DIV(ONE, top)));
+% else:
+                    l /= top;
+% endif
+                    STORE(&P(i, j), l, n);
+                    for (int s = t + 1; s < (int)many; ++s) {
+                        const F y = LOAD(&P(i, first + s), n);
+                        STORE(&P(i, first + s), clt_less(y, l, SPREAD(u[0][s])), n);
+                    }
+                }
+                SYNC;
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+<%doc>
+The QR factorization of the first columns of a matrix that lies by columns, in batches, by Householder reflectors H = I - tau v v^H (LAPACK's larfg:
+v begins with 1, its other numbers replace the column below the diagonal, H^H makes that column a number and zeros). A work-item, on a GPU a work-group,
+takes a matrix. `v` gets the vectors with their ones and zeros, `inverse` 1 / tau, infinity where nothing is to be reflected. Norms are those of numbers
+divided by the largest, so that squares neither overflow nor vanish.
+</%doc>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
+<%namespace name="numbers" file="/factor/numbers.mako"/>\
+## What all lanes have found becomes one number, in each of them.
+<%def name="joined(name, kind, start, step)">\
+% if gpu:
+                ${kind}s[LANE] = ${name};
+                SYNC;
+                ${name} = ${start};
+                for (int s = 0; s < LANES; ++s) ${name} = ${step(name, kind + 's[s]')};
+                SYNC;
+% endif
+</%def>\
+<%
+def larger(a, b): return f"fmax({a}, {b})"
+def plus(a, b): return f"{a} + {b}"
+%>\
+${headers}\
+typedef ${I} I;
+${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'), sums=True)}\
+#define P(i, j) p[(i) + (j) * column]
+__attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
+__kernel void ${fn}(__global T *a, __global T *tau, __global T *inverse, __global T *v, const I count, const I m, const I width, const I a_at, const I a_batch,
+                    const I column, const I t_at, const I t_batch, const I v_at, const I v_batch, const I v_column) {
+% if gpu:
+    __local R sizes[LANES];
+    __local T sums[LANES];
+% endif
+    for (I z = (I)get_group_id(0); z < count; z += (I)get_num_groups(0)) {
+        __global T *p = a + a_at + z * a_batch, *vectors = v + v_at + z * v_batch;
+        for (I j = 0; j < width; ++j) {
+            const T alpha = P(j, j);
+            RV largest = 0;
+            ROWS(i, j + 1) largest = fmax(largest, LARGEST(LOAD(&P(i, j), COUNT(i))));
+            R most = clt_lane_max(largest);
+${joined('most', 'size', '0', larger)}\
+            // Where there are but zeros below the diagonal, nothing is reflected.
+            const int plain = !(most > 0 || isnan(most))${' && alpha.y == 0' if dt.is_complex else ''};
+            most = fmax(most, LARGEST(alpha));
+            if (most == 0) most = 1;
+            F squares = 0;
+            ROWS(i, j + 1) {
+                const F y = clt_clip(LOAD(&P(i, j), COUNT(i)), COUNT(i)) / most;
+                squares = clt_plus_conj(squares, y, y);
+            }
+            T sum = SUM(squares);
+${joined('sum', 'sum', '0', plus)}\
+            const T top = alpha / most;
+            const R norm = most * sqrt(REAL(sum) + ${'top.x * top.x + top.y * top.y' if dt.is_complex else 'top * top'}), beta = -copysign(norm, REAL(alpha));
+            T factor = ${'(T)((beta - alpha.x) / beta, -alpha.y / beta)' if dt.is_complex else '(beta - alpha) / beta'}, end = OF_REAL(beta);
+            T divisor = alpha - end;
+            if (plain) factor = 0, end = alpha, divisor = ONE;
+            ROWS(i, j + 1) {
+                const F y = LOAD(&P(i, j), COUNT(i));
+                STORE(&P(i, j), ${'clt_times(y, SPREAD(DIV(ONE, divisor)))' if dt.is_complex else 'y / divisor'}, COUNT(i));
+            }
+            SYNC;
+            if (LANE == 0) {
+                P(j, j) = end;
+                tau[t_at + z * t_batch + j] = factor;
+                inverse[t_at + z * t_batch + j] = IS_ZERO(factor) ? OF_REAL(INFINITY) : DIV(ONE, factor);
+                for (I i = 0; i < j; ++i) vectors[i + j * v_column] = 0;
+                vectors[j + j * v_column] = ONE;
+            }
+            ROWS(i, j + 1) STORE(vectors + i + j * v_column, LOAD(&P(i, j), COUNT(i)), COUNT(i));
+            for (I c = j + 1; c < width; c += 4) {
+                const int many = (int)min(width - c, (I)4);
+                F ${', '.join(f'd{s} = 0' for s in range(4))};
+                ROWS(i, j + 1) {
+                    const int n = COUNT(i);
+                    const F y = clt_clip(LOAD(&P(i, j), n), n);
+% for s in range(4):
+                    if (${s} < many) d${s} = clt_plus_conj(d${s}, y, LOAD(&P(i, c + ${s}), n));
+% endfor
+                }
+                T by[4], all[4] = {${', '.join(f'SUM(d{s})' for s in range(4))}};
+                for (int s = 0; s < 4; ++s) {
+                    T sum = all[s];
+${joined('sum', 'sum', '0', plus)}\
+                    if (s < many) sum += P(j, c + s);
+                    by[s] = ${'(T)(factor.x * sum.x + factor.y * sum.y, factor.x * sum.y - factor.y * sum.x)' if dt.is_complex else 'factor * sum'};
+                }
+                SYNC;
+                if (LANE == 0)
+                    for (int s = 0; s < many; ++s) P(j, c + s) -= by[s];
+                ROWS(i, j + 1) {
+                    const int n = COUNT(i);
+                    const F y = LOAD(&P(i, j), n);
+% for s in range(4):
+                    if (${s} < many) STORE(&P(i, c + ${s}), clt_less(LOAD(&P(i, c + ${s}), n), y, SPREAD(by[${s}])), n);
+% endfor
+                }
+                SYNC;
+            }
+        }
+    }
+}

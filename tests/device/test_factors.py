@@ -1,0 +1,232 @@
+"""Factorizations and substitution by kernels, both schedules: against numpy, past the ends of blocks and vectors, in batches of any layout."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from support import close, data
+
+import cltensor as torch
+from cltensor import dtypes, linalg
+from cltensor.codegen.factor import cholesky, lu, parts, qr, triangular
+from cltensor.codegen.operand import Operand
+from cltensor.codegen.region import empty, from_host
+
+# Matrices of a batch and their rows: one number, part of a vector, one past a block, two blocks and halves of one.
+SIZES = [(1, 1), (3, 5), (2, 33), (1, 100)]
+KINDS = ["float32", "complex64"]
+
+
+def dagger(a: np.ndarray) -> np.ndarray:
+    return a.swapaxes(-1, -2).conj()
+
+
+def put(be: Any, a: np.ndarray) -> Operand:
+    """Matrices [count, m, n] on the device, by columns."""
+    return parts.by_columns(be, from_host(be, dtypes.BY_NAME[str(a.dtype)], a))
+
+
+def get(be: Any, x: Operand, kind: str = "") -> np.ndarray:
+    """The numbers of matrices by columns, or of a dense operand [count, n]."""
+    shape = (x.shape[0], x.shape[2], x.shape[1]) if len(x.shape) == 3 else x.shape
+    raw = be.read(x.buffer, 0, int(np.prod(shape)) * x.dtype.itemsize)
+    found = raw.view(kind or x.dtype.name).reshape(shape)
+    return found.swapaxes(1, 2) if len(x.shape) == 3 else found
+
+
+def well_conditioned(count: int, n: int, kind: str) -> np.ndarray:
+    return data(count, n, n, dtype=kind) + 2 * n * np.eye(n, dtype=kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cholesky(be: Any, kind: str) -> None:
+    for count, n in SIZES:
+        a = data(count, n, n, dtype=kind)
+        p = a @ dagger(a) + n * np.eye(n, dtype=kind)
+        m, info = put(be, p), parts.zeros(be, count)
+        cholesky.cholesky(be, m, info)
+        close(np.tril(get(be, m)), np.linalg.cholesky(p), 1e-4)
+        assert not get(be, info, "int32").any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lu(be: Any, kind: str) -> None:
+    for (count, n), more in itertools.product(SIZES, (0, 9, -4)):
+        rows = max(n + more, 1)
+        a, k = data(count, rows, n, dtype=kind), min(rows, n)
+        m, info = put(be, a), parts.zeros(be, count)
+        pivots = empty(be, dtypes.int32, (count, k))
+        lu.lu(be, m, pivots, info, True)
+        packed, exchanges = get(be, m), get(be, pivots, "int32")
+        low = np.tril(packed[:, :, :k], -1) + np.eye(rows, k, dtype=kind)
+        made = low @ np.triu(packed[:, :k])
+        for z, s in itertools.product(range(count), reversed(range(k))):
+            other = exchanges[z, s] - 1
+            assert s <= other < rows
+            made[z, [s, other]] = made[z, [other, s]]
+        close(made, a, 1e-4 * n)
+        assert np.abs(low).max() < 1.5  # by magnitudes |re| + |im| pivots are not quite the largest
+        assert not get(be, info, "int32").any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_qr(be: Any, kind: str) -> None:
+    for (count, n), more in itertools.product(SIZES, (0, 9, -4)):
+        rows = max(n + more, 1)
+        a, k = data(count, rows, n, dtype=kind), min(rows, n)
+        if n > 4:
+            a[:, :, 3], a[:, 2:, 2] = 0, 0  # nothing to reflect
+        m, v = put(be, a), parts.flat(empty(be, dtypes.BY_NAME[kind], (count, k, rows)), k, rows)
+        tau = empty(be, dtypes.BY_NAME[kind], (count, k))
+        blocks = qr.qr(be, m, v, tau)
+        r = np.triu(get(be, m)[:, :k])
+        for columns in {k, rows}:
+            x = parts.identity(be, dtypes.BY_NAME[kind], count, rows, columns)
+            qr.first_columns(be, blocks, x)
+            q = get(be, x)
+            close(dagger(q) @ q, np.broadcast_to(np.eye(columns), (count, columns, columns)), 1e-4)
+            close(q[:, :, :k] @ r, a, 1e-4 * n)
+            x = put(be, a)
+            qr.multiply(be, blocks, x, adjoint=True)
+            close(get(be, x)[:, :k], r, 1e-4 * n)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_substitution(be: Any, kind: str) -> None:
+    flags = itertools.product((False, True), repeat=4)
+    for (upper, unit, conjugate, by_rows), (count, n) in zip(flags, SIZES * 4, strict=True):
+        a, b = well_conditioned(count, n, kind), data(count, n, 19, seed=2, dtype=kind)
+        if unit:
+            a /= 2 * n
+        m = np.triu(a) if upper else np.tril(a)
+        if unit:
+            m[:, np.arange(n), np.arange(n)] = 1
+        x = parts.transposed(put(be, b.swapaxes(1, 2))) if by_rows else put(be, b)
+        triangular.solve(be, put(be, a), x, upper=upper, unit=unit, conjugate=conjugate)
+        found = get(be, parts.transposed(x)).swapaxes(1, 2) if by_rows else get(be, x)
+        close(found, np.linalg.solve(m.conj() if conjugate else m, b), 1e-4)
+
+
+def test_the_first_bad_pivot_or_minor_is_told(be: Any) -> None:
+    for at in (0, 2, 40):
+        a = np.tile(np.eye(70, dtype="float32"), (2, 1, 1))
+        a[1, at, at] = a[1, 60, 60] = 0
+        for family in ("lu", "cholesky"):
+            m, info = put(be, a), parts.zeros(be, 2)
+            if family == "lu":
+                lu.lu(be, m, empty(be, dtypes.int32, (2, 70)), info, True)
+            else:
+                cholesky.cholesky(be, m, info)
+            assert get(be, info, "int32").tolist() == [0, at + 1]
+
+
+# ------------------------------------------------------------------------------------------- as functions of tensors
+
+
+def laid_out(array: np.ndarray) -> list[Any]:
+    """The same matrices by rows, by columns, and every second of larger ones."""
+    wide = np.zeros((*array.shape[:-2], 2 * array.shape[-2], 2 * array.shape[-1]), array.dtype)
+    wide[..., ::2, 1::2] = array
+    columns = torch.tensor(np.ascontiguousarray(array.swapaxes(-1, -2))).mT
+    return [torch.tensor(array), columns, torch.tensor(wide)[..., ::2, 1::2]]
+
+
+def test_layouts_and_batches_that_broadcast() -> None:
+    a, b = well_conditioned(6, 34, "float32").reshape(2, 3, 34, 34), data(3, 34, 5)
+    for x, y in zip(laid_out(a), laid_out(b), strict=True):
+        close(linalg.solve(x, y), np.linalg.solve(a, b), 1e-4)
+        close(linalg.solve_triangular(x, y, upper=True), np.linalg.solve(np.triu(a), b), 1e-4)
+        close(linalg.solve(x[:, :1], y), np.linalg.solve(a[:, :1], b), 1e-4)
+        close(
+            torch.cholesky_solve(y, x.tril()),
+            np.linalg.solve(np.tril(a) @ dagger(np.tril(a)), b),
+            1e-4,
+        )
+        close(linalg.det(x / 70), np.linalg.det(a / 70), 1e-4)
+    x, y = torch.tensor(a[0]), torch.tensor(b)
+    assert linalg.solve_triangular(x, y, upper=True).stride() == (170, 1, 34)
+    assert linalg.solve_triangular(x, y.mT, upper=True, left=False).stride() == (170, 1, 5)
+    assert linalg.solve(x, y).stride() == (170, 1, 34)
+    assert linalg.solve(x, y.mT, left=False).stride() == (170, 34, 1)
+    assert linalg.qr(x)[1].stride() == linalg.cholesky(x).stride() == (1156, 1, 34)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_lu_from_both_sides(kind: str) -> None:
+    a, b = well_conditioned(2, 40, kind), data(2, 40, 7, dtype=kind)
+    factors = linalg.lu_factor(torch.tensor(a))
+    for left, adjoint in itertools.product((True, False), repeat=2):
+        m, right = dagger(a) if adjoint else a, b if left else b.swapaxes(1, 2)
+        found = linalg.lu_solve(*factors, torch.tensor(right), left=left, adjoint=adjoint)
+        found = found.numpy()
+        close(m @ found if left else found @ m, right, 1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_with_reflectors(kind: str) -> None:
+    a, c = data(2, 40, 36, dtype=kind), data(2, 40, 5, dtype=kind)
+    packed, tau = torch.geqrf(torch.tensor(a))
+    q = linalg.qr(torch.tensor(a), mode="complete")[0].numpy()
+    close(linalg.householder_product(packed, tau), q[..., :36], 1e-4)
+    close(
+        linalg.householder_product(packed, tau[..., :20])[..., 20:].abs().sum(-2) > 0,
+        [[True] * 16] * 2,
+    )
+    for left, transpose in itertools.product((True, False), repeat=2):
+        m, x = dagger(q) if transpose else q, c if left else c.swapaxes(1, 2)
+        found = torch.ormqr(packed, tau, torch.tensor(x), left=left, transpose=transpose)
+        close(found, m @ x if left else x @ m, 1e-4)
+
+
+def test_what_is_singular_goes_on_to_infinities() -> None:
+    a = torch.tensor([[[1.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    result, info = linalg.solve_ex(a, torch.ones(2, 2, 1))
+    assert info.tolist() == [2, 0]
+    assert not result[0].isfinite().all()
+    assert result[1].flatten().tolist() == [1.0, 1.0]
+    assert linalg.det(a).tolist() == [0.0, 1.0]
+    assert linalg.slogdet(a).logabsdet.tolist() == [-float("inf"), 0.0]
+    with pytest.raises(linalg.LinAlgError, match=r"\(Batch element 0\): The solver failed because"):
+        linalg.solve(a, torch.ones(2, 2, 1))
+    with pytest.raises(
+        linalg.LinAlgError, match=r"\(Batch element 1\): The diagonal element 1 is zero"
+    ):
+        torch.cholesky_inverse(torch.stack([torch.eye(2), torch.zeros(2, 2)]))
+
+
+def test_nothing_to_compute() -> None:
+    for shape in ((0, 0), (2, 0, 0), (0, 3, 3)):
+        a = torch.zeros(*shape)
+        assert (
+            linalg.inv(a).shape == linalg.cholesky(a).shape == linalg.lu_factor(a).LU.shape == shape
+        )
+        assert linalg.det(a).tolist() == (
+            [1.0] * shape[0]
+            if shape == (2, 0, 0)
+            else []
+            if shape[0] == 0 and len(shape) > 2
+            else 1.0
+        )
+    assert linalg.qr(torch.zeros(3, 0), mode="complete").Q.tolist() == torch.eye(3).tolist()
+    assert linalg.solve(torch.eye(3), torch.zeros(3, 0)).shape == (3, 0)
+
+
+def test_shapes_are_known_without_values() -> None:
+    a = torch.empty(2, 40, 40, device="meta")
+    assert linalg.inv(a).shape == linalg.cholesky(a).shape == linalg.solve(a, a).shape == a.shape
+    assert linalg.qr(a[..., :9], mode="complete").Q.shape == (2, 40, 40)
+    assert linalg.lu_factor(a).pivots.shape == (2, 40)
+
+
+def test_calls_are_replayed() -> None:
+    a, b = torch.tensor(well_conditioned(1, 70, "float32")[0]), torch.tensor(data(70, 3))
+    found = [linalg.solve(a, b) for _ in range(3)]
+    before = torch.stats()
+    again = linalg.solve(a, b)
+    after = torch.stats()
+    assert after["replays"] > before["replays"]
+    assert after["builds"] == before["builds"]
+    assert all(x.tolist() == again.tolist() for x in found)
