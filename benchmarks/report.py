@@ -15,7 +15,7 @@ GROUPS = {
     "copies, indexing": ("copy", "index"),
     "reductions, scans, sorting": ("reduction", "scan", "sort"),
     "rows and losses": ("rows", "loss"),
-    "products": ("gemm", "gemv", "linear", "sparse"),
+    "products": ("gemm", "gemv", "linear", "solve", "sparse"),
     "images, signals": ("conv", "pool", "norm", "image", "fourier"),
     "attention, random numbers, training": ("attention", "random", "optimiser", "training"),
 }

@@ -14,6 +14,7 @@ MODULES = (
     "rows",
     "indexing",
     "products",
+    "systems",
     "sparse",
     "images",
     "fourier",

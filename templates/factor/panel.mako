@@ -28,7 +28,8 @@ __kernel void ${fn}(__global T *a, __global int *info\
             const I many = min(width - first, (I)4);
             T u[4][4];
             for (I k = 0; k < first; k += 4) {
-                for (int t = 0; t < (int)many; ++t) {
+                for (int t = 0; t < 4; ++t) {
+                    if (t >= many) break;
 % if lu:
                     for (int s = 0; s < 4; ++s) u[s][t] = P(k + s, first + t);
                     for (int s = 0; s < 3; ++s)
@@ -40,8 +41,9 @@ __kernel void ${fn}(__global T *a, __global int *info\
                 SYNC;
 % if lu:
                 if (LANE == 0)
-                    for (int t = 0; t < (int)many; ++t)
-                        for (int s = 1; s < 4; ++s) P(k + s, first + t) = u[s][t];
+                    for (int t = 0; t < 4; ++t)
+                        for (int s = 1; s < 4; ++s)
+                            if (t < many) P(k + s, first + t) = u[s][t];
 % endif
                 ROWS(i, ${'k + 4' if lu else 'first'}) {
                     const int n = COUNT(i);
@@ -62,6 +64,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
             }
             for (int t = 0; t < (int)many; ++t) {
                 const I j = first + t;
+                T beside[4];
 % if lu:
                 I best = j;
                 if (exchanged) {
@@ -105,12 +108,12 @@ __kernel void ${fn}(__global T *a, __global int *info\
                     if (LANE == 0 && !info[z]) info[z] = (int)(before + j + 1);
                     top = ONE;
                 }
-                for (int s = t + 1; s < (int)many; ++s) u[0][s] = P(j, first + s);
+                for (int s = 1; s < 4; ++s) beside[s] = t < s && s < many ? P(j, first + s) : (T)(0);
 % else:
                 const R square = REAL(P(j, j)), root = sqrt(square);
                 if (LANE == 0 && !(square > 0) && !info[z]) info[z] = (int)(before + j + 1);
                 const T top = OF_REAL(root);
-                for (int s = t + 1; s < (int)many; ++s) u[0][s] = CONJ(P(first + s, j) / root);
+                for (int s = 1; s < 4; ++s) beside[s] = t < s && s < many ? CONJ(P(first + s, j) / root) : (T)(0);
                 SYNC;
                 if (LANE == 0) P(j, j) = top;
 % endif
@@ -125,10 +128,11 @@ __kernel void ${fn}(__global T *a, __global int *info\
                     l /= top;
 % endif
                     STORE(&P(i, j), l, n);
-                    for (int s = t + 1; s < (int)many; ++s) {
-                        const F y = LOAD(&P(i, first + s), n);
-                        STORE(&P(i, first + s), clt_less(y, l, SPREAD(u[0][s])), n);
-                    }
+                    for (int s = 1; s < 4; ++s)
+                        if (t < s && s < many) {
+                            const F y = LOAD(&P(i, first + s), n);
+                            STORE(&P(i, first + s), clt_less(y, l, SPREAD(beside[s])), n);
+                        }
                 }
                 SYNC;
             }

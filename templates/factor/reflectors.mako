@@ -87,7 +87,8 @@ ${joined('sum', 'sum', '0', plus)}\
                 }
                 SYNC;
                 if (LANE == 0)
-                    for (int s = 0; s < many; ++s) P(j, c + s) -= by[s];
+                    for (int s = 0; s < 4; ++s)
+                        if (s < many) P(j, c + s) -= by[s];
                 ROWS(i, j + 1) {
                     const int n = COUNT(i);
                     const F y = LOAD(&P(i, j), n);

@@ -1,6 +1,6 @@
 <%doc>
 Substitution: X becomes A^-1 X for triangular A of at most ${'{N}'} rows, in batches. A vector's lanes are right-hand sides; a work-item (on a GPU
-a lane of a work-group) keeps the rows of its right-hand sides. A lies by columns in private (local) memory, as a lower triangle: of an upper
+a lane of a work-group) keeps the rows of its right-hand sides (there in local memory). A lies by columns in private (local) memory, as a lower triangle: of an upper
 one rows and columns are counted from the end. Four rows at a time take what those above them contribute. `by_rows`: right-hand sides lie side
 by side in memory, else the rows of one do.
 </%doc>\
@@ -14,7 +14,13 @@ __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n, const I k, const I upper, const I unit, const I conjugate,
                     const I a_at, const I a_batch, const I a_row, const I a_col, const I x_at, const I x_batch, const I x_row, const I x_col) {
     ${'__local ' if gpu else ''}T low[${N * N}];
-    F rows[${N}];
+% if gpu:
+    __local T kept[${N} * LANES];
+#define ROW(i) kept[(i) * LANES + LANE]
+% else:
+    F kept[${N}];
+#define ROW(i) kept[i]
+% endif
     const I runs = (k + LANES * V - 1) / (LANES * V), total = count * runs, parts = (I)get_num_groups(0), part = (I)get_group_id(0);
     const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
     I loaded = -1;
@@ -23,26 +29,26 @@ __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n
         if (z != loaded) {
             __global const T *from = a + a_at + z * a_batch;
             SYNC;
-            for (I e = LANE; e < n * filled; e += LANES) {
-                const I i = e % filled, j = e / filled;
-                T number = 0;
-                if (i < n && j <= i) number = from[AT(i) * a_row + AT(j) * a_col];
-                if (i == j && unit) number = ONE;
-                low[j * ${N} + i] = conjugate ? CONJ(number) : number;
-            }
+            for (I j = 0; j < n; ++j)
+                for (I i = j + LANE; i < filled; i += LANES) {
+                    T number = 0;
+                    if (i < n) number = from[AT(i) * a_row + AT(j) * a_col];
+                    if (i == j && unit) number = ONE;
+                    low[j * ${N} + i] = conjugate ? CONJ(number) : number;
+                }
             loaded = z;
             SYNC;
         }
         __global T *to = x + x_at + z * x_batch + r * x_col;
         const int m = (int)min(k - r, (I)V);
         if (r >= k) continue;
-        for (I i = 0; i < n; ++i) rows[i] = ${'LOAD(to + AT(i) * x_row, m)' if by_rows else 'GATHER(to + AT(i) * x_row, x_col, m)'};
-        for (I i = n; i < filled; ++i) rows[i] = 0;
+        for (I i = 0; i < n; ++i) ROW(i) = ${'LOAD(to + AT(i) * x_row, m)' if by_rows else 'GATHER(to + AT(i) * x_row, x_col, m)'};
+        for (I i = n; i < filled; ++i) ROW(i) = 0;
         for (I j = 0; j < n; j += 4) {
-            F s0 = rows[j], s1 = rows[j + 1], s2 = rows[j + 2], s3 = rows[j + 3];
+            F s0 = ROW(j), s1 = ROW(j + 1), s2 = ROW(j + 2), s3 = ROW(j + 3);
             for (I c = 0; c < j; ++c) {
                 const ${'__local ' if gpu else ''}T *col = low + c * ${N} + j;
-                const F known = rows[c];
+                const F known = ROW(c);
 % for s in range(4):
                 s${s} = clt_less(s${s}, SPREAD(col[${s}]), known);
 % endfor
@@ -60,11 +66,11 @@ __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n
 % for below in range(s + 1, 4):
                     s${below} = clt_less(s${below}, SPREAD(col[${below}]), s${s});
 % endfor
-                    rows[c] = s${s};
+                    ROW(c) = s${s};
                 }
             }
 % endfor
         }
-        for (I i = 0; i < n; ++i) ${'STORE(to + AT(i) * x_row, rows[i], m)' if by_rows else 'SCATTER(to + AT(i) * x_row, x_col, rows[i], m)'};
+        for (I i = 0; i < n; ++i) ${'STORE(to + AT(i) * x_row, ROW(i), m)' if by_rows else 'SCATTER(to + AT(i) * x_row, x_col, ROW(i), m)'};
     }
 }

@@ -158,6 +158,12 @@ def test_layouts_and_batches_that_broadcast() -> None:
 def test_by_lu_from_both_sides(kind: str) -> None:
     a, b = well_conditioned(2, 40, kind), data(2, 40, 7, dtype=kind)
     factors = linalg.lu_factor(torch.tensor(a))
+    spread = torch.zeros(2, 80, dtype=torch.int32)[:, ::2]
+    assert (
+        linalg.lu_solve(factors.LU, spread.copy_(factors.pivots), torch.tensor(b)).tolist()
+        == linalg.lu_solve(*factors, torch.tensor(b)).tolist()
+    )
+    assert torch.lu_unpack(factors.LU, spread)[0].tolist() == torch.lu_unpack(*factors)[0].tolist()
     for left, adjoint in itertools.product((True, False), repeat=2):
         m, right = dagger(a) if adjoint else a, b if left else b.swapaxes(1, 2)
         found = linalg.lu_solve(*factors, torch.tensor(right), left=left, adjoint=adjoint)

@@ -86,28 +86,30 @@ def launch(
     operands: Sequence[Operand],
     items: int,
     nbytes: int,
+    *,
+    lanes: int = LANES,
     **key: Any,
 ) -> None:
-    """Run a kernel over vectors of `operands[0]`'s dtype; `items` work-items of a CPU, work-groups of a GPU."""
+    """Run a kernel over vectors of `operands[0]`'s dtype; `items` work-items of a CPU, work-groups of `lanes` on a GPU."""
     dt, gpu = operands[0].dtype, is_gpu(backend)
     part_size = dt.itemsize // 2 if dt.is_complex else dt.itemsize
-    lanes = 1 if gpu else max(1, backend.info.lanes * 4 // part_size // (2 if dt.is_complex else 1))
+    width = 1 if gpu else max(1, backend.info.lanes * 4 // dt.itemsize)
     double = part_size == 8
-    headers = lane_macros(lanes, double) + include("complex") if dt.is_complex else ""
+    headers = lane_macros(width, double) + include("complex") if dt.is_complex else ""
     run(
         backend,
         f"factor/{template}",
         f"{name}_{dt.code}",
         buffers,
         scalars,
-        (items * LANES, LANES) if gpu else items,
+        (items * lanes, lanes) if gpu else items,
         nbytes,
         dt=dt,
-        memory=_memory(dt, lanes),
+        memory=_memory(dt, width),
         headers=headers,
         I=index_type(backend, *operands),
         gpu=gpu,
-        lanes=LANES,
+        lanes=lanes,
         **key,
     )
 

@@ -63,11 +63,12 @@ def _block(
 ) -> None:
     (count, n, k), dt = x.shape, x.dtype
     by_rows = x.strides[2] == 1
+    lanes = LANES if dt.itemsize < 16 else LANES // 2  # whose rows fit into local memory
     if is_gpu(backend):
-        items = count * -(-k // LANES)
+        items = count * -(-k // lanes)
     else:
-        lanes = max(1, 64 // dt.itemsize)
-        items = min(backend.info.compute_units * 4, -(-count * -(-k // lanes) // _BLOCKS))
+        runs = count * -(-k // max(1, 64 // dt.itemsize))
+        items = min(backend.info.compute_units * 4, -(-runs // _BLOCKS))
     launch(
         backend,
         "solve",
@@ -79,4 +80,5 @@ def _block(
         (n * n // 2 * count) * dt.itemsize + 2 * x.nbytes,
         by_rows=by_rows,
         N=ROWS,
+        lanes=lanes,
     )

@@ -197,7 +197,7 @@ def permutation(pivots: Tensor, m: int, dtype: dtypes.dtype) -> Tensor:
     """Turn LAPACK's row exchanges (…, k) into matrices P (…, m, m) with A = P L U."""
     with unrecorded():
         numbers = FUNCTIONS["arange"](m, dtype=dtypes.int32, device=pivots.device)
-        rows = _exchanged([pivots, numbers.expand(*pivots.shape[:-1], m)])[0]
+        rows = _exchanged([pivots.contiguous(), numbers.expand(*pivots.shape[:-1], m)])[0]
         return (rows.unsqueeze(-2) == numbers.unsqueeze(-1)).to(dtype)
 
 

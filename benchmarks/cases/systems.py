@@ -1,0 +1,44 @@
+"""Linear systems and the factorizations they rest on, of one matrix and of batches of small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.case import Case, Kit, Make, Run
+
+
+def _dominant(*shape: int) -> np.ndarray:
+    """Symmetric matrices with their size on the diagonal: positive-definite, and no trouble to solve with."""
+    x = np.random.default_rng(0).random(shape, dtype=np.float32) * 2 - 1
+    return (x + x.swapaxes(-1, -2)) / 2 + shape[-1] * np.eye(shape[-1], dtype=np.float32)
+
+
+def _of(fn: Callable[..., Any], shape: tuple[int, ...], columns: int) -> Make:
+    def make(kit: Kit) -> Run:
+        right = kit.rand(*shape[:-1], columns, seed=1)
+        return kit.program(fn, kit.put(_dominant(*shape)), right)
+
+    return make
+
+
+def _cases(shape: tuple[int, ...], label: str) -> list[Case]:
+    """Factorizations, an inverse and solutions for as many right-hand sides as there are rows, and for one."""
+    n, count = shape[-1], int(np.prod(shape[:-2]))
+    programs: dict[str, tuple[float, int, Callable[..., Any]]] = {
+        "cholesky": (1 / 3, 1, lambda torch, a, b: torch.linalg.cholesky(a)),
+        "lu": (2 / 3, 1, lambda torch, a, b: torch.linalg.lu_factor(a)[0]),
+        "qr": (8 / 3, 1, lambda torch, a, b: torch.linalg.qr(a)[1]),
+        "inverse": (2, 1, lambda torch, a, b: torch.linalg.inv(a)),
+        "system": (2 / 3 + 2 / n, 1, lambda torch, a, b: torch.linalg.solve(a, b)),
+        "triangular system": (1, n, lambda torch, a, b: torch.linalg.solve_triangular(a, b, upper=False)),
+    }  # fmt: skip
+    return [
+        Case("solve", f"{name}, {label}", _of(fn, shape, columns), 0.0, flops * count * n**3)
+        for name, (flops, columns, fn) in programs.items()
+    ]
+
+
+CASES = _cases((1024, 1024), "1024²") + _cases((256, 64, 64), "256 x 64²")
