@@ -26,24 +26,32 @@ __kernel void ${fn}(__global T *a, __global int *info\
         __global T *p = a + a_at + z * a_batch;
         for (I first = 0; first < width; first += 4) {
             const I many = min(width - first, (I)4);
-            T u[4][4];
             for (I k = 0; k < first; k += 4) {
-                for (int t = 0; t < 4; ++t) {
-                    if (t >= many) break;
+## By number and not in an array: what an index is computed for, a GPU keeps in memory.
+% for t in range(4):
+                T ${', '.join(f'u{s}{t} = 0' for s in range(4))};
+                if (${t} < many) {
+% for s in range(4):
+                    u${s}${t} = ${f'P(k + {s}, first + {t})' if lu else f'CONJ(P(first + {t}, k + {s}))'};
+% endfor
 % if lu:
-                    for (int s = 0; s < 4; ++s) u[s][t] = P(k + s, first + t);
-                    for (int s = 0; s < 3; ++s)
-                        for (int i = s + 1; i < 4; ++i) u[i][t] = clt_less_one(u[i][t], P(k + i, k + s), u[s][t]);
-% else:
-                    for (int s = 0; s < 4; ++s) u[s][t] = CONJ(P(first + t, k + s));
+% for s in range(3):
+% for i in range(s + 1, 4):
+                    u${i}${t} = clt_less_one(u${i}${t}, P(k + ${i}, k + ${s}), u${s}${t});
+% endfor
+% endfor
 % endif
                 }
+% endfor
                 SYNC;
 % if lu:
-                if (LANE == 0)
-                    for (int t = 0; t < 4; ++t)
-                        for (int s = 1; s < 4; ++s)
-                            if (t < many) P(k + s, first + t) = u[s][t];
+% for t in range(4):
+                if (LANE == 0 && ${t} < many) {
+% for s in range(1, 4):
+                    P(k + ${s}, first + ${t}) = u${s}${t};
+% endfor
+                }
+% endfor
 % endif
                 ROWS(i, ${'k + 4' if lu else 'first'}) {
                     const int n = COUNT(i);
@@ -54,7 +62,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
                     if (${t} < many) {
                         F y = LOAD(&P(i, first + ${t}), n);
 % for s in range(4):
-                        y = clt_less(y, l${s}, SPREAD(u[${s}][${t}]));
+                        y = clt_less(y, l${s}, SPREAD(u${s}${t}));
 % endfor
                         STORE(&P(i, first + ${t}), y, n);
                     }
