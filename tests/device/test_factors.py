@@ -46,7 +46,7 @@ def test_cholesky(be: Any, kind: str) -> None:
     for count, n in SIZES:
         a = data(count, n, n, dtype=kind)
         p = a @ dagger(a) + n * np.eye(n, dtype=kind)
-        m, info = put(be, p), parts.zeros(be, count)
+        m, info = put(be, p), parts.zeros(be, dtypes.int32, (count,))
         cholesky.cholesky(be, m, info)
         close(np.tril(get(be, m)), np.linalg.cholesky(p), 1e-4)
         assert not get(be, info, "int32").any()
@@ -57,7 +57,7 @@ def test_lu(be: Any, kind: str) -> None:
     for (count, n), more in itertools.product(SIZES, (0, 9, -4)):
         rows = max(n + more, 1)
         a, k = data(count, rows, n, dtype=kind), min(rows, n)
-        m, info = put(be, a), parts.zeros(be, count)
+        m, info = put(be, a), parts.zeros(be, dtypes.int32, (count,))
         pivots = empty(be, dtypes.int32, (count, k))
         lu.lu(be, m, pivots, info, True)
         packed, exchanges = get(be, m), get(be, pivots, "int32")
@@ -115,7 +115,7 @@ def test_the_first_bad_pivot_or_minor_is_told(be: Any) -> None:
         a = np.tile(np.eye(70, dtype="float32"), (2, 1, 1))
         a[1, at, at] = a[1, 60, 60] = 0
         for family in ("lu", "cholesky"):
-            m, info = put(be, a), parts.zeros(be, 2)
+            m, info = put(be, a), parts.zeros(be, dtypes.int32, (2,))
             if family == "lu":
                 lu.lu(be, m, empty(be, dtypes.int32, (2, 70)), info, True)
             else:
@@ -236,3 +236,30 @@ def test_calls_are_replayed() -> None:
     assert after["replays"] > before["replays"]
     assert after["builds"] == before["builds"]
     assert all(x.tolist() == again.tolist() for x in found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_least_squares(kind: str) -> None:
+    for m, n in ((40, 7), (7, 40), (33, 33), (3, 0), (0, 3)):
+        a, b = data(2, m, n, dtype=kind), data(2, m, 2, seed=3, dtype=kind)
+        a[:, range(min(m, n)), range(min(m, n))] += m
+        found = linalg.lstsq(torch.tensor(a), torch.tensor(b))
+        want = np.linalg.pinv(a) @ b
+        close(found.solution, want, 1e-4)
+        assert found.rank.tolist() == [min(m, n)] * 2
+        assert found.residuals.shape == (0,)
+        by_rank = linalg.lstsq(torch.tensor(a), torch.tensor(b), driver="gels")
+        close(by_rank.solution, want, 1e-4)
+        if m > n:
+            close(by_rank.residuals, (np.abs(a @ want - b) ** 2).sum(1), 1e-3)
+    wide = linalg.lstsq(torch.ones(3, 1, 1) + torch.eye(4), torch.ones(4, 2))
+    assert wide.solution.shape == (3, 4, 2)
+    assert wide.rank.tolist() == [4] * 3
+
+
+@pytest.mark.lapack
+def test_least_squares_of_a_lower_rank() -> None:
+    a = torch.ones(5, 3)
+    found = linalg.lstsq(a, torch.ones(5, 1))
+    assert found.rank.item() == 1
+    close(found.solution, np.full((3, 1), 1 / 3), 1e-5)

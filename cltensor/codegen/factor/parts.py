@@ -42,15 +42,21 @@ def transposed(x: Operand) -> Operand:
 def by_columns(backend: Backend, x: Operand) -> Operand:
     """Copy matrices (…, m, n) to memory of their own, [count, m, n], where the rows of a column lie side by side."""
     *batch, m, n = x.shape
-    out = empty(backend, x.dtype, (*batch, n, m))
-    order = (*range(len(batch)), len(batch) + 1, len(batch))
+    out = flat(empty(backend, x.dtype, (*batch, n, m)), n, m)
+    copy_into(backend, x, out)
+    return out
+
+
+def copy_into(backend: Backend, x: Operand, out: Operand) -> None:
+    """Copy matrices (…, m, n) to [count, m, n], or a part of such."""
+    strides, step = [], out.strides[0]
+    for size in reversed(x.shape[:-2]):
+        strides.append(step)
+        step *= size
     if out.nbytes:
         copy_strided(
-            backend,
-            x,
-            out._replace(shape=x.shape, strides=tuple([out.strides[d] for d in order])),
+            backend, x, out._replace(shape=x.shape, strides=(*reversed(strides), *out.strides[1:]))
         )
-    return flat(out, n, m)
 
 
 def flat(out: Operand, n: int, m: int) -> Operand:
@@ -114,18 +120,17 @@ def launch(
     )
 
 
-def zeros(backend: Backend, count: int) -> Operand:
-    """Make the error codes of `count` matrices: none."""
-    info = empty(backend, dtypes.int32, (count,))
-    if count:
-        fill_strided(backend, info, 0)
-    return info
+def zeros(backend: Backend, dt: dtypes.dtype, shape: Sequence[int]) -> Operand:
+    """Make a dense operand of zeros."""
+    made = empty(backend, dt, shape)
+    if made.nbytes:
+        fill_strided(backend, made, 0)
+    return made
 
 
 def identity(backend: Backend, dt: dtypes.dtype, count: int, m: int, n: int) -> Operand:
     """Make [count, m, n], by columns, of ones on the diagonals and zeros elsewhere."""
-    made = flat(empty(backend, dt, (count, n, m)), n, m)
+    made = flat(zeros(backend, dt, (count, n, m)), n, m)
     if made.nbytes:
-        fill_strided(backend, made, 0)
         fill_strided(backend, made._replace(shape=(count, min(m, n)), strides=(m * n, m + 1)), 1)
     return made

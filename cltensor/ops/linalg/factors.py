@@ -69,7 +69,10 @@ def _lu(xs: Sequence[Tensor], exchanged: bool) -> list[Tensor]:
     with backend.lock:
         a = parts.by_columns(backend, x)
         count, k = a.shape[0], min(m, n)
-        pivots, info = empty(backend, dtypes.int32, (count, k)), parts.zeros(backend, count)
+        pivots, info = (
+            empty(backend, dtypes.int32, (count, k)),
+            parts.zeros(backend, dtypes.int32, (count,)),
+        )
         lu_family.lu(backend, a, pivots, info, exchanged)
     dev = xs[0].device
     return [
@@ -93,7 +96,7 @@ def _cholesky(xs: Sequence[Tensor]) -> list[Tensor]:
     backend, (x,) = _operands(xs)
     with backend.lock:
         a = parts.by_columns(backend, x)
-        info = parts.zeros(backend, a.shape[0])
+        info = parts.zeros(backend, dtypes.int32, (a.shape[0],))
         cholesky_family.cholesky(backend, a, info)
     batch = x.shape[:-2]
     return [_stored(a, batch, backend), core.result(info._replace(shape=batch), xs[0].device)]
@@ -283,6 +286,61 @@ def reflected(A: Tensor, tau: Tensor, X: Tensor | None = None, adjoint: bool = F
         if X is not None:
             given.append(X.detach())
     return by_columns(_reflected(given, adjoint, A.shape[-1])[0])
+
+
+@Replayed.of_memory
+def _least_squares(xs: Sequence[Tensor], wide: bool) -> list[Tensor]:
+    """Solve by A = Q R, A (…, m, n) no wider than long, for B; `wide`: A^H X = B, the shortest X. Returns X, packed factors and R^-1.
+
+    Below its n rows X keeps what of Q^H B no solution reaches.
+    """
+    backend, (x, b) = _operands(xs)
+    *batch, m, n = x.shape
+    with backend.lock:
+        a = parts.by_columns(backend, x)
+        count, k = a.shape[0], b.shape[-1]
+        v, tau = (
+            parts.flat(empty(backend, x.dtype, (count, n, m)), n, m),
+            empty(backend, x.dtype, (count, n)),
+        )
+        blocks = qr_family.qr(backend, a, v, tau)
+        r = parts.part(a, (0, n), (0, n))
+        if wide:
+            made = parts.zeros(backend, x.dtype, (count, k, m))
+            made = parts.flat(made, k, m)
+            top = parts.part(made, (0, n), (0, k))
+            parts.copy_into(backend, b, top)
+            solve(backend, parts.transposed(r), top, upper=False, conjugate=x.dtype.is_complex)
+            qr_family.multiply(backend, blocks, made, adjoint=False)
+        else:
+            made = parts.by_columns(backend, b)
+            qr_family.multiply(backend, blocks, made, adjoint=True)
+            solve(backend, r, parts.part(made, (0, n), (0, k)), upper=True)
+        inverse = parts.identity(backend, x.dtype, count, n, n)
+        solve(backend, r, inverse, upper=True)
+    return [_stored(y, batch, backend) for y in (made, a, inverse)]
+
+
+def least_squares(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Minimise |A X - B|, and |X| where A (…, m, n) is wide, by QR, which takes A to be of full rank.
+
+    Returns X (…, n, k), the sums (…, k) of squares that are left (zeros where A is wide), and |R| |R^-1| (…) in Frobenius' norm, which no
+    ratio of two singular values of A exceeds.
+    """
+    batch = layouts.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    m, n = A.shape[-2:]
+    with unrecorded():
+        a, b = A.detach().expand(*batch, m, n), B.detach().expand(*batch, *B.shape[-2:])
+        stored, packed, inverse = _least_squares([a.mH if m < n else a, b], m < n)
+        k = min(m, n)
+        r = packed.narrow(-1, 0, k).tril()
+        spread = r.abs().square().sum((-2, -1)).sqrt() * inverse.abs().square().sum((-2, -1)).sqrt()
+        left = (
+            stored.narrow(-1, n, m - n).abs().square().sum(-1)
+            if m > n
+            else stored.real.new_zeros(stored.shape[:-1])
+        )
+        return by_columns(stored.narrow(-1, 0, n).contiguous()), left, spread
 
 
 def first_bad(info: Tensor) -> tuple[str, int] | None:

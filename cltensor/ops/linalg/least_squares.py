@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...autograd import record as graph
+from ...autograd.mode import unrecorded
 from ...layouts import broadcast_shapes
 from .. import writes
 from ..core import Tensor, is_tensor
-from ..row import public
+from ..row import FUNCTIONS, public
+from . import factors
 from .lapack import device, host
 from .matrices import adjoint, check_float, check_matrix, check_square, named
 from .solve import deliver_all
@@ -162,25 +165,11 @@ def lstsq(
     check_float(A, "torch.linalg.lstsq")
     broadcast_shapes(A.shape[:-2], B.shape[: -1 if vector else -2])
     driver = driver or "gelsy"
-    a, b = host(A, B.unsqueeze(-1).detach() if vector else B)
-    m, n = a.shape[-2:]
-    u, s, vh = np.linalg.svd(a, full_matrices=False)
-    bound = (np.finfo(s.dtype).eps * max(m, n) if rcond is None else rcond) * s.max(-1, initial=0)
-    keep = s > bound[..., None] if driver != "gels" else np.ones(s.shape, bool)
-    with np.errstate(all="ignore"):
-        inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
-    x = vh.swapaxes(-1, -2).conj() @ (inverse[..., None] * (u.swapaxes(-1, -2).conj() @ b))
-    rank = keep.sum(-1).astype(np.int64)
-    empty = np.zeros(0, s.dtype)
-    residuals = empty
-    if driver != "gelsy" and m > n and bool((rank == n).all()):
-        residuals = (np.abs(a @ x - b) ** 2).sum(-2)
-    values = (
-        device(x[..., 0] if vector else x, A),
-        device(residuals, A, columns=False),
-        device(rank if driver != "gels" else np.zeros(0, np.int64), A, columns=False),
-        device(s if driver in ("gelsd", "gelss") else empty, A, columns=False),
-    )
+    wide = B.unsqueeze(-1).detach() if vector else B
+    values = _by_qr(A, wide, driver, rcond) or _by_svd(A, wide, driver, rcond)
+    if vector:
+        with unrecorded():
+            values = (values[0].squeeze(-1), *values[1:])
     if graph.needs_grad(A, B):
         saved = {"self": A, "b": B, "solution": values[0], "vector": vector}
         graph.record(
@@ -191,6 +180,46 @@ def lstsq(
             saved,
         )
     return Lstsq(deliver_all(values, out, "linalg_lstsq", (A, B)))
+
+
+def _by_qr(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tensor, ...] | None:
+    """Solve where singular values are not asked for and none is beyond doubt small enough to be left out; else None."""
+    if driver not in ("gels", "gelsy"):
+        return None
+    m, n = A.shape[-2:]
+    value, left, spread = factors.least_squares(A, B)
+    with unrecorded():
+        if driver == "gels":
+            residuals = left if m > n else left.new_empty(0)
+            return value, residuals, A.new_empty(0, dtype=dtypes.int64), left.new_empty(0)
+        bound = dtypes.finfo(A.dtype).eps * max(m, n) if rcond is None else rcond
+        if spread.is_meta or not bool((spread * bound < 1).all()):
+            return None
+        batch = value.shape[:-2]
+        rank = FUNCTIONS["full"](batch, min(m, n), dtype=dtypes.int64, device=A.device)
+        return value, left.new_empty(0), rank, left.new_empty(0)
+
+
+def _by_svd(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tensor, ...]:
+    a, b = host(A, B)
+    m, n = a.shape[-2:]
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    bound = (np.finfo(s.dtype).eps * max(m, n) if rcond is None else rcond) * s.max(-1, initial=0)
+    keep = s > bound[..., None]
+    with np.errstate(all="ignore"):
+        inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
+    x = vh.swapaxes(-1, -2).conj() @ (inverse[..., None] * (u.swapaxes(-1, -2).conj() @ b))
+    rank = keep.sum(-1).astype(np.int64)
+    empty = np.zeros(0, s.dtype)
+    residuals = empty
+    if driver != "gelsy" and m > n and bool((rank == n).all()):
+        residuals = (np.abs(a @ x - b) ** 2).sum(-2)
+    return (
+        device(x, A),
+        device(residuals, A, columns=False),
+        device(rank, A, columns=False),
+        device(s if driver in ("gelsd", "gelss") else empty, A, columns=False),
+    )
 
 
 def _lstsq_back(ctx: Any, gx: Tensor, gr: Tensor, *_: Any) -> tuple:
