@@ -35,27 +35,13 @@ def solve(
     if n <= ROWS:
         _block(backend, a, x, upper, unit, conjugate)
         return
+    options = {"upper": upper, "unit": unit, "conjugate": conjugate}
     at, k = middle(n, ROWS), (0, x.shape[2])
-    ends = (0, at), (at, n)
-    for first, second in ((ends[1], ends[0]),) if upper else (ends,):
-        solve(
-            backend,
-            part(a, first, first),
-            part(x, first, k),
-            upper=upper,
-            unit=unit,
-            conjugate=conjugate,
-        )
-        beside = part(a, second, first)
-        take_off(backend, part(x, second, k), beside, part(x, first, k), (conjugate, False))
-        solve(
-            backend,
-            part(a, second, second),
-            part(x, second, k),
-            upper=upper,
-            unit=unit,
-            conjugate=conjugate,
-        )
+    first, second = ((at, n), (0, at)) if upper else ((0, at), (at, n))
+    known, rest = part(x, first, k), part(x, second, k)
+    solve(backend, part(a, first, first), known, **options)
+    take_off(backend, rest, part(a, second, first), known, (conjugate, False))
+    solve(backend, part(a, second, second), rest, **options)
 
 
 def _block(
