@@ -166,7 +166,7 @@ def test_a_gpu_runs_the_same_chain() -> None:
         buffers = [backend.alloc(4 * n) for _ in "pg"]
         for buffer, values in zip(buffers, (p, g), strict=True):
             backend.write(buffer, 0, values)
-        parts.append((n, tuple(buffers), (0, 0)))
+        parts.append((n, tuple(buffers), (0, 0), ()))
         rows.append((buffers[0], p - np.float32(0.5) * g))
     kernels.apply(backend, STEP, (torch.float32, torch.float32), parts, {"w": 0.5})
     for buffer, expected in rows:
