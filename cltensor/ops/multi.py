@@ -25,12 +25,13 @@ from ..codegen.language import Formula
 from ..codegen.multi import FLAG, Chain, Part, Shared, chain
 from ..codegen.pointwise import PointOp
 from ..runtime import Buffer
+from ..size import Size
 from ..storage import Storage
 from . import complex_numbers, core, selection
 from .core import NUMBERS, Tensor
 from .row import FUNCTIONS, OPERANDS
 
-__all__ = ["Chain", "apply", "apply_op", "apply_rows", "chain"]
+__all__ = ["Chain", "apply", "apply_op", "apply_rows", "chain", "slices"]
 
 _MANY = 4  # tensors worth looking at by columns
 _LARGE = 1 << 17  # elements of a tensor whose chains of operations had better wait and fuse
@@ -303,6 +304,13 @@ def _ready(storages: Sequence[Storage]) -> list[Buffer]:
     return [
         s.value if s.value.__class__ is Buffer and not s.reads else s.for_write() for s in storages
     ]
+
+
+def slices(t: Tensor) -> list[Tensor]:
+    """The parts of a dense tensor along its first dim, without history."""
+    storage, shape, dt, dev, start = t._storage, Size(t.shape[1:]), t.dtype, t.device, t._offset
+    make, step = core.Registry.tensor._make, prod(shape)
+    return [make(storage, shape, dt, dev, None, start + i * step) for i in range(t.shape[0])]
 
 
 def _apply_alike(
