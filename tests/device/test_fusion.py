@@ -575,3 +575,21 @@ def test_what_is_kept_on_the_way_takes_its_old_memory():
     y = x * 2
     y._storage.buffer()
     assert x._storage.value is home
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
+def test_vectors_of_short_integers_end_anywhere(dtype: str) -> None:
+    for n in (1, 16, 31, 63, 64, 65, 130, 4099, 70_001):
+        a, b = (np.random.default_rng(i).integers(0, 127, n).astype(dtype) for i in range(2))
+        whole = ct.zeros(n + 128, dtype=getattr(ct, dtype))
+        x, y = ct.tensor(a), ct.tensor(b)
+        z = (x + y) * 3 - x
+        less = z < y  # of which two results come in one launch
+        assert np.array_equal(less.numpy(), ((a + b) * 3 - a).astype(dtype) < b)
+        assert np.array_equal(z.numpy(), ((a + b) * 3 - a).astype(dtype))
+        part = whole[64 : n + 64]
+        part.copy_(y)
+        part += part
+        assert np.array_equal(whole.numpy()[64 : n + 64], b + b)
+        assert not whole[:64].any()
+        assert not whole[n + 64 :].any()
