@@ -161,12 +161,12 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
 % endif
 % endfor
 </%def>\
-<%def name="decode()">\
+<%def name="decode(const='const ')">\
 % for d in range(program.rank - 2, 0, -1):
-    const long x${d} = r % n${d}; r /= n${d};
+    ${const}long x${d} = r % n${d}; r /= n${d};
 % endfor
 % if program.rank > 1:
-    const long x0 = r;
+    ${const}long x0 = r;
 % endif
 </%def>\
 % if gpu:
@@ -216,12 +216,14 @@ ${element(('i', 'i'))}\
   }
 % endif
 % else:
+## The places along outer dims are counted from row to row: divisions would take longer than short rows.
   const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n, inner = n${program.rank - 1};
-  long start = lo, row = lo / inner, col = lo - row * inner;
+  long r = lo / inner, start = lo, col = lo - r * inner;
+${decode('')}\
   while (start < hi) {
     const long run = inner - col < hi - start ? inner - col : hi - start;
-    long r = row, j = col, i = start;
-${decode()}${bases()}\
+    long j = col, i = start;
+${bases()}\
 % if program.streamed and L > 1:
     if (i & ${L - 1}) {
       const int m = (int)(run < ${L} - (i & ${L - 1}) ? run : ${L} - (i & ${L - 1}));
@@ -239,7 +241,10 @@ ${element(('i', 'j'))}\
 ${element(('i', 'j'))}\
     }
 % endif
-    start += run; row++; col = 0;
+    start += run; col = 0;
+% if program.rank > 1:
+    ${''.join(f'if (++x{d} == n{d}) {{ x{d} = 0; ' for d in range(program.rank - 2, 0, -1))}++x0;${' }' * (program.rank - 2)}
+% endif
   }
 % endif
 }
