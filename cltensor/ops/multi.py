@@ -282,7 +282,7 @@ def _apply_group(
         written = _ready(first.storages)
         places = first.offsets
     else:
-        written = [backend.alloc(size * dt.itemsize) for size in sizes]
+        written = backend.alloc_many([size * dt.itemsize for size in sizes])
         places = (0,) * n
     values = zip(*own) if own else repeat(())
     parts: list[Part] = list(zip(sizes, zip(written, *buffers), zip(places, *offsets), values))
