@@ -3,7 +3,7 @@ One chain of formulas over a list of tensors laid end to end.
 plan: where each slot starts in that count, ${slots + 1} numbers, then the offset of every operand of every slot.
 CPU: a work-item runs over one chunk of the count, ${lanes} lanes at a time. GPU: a work-group does, a work-item being a lane.
 On a CPU each operand is asked for ${ahead} bytes ahead: a processor follows fewer streams by itself, and not past a page.
-A chunk meets few slots, so each walks over all of them; the pointers of a slot are picked by a switch.
+A chunk meets few slots, so each walks over all of them; the pointers of a slot, and its own numbers, are picked by a switch.
 rows: one slot, of which only the rows that an index names are met, each once; what is not written has one row for each index instead.
 A work-item has a range of the indices, on a GPU an element; the written rows of ${rows or 0} indices later are asked for.
 </%doc>\
@@ -22,6 +22,7 @@ def store(code, k, value, some):
 ## One step of the chain: ${L} elements at i, or the first m of them.
 <%def name="step(some)">\
 % for k, (operand, dt) in enumerate(operands):
+<% if operand not in loaded: continue %>\
       const ${memories[dt.code].reg} ${operand}_raw = ${load(dt, k, some)};
 % endfor
 % for line in lines:
@@ -54,6 +55,11 @@ const long chunk, __global const long *plan\
 % endif
 % for t in range(slots):
 ${pointers(t)}\
+% endfor
+% for t in range(slots):
+% for number in each:
+, const ${scalar} p${t}_${number}\
+% endfor
 % endfor
 % if rows:
 % for k in range(len(operands)):
@@ -130,13 +136,19 @@ ${step(True)}\
 % for k, (_, dt) in enumerate(operands):
     __global ${const(k)}${dt.cl} *o${k};
 % endfor
+% for number in each:
+    ${scalar} ${number}_;
+% endfor
     switch (t) {
 % for t in range(slots):
-      ${'default' if t == slots - 1 else f'case {t}'}: ${' '.join(f'o{k} = p{t}_{k};' for k in range(len(operands)))} break;
+      ${'default' if t == slots - 1 else f'case {t}'}: ${' '.join(f'o{k} = p{t}_{k};' for k in range(len(operands)))} ${' '.join(f'{n}_ = p{t}_{n};' for n in each)} break;
 % endfor
     }
 % for k in range(len(operands)):
     o${k} += plan[${slots + 1} + t * ${len(operands)} + ${k}];
+% endfor
+% for number in each:
+    const ${register} n_${number} = (${register})(${number}_);
 % endfor
 % if gpu:
     for (long i = first + get_local_id(0); i < last; i += get_local_size(0)) {

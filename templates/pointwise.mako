@@ -5,6 +5,7 @@ of a chunk or row has a statement of its own: the loop is then free of calls and
 what comes before the first whole vector of a row, where vectors go past the cache: only aligned ones do. There what is read is asked for
 long before, too, unless so much is read from several places that memory has enough to do: the processor foresees no more than a page.
 Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
+Vectors of bytes and 16-bit integers are short: several are read before the first is written (`unrolled`).
 GPU: a work-item is a lane; consecutive work-items touch consecutive elements. Of short chains a lane reads several (`at_once`) before it
 computes and writes the first.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
@@ -119,6 +120,35 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
       ${store(k, dt, cls, value, pos)};
 % endfor
 </%def>\
+## So many steps of dense operands, from i on: what is read does not wait for what is written.
+<%def name="several(count, step)">\
+% for u in range(count):
+% for k, (dt, cls) in enumerate(program.leaves):
+    const ${reg(dt)} a${k}_${u} = ${load(k, dt, cls, (f'i + {u * step}', ''))};
+% endfor
+% endfor
+% for k, dt, cls, value in stores:
+    ${reg(dt)} ${', '.join(f'r{k}_{u}' for u in range(count))};
+% endfor
+% for u in range(count):
+    {
+% for k, (dt, cls) in enumerate(program.leaves):
+      const ${reg(dt)} a${k} = a${k}_${u};
+% endfor
+% for line in body:
+      ${line}
+% endfor
+% for k, dt, cls, value in stores:
+      r${k}_${u} = ${value};
+% endfor
+    }
+% endfor
+% for u in range(count):
+% for k, dt, cls, value in stores:
+    ${store(k, dt, cls, f'r{k}_{u}', (f'i + {u * step}', ''))};
+% endfor
+% endfor
+</%def>\
 <%def name="bases()">\
 % for k, (dt, cls) in enumerate(program.leaves):
 % if cls in 'vsg':
@@ -131,12 +161,12 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
 % endif
 % endfor
 </%def>\
-<%def name="decode()">\
+<%def name="decode(const='const ')">\
 % for d in range(program.rank - 2, 0, -1):
-    const long x${d} = r % n${d}; r /= n${d};
+    ${const}long x${d} = r % n${d}; r /= n${d};
 % endfor
 % if program.rank > 1:
-    const long x0 = r;
+    ${const}long x0 = r;
 % endif
 </%def>\
 % if gpu:
@@ -149,32 +179,7 @@ ${element(('at', 'at'))}\
       }
       break;
     }
-% for u in range(at_once):
-% for k, (dt, cls) in enumerate(program.leaves):
-    const ${dt.reg} a${k}_${u} = ${load(k, dt, cls, (f'i + {u * group}', ''))};
-% endfor
-% endfor
-% for k, dt, cls, value in stores:
-    ${dt.reg} ${', '.join(f'r{k}_{u}' for u in range(at_once))};
-% endfor
-% for u in range(at_once):
-    {
-% for k, (dt, cls) in enumerate(program.leaves):
-      const ${dt.reg} a${k} = a${k}_${u};
-% endfor
-% for line in body:
-      ${line}
-% endfor
-% for k, dt, cls, value in stores:
-      r${k}_${u} = ${value};
-% endfor
-    }
-% endfor
-% for u in range(at_once):
-% for k, dt, cls, value in stores:
-    ${store(k, dt, cls, f'r{k}_{u}', (f'i + {u * group}', ''))};
-% endfor
-% endfor
+${several(at_once, group)}\
   }
 % else:
   for (long i = get_global_id(0); i < n; i += get_global_size(0)) {
@@ -189,6 +194,17 @@ ${element(('i', 'j'))}\
 % elif not strided:
   const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n;
   long i = lo;
+% if unrolled > 1:
+  for (; i + ${unrolled * L} <= hi; i += ${unrolled * L}) {
+    const int m = ${L};
+% for k, (dt, cls) in enumerate(program.leaves):
+% if ahead and cls == 'd':
+    ${ask(k, dt, cls)};
+% endif
+% endfor
+${several(unrolled, L)}\
+  }
+% endif
   for (; i + ${L} <= hi; i += ${L}) {
     const int m = ${L};
 ${element(('i', 'i'))}\
@@ -200,12 +216,14 @@ ${element(('i', 'i'))}\
   }
 % endif
 % else:
+## The places along outer dims are counted from row to row: divisions would take longer than short rows.
   const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n, inner = n${program.rank - 1};
-  long start = lo, row = lo / inner, col = lo - row * inner;
+  long r = lo / inner, start = lo, col = lo - r * inner;
+${decode('')}\
   while (start < hi) {
     const long run = inner - col < hi - start ? inner - col : hi - start;
-    long r = row, j = col, i = start;
-${decode()}${bases()}\
+    long j = col, i = start;
+${bases()}\
 % if program.streamed and L > 1:
     if (i & ${L - 1}) {
       const int m = (int)(run < ${L} - (i & ${L - 1}) ? run : ${L} - (i & ${L - 1}));
@@ -223,7 +241,10 @@ ${element(('i', 'j'))}\
 ${element(('i', 'j'))}\
     }
 % endif
-    start += run; row++; col = 0;
+    start += run; col = 0;
+% if program.rank > 1:
+    ${''.join(f'if (++x{d} == n{d}) {{ x{d} = 0; ' for d in range(program.rank - 2, 0, -1))}++x0;${' }' * (program.rank - 2)}
+% endif
   }
 % endif
 }

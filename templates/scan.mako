@@ -2,7 +2,7 @@
 Scans along one dim of rows: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the end of
 a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
 CPU rows: a work-item walks whole pieces. CPU columns (the dim is not the last): a work-item carries ${block} neighbouring rows
-at once, so memory is read in order; float32 without gaps by vectors (`wide`). GPU rows: a work-group scans a piece in tiles, of which a lane takes
+at once, so memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`). GPU rows: a work-group scans a piece in tiles, of which a lane takes
 ${items} neighbours. GPU columns: a lane carries a piece, and its neighbours those of neighbouring rows.
 `after`: where parts of a row were scanned as rows of their own, each is given what came before it.
 float32 sums carry a second float with what rounding lost; on a CPU 64 elements are summed between two of its steps.
@@ -17,6 +17,9 @@ fields = ['v', 'lo'] if pair else ['v', 'at'] if ranked else ['v']
 names = ['s', 'd'] + (['x'] if ranked else [])
 better = '>=' if kind == 'cummax' else '<='
 def place(i, step='sl'): return i if dense else f'{i} * {step}'
+short = src_dt.code if src_dt.code in ('f16', 'bf16') else ''
+def load16(p): return f'clt_load_{short}_float16({p})' if short else f'*(__global const u16 *)({p})'
+def store16(p, v): return f'clt_store_{short}_float16({v}, {p})' if short else f'*(__global u16 *)({p}) = {v}'
 %>\
 ${headers}
 ${w.prelude()}
@@ -185,7 +188,7 @@ static inline float clt_sum16(const float16 v) {
 }
 static inline float16 clt_read16(__global const ${src_dt.cl} *p${'' if unit else ', const I step'}) {
 % if unit:
-    return *(__global const u16 *)p;
+    return ${load16('p')};
 % else:
     float t[16];
     for (int j = 0; j < 16; ++j) t[j] = clt_read(p + j * step);
@@ -194,7 +197,7 @@ static inline float16 clt_read16(__global const ${src_dt.cl} *p${'' if unit else
 }
 static inline void clt_write16(__global ${dt.cl} *p, const float16 v${'' if unit else ', const I step'}) {
 % if unit:
-    *(__global u16 *)p = v;
+    ${store16('p', 'v')};
 % else:
     float t[16];
     vstore16(v, 0, t);
@@ -407,9 +410,9 @@ ${w.params('p', rank, names)}\
         S16 v[${block // 16}];
         for (I i = 0; i < length; ++i)
             for (I j = 0; j + 16 <= count; j += 16) {
-                const S16 x = clt_lift16(*(__global const u16 *)(from + i * sl + j), (int16)((int)i));
+                const S16 x = clt_lift16(${load16('from + i * sl + j')}, (int16)((int)i));
                 v[j / 16] = i ? clt_join16(v[j / 16], x) : x;
-                *(__global u16 *)(dst + to + i * dl + j) = clt_value16(v[j / 16]);
+                ${store16('dst + to + i * dl + j', 'clt_value16(v[j / 16])')};
 % if ranked:
                 clt_widen(indices + xo + i * xl + j, v[j / 16].at);
 % endif
@@ -435,8 +438,8 @@ ${w.params('p', rank, names)}\
     // Sixteen rows side by side: a step of one waits for the step before, and not for the other rows.
     I piece = first;
     for (; piece + 16 <= last; piece += 16) {
-        __global const float *from[16];
-        __global float *to[16];
+        __global const ${src_dt.cl} *from[16];
+        __global ${dt.cl} *to[16];
         for (int k = 0; k < 16; ++k) {
             ${w.decode('p', rank, names, 'piece + k')}
             from[k] = src + os + p_s_at;
@@ -446,7 +449,7 @@ ${w.params('p', rank, names)}\
         I i = 0;
         for (; i + 16 <= length; i += 16) {
 % for k in range(16):
-            const float16 r${k} = *(__global const u16 *)(from[${k}] + i);
+            const float16 r${k} = ${load16(f'from[{k}] + i')};
 % endfor
 ${square.turned('float16', 16, 'r', 'c')}\
 % for k in range(16):
@@ -456,7 +459,7 @@ ${square.turned('float16', 16, 'r', 'c')}\
 % endfor
 ${square.turned('float16', 16, 'e', 't')}\
 % for k in range(16):
-            *(__global u16 *)(to[${k}] + i) = t${k};
+            ${store16(f'to[{k}] + i', f't{k}')};
 % endfor
         }
         float reached[16];
@@ -464,9 +467,9 @@ ${square.turned('float16', 16, 'e', 't')}\
         for (int k = 0; k < 16; ++k) {
             S carry = clt_lift(reached[k], 0);
             for (I j = i; j < length; ++j) {
-                const S x = clt_lift(from[k][j], 0);
+                const S x = clt_lift(clt_read(from[k] + j), 0);
                 carry = j ? clt_join(carry, x) : x;
-                to[k][j] = clt_value(carry);
+                clt_st_dst(to[k] + j, clt_value(carry));
             }
         }
     }
@@ -525,7 +528,7 @@ ${square.turned('float16', 16, 'e', 't')}\
             S16 wide = clt_spread16(carry.v, (int)carry.at);
             int16 at = (int16)((int)i) + (int16)(${", ".join(map(str, range(16)))});
             for (; i + 16 <= end; i += 16, at += 16) {
-                const float16 v = *(__global const u16 *)(from + i);
+                const float16 v = ${load16('from + i')};
 % if totals:
                 if (CLT_ANY_int16(clt_take16(wide.v, v))) wide = clt_join16(wide, clt_lift16(v, at)); // each lane for itself
 % else:
@@ -537,7 +540,7 @@ ${square.turned('float16', 16, 'e', 't')}\
                     if (CLT_ANY_int16(clt_take16(before, v) == 0)) all = clt_join16(wide, clt_prefix16(v, at));
                     wide = clt_spread16(all.v.sf, all.at.sf);
                 }
-                *(__global u16 *)(dst + to + i) = all.v;
+                ${store16('dst + to + i', 'all.v')};
                 clt_widen(indices + xo + i, all.at);
 % endif
             }

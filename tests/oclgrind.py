@@ -125,7 +125,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         for p in params:
             p.grad = r(*p.shape)
         step.step()
-        return params
+        with torch.no_grad():
+            scaled = torch._foreach_mul([r(n) for n in (1, 17, 33, 3)], [2.0, 3.0, 4.0, 5.0])
+        return [*params, *scaled]
 
     def attention(**options: Any) -> Any:
         heads = (r(1, 2, 19, 8), r(1, 2, 21, 8), r(1, 2, 21, 8))
@@ -267,7 +269,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "nll_loss": lambda: grads(
             lambda x: F.nll_loss(x, torch.tensor([[1, 0, 4]]), r(5)), r(1, 5, 3)
         ),
-        "scan": lambda: (r(3, 67).cumsum(1), r(18, 35).cumprod(1), r(2100).logcumsumexp(0)),
+        "scan": lambda: (r(3, 67).cumsum(1), r(5, 67).bfloat16().cumsum(1), r(18, 35).cumprod(1), r(2100).logcumsumexp(0)),
         "scan max": lambda: r(67, 21).cummax(0),
         "sort": lambda: r(3, 67).sort(1, descending=True),
         "sort long": lambda: r(1500).flip(0).sort(),

@@ -43,14 +43,18 @@ class Chain:
     """Statements `name = formula`, one a line, over operands in memory, one-element operands and numbers.
 
     reads, writes: the operands, in the order of their arguments; what is assigned to the latter goes to memory at the end.
-    shared: operands of one element that all tensors read. A name that is none of these and not assigned before is a number.
+    shared: operands of one element that all tensors read. each: numbers that every tensor has one of its own of.
+    A name that is none of these and not assigned before is a number. `loaded`: the operands whose elements are read.
     """
 
-    def __init__(self, name: str, text: str, writes: str, reads: str, shared: str = "") -> None:
+    def __init__(
+        self, name: str, text: str, writes: str, reads: str, shared: str = "", each: str = ""
+    ) -> None:
         self.name, self.writes, self.shared = name, tuple(writes.split()), tuple(shared.split())
+        self.each = tuple(each.split())
         self.operands = (*self.writes, *reads.split())
         self.steps: list[tuple[str, Formula]] = []
-        known = {*self.operands, *self.shared, *_CONSTANTS}
+        known = {*self.operands, *self.shared, *self.each, *_CONSTANTS}
         numbers: dict[str, None] = {}
         for line in filter(None, map(str.strip, text.splitlines())):
             target, _, formula = line.partition(" = ")
@@ -58,6 +62,7 @@ class Chain:
             numbers.update(dict.fromkeys(n for n in names(self.steps[-1][1]) if n not in known))
             known.add(target)
         self.numbers = tuple(numbers)
+        self.loaded = {n for _, formula in self.steps for n in names(formula)} & {*self.operands}
         self.flagged = any(target == FLAG for target, _ in self.steps)
 
     def __repr__(self) -> str:
@@ -74,8 +79,8 @@ def names(formula: Formula) -> list[str]:
     return [n.id for n in ast.walk(formula.tree) if isinstance(n, ast.Name) and id(n) not in called]
 
 
-# One tensor of the list: how many elements, and buffer and offset of every operand of the chain.
-Part = tuple[int, tuple["Buffer", ...], tuple[int, ...]]
+# One tensor of the list: how many elements, buffer and offset of every operand of the chain, and the numbers that are its own.
+Part = tuple[int, tuple["Buffer", ...], tuple[int, ...], tuple[float, ...]]
 
 
 class Shared(NamedTuple):
@@ -99,7 +104,8 @@ _plans: dict[tuple, Buffer] = {}
 def slot_limit(backend: Backend, chain: Chain) -> int:
     """How many tensors one launch can take."""
     fixed = 2 + len(chain.numbers) + 2 * len(chain.shared) + chain.flagged
-    return max(1, min(MAX_SLOTS, (backend.info.arg_bytes // 8 - fixed) // len(chain.operands)))
+    taken = len(chain.operands) + len(chain.each)
+    return max(1, min(MAX_SLOTS, (backend.info.arg_bytes // 8 - fixed) // taken))
 
 
 def apply(
@@ -135,7 +141,7 @@ def _launch(
     flag: Buffer | None,
 ) -> None:
     built = _kernel(backend, chain, types, tuple([s.dtype for s in shared]), slots)
-    sizes, buffers, offsets = zip(*parts, strict=True)
+    sizes, buffers, offsets, own = zip(*parts, strict=True)
     total = sum(sizes)
     units = backend.info.compute_units * (16 if built.gpu else 8)
     chunk = max(backend.tuned.get("multi.grain", _GRAIN), -(-total // units))
@@ -150,8 +156,13 @@ def _launch(
         args.append(flag)
     args += itertools.chain.from_iterable(buffers)
     args += buffers[0] * (slots - len(parts))  # what the plan gives no elements is not read
+    if chain.each:
+        args += itertools.chain.from_iterable(own)
+        args += own[0] * (slots - len(parts))
     group = min(128, backend.info.max_group) if built.gpu else 1
-    size = sum([dt.itemsize for dt in (*types, *types[: len(chain.writes)])])
+    size = sum([dt.itemsize for dt in types[: len(chain.writes)]])
+    for name, dt in zip(chain.operands, types, strict=True):
+        size += dt.itemsize * (name in chain.loaded)
     backend.launch(built.kernel, (-(-total // chunk) * group,), (group,), args, total * size)
 
 
@@ -244,12 +255,13 @@ def source(
     name = f"{chain.name}_{'_'.join(dict.fromkeys(dt.code for dt in types))}_{'rows' if rows else slots}"
     memories = {dt.code: Memory(dt, lanes) for dt in types}
     lines, stores, flag = _body(chain, types, compute, lanes)
-    needed = {(dt.code, "load") for dt in types}
+    read = zip(chain.operands, types, strict=True)
+    needed = {(dt.code, "load") for name, dt in read if name in chain.loaded}
     needed |= {(dt.code, "store") for dt in types[: len(chain.writes)]}
     text = render(
         "multi_tensor", name=name, headers=include("ahead") + _headers(chain, (*types, *shared), lanes), ahead=_AHEAD, lanes=lanes, slots=slots, gpu=gpu,
-        operands=list(zip(chain.operands, types, strict=True)), written=len(chain.writes), memories=memories, needed=needed,
-        numbers=chain.numbers, shared=list(zip(chain.shared, shared, strict=True)),
+        operands=list(zip(chain.operands, types, strict=True)), written=len(chain.writes), loaded=chain.loaded, memories=memories, needed=needed,
+        numbers=chain.numbers, each=chain.each, shared=list(zip(chain.shared, shared, strict=True)),
         shared_memories={dt.code: Memory(dt, 1) for dt in shared},
         register=lanes_of(compute.reg, lanes), scalar=compute.reg, lines=lines, stores=stores, flag=flag,
         rows=_ROWS_AHEAD if rows else 0,
@@ -258,6 +270,7 @@ def source(
     first = [i64, i64, i64, None, i64, None, i64] if rows else [i64, None]
     arguments: list = [*first, *[scalar_type(compute)] * len(chain.numbers)]
     arguments += [None, i64] * len(shared) + [None] * (chain.flagged + slots * len(types))
+    arguments += [scalar_type(compute)] * (slots * len(chain.each))
     return name, text, arguments + [i64] * len(types) * rows
 
 
@@ -266,9 +279,11 @@ def _body(
 ) -> tuple[list[str], list[tuple[int, str, str]], str]:
     """The statements, the stores (operand, dtype code, value) and the condition of the flag."""
     register = lanes_of(compute.reg, lanes)
-    values = {name: f"n_{name}" for name in (*chain.numbers, *chain.shared)}
+    values = {name: f"n_{name}" for name in (*chain.numbers, *chain.shared, *chain.each)}
     lines, flag = [], ""
     for name, dt in zip(chain.operands, types, strict=True):
+        if name not in chain.loaded:
+            continue
         values[name] = f"{name}_in"
         lines.append(f"const {register} {name}_in = {convert(f'{name}_raw', dt, compute, lanes)};")
     for number, (target, formula) in enumerate(chain.steps):

@@ -317,6 +317,19 @@ def at_once(program: Program) -> int:
     return next((many for size, many in AT_ONCE if read <= size), 1)
 
 
+def unrolled(program: Program) -> int:
+    """Return how many vectors a CPU's step takes: as many as are 64 bytes of the widest values, where those are integers of 8 or 16 bits."""
+    types = {dt for dt, _ in program.leaves} | {dt for _, dt, _ in program.outputs}
+    types |= {dt for node in program.nodes for dt in (node.compute, node.result)}
+    widest = max(dt.itemsize for dt in types)
+    if widest > 2 or any(dt.category > 1 for dt in types):
+        return 1
+    if program.rank or any(node.op is INDEX for node in program.nodes):
+        return 1
+    cost = sum(node.op.formula.cost for node in program.nodes)
+    return 4 // widest if cost <= AT_ONCE_COST else 1
+
+
 def source(program: Program, lanes: int, gpu: bool, group: int = 128) -> tuple[str, str, list]:
     """Render a program: (kernel name, text, argument types). `group`: lanes of a GPU's work-group."""
     name = kernel_name(program)
@@ -331,7 +344,7 @@ def source(program: Program, lanes: int, gpu: bool, group: int = 128) -> tuple[s
     }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes, max((d.many for d in drawn.values()), default=0)), gpu=gpu, drawn=drawn.values(), at_once=at_once(program), group=group, stride_count=stride_count,
+        headers=headers(program, lanes, max((d.many for d in drawn.values()), default=0)), gpu=gpu, drawn=drawn.values(), at_once=at_once(program), unrolled=unrolled(program) if lanes == 16 else 1, group=group, stride_count=stride_count,
     )  # fmt: skip
     return name, text, argument_types(program)
 

@@ -1,7 +1,7 @@
 """`torch._foreach_*`: an operation on each tensor of a list, or of several lists side by side.
 
 Owns the lists' checks and what stands beside them: numbers, a number for each tensor, tensors. Each tensor's result is that of the
-function without the prefix, lazy where that is, with its gradient; what fuses one launch of many tensors is optim's (multi.py).
+function without the prefix, with its gradient. Small tensors without history that lie alike share launches (multi.py).
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import writes
-from .core import NUMBERS, Tensor, is_tensor
+from ..codegen.pointwise import IDENTITY, PointOp
+from ..memory_format import preserve_format
+from . import multi, writes
+from .core import NUMBERS, Registry, Tensor, is_tensor
 from .norms import vector_norm
-from .row import FUNCTIONS, METHODS, invalid_combination, titled
+from .power import POWERS
+from .row import FUNCTIONS, METHODS, ROWS, invalid_combination, titled
 
 _UNARY = [
     "abs",
@@ -58,6 +61,8 @@ _BINARY = {
     "clamp_min": ("maximum", "clamp_min"),
     "clamp_max": ("minimum", "clamp_max"),
 }
+_OF_NUMBERS = {"pow": "pow_scalar"}  # rows of a tensor and a number that have names of their own
+_ASSIGNED, _ZERO = PointOp("assign", "y"), PointOp("zero", "0")
 _WITH_TENSOR = ("add", "mul", "div")
 
 
@@ -66,8 +71,10 @@ def _list(name: str, xs: Any) -> list[Tensor]:
         raise TypeError(
             f"{name}(): argument 'self' (position 1) must be tuple of Tensors, not {type(xs).__name__}"
         )
-    for i, x in enumerate(xs):
-        if not is_tensor(x):
+    tensor = Registry.tensor
+    for x in xs:
+        if not isinstance(x, tensor):
+            i = next(i for i, x in enumerate(xs) if not is_tensor(x))
             raise TypeError(
                 f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}"
             )
@@ -82,11 +89,10 @@ def _some(xs: Sequence[Any]) -> None:
 def _beside(name: str, xs: list[Tensor], other: Any) -> list[Any]:
     """What stands beside each tensor: a list's items, or the same for all."""
     if isinstance(other, tuple | list):
-        tensors = any(is_tensor(o) for o in other)
         if len(other) != len(xs):
             raise RuntimeError(
                 f"Tensor lists must have the same number of tensors, got {len(xs)} and {len(other)}"
-                if tensors
+                if any(is_tensor(o) for o in other)
                 else "Tensor list must have same number of elements as scalar list."
             )
         _some(xs)
@@ -125,11 +131,19 @@ def _form(full: str, name: str) -> Callable[..., Tensor]:
     )
 
 
+def _each(
+    full: str, op: PointOp | None, operands: Sequence[Any], alone: Callable[[int], Tensor]
+) -> list[Tensor]:
+    """The results of a formula for many tensors of real floats; `alone(i)` computes one of them by the plain function."""
+    found = multi.apply_op(op, operands, inplace=full.endswith("_"))
+    return [alone(i) if t is None else t for i, t in enumerate(found)]
+
+
 def _unary(name: str) -> Callable[..., list[Tensor]]:
     def compute(full: str, self: Any) -> list[Tensor]:
         xs = _list(full, self)
         _some(xs)
-        return [_form(full, name)(x) for x in xs]
+        return _each(full, ROWS[name].op(2), [xs], lambda i: _form(full, name)(xs[i]))
 
     return compute
 
@@ -145,11 +159,20 @@ def _binary(name: str) -> Callable[..., list[Tensor]]:
             alpha != 1 and (name not in ("add", "sub") or isinstance(other, NUMBERS))
         ):
             raise invalid_combination(full, (self, other))
-        found = []
-        for x, y in zip(xs, _beside(full, xs, other), strict=True):
-            fn = _form(full, of_tensors if is_tensor(y) else of_numbers)
-            found.append(fn(x, y) if alpha == 1 else fn(x, y, alpha=alpha))
-        return found
+        others = _beside(full, xs, other)
+
+        def alone(i: int) -> Tensor:
+            fn = _form(full, of_tensors if is_tensor(others[i]) else of_numbers)
+            return fn(xs[i], others[i]) if alpha == 1 else fn(xs[i], others[i], alpha=alpha)
+
+        if name == "pow" and isinstance(other, int | float) and other in POWERS:
+            return _each(full, POWERS[other].op(2), [xs], alone)
+        tensors = is_tensor(others[0])
+        row = of_tensors if tensors else _OF_NUMBERS.get(name, of_numbers)
+        if alpha == 1:
+            zeroth = name == "pow" and not tensors and any(o == 0 or o in POWERS for o in others)
+            return _each(full, None if zeroth else ROWS[row].op(2), [xs, other], alone)
+        return _each(full, ROWS[row + "_scaled"].op(2), [xs, other, alpha], alone)
 
     return compute
 
@@ -163,7 +186,12 @@ def _ternary(name: str) -> Callable[..., list[Tensor]]:
         value = value if scalars is None else scalars
         values = _beside(full, xs, value.tolist() if is_tensor(value) else value)
         fn = _form(full, name)
-        return [fn(x, a, b, value=v) for x, a, b, v in zip(xs, first, second, values, strict=True)]
+
+        def alone(i: int) -> Tensor:
+            return fn(xs[i], first[i], second[i], value=values[i])
+
+        beside = value if value.__class__ in NUMBERS else values
+        return _each(full, ROWS[name].op(2), [xs, first, second, beside], alone)
 
     return compute
 
@@ -172,27 +200,32 @@ def _lerp(full: str, self: Any, tensors1: Any, weight: Any) -> list[Tensor]:
     xs = _list(full, self)
     ends, weights = _beside(full, xs, tensors1), _beside(full, xs, weight)
     fn = _form(full, "lerp")
-    return [fn(x, e, w) for x, e, w in zip(xs, ends, weights, strict=True)]
+    row = ROWS["lerp" if is_tensor(weights[0]) else "lerp_number"]
+    beside = weight if weight.__class__ in NUMBERS else weights
+    return _each(full, row.op(2), [xs, ends, beside], lambda i: fn(xs[i], ends[i], weights[i]))
 
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> list[Tensor]:
     """Write each tensor of one list into that of another."""
     xs = _list("_foreach_copy_", self)
-    return [x.copy_(s) for x, s in zip(xs, _beside("_foreach_copy_", xs, src), strict=True)]
+    sources = _beside("_foreach_copy_", xs, src)
+    return _each("_foreach_copy_", _ASSIGNED, [xs, sources], lambda i: xs[i].copy_(sources[i]))
 
 
 def _foreach_zero_(self: Any) -> list[Tensor]:
     """Set all tensors of a list to zero."""
     xs = _list("_foreach_zero_", self)
     _some(xs)
-    return [x.zero_() for x in xs]
+    return _each("_foreach_zero_", _ZERO, [xs], lambda i: xs[i].zero_())
 
 
 def _foreach_clone(self: Any, *, memory_format: Any = None) -> tuple[Tensor, ...]:
     """Copy each tensor."""
     xs = _list("_foreach_clone", self)
     _some(xs)
-    return tuple([x.clone() for x in xs])
+    if memory_format not in (None, preserve_format):
+        return tuple([x.clone(memory_format=memory_format) for x in xs])
+    return tuple(_each("_foreach_clone", IDENTITY, [xs], lambda i: xs[i].clone()))
 
 
 def _foreach_max(self: Any) -> tuple[Tensor, ...]:

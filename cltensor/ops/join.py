@@ -31,8 +31,10 @@ def tensor_list(function: str, tensors: Any) -> list[Tensor]:
         raise TypeError(
             f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
         )
-    for place, x in enumerate(tensors):
-        if not is_tensor(x):
+    tensor = core.Registry.tensor
+    for x in tensors:
+        if not isinstance(x, tensor):
+            place = next(i for i, x in enumerate(tensors) if not is_tensor(x))
             raise TypeError(
                 f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}"
             )
@@ -131,44 +133,57 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
     xs = tensor_list("cat", tensors)
     if not xs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    for place, x in enumerate(xs):
-        if not x.ndim:
-            raise RuntimeError(
-                f"zero-dimensional tensor (at position {place}) cannot be concatenated"
-            )
-    real = [x for x in xs if tuple(x.shape) != (0,)]
+    shapes = [x.shape for x in xs]
+    if () in shapes:
+        raise RuntimeError(
+            f"zero-dimensional tensor (at position {shapes.index(())}) cannot be concatenated"
+        )
+    real = [x for x in xs if x.shape != (0,)] if (0,) in shapes else xs
     first = real[0] if real else xs[0]
     dim = layouts.wrap_dim(dim, first.ndim) if real else 0
-    for place, x in enumerate(xs):
-        if tuple(x.shape) == (0,):
-            continue
-        if x.ndim != first.ndim:
-            raise RuntimeError(
-                f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
-            )
-        for d, (n, m) in enumerate(zip(first.shape, x.shape, strict=True)):
-            if d != dim and n != m:
-                raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {dim}. Expected size {n} but got size {m} for tensor number {place} in the list."
-                )
-    dev = core.common_device(xs)
-    dt = xs[0].dtype
-    for x in xs[1:]:
-        if x.dtype is not dt:
-            dt = core.result_type(xs)
-            break
+    dims = list(first.shape)
+    if shapes.count(first.shape) == len(shapes):
+        dims[dim] *= len(xs)
+    else:
+        _check_sizes(shapes, first.shape, dim)
+        dims[dim] = sum([x.shape[dim] for x in real])
+    dev, dt = _common_device(xs), _common_dtype(xs)
     if out is not None and not dtypes.can_cast(dt, out.dtype):
         raise TypeError(
             f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}"
         )
-    dims = list(first.shape)
-    dims[dim] = sum(x.shape[dim] for x in real)
     value = _joined(real, dim, dims, dt, dev)
     if graph.needs_grad(*xs):
         lengths = [0 if tuple(x.shape) == (0,) else x.shape[dim] for x in xs]
         saved = {"dim": dim, "lengths": lengths}
         graph.record("CatBackward0", xs, value, _cat_back, saved, _cat_push)
     return value if out is None else writes.deliver(value, out, "cat", xs, apart=True)
+
+
+def _check_sizes(shapes: Sequence[Size], first: Size, dim: int) -> None:
+    """Raise torch's errors for tensors that do not fit to the first one; empty 1-D ones are passed over."""
+    for place, shape in enumerate(shapes):
+        if shape in (first, (0,)):
+            continue
+        if len(shape) != len(first):
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
+            )
+        for d, (n, m) in enumerate(zip(first, shape, strict=True)):
+            if d != dim and n != m:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {n} but got size {m} for tensor number {place} in the list."
+                )
+
+
+def _common_device(xs: Sequence[Tensor]) -> Any:
+    devices = [x.device for x in xs]
+    return devices[0] if devices.count(devices[0]) == len(xs) else core.common_device(xs)
+
+
+def _common_dtype(xs: Sequence[Tensor]) -> dtypes.dtype:
+    found = [x.dtype for x in xs]
+    return found[0] if found.count(found[0]) == len(xs) else core.result_type(xs)
 
 
 def _filled(ctx: Any, out: Tensor, parts: Sequence[Tensor | None]) -> list[Tensor]:
@@ -213,13 +228,13 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
         raise RuntimeError("stack expects a non-empty TensorList")
     first = xs[0]
     dim = layouts.wrap_dim(dim, first.ndim + 1)
-    for place, x in enumerate(xs):
-        if x.shape != first.shape:
-            raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(x.shape)} at entry {place}"
-            )
-    dev = core.common_device(xs)
-    dt = first.dtype if all(x.dtype is first.dtype for x in xs) else core.result_type(xs)
+    shapes = [x.shape for x in xs]
+    if shapes.count(first.shape) < len(shapes):
+        place, shape = next((i, s) for i, s in enumerate(shapes) if s != first.shape)
+        raise RuntimeError(
+            f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(shape)} at entry {place}"
+        )
+    dev, dt = _common_device(xs), _common_dtype(xs)
     value = _stacked(xs, dim, dt, dev)
     if graph.needs_grad(*xs):
         graph.record("StackBackward0", xs, value, _stack_back, {"dim": dim}, _stack_push)

@@ -1,4 +1,4 @@
-"""Updating many tensors in place by one chain of formulas: what optimisers and gradient scaling are made of.
+"""Computing on many tensors by one chain of formulas: what optimisers, gradient scaling and `_foreach_*` are made of.
 
 Tensors whose operands lie alike in memory go to the multi-tensor kernels, a few launches for all of them. What does not fit
 (operands with different layouts, gradients through the update) is computed from the same text with Tensor operators.
@@ -9,25 +9,32 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import repeat
 from math import prod
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from .. import dtypes, layouts
-from ..autograd.record import differentiating
+from ..autograd.record import differentiating, needs_grad
 from ..autograd.version import InferenceVersion
 from ..autograd.views import check_inference
 from ..codegen import multi
 from ..codegen.index.lookup import bounds_error
 from ..codegen.language import Formula
 from ..codegen.multi import FLAG, Chain, Part, Shared, chain
+from ..codegen.pointwise import PointOp
 from ..runtime import Buffer
+from ..size import Size
+from ..storage import Storage
 from . import complex_numbers, core, selection
 from .core import NUMBERS, Tensor
-from .row import FUNCTIONS
+from .row import FUNCTIONS, OPERANDS
 
-__all__ = ["Chain", "apply", "apply_rows", "chain"]
+__all__ = ["Chain", "apply", "apply_op", "apply_rows", "chain", "slices"]
 
 _MANY = 4  # tensors worth looking at by columns
+_LARGE = 1 << 17  # elements of a tensor whose chains of operations had better wait and fuse
 
 
 def apply(
@@ -108,6 +115,204 @@ def apply_rows(
         t._vc.value += 1
 
 
+def apply_op(op: PointOp | None, operands: Sequence[Any], *, inplace: bool) -> list[Tensor | None]:
+    """Apply a row's formula to each tensor of a list, in few launches; None for each that had better be computed by itself.
+
+    operands: first the tensors, then for each further operand tensors or numbers of the same count, or one number or 0-dim tensor
+    for all. inplace: results are written into the tensors. Only real floating dtypes come here, and none of what gradients are
+    recorded of.
+    """
+    n = len(operands[0])
+    nothing: list[Tensor | None] = [None] * n
+    if op is None or n < _MANY:
+        return nothing
+    columns, own, numbers, ones = [], [], {}, []
+    reads = each = shared = ""
+    for letter, o in zip(OPERANDS, operands):
+        kind = o.__class__
+        if kind is int or kind is float:
+            numbers[letter] = o
+        elif kind is not list and kind is not tuple:
+            if not _has_memory(kind):
+                return nothing
+            shared += letter
+            ones.append(o)
+        elif o[0].__class__ in (int, float):
+            if any(v.__class__ not in (int, float) for v in o):
+                return nothing
+            each += letter
+            own.append(o)
+        else:
+            if not all(map(_has_memory, {t.__class__ for t in o})) or needs_grad(*o):
+                return nothing
+            reads += letter
+            columns.append(o)
+    if needs_grad(*ones):
+        return nothing
+    made = _op_chain(op, inplace, reads, shared, each)
+    laid = [_Laid(*zip(*map(_LAID, column))) for column in columns]
+    if inplace and not _apart(laid, ones):
+        return nothing
+    first = laid[0]
+    key = first.dtypes[0], first.devices[0]
+    if _same(laid, *key, n, ones):
+        return _apply_group(made, op, columns[0], laid, own, numbers, ones, inplace)
+    groups: dict[tuple, list[int]] = {}
+    for i in range(n):
+        key = first.dtypes[i], first.devices[i]
+        if _same([column.of([i]) for column in laid], *key, 1, ones):
+            groups.setdefault(key, []).append(i)
+    for some in groups.values():
+        if len(some) < _MANY:
+            continue
+        parts = [column.of(some) for column in laid]
+        mine = [[values[i] for i in some] for values in own]
+        xs = [columns[0][i] for i in some]
+        done = _apply_group(made, op, xs, parts, mine, numbers, ones, inplace)
+        for i, t in zip(some, done):
+            nothing[i] = t
+    return nothing
+
+
+class _Laid(NamedTuple):
+    """What a list's tensors are, attribute by attribute."""
+
+    storages: Sequence[Any]
+    offsets: Sequence[int]
+    shapes: Sequence[tuple[int, ...]]
+    dtypes: Sequence[dtypes.dtype]
+    devices: Sequence[Any]
+    dense: Sequence[bool | None]
+
+    def of(self, some: Sequence[int]) -> _Laid:
+        """What some of them are."""
+        return _Laid._make([[part[i] for i in some] for part in self])
+
+
+_LAID = attrgetter("_storage", "_offset", "shape", "dtype", "device", "_contig")
+
+
+@cache
+def _has_memory(kind: type) -> bool:
+    """Whether the tensors of a class lie in memory of their own: sparse and batched ones do not."""
+    return issubclass(kind, core.Registry.tensor) and not hasattr(kind, "_storage")
+
+
+@cache
+def _op_chain(op: PointOp, inplace: bool, reads: str, shared: str, each: str) -> Chain:
+    name, text = f"each_{op.name}", op.text
+    if inplace:
+        reads = reads[1:]
+        return chain(name, f"x = {text}", "x", " ".join(reads), " ".join(shared), " ".join(each))
+    return chain(name, f"out = {text}", "out", " ".join(reads), " ".join(shared), " ".join(each))
+
+
+def _same(
+    laid: Sequence[_Laid], dt: dtypes.dtype, dev: Any, n: int, ones: Sequence[Tensor]
+) -> bool:
+    """Whether n tensors in each list are dense, neither empty nor large, of one real floating dtype and device, alike in shape.
+
+    And whether the 0-dim tensors beside them leave them their dtype.
+    """
+    if dt.category != 2:
+        return False
+    shapes = laid[0].shapes
+    for column in laid:
+        if (
+            column.dtypes.count(dt) < n
+            or column.devices.count(dev) < n
+            or column.dense.count(True) < n
+            or column.shapes != shapes
+        ):
+            return False
+    for one in ones:
+        promotes = one.dtype.category > 2 or (one.dtype.category == 2 and () in shapes)
+        if one.device != dev or (promotes and one.dtype is not dt):
+            return False
+    sizes = list(map(prod, shapes))
+    return min(sizes) > 0 and max(sizes) <= _LARGE
+
+
+def _apart(laid: Sequence[_Laid], ones: Sequence[Tensor]) -> bool:
+    """Whether each of the first list's tensors can be written without another operation of the list reading or writing there."""
+    targets = laid[0]
+    written = set(map(id, targets.storages))
+    if len(written) < len(targets.storages) or any(id(t._storage) in written for t in ones):
+        return False
+    for column in laid[1:]:
+        if written.isdisjoint(map(id, column.storages)):
+            continue
+        for of, at, s, offset in zip(targets.storages, targets.offsets, column.storages, column.offsets):  # fmt: skip
+            if id(s) in written and (s is not of or at != offset):
+                return False
+    # What numpy sees may be the memory of another one, too.
+    values = [s.value for s in targets.storages]
+    return not any(v.__class__ is Buffer and v.exported for v in values)
+
+
+def _apply_group(
+    made: Chain,
+    op: PointOp,
+    xs: Sequence[Tensor],
+    laid: Sequence[_Laid],
+    own: Sequence[Sequence[float]],
+    numbers: Mapping[str, float],
+    ones: Sequence[Tensor],
+    inplace: bool,
+) -> list[Any]:
+    """Apply an op's chain to tensors that are alike."""
+    n, first = len(xs), laid[0]
+    dt, dev, backend = first.dtypes[0], first.devices[0], first.storages[0].backend
+    if op.rounds and dt.itemsize == 2:
+        numbers = {name: dtypes.nearest(v, dt) for name, v in numbers.items()}
+        own = [[dtypes.nearest(v, dt) for v in values] for values in own]
+    sizes = tuple(map(prod, first.shapes))
+    buffers, offsets = [], []
+    for column in laid[inplace:]:
+        buffers.append([s.value if s.value.__class__ is Buffer else s.buffer() for s in column.storages])  # fmt: skip
+        offsets.append(column.offsets)
+    shared = []
+    for one in ones:
+        t = one if one.dtype is dt else one.to(dt)
+        shared.append(Shared(t._storage.buffer(), dt, t._offset))
+    if inplace:
+        for t in xs:
+            if t._vc.__class__ is InferenceVersion:
+                check_inference(t)
+        written = _ready(first.storages)
+        places = first.offsets
+    else:
+        written = backend.alloc_many([size * dt.itemsize for size in sizes])
+        places = (0,) * n
+    values = zip(*own) if own else repeat(())
+    parts: list[Part] = list(zip(sizes, zip(written, *buffers), zip(places, *offsets), values))
+    with backend.lock:
+        multi.apply(backend, made, (dt,) * len(made.operands), parts, numbers, shared)
+    if inplace:
+        for t in xs:
+            t._vc.value += 1
+        return list(xs)
+    make = core.Registry.tensor._make
+    return [
+        make(Storage(backend, buffer, buffer.nbytes), shape, dt, dev, None, 0)
+        for buffer, shape in zip(written, first.shapes)
+    ]
+
+
+def _ready(storages: Sequence[Storage]) -> list[Buffer]:
+    """The memory of storages, to be written."""
+    return [
+        s.value if s.value.__class__ is Buffer and not s.reads else s.for_write() for s in storages
+    ]
+
+
+def slices(t: Tensor) -> list[Tensor]:
+    """The parts of a dense tensor along its first dim, without history."""
+    storage, shape, dt, dev, start = t._storage, Size(t.shape[1:]), t.dtype, t.device, t._offset
+    make, step = core.Registry.tensor._make, prod(shape)
+    return [make(storage, shape, dt, dev, None, start + i * step) for i in range(t.shape[0])]
+
+
 def _apply_alike(
     chain: Chain,
     lists: Sequence[Sequence[Tensor]],
@@ -140,17 +345,14 @@ def _apply_alike(
         buffers, offsets = [], []
         for k, column in enumerate(columns):
             if k < len(chain.writes):
-                ready = [
-                    s.value if s.value.__class__ is Buffer and not s.reads else s.for_write()
-                    for s in column[some]
-                ]
+                ready = _ready(column[some])
             else:
                 ready = [
                     s.value if s.value.__class__ is Buffer else s.buffer() for s in column[some]
                 ]
             buffers.append(ready)
             offsets.append([t._offset for t in lists[k][some]])
-        parts: list[Part] = list(zip(sizes[some], zip(*buffers), zip(*offsets)))
+        parts: list[Part] = list(zip(sizes[some], zip(*buffers), zip(*offsets), repeat(())))
         _launch(chain, {(backend, *[first.dtype] * len(lists)): parts}, numbers, shared, flag)
     return True
 
@@ -208,7 +410,7 @@ def _part(row: Sequence[Tensor], writes: int) -> tuple[tuple, Part] | None:
     count = prod(shape)
     if dt.category == 3:  # complex numbers are pairs of real ones
         count, types, offsets = 2 * count, [x.to_real() for x in types], [2 * o for o in offsets]
-    return (first._storage.backend, *types), (count, tuple(buffers), tuple(offsets))
+    return (first._storage.backend, *types), (count, tuple(buffers), tuple(offsets), ())
 
 
 def _laid_alike(row: Sequence[Tensor], writes: int) -> Sequence[Tensor] | None:

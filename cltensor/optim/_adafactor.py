@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
-from .. import dtypes
+from .. import creation, dtypes
 from ..autograd import no_grad
+from ..ops import multi
 from ..tensor import Tensor
 from .base import FusedOptimizer
-from .stepper import counter, number, require, run_closure
+from .stepper import counter, lerp, number, require, run_closure, update
 
 __all__ = ["Adafactor"]
+
+_SMALL = (
+    1 << 16
+)  # elements; parameters of fewer are copied, to be computed with others of their shape
 
 
 class Adafactor(FusedOptimizer):
@@ -68,8 +75,19 @@ class Adafactor(FusedOptimizer):
                 if not self.state[p]:
                     self._start(group, p, self.state[p])
             for count, some in self._by_count(group, params):
+                alike: dict[Any, list[Tensor]] = {}
                 for p in some:
-                    self._descend(group, p, count)
+                    key = p.shape, p.dtype, p.device, p.grad.dtype
+                    alike.setdefault(key if p.numel() <= _SMALL else id(p), []).append(p)
+                stacks = []
+                for ps in alike.values():
+                    if len(ps) > 1 and ps[0].numel():
+                        stacks.append(_Stack(ps))
+                        continue
+                    for p in ps:
+                        self._descend(group, p, count)
+                if stacks:
+                    self._descend_together(group, stacks, count)
         return loss
 
     def _start(self, group: dict[str, Any], p: Tensor, state: dict[str, Any]) -> None:
@@ -81,24 +99,95 @@ class Adafactor(FusedOptimizer):
         else:
             state["variance"] = p.grad.new_zeros(shape)
 
+    def _descend_together(
+        self, group: dict[str, Any], stacks: Sequence[_Stack], count: float
+    ) -> None:
+        """Do as `_descend` with stacks of parameters: in launches for all of them, or all of a shape."""
+        lr, (_, eps2) = number(group["lr"]), group["eps"]
+        params = [p for stack in stacks for p in stack.params]
+        grads = [p.grad for p in params]
+        copies = [t for stack in stacks for t in multi.slices(stack.p)]
+        copies += [t for stack in stacks for t in multi.slices(stack.g)]
+        multi.apply(_COPY, [copies, params + grads], {})
+        states: dict[str, list[Tensor]] = {"state": [], "copy": []}
+        news: list[Tensor] = []
+        for stack in stacks:
+            for name, new in stack.squares().items():
+                stack.state[name] = creation.empty_like(new)
+                states["state"] += [self.state[p][name] for p in stack.params]
+                states["copy"] += multi.slices(stack.state[name])
+                news += multi.slices(new)
+        weight = count ** group["beta2_decay"]
+        lines = [lerp("state", "new", "weight", weight), "copy = state"]
+        update("adafactor_average", lines, states, {"new": news}, {"weight": weight})
+        steps: list[Tensor] = []
+        for stack in stacks:
+            eps1 = self._eps1(group, stack.p)
+            scale = (stack.rms(stack.p)).clamp(min=eps2) * min(lr, 1 / count**0.5)
+            step = _estimate(stack.state, eps1).clamp(min=eps1 * eps1).rsqrt() * stack.g
+            clip = (stack.rms(step) / group["d"]).clamp(min=1.0)
+            steps += multi.slices(step * (scale / clip))
+        sign = "+" if group["maximize"] else "-"
+        shrink = 1 - lr * group["weight_decay"]
+        line = f"p = p * shrink {sign} step" if shrink != 1 else f"p = p {sign} step"
+        update("adafactor", [line], {"p": params}, {"step": steps}, {"shrink": shrink})
+
+    def _eps1(self, group: dict[str, Any], p: Tensor) -> float:
+        eps1 = group["eps"][0]
+        return dtypes.finfo(p.dtype).eps if eps1 is None else eps1
+
     def _descend(self, group: dict[str, Any], p: Tensor, count: float) -> None:
-        lr, (eps1, eps2) = number(group["lr"]), group["eps"]
-        eps1 = dtypes.finfo(p.dtype).eps if eps1 is None else eps1
+        lr, eps1, eps2 = number(group["lr"]), self._eps1(group, p), group["eps"][1]
         grad = -p.grad if group["maximize"] else p.grad
         scale = (p.norm(2) / p.numel() ** 0.5).clamp(min=eps2) * min(lr, 1 / count**0.5)
         if group["weight_decay"] != 0:
             p.mul_(1 - lr * group["weight_decay"])
-        square = self._square(self.state[p], grad, count ** group["beta2_decay"], eps1)
-        update = square.clamp(min=eps1 * eps1).rsqrt() * grad
-        clip = (update.norm(2) / (update.numel() ** 0.5 * group["d"])).clamp(min=1.0)
-        p.sub_(update * (scale / clip))
+        state, weight = self.state[p], count ** group["beta2_decay"]
+        for name, new in _squares(grad).items():
+            state[name].lerp_(new, weight)
+        step = _estimate(state, eps1).clamp(min=eps1 * eps1).rsqrt() * grad
+        clip = (step.norm(2) / (step.numel() ** 0.5 * group["d"])).clamp(min=1.0)
+        p.sub_(step * (scale / clip))
 
-    def _square(self, state: dict[str, Any], grad: Tensor, weight: float, eps1: float) -> Tensor:
-        """Average the square of the gradient, factored where it has rows and columns; returns the estimate."""
-        if grad.ndim < 2:
-            state["variance"].lerp_(grad * grad, weight)
-            return state["variance"]
-        row, col = state["row_var"], state["col_var"]
-        row.lerp_(grad.square().mean(-1, keepdim=True), weight)
-        col.lerp_(grad.square().mean(-2, keepdim=True), weight)
-        return row * col / row.mean(-2, keepdim=True).clamp(min=eps1)
+
+_COPY = multi.chain("copy", "to = g", "to", "g")
+
+
+class _Stack:
+    """Parameters of one shape, and copies of them, of their gradients and of their state: along a first dim."""
+
+    def __init__(self, params: list[Tensor]) -> None:
+        first = params[0]
+        shape = (len(params), *first.shape)
+        self.params = params
+        self.p = creation.empty(shape, dtype=first.dtype, device=first.device)
+        self.g = creation.empty(shape, dtype=first.grad.dtype, device=first.device)
+        self.state: dict[str, Tensor] = {}
+
+    def squares(self) -> dict[str, Tensor]:
+        """What the states are averages of."""
+        return _squares(self.g, self.params[0].ndim)
+
+    def rms(self, x: Tensor) -> Tensor:
+        """The root mean square of each parameter's part, to broadcast against them."""
+        norms = x.reshape(len(self.params), -1).norm(2, dim=1)
+        norms = norms / prod(x.shape[1:]) ** 0.5
+        return norms.reshape(-1, *[1] * (x.ndim - 1))
+
+
+def _squares(grad: Tensor, ndim: int = -1) -> dict[str, Tensor]:
+    """The square of a gradient by the names of the states that average it: factored where it has rows and columns."""
+    if (grad.ndim if ndim < 0 else ndim) < 2:
+        return {"variance": grad * grad}
+    return {
+        "row_var": grad.square().mean(-1, keepdim=True),
+        "col_var": grad.square().mean(-2, keepdim=True),
+    }
+
+
+def _estimate(state: dict[str, Tensor], eps1: float) -> Tensor:
+    """The averaged square that the states stand for."""
+    if "variance" in state:
+        return state["variance"]
+    row, col = state["row_var"], state["col_var"]
+    return row * col / row.mean(-2, keepdim=True).clamp(min=eps1)

@@ -93,6 +93,12 @@ class Backend:
                 return buffer
             return Buffer(self, nbytes, self.pool.take(nbytes), True)
 
+    def alloc_many(self, sizes: Sequence[int]) -> list[Buffer]:
+        """Return a Buffer of each number of bytes, as `alloc` does."""
+        with self.lock:
+            take = self.pool.take
+            return [Buffer(self, nbytes, take(nbytes), True) for nbytes in sizes]
+
     def wrap(self, array: np.ndarray) -> Buffer:
         """Return a Buffer over a contiguous array's own memory; host-shared devices only."""
         if not self.info.host_shared:

@@ -1,3 +1,4 @@
+<%! from cltensor.codegen.pointwise import Memory %>\
 ## What the reducing templates share: statements line by line, and how results leave a kernel.
 <%def name="lines(items, indent)">\
 % for item in items:
@@ -19,7 +20,7 @@ ${' ' * indent}${item}
 % for k, (name, dt) in enumerate(outputs):
 <% text = convert(*values[name], dt, width) %>\
 % if width == 1:
-    ${memories[dt.code].scalar_store(f'q{k} + {o}', text)};
+    ${Memory(dt, 1).scalar_store(f'q{k} + {o}', text)};
 % else:
     store_${dt.code}(q${k} + ${o}, ${text}, ${m});
 % endif

@@ -1,6 +1,7 @@
 <%doc>
 One reduction of a fused expression: nout outputs, nred elements each.
 row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time.
+         Of pairs, real and imaginary parts, two lanes are left at the end.
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
          With one lane it is also the GPU's: a lane per output.
 group    a work-group per output, a tree in local memory (GPU), or, of many short ones, `team` of its lanes.
@@ -143,7 +144,7 @@ ${r.lines(state.merge(a, a, b, L), 4)}\
 <%
 width, p = L, accs[0]
 %>\
-% while width > 1:
+% while width > (2 if state.paired else 1):
 <%
 half = width // 2
 lo, hi, p2 = f"lo{half}_", f"hi{half}_", f"h{half}_"

@@ -315,3 +315,29 @@ def test_rows_side_by_side_are_one_launch(
     same = [ct.tensor(data(40, 33, 16, seed=k)) for k in range(3)]
     want = np.stack([x.cpu().numpy() for x in same], 1)
     np.testing.assert_array_equal(ct.stack(same, 1).cpu().numpy(), want)
+
+
+def test_lists_of_many_are_told_apart() -> None:
+    """Looked at by columns when they were called before: shapes, dtypes, offsets, and what is one tensor."""
+    base = data(40, 3)
+    table, whole = ct.tensor(base), [ct.tensor(base[i]) for i in range(12)]
+    rows = [table[i] for i in range(40)]
+    lists = [
+        whole,
+        rows[:12],
+        rows[5:17],
+        [rows[0]] * 12,
+        [whole[i // 2] for i in range(12)],
+        [whole[i % 6] for i in range(12)],
+        [x[: 1 + i % 3] for i, x in enumerate(whole)],
+        [x.flip(0) if i % 2 else x for i, x in enumerate(whole)],
+        [x * 2 for x in whole],
+        [table[i::13, 1][:3] for i in range(12)],
+        [x.to(ct.float64) if i == 7 else x for i, x in enumerate(whole)],
+    ]
+    for _ in range(3):
+        for xs in lists:
+            arrays = [x.numpy() for x in [y.clone() for y in xs]]
+            close(ct.cat(xs), np.concatenate(arrays))
+            if len({a.shape for a in arrays}) == 1:
+                close(ct.stack(xs, 1), np.stack(arrays, 1))

@@ -75,6 +75,40 @@ def test_numbers_are_no_part_of_a_kernel() -> None:
     assert counts()[1] == builds
 
 
+@pytest.mark.parametrize(
+    ("dtype", "how"), [("float32", {}), ("bfloat16", {"weight_decay": 0.1, "maximize": True})]
+)
+def test_adafactor_takes_parameters_of_a_shape_together(dtype: str, how: dict[str, Any]) -> None:
+    shapes = [(5, 3), (4,), (), (2, 3, 2, 2), (0, 2), (6,)]
+    found, expected = ([], [])
+    for ps in (found, expected):
+        for i, shape in enumerate([*shapes, *shapes[:-1]]):
+            p = torch.tensor(data(*shape, seed=i)).to(getattr(torch, dtype))
+            if i == 3:
+                p = p.contiguous(memory_format=torch.channels_last)
+            ps.append(p.requires_grad_())
+            p.grad = torch.tensor(data(*shape, seed=i + 50)).to(p.dtype)
+    o = optim.Adafactor(found, 0.1, **how)
+    alone = [optim.Adafactor([p], 0.1, **how) for p in expected]
+    for _ in range(3):
+        o.step()
+        for each in alone:
+            each.step()
+    for p, q, each in zip(found, expected, alone, strict=True):
+        close(p, q.detach(), 1e-5 if dtype == "float32" else 2e-2)
+        for name, value in each.state[q].items():
+            assert o.state[p][name].shape == value.shape
+            assert o.state[p][name].dtype is value.dtype
+            close(o.state[p][name], value, 1e-5 if dtype == "float32" else 2e-2)
+    ps = parameters(*[(4, 3)] * 30)
+    o = optim.Adafactor(ps)
+    o.step()
+    launches, _ = counts()
+    o.step()
+    torch.opencl.synchronize()
+    assert counts()[0] - launches < 20
+
+
 def test_zeroing_gradients_is_one_launch() -> None:
     ps = parameters(*[(3, 2)] * 20)
     o = optim.SGD(ps)
@@ -166,7 +200,7 @@ def test_a_gpu_runs_the_same_chain() -> None:
         buffers = [backend.alloc(4 * n) for _ in "pg"]
         for buffer, values in zip(buffers, (p, g), strict=True):
             backend.write(buffer, 0, values)
-        parts.append((n, tuple(buffers), (0, 0)))
+        parts.append((n, tuple(buffers), (0, 0), ()))
         rows.append((buffers[0], p - np.float32(0.5) * g))
     kernels.apply(backend, STEP, (torch.float32, torch.float32), parts, {"w": 0.5})
     for buffer, expected in rows:

@@ -443,3 +443,23 @@ def test_a_reduction_may_be_written_over_a_part_of_what_it_reads() -> None:
         expected = getattr(ct, name)(x, 0).cpu().numpy()
         getattr(ct, name)(x, 0, out=x[1])
         close(x.cpu().numpy(), np.stack((array[0], expected, array[2])))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_are_added_as_pairs_of_real_ones(dtype: str) -> None:
+    """Of rows and of all, in parts, from any place, with gaps between rows or between elements."""
+    for n in (1, 7, 8, 63, 129, 70_001):
+        a = data(n + 3, dtype=dtype)
+        x = ct.tensor(a)
+        close(x[3:].sum(), a[3:].sum(), 1e-5 * n**0.5)
+        close(x[1:].mean(), a[1:].mean(), 1e-5)
+        close(x[::2].sum(), a[::2].sum(), 1e-5 * n**0.5)
+    a = data(5, 4, 67, dtype=dtype)
+    x = ct.tensor(a)
+    for part in ((), slice(1, 4), (slice(None), slice(1, 3)), (Ellipsis, slice(2, 63))):
+        for dim in (None, 2, (0, 2), (1, 2)):
+            close(x[part].sum(dim), a[part].sum(dim), 1e-4)
+    a[0, 0, 5], a[1, 2, 3] = complex(np.inf, 1), complex(0, np.nan)
+    found, expected = ct.tensor(a).sum(2).cpu().numpy(), a.sum(2)
+    for of in (np.real, np.imag):
+        np.testing.assert_allclose(of(found), of(expected), rtol=1e-3, atol=1e-3)

@@ -45,6 +45,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     "linear": (F.linear, lambda: (whole(5, 7), whole(3, 7), whole(3))),
     "cat": (lambda a, b: torch.cat([a, b, a], 1), lambda: (whole(5, 7), whole(5, 2))),
     "stack": (lambda a, b: torch.stack([a, b]), lambda: (whole(5, 7), whole(5, 7))),
+    "cat of many": (lambda *xs: torch.cat(xs), lambda: [whole(3) for _ in range(9)]),
     "cumsum": (lambda x: x.cumsum(1), lambda: (whole(5, 7),)),
     "cummax": (lambda x: tuple(x.cummax(1)), lambda: (whole(5, 7),)),
     "sort": (lambda x: tuple(x.sort(1)), lambda: (whole(5, 7),)),

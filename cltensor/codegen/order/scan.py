@@ -70,13 +70,15 @@ def scan(
     return result if indices is None else (result, indices)
 
 
-def _headers(kind: str, dt: dtypes.dtype, wide: bool) -> str:
+def _headers(kind: str, dt: dtypes.dtype, wide: bool, unit: bool) -> str:
     """Return the device functions a kernel needs."""
     if kind == "logcumsumexp":
         names = ["elementary/exp", "elementary/log1p"] if dt.reg == "float" else []
     else:
         names = ["all_lanes"] * (wide and kind in ("cummax", "cummin"))
-    return lane_macros(16 if wide else 1) + include(*names) if names else ""
+    if dt.itemsize == 2 and (wide or unit):
+        names = ["half", *names]
+    return lane_macros(16 if wide or unit else 1) + include(*names) if names else ""
 
 
 class _Schedule(NamedTuple):
@@ -84,7 +86,7 @@ class _Schedule(NamedTuple):
 
     columns: bool  # neighbouring rows together, step by step
     chunks: int
-    unit: bool  # float32 without gaps along the rows
+    unit: bool  # a float of 32 or 16 bits without gaps along the rows
     dense: bool  # any dtype without gaps
     beside: bool  # sixteen rows at a time, a step of each in one vector
     wide: bool  # by vectors
@@ -111,7 +113,7 @@ def _schedule(
             chunks = max(1, min(16 * units // dims.n, length // (2 * tile), _CHUNKS_OF_GROUPS))
     elif not columns and dims.n < units:
         chunks = max(1, min(-(-4 * units // dims.n), length // GRAIN))
-    single = src.dtype is dst.dtype is dtypes.float32 and not gpu
+    single = src.dtype is dst.dtype and dst.dtype.reg == "float" and not gpu
     near = [s[-1] for s in dims.strides] if columns else steps  # of what a vector holds
     wide = single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near)
     dense = not gpu and steps[:2] == [1, 1]
@@ -157,7 +159,7 @@ def _scan(
         "dense": plan.dense,
         "beside": plan.beside,
         "wide": wide,
-        "headers": _headers(kind, dst.dtype, wide),
+        "headers": _headers(kind, dst.dtype, wide, plan.unit),
         "after": False,
     }
     tail: list[int] = []
@@ -245,5 +247,5 @@ def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
         min(workers(backend, dims.n * length), dims.n * pieces),
         2 * dims.n * length * dst.dtype.itemsize,
         after=True, kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, I="long", gpu=False, columns=False, block=_BLOCK,
-        lanes=_LANES, items=1, unit=True, dense=True, beside=False, wide=True, headers=_headers(kind, dst.dtype, True), totals=False,
+        lanes=_LANES, items=1, unit=True, dense=True, beside=False, wide=True, headers=_headers(kind, dst.dtype, True, True), totals=False,
     )  # fmt: skip

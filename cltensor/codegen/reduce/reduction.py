@@ -72,6 +72,9 @@ def reduce(
     if parts > 1:
         targets = [backend.alloc(plan.nout * parts * size) for size in plan.stored]
     args = [plan.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
+    if plan.pairs:
+        leaves = [(b, dt, strides, 2 * at) for b, dt, strides, at in source.leaves]
+        source = source._replace(leaves=tuple(leaves))
     args += plan.reader.arguments(source, cut)
     if scaled:
         args.append(scale)
@@ -101,6 +104,7 @@ class _Plan(NamedTuple):
     ochunk: int
     parts: int
     pchunk: int
+    pairs: bool  # whether complex numbers are read as twice as many real ones
 
 
 @remembered(4096)
@@ -125,14 +129,20 @@ def _plan(
         row = along_reduced(cut) if not gpu else _group_wins(cut)
     else:
         row = schedule in ("row", "gpu-group")
+    pairs = row and not gpu and state.pairs and compute.is_complex and _plainly(source, compute)
+    pairs = pairs and not cut.constant[0] and cut.reduced_strides[0][-1] == 1
+    if pairs:
+        state = KINDS[kind](compute.to_real())
+        state.paired = compute
+        source, cut = _in_parts(source, cut, state.dt)
     reader = Reader(
         source,
         cut,
         row=row,
         lanes=1 if gpu else backend.info.lanes,
-        outputs=[dt for name, dt in outputs if name != "index"],
+        outputs=[state.dt if pairs else dt for name, dt in outputs if name != "index"],
         beside=[dt for name, dt in outputs if name == "index"],
-        wide=compute.itemsize > 4,
+        wide=state.dt.itemsize > 4,
     )
     unroll = 1 if gpu else _unroll(reader, state, row)
     team = team_of(backend, cut) if gpu and row and parts is None else GROUP
@@ -159,7 +169,26 @@ def _plan(
         scaled,
         stored,
         *division,
+        pairs,
     )
+
+
+def _plainly(source: Source, compute: dtype) -> bool:
+    """Whether what is reduced is what lies in memory."""
+    return len(source.leaves) == 1 and not source.nodes and source.leaves[0][1] is compute
+
+
+def _in_parts(source: Source, cut: Split, real: dtype) -> tuple[Source, Split]:
+    """See complex numbers side by side as real ones, two for each; strides and all."""
+    (leaf,) = source.leaves
+    ((*outer, _),) = cut.reduced_strides
+    cut = cut._replace(
+        reduced=(*cut.reduced[:-1], 2 * cut.reduced[-1]),
+        kept_strides=tuple([tuple([2 * s for s in steps]) for steps in cut.kept_strides]),
+        reduced_strides=((*[2 * s for s in outer], 1),),
+        nred=2 * cut.nred,
+    )
+    return source._replace(leaves=((leaf[0], real, leaf[2], leaf[3]),)), cut
 
 
 def _require(
@@ -282,6 +311,7 @@ def _kernel(
         backend.device,
         state.name,
         state.dt,
+        state.paired,
         reader.key,
         reader.values,
         gpu,
@@ -318,7 +348,7 @@ def _kernel(
     )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'pairs_' if state.paired else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
     first = schedule == "row" and state.needs_index
     ahead = schedule == "col" and state.ahead and not gpu
     text = render(

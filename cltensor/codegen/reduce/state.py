@@ -27,6 +27,8 @@ class State:
     light = True  # worth several independent accumulators
     ahead = False  # whether an element takes so long that memory would wait, unless it is asked for the next ones
     headers: tuple[str, ...] = ()
+    pairs = False  # whether complex numbers are reduced as their parts are, each kind by itself
+    paired: dtype | None = None  # what pairs of values are
 
     def __init__(self, compute: dtype, *, merging: bool = False) -> None:
         self.dt, self.base = compute, compute.reg
@@ -77,4 +79,4 @@ class State:
 
     def partial(self, p: str, lanes: int, origin: str) -> list[tuple[str, str]]:
         """What a part hands on, field by field: text and C type of a lane."""
-        return [(p + n, t) for n, t, _ in self.fields]
+        return [(p + n, t + "2" * bool(self.paired)) for n, t, _ in self.fields]

@@ -8,7 +8,7 @@ from .state import State, select
 
 
 class Sum(State):
-    name = "sum"
+    name, pairs = "sum", True
 
     @property
     def fields(self) -> tuple:
@@ -31,20 +31,20 @@ class Sum(State):
         return [f"{d}s = {a}s + {b}s;"]
 
     def results(self, p, lanes, origin):
-        return {"value": (f"{p}s", self.dt)}
+        return {"value": (f"{p}s", self.paired or self.dt)}
 
 
 class Mean(Sum):
     name, scale = "mean", True
 
     def results(self, p, lanes, origin):
-        return {"value": (f"({p}s / scale)", self.dt)}
+        return {"value": (f"({p}s / scale)", self.paired or self.dt)}
 
 
 class NanSum(Sum):
     """NaN counts as zero."""
 
-    name = "nansum"
+    name, pairs = "nansum", False
 
     def update(self, p, v, lanes, ok="", index=""):
         zero = f"({lanes_of(self.base, lanes)})(0)"
@@ -54,7 +54,7 @@ class NanSum(Sum):
 class NormOne(Sum):
     """The sum of absolute values."""
 
-    name = "norm1"
+    name, pairs = "norm1", False
 
     def update(self, p, v, lanes, ok="", index=""):
         zero = f"({lanes_of(self.base, lanes)})(0)"
@@ -64,7 +64,7 @@ class NormOne(Sum):
 class NormTwo(Sum):
     """The root of the sum of squares."""
 
-    name = "norm2"
+    name, pairs = "norm2", False
 
     def update(self, p, v, lanes, ok="", index=""):
         return super().update(p, [f"{v[0]} * {v[0]}"], lanes, ok)
