@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "cltensor"
@@ -29,37 +30,67 @@ FLOORS = floors()
 TOP = {"__init__", "__main__"}
 # What may ask the assembled package, once it runs: programs of their own, and what torch reports of itself.
 OF_THE_WHOLE = {"stubs", "tune", "__config__"}
-MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+class Module(NamedTuple):
+    """What the rules ask of a file, which is parsed once."""
+
+    name: str
+    path: Path
+    doc: str | None
+    imports: list[ast.Import | ast.ImportFrom]  # in functions, too
+    for_annotations: set[ast.AST]  # those that stand under TYPE_CHECKING
+
+
+def read(path: Path) -> Module:
+    tree = ast.parse(path.read_text(), str(path))
+    imports: list[ast.Import | ast.ImportFrom] = []
+    typing_only: set[ast.AST] = set()
+    for node in statements(tree.body):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            typing_only.update(statements(node.body))
+    return Module(
+        str(path.relative_to(PACKAGE)), path, ast.get_docstring(tree), imports, typing_only
+    )
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Walk statements, of which imports are some; not the expressions, which are most of a tree."""
+    for node in body:
+        yield node
+        for name in ("body", "orelse", "finalbody"):
+            yield from statements(getattr(node, name, ()))
+        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            yield from statements(part.body)
+
+
+@functools.cache
+def modules() -> list[Module]:
+    return [read(path) for path in sorted(PACKAGE.rglob("*.py"))]
 
 
 def owner(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> set[str]:
+def imported(module: Module) -> set[str]:
     """Return the cltensor modules or folders that a file imports, in functions too; "__init__" for the package itself.
 
     What stands under TYPE_CHECKING is for annotations, and does not count.
     """
-    tree = ast.parse(path.read_text(), str(path))
-    typing_only: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            for inner in node.body:
-                typing_only.update(ast.walk(inner))
-    package = ("cltensor", *path.relative_to(PACKAGE).parts[:-1])
+    package = ("cltensor", *module.path.relative_to(PACKAGE).parts[:-1])
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if node in typing_only:
+    for node in module.imports:
+        if node in module.for_annotations:
             continue
         if isinstance(node, ast.Import):
             names = [a.name for a in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            names = [f"{module}.{a.name}" for a in node.names]
         else:
-            continue
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            whole = ".".join([*base, *([node.module] if node.module else [])])
+            names = [f"{whole}.{a.name}" for a in node.names]
         for name in names:
             parts = name.split(".")
             if parts[0] == "cltensor":
@@ -68,34 +99,42 @@ def imported(path: Path) -> set[str]:
 
 
 def test_the_document_names_every_module() -> None:
-    assert set(FLOORS) | TOP == {owner(path) for path in MODULES}
+    assert set(FLOORS) | TOP == {owner(module.path) for module in modules()}
     assert FLOORS["errors"] == 1
     assert FLOORS["tensor"] == 9
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_go_down(path: Path) -> None:
-    me = owner(path)
-    if me in TOP:
-        return
-    names = imported(path)
-    assert "__init__" not in names or me in OF_THE_WHOLE, "imports the package as a whole"
-    above = {name: FLOORS[name] for name in names & set(FLOORS) if FLOORS[name] > FLOORS[me]}
-    assert not above, f"floor {FLOORS[me]} imports from above: {above}"
+def test_imports_go_down() -> None:
+    wrong: dict[str, Any] = {}
+    for module in modules():
+        me = owner(module.path)
+        if me in TOP:
+            continue
+        names = imported(module)
+        if "__init__" in names and me not in OF_THE_WHOLE:
+            wrong[module.name] = "imports the package as a whole"
+        above = {name: FLOORS[name] for name in names & set(FLOORS) if FLOORS[name] > FLOORS[me]}
+        if above:
+            wrong[module.name] = f"floor {FLOORS[me]} imports from above: {above}"
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_no_torch(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            assert all(a.name.split(".")[0] != "torch" for a in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            assert (node.module or "").split(".")[0] != "torch"
+def test_no_torch() -> None:
+    wrong = set()
+    for module in modules():
+        for node in module.imports:
+            if isinstance(node, ast.Import):
+                names = [a.name for a in node.names]
+            else:
+                names = [] if node.level else [node.module or ""]
+            if any(name.split(".")[0] == "torch" for name in names):
+                wrong.add(f"{module.name}:{node.lineno}")
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_module_says_what_it_owns(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text())), "a module opens with a short paragraph"
+def test_each_module_says_what_it_owns() -> None:
+    silent = [module.name for module in modules() if not module.doc]
+    assert not silent, "a module opens with a short paragraph"
 
 
 # Private by torch's spelling: modules here and programs import them under these names, as they do from torch's own modules.
@@ -106,9 +145,12 @@ TORCHS_OWN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_private_names_stay_in_their_module(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level and node.module != "_tree_kinds":
-            private = {a.name for a in node.names if re.match("_[^_]", a.name)}
-            assert private <= TORCHS_OWN, f"line {node.lineno}"
+def test_private_names_stay_in_their_module() -> None:
+    wrong = {}
+    for module in modules():
+        for node in module.imports:
+            if isinstance(node, ast.ImportFrom) and node.level and node.module != "_tree_kinds":
+                private = {a.name for a in node.names if re.match("_[^_]", a.name)}
+                if private - TORCHS_OWN:
+                    wrong[f"{module.name}:{node.lineno}"] = private - TORCHS_OWN
+    assert not wrong
