@@ -281,6 +281,9 @@ def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -
             written[place], ones[place] = s[at], 1
         close(t.scatter_add(-1, index, source), added)
         close(t.scatter(2, index, source), written)
+        if dtype != "float32":  # what follows depends on the indices, not on what is moved
+            close(t, a)
+            continue
         close(t.scatter(2, index.int(), 1), ones)
         met = np.zeros_like(a)
         np.put_along_axis(met, i, 1, 2)
@@ -290,29 +293,39 @@ def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -
         close(t, a)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bfloat16"])
-@pytest.mark.parametrize("shape", [(9, 33), (40, 3, 100), (7, 272), (3, 1), (50, 4, 80)], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        *((shape, "float32") for shape in ((9, 33), (40, 3, 100), (7, 272), (3, 1), (50, 4, 80))),
+        *((shape, dtype) for shape in ((9, 33), (7, 272)) for dtype in ("int64", "int8")),
+        *((shape, dtype) for shape in ((9, 33), (3, 1)) for dtype in ("float64", "bfloat16")),
+    ],
+    ids=str,
+)
 def test_rows_are_added_to_those_of_a_copy(
     shape: tuple[int, ...], dtype: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each row of the copy is written once, with the bits it has where others are added to it one after the other."""
+    """Each row of the copy is written once, with the bits it has where others are added to it one after the other.
+
+    Indices of every kind are for float32; of other dtypes those that lie side by side.
+    """
     rng = np.random.default_rng(0)
     for least, n in ((1, 20), (1, 1), (1 << 40, 20)):
         for name in ("LEAST", "NARROW", "STREAM"):
             monkeypatch.setattr(collect, name, least)
-        dt = getattr(ct, dtype)
+        dt, plain = getattr(ct, dtype), dtype == "float32"
         t, s = (ct.tensor(data(*d) * 50).to(dt) for d in (shape, (n, *shape[1:])))
         i = rng.integers(0, shape[0], n)
         index, one = ct.tensor(i), s[:1, :1].reshape(1, -1)[:, :1].reshape(1, *[1] * (s.ndim - 1))
         for source in (s, one.expand(s.shape)):
             want = t.clone().index_add_(0, index, source)
             from_zeros = ct.zeros_like(t).index_add_(0, index, source)
+            apart = ct.stack([index, index], 1)[:, 1]
             for found, wanted in (
                 (t.index_add(0, index, source), want),
-                (t.index_add(0, index.int(), source), want),
                 (t.index_put((index - shape[0],), source, accumulate=True), want),
                 (ct.zeros_like(t).index_add(0, index, source), from_zeros),
-                (t.index_add(0, ct.stack([index, index], 1)[:, 1], source), want),
+                *((t.index_add(0, i, source), want) for i in (index.int(), apart) if plain),
             ):
                 np.testing.assert_array_equal(
                     found.double().cpu().numpy(), wanted.double().cpu().numpy()
