@@ -168,9 +168,7 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
 
 @pytest.mark.parametrize(
     ("dtype", "k"),
-    [*(("float32", k) for k in (2, 3, 4, 7, 8, 9))]
-    + [("float64", k) for k in (3, 8)]
-    + [("float16", k) for k in (2, 9)],
+    [*(("float32", k) for k in (2, 3, 7, 8, 9)), ("float64", 3), ("float16", 2)],
 )
 def test_averages_side_by_side(k: int, dtype: str) -> None:
     """Windows of few columns go by vectors, the rest of a row does not; what no window covers gets nothing back."""
@@ -245,10 +243,29 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
         close(core.result(one, x.device), core.result(other, x.device).tolist(), tol)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
 @pytest.mark.parametrize("columns", [34, 35, 49])
 @pytest.mark.parametrize(
-    "window", [(2, 2, 0), (2, 1, 1), (3, 2, 1), (3, 2, 0), (3, 1, 1), (3, 3, 1), (2, 2, 1)], ids=str
+    ("window", "dtype"),
+    [
+        *(
+            (window, "float32")
+            for window in (
+                (2, 2, 0),
+                (2, 1, 1),
+                (3, 2, 1),
+                (3, 2, 0),
+                (3, 1, 1),
+                (3, 3, 1),
+                (2, 2, 1),
+            )
+        ),
+        *(
+            (window, d)
+            for window in ((2, 2, 0), (3, 2, 1))
+            for d in ("float64", "float16", "int32")
+        ),
+    ],
+    ids=str,
 )
 def test_windows_of_few_columns(
     window: tuple[int, int, int], columns: int, dtype: str, poisoned: None, monkeypatch: Any
