@@ -14,7 +14,7 @@ for name in ("sklearn", "matplotlib", "tqdm"):
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
-CHEAP = {"train_digits": ["--epochs", "8"]}
+CHEAP = {"train_digits": ["--epochs", "4"]}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
