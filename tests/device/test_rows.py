@@ -1,7 +1,7 @@
 """Every row that names a numpy reference, through everything that follows from a row.
 
-Values of each dtype category the formula has; strided, broadcast, 0-dim and empty operands; function, method, in-place and
-`out=` forms; first and second derivatives against finite differences. A new row is tested by being there.
+Values of each dtype category the formula has; empty operands, for some rows 0-dim, strided and broadcast ones; function,
+method, in-place and `out=` forms; first and second derivatives against finite differences. A new row is tested by being there.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ def same(found: Any, wanted: np.ndarray, kind: str) -> None:
     np.testing.assert_allclose(result, wanted.astype(result.dtype), tolerance, tolerance)
 
 
+# How elements are read does not depend on the formula: rows of one and of two operands, that give numbers and truths.
+LAID = "neg sqrt sin isnan signbit sub pow atan2 lt logical_or".split()
+
+
 @pytest.mark.parametrize("row", NAMED, ids=lambda r: r.name)
 def test_values_and_forms(row: Row) -> None:
     function, count = FUNCTIONS[row.name], len(row.args)
@@ -77,14 +81,14 @@ def test_values_and_forms(row: Row) -> None:
             target = tensors[0].clone()
             assert METHODS[row.name + "_"](target, *tensors[1:]) is target
             same(target, wanted, kind)
-        same(function(*[t[0, 0] for t in tensors]), wanted[0, 0], kind)
+        if row.name in LAID:
+            same(function(*[t[0, 0] for t in tensors]), wanted[0, 0], kind)
         assert function(*[t[:0] for t in tensors]).shape == (0, 8)
 
 
-@pytest.mark.parametrize("row", NAMED, ids=lambda r: r.name)
-def test_layouts(row: Row) -> None:
-    if row.ops[2] is None:
-        pytest.skip("has no formula for floats")
+@pytest.mark.parametrize("name", LAID)
+def test_layouts(name: str) -> None:
+    row = ROWS[name]
     assert row.reference is not None
     arrays = samples(row, "float32", (3, 16), *[(16,)] * (len(row.args) - 1))
     tensors = [torch.tensor(a)[..., ::2] for a in arrays]
