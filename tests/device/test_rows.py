@@ -54,7 +54,7 @@ def same(found: Any, wanted: np.ndarray, kind: str) -> None:
 
 
 # How elements are read does not depend on the formula: rows of one and of two operands, that give numbers and truths.
-LAID = "neg sqrt sin isnan signbit sub pow atan2 lt logical_or".split()
+LAID = ["neg", "sqrt", "sin", "isnan", "signbit", "sub", "pow", "atan2", "lt", "logical_or"]
 
 
 @pytest.mark.parametrize("row", NAMED, ids=lambda r: r.name)

@@ -20,7 +20,7 @@ import worker_datasets as sets
 import cltensor as torch
 from cltensor.runtime import device, get_backend
 from cltensor.utils import data
-from cltensor.utils.data import DataLoader
+from cltensor.utils.data import DataLoader, worker
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -132,7 +132,8 @@ def test_a_killed_worker() -> None:
     assert children() <= before
 
 
-def test_timeout_leaves_nothing_behind() -> None:
+def test_timeout_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "GRACE", 0.5)
     before = children()
     start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0\.5 seconds"):
