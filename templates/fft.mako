@@ -69,7 +69,7 @@ static inline void clt_write(__global T *dst, const int real, const I place, con
           x[${at('k')}] = er - pi; x[${at('k')} ${im}] = ei + pr;
           x[${at('j')}] = er + pi; x[${at('j')} ${im}] = pr - ei;
         } else {
-          const TV pr = (di * w.x + dr * w.y) * (T)0.5, pi = (di * w.y - dr * w.x) * (T)0.5, hr = er * (T)0.5, hi = ei * (T)0.5;
+          const TV pr = (di * w.x + dr * w.y) * ${lit(0.5)}, pi = (di * w.y - dr * w.x) * ${lit(0.5)}, hr = er * ${lit(0.5)}, hi = ei * ${lit(0.5)};
           x[${at('k')}] = hr + pr; x[${at('k')} ${im}] = hi + pi;
           x[${at('j')}] = hr - pr; x[${at('j')} ${im}] = pi - hi;
         }

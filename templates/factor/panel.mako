@@ -18,8 +18,8 @@ __kernel void ${fn}(__global T *a, __global int *info\
 % endif
 , const I count, const I rows, const I width, const I before, const I exchanged, const I a_at, const I a_batch, const I column, const I p_at, const I p_batch) {
 % if gpu and lu:
-    __local R sizes[LANES];
-    __local I places[LANES];
+    __local R sizes[${lanes}];
+    __local I places[${lanes}];
 % endif
     const I m = rows;
     for (I z = (I)get_group_id(0); z < count; z += (I)get_num_groups(0)) {

@@ -28,8 +28,8 @@ __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global T *a, __global T *tau, __global T *inverse, __global T *v, const I count, const I m, const I width, const I a_at, const I a_batch,
                     const I column, const I t_at, const I t_batch, const I v_at, const I v_batch, const I v_column) {
 % if gpu:
-    __local R sizes[LANES];
-    __local T sums[LANES];
+    __local R sizes[${lanes}];
+    __local T sums[${lanes}];
 % endif
     for (I z = (I)get_group_id(0); z < count; z += (I)get_num_groups(0)) {
         __global T *p = a + a_at + z * a_batch, *vectors = v + v_at + z * v_batch;

@@ -15,7 +15,7 @@ __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n
                     const I a_at, const I a_batch, const I a_row, const I a_col, const I x_at, const I x_batch, const I x_row, const I x_col) {
     ${'__local ' if gpu else ''}T low[${N * N}];
 % if gpu:
-    __local T kept[${N} * LANES];
+    __local T kept[${N * lanes}];
 #define ROW(i) kept[(i) * LANES + LANE]
 % else:
     F kept[${N}];
