@@ -15,9 +15,8 @@ from .stepper import counter, lerp, number, require, run_closure, update
 
 __all__ = ["Adafactor"]
 
-_SMALL = (
-    1 << 16
-)  # elements; parameters of fewer are copied, to be computed with others of their shape
+# Elements up to which parameters are copied, to be computed together with others of their shape.
+_SMALL = 1 << 16
 
 
 class Adafactor(FusedOptimizer):
