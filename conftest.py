@@ -48,8 +48,8 @@ elif "PYTEST_XDIST_WORKER" not in os.environ:  # a worker shares its controller'
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay: the collector need not look at them each time that a test asks what is gone."""
-    # Processes that tests start would each compile the whole package: 0.6 s, where that is kept nowhere.
+    """Keep what processes that tests start compile; modules and tests stay, so that the collector need not look at them again."""
+    # Each would compile the whole package, 0.6 s, where nothing is kept.
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(
             os.environ["CLTENSOR_CACHE_DIR"], "bytecode"

@@ -102,6 +102,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
                         if (sizes[s] > one || (sizes[s] == one && places[s] < best)) one = sizes[s], best = places[s];
                     SYNC;
 % endif
+                    if (isnan(SIZE(P(j, j)))) best = j;  // nothing is larger than nan: as in BLAS
                     if (best != j)
                         for (I c = LANE; c < width; c += LANES) {
                             const T held = P(j, c);

@@ -203,6 +203,21 @@ def test_what_is_singular_goes_on_to_infinities() -> None:
         torch.cholesky_inverse(torch.stack([torch.eye(2), torch.zeros(2, 2)]))
 
 
+def test_nan_goes_where_it_goes_in_torch() -> None:
+    nan = float("nan")
+    for a, pivots, factors in (
+        ([[nan, 2.0], [3.0, 4.0]], [1, 2], [[nan, 2.0], [nan, nan]]),
+        ([[1.0, 2.0], [nan, 4.0]], [1, 2], [[1.0, 2.0], [nan, nan]]),
+    ):
+        found = linalg.lu_factor_ex(torch.tensor(a))
+        assert found.pivots.tolist() == pivots
+        np.testing.assert_array_equal(found.LU.tolist(), factors)
+        assert found.info.item() == 0
+    factor, info = linalg.cholesky_ex(torch.tensor([[1.0, 2.0], [nan, 4.0]]))
+    np.testing.assert_array_equal(factor.tolist(), [[1.0, 0.0], [nan, nan]])
+    assert info.item() == 2
+
+
 def test_nothing_to_compute() -> None:
     for shape in ((0, 0), (2, 0, 0), (0, 3, 3)):
         a = torch.zeros(*shape)

@@ -121,7 +121,8 @@ def _substituted(
 ) -> list[Tensor]:
     """Copy B and solve with A once for each of `steps`: (transposed, conjugate, upper, unit), upper being the triangle as it lies.
 
-    `right`: it is B^T that is solved for, without being moved. Operands: A, B, and the pivots by which rows are `exchanged`: "before" these steps, "after" them, backwards, or not at all.
+    `right`: it is B^T that is solved for, without being moved. Operands: A, B, and the pivots by which rows are `exchanged`: "before"
+    these steps, "after" them, backwards, or not at all.
     """
     backend, (a, b, *pivots) = _operands(xs)
     batch = b.shape[:-2]
