@@ -16,7 +16,11 @@ __kernel void ${fn}(__global T *a, __global int *info\
 % if lu:
 , __global int *pivots\
 % endif
-, const I count, const I rows, const I width, const I before, const I exchanged, const I a_at, const I a_batch, const I column, const I p_at, const I p_batch) {
+, const I count, const I rows, const I width, const I before, const I a_at, const I a_batch, const I column\
+% if lu:
+, const I exchanged, const I p_at, const I p_batch\
+% endif
+) {
 % if gpu and lu:
     __local R sizes[${lanes}];
     __local I places[${lanes}];

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..operand import Operand
-from .parts import launch, middle, part, take_off, transposed
+from .parts import block_width, launch, middle, part, take_off, transposed
 from .triangular import solve
 
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-_WIDTH = 32  # columns of a block
-_MANY = 64  # and of a whole matrix, where there are more than one for each compute unit
 _STRIPE = 256  # columns of a symmetric product that are computed together, those above the diagonal in vain
 
 
@@ -21,10 +19,8 @@ def cholesky(backend: Backend, a: Operand, info: Operand) -> None:
 
     `info` [count]: the order of the first leading minor that is not positive, 0 if all are.
     """
-    count = a.shape[0]
     if a.nbytes:
-        width = _MANY if count > backend.info.compute_units else _WIDTH
-        _factor(backend, a, info, 0, width)
+        _factor(backend, a, info, 0, block_width(backend, a.shape[0]))
 
 
 def _factor(backend: Backend, a: Operand, info: Operand, before: int, width: int) -> None:
@@ -35,7 +31,7 @@ def _factor(backend: Backend, a: Operand, info: Operand, before: int, width: int
             "panel",
             "cholesky",
             [a.buffer, info.buffer],
-            [count, n, n, before, 0, a.offset, a.strides[0], a.strides[2], 0, 0],
+            [count, n, n, before, a.offset, a.strides[0], a.strides[2]],
             (a,),
             count,
             2 * a.nbytes,

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 
 from ..operand import Operand
 from ..region import index_type, is_gpu, run, workers
-from .parts import launch, middle, part, take_off
+from .parts import block_width, launch, middle, part, take_off
 from .triangular import solve
 
 if TYPE_CHECKING:
     from ...runtime import Backend
-
-_WIDTH = 32  # columns of a block
-_MANY = 64  # and of a whole matrix, where there are more than one for each compute unit
 
 
 def lu(backend: Backend, a: Operand, pivots: Operand, info: Operand, exchanged: bool) -> None:
@@ -25,8 +22,7 @@ def lu(backend: Backend, a: Operand, pivots: Operand, info: Operand, exchanged: 
     if not a.nbytes:
         return
     count, m, n = a.shape
-    width = _MANY if count > backend.info.compute_units else _WIDTH
-    k = min(m, n)
+    width, k = block_width(backend, count), min(m, n)
     _factor(backend, part(a, (0, m), (0, k)), pivots, info, 0, exchanged, width)
     if n > m:
         beside = part(a, (0, m), (m, n))
@@ -54,14 +50,8 @@ def _factor(
             "lu",
             [a.buffer, info.buffer, pivots.buffer],
             [
-                *(count, m - before, n, before, int(exchanged)),
-                *(
-                    rows.offset,
-                    a.strides[0],
-                    a.strides[2],
-                    pivots.offset + before,
-                    pivots.strides[0],
-                ),
+                *(count, m - before, n, before, rows.offset, a.strides[0], a.strides[2]),
+                *(int(exchanged), pivots.offset + before, pivots.strides[0]),
             ],
             (a, pivots),
             count,

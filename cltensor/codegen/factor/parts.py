@@ -9,6 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ... import dtypes
+from ...layouts import numel
 from ..move.copies import copy_strided, fill_strided
 from ..operand import Operand
 from ..pointwise import Memory
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
 LANES = 64  # of a GPU's work-group
+_WIDTH = 32  # columns of a block
+_MANY = 64  # and of a whole matrix, where there are more than one for each compute unit
 _memory = functools.cache(Memory)  # part of a kernel's key
 
 
@@ -61,10 +64,7 @@ def copy_into(backend: Backend, x: Operand, out: Operand) -> None:
 
 def flat(out: Operand, n: int, m: int) -> Operand:
     """View dense operands (…, n, m) as [count, m, n], by columns."""
-    count = 1
-    for size in out.shape[:-2]:
-        count *= size
-    return out._replace(shape=(count, m, n), strides=(n * m, 1, m))
+    return out._replace(shape=(numel(out.shape[:-2]), m, n), strides=(n * m, 1, m))
 
 
 def take_off(
@@ -76,6 +76,11 @@ def take_off(
 ) -> None:
     """Subtract the product a @ b from `out`."""
     matmul(backend, a, b, out, alpha=-1, beta=1, bias=out, conjugated=conjugated)
+
+
+def block_width(backend: Backend, count: int) -> int:
+    """Return how many columns of each of `count` matrices a kernel factorizes by itself."""
+    return _MANY if count > backend.info.compute_units else _WIDTH
 
 
 def middle(n: int, width: int) -> int:
@@ -98,10 +103,10 @@ def launch(
 ) -> None:
     """Run a kernel over vectors of `operands[0]`'s dtype; `items` work-items of a CPU, work-groups of `lanes` on a GPU."""
     dt, gpu = operands[0].dtype, is_gpu(backend)
-    part_size = dt.itemsize // 2 if dt.is_complex else dt.itemsize
     width = 1 if gpu else max(1, backend.info.lanes * 4 // dt.itemsize)
-    double = part_size == 8
-    headers = lane_macros(width, double) + include("complex") if dt.is_complex else ""
+    headers = ""
+    if dt.is_complex:
+        headers = lane_macros(width, double=dt.itemsize == 16) + include("complex")
     run(
         backend,
         f"factor/{template}",

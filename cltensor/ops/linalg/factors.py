@@ -24,6 +24,7 @@ from .. import core
 from ..core import Tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS
+from .matrices import eye_like
 
 
 def by_columns(stored: Tensor) -> Tensor:
@@ -69,10 +70,8 @@ def _lu(xs: Sequence[Tensor], exchanged: bool) -> list[Tensor]:
     with backend.lock:
         a = parts.by_columns(backend, x)
         count, k = a.shape[0], min(m, n)
-        pivots, info = (
-            empty(backend, dtypes.int32, (count, k)),
-            parts.zeros(backend, dtypes.int32, (count,)),
-        )
+        pivots = empty(backend, dtypes.int32, (count, k))
+        info = parts.zeros(backend, dtypes.int32, (count,))
         lu_family.lu(backend, a, pivots, info, exchanged)
     dev = xs[0].device
     return [
@@ -291,7 +290,7 @@ def reflected(A: Tensor, tau: Tensor, X: Tensor | None = None, adjoint: bool = F
 
 @Replayed.of_memory
 def _least_squares(xs: Sequence[Tensor], wide: bool) -> list[Tensor]:
-    """Solve by A = Q R, A (…, m, n) no wider than long, for B; `wide`: A^H X = B, the shortest X. Returns X, packed factors and R^-1.
+    """Solve by A = Q R, A (…, m, n) no wider than long, for B; `wide`: A^H X = B, the shortest X. Returns X and the packed factors.
 
     Below its n rows X keeps what of Q^H B no solution reaches.
     """
@@ -300,15 +299,11 @@ def _least_squares(xs: Sequence[Tensor], wide: bool) -> list[Tensor]:
     with backend.lock:
         a = parts.by_columns(backend, x)
         count, k = a.shape[0], b.shape[-1]
-        v, tau = (
-            parts.flat(empty(backend, x.dtype, (count, n, m)), n, m),
-            empty(backend, x.dtype, (count, n)),
-        )
-        blocks = qr_family.qr(backend, a, v, tau)
+        v = parts.flat(empty(backend, x.dtype, (count, n, m)), n, m)
+        blocks = qr_family.qr(backend, a, v, empty(backend, x.dtype, (count, n)))
         r = parts.part(a, (0, n), (0, n))
         if wide:
-            made = parts.zeros(backend, x.dtype, (count, k, m))
-            made = parts.flat(made, k, m)
+            made = parts.flat(parts.zeros(backend, x.dtype, (count, k, m)), k, m)
             top = parts.part(made, (0, n), (0, k))
             parts.copy_into(backend, b, top)
             solve(backend, parts.transposed(r), top, upper=False, conjugate=x.dtype.is_complex)
@@ -317,31 +312,30 @@ def _least_squares(xs: Sequence[Tensor], wide: bool) -> list[Tensor]:
             made = parts.by_columns(backend, b)
             qr_family.multiply(backend, blocks, made, adjoint=True)
             solve(backend, r, parts.part(made, (0, n), (0, k)), upper=True)
-        inverse = parts.identity(backend, x.dtype, count, n, n)
-        solve(backend, r, inverse, upper=True)
-    return [_stored(y, batch, backend) for y in (made, a, inverse)]
+    return [_stored(made, batch, backend), _stored(a, batch, backend)]
 
 
 def least_squares(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Minimise |A X - B|, and |X| where A (…, m, n) is wide, by QR, which takes A to be of full rank.
 
-    Returns X (…, n, k), the sums (…, k) of squares that are left (zeros where A is wide), and |R| |R^-1| (…) in Frobenius' norm, which no
-    ratio of two singular values of A exceeds.
+    Returns X (…, n, k), the sums (…, k) of squares that are left, 0 where A is not longer than wide, and R of A, or of A^H where A is wide.
     """
     batch = layouts.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     m, n = A.shape[-2:]
     with unrecorded():
         a, b = A.detach().expand(*batch, m, n), B.detach().expand(*batch, *B.shape[-2:])
-        stored, packed, inverse = _least_squares([a.mH if m < n else a, b], m < n)
-        k = min(m, n)
-        r = packed.narrow(-1, 0, k).tril()
-        spread = r.abs().square().sum((-2, -1)).sqrt() * inverse.abs().square().sum((-2, -1)).sqrt()
-        left = (
-            stored.narrow(-1, n, m - n).abs().square().sum(-1)
-            if m > n
-            else stored.real.new_zeros(stored.shape[:-1])
-        )
-        return by_columns(stored.narrow(-1, 0, n).contiguous()), left, spread
+        stored, packed = _least_squares([a.mH if m < n else a, b], m < n)
+        left = stored.narrow(-1, n, max(m - n, 0)).abs().square().sum(-1)
+        r = by_columns(packed.narrow(-1, 0, min(m, n)).tril())
+        return by_columns(stored.narrow(-1, 0, n).contiguous()), left, r
+
+
+def spread(R: Tensor) -> Tensor:
+    """Return |R| |R^-1| (…) of upper triangles in Frobenius' norm, which no ratio of two singular values exceeds."""
+    inverse = triangular(R, eye_like(R), True, True, False)
+    with unrecorded():
+        size, of_inverse = (x.abs().square().sum((-2, -1)).sqrt() for x in (R, inverse))
+        return size * of_inverse
 
 
 def first_bad(info: Tensor) -> tuple[str, int] | None:

@@ -187,13 +187,13 @@ def _by_qr(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tens
     if driver not in ("gels", "gelsy"):
         return None
     m, n = A.shape[-2:]
-    value, left, spread = factors.least_squares(A, B)
+    value, left, r = factors.least_squares(A, B)
     with unrecorded():
         if driver == "gels":
             residuals = left if m > n else left.new_empty(0)
             return value, residuals, A.new_empty(0, dtype=dtypes.int64), left.new_empty(0)
         bound = dtypes.finfo(A.dtype).eps * max(m, n) if rcond is None else rcond
-        if spread.is_meta or not bool((spread * bound < 1).all()):
+        if r.is_meta or not bool((factors.spread(r) * bound < 1).all()):
             return None
         batch = value.shape[:-2]
         rank = FUNCTIONS["full"](batch, min(m, n), dtype=dtypes.int64, device=A.device)
