@@ -80,6 +80,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
 % if lu:
                 I best = j;
                 if (exchanged) {
+                    const int kept = isnan(SIZE(P(j, j)));  // nothing is larger than nan: as in BLAS
                     RV most = -1;
                     JV at = (JV)(j);
                     ROWS(i, j) {
@@ -106,7 +107,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
                         if (sizes[s] > one || (sizes[s] == one && places[s] < best)) one = sizes[s], best = places[s];
                     SYNC;
 % endif
-                    if (isnan(SIZE(P(j, j)))) best = j;  // nothing is larger than nan: as in BLAS
+                    if (kept) best = j;
                     if (best != j)
                         for (I c = LANE; c < width; c += LANES) {
                             const T held = P(j, c);
