@@ -89,7 +89,9 @@ TEMPLATES = {
     "fft": "fft square",
     "linear systems": "factor/panel factor/solve factor/exchange factor/numbers",
     "cholesky": "factor/panel",
-    "qr": "factor/reflectors",
+    "qr": "factor/reflectors factor/reflector",
+    "eigh": "factor/condense factor/eigenvalues factor/rotate factor/rotation",
+    "svd": "factor/condense factor/singular_values factor/rotate factor/rotation",
     "multi-tensor step": "multi_tensor",
 }
 
@@ -128,6 +130,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         with torch.no_grad():
             scaled = torch._foreach_mul([r(n) for n in (1, 17, 33, 3)], [2.0, 3.0, 4.0, 5.0])
         return [*params, *scaled]
+
+    def step_by_step() -> Any:
+        from cltensor.codegen.factor import condense
+
+        condense._SMALL = 0
+        return torch.linalg.eigvalsh(r(7, 7) ** 2), torch.linalg.svdvals(r(7, 7) ** 2)
 
     def attention(**options: Any) -> Any:
         heads = (r(1, 2, 19, 8), r(1, 2, 21, 8), r(1, 2, 21, 8))
@@ -405,6 +413,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "linear systems": lambda: torch.linalg.solve(r(2, 35, 35) + torch.eye(35), r(2, 35, 3)),
         "cholesky": lambda: torch.linalg.cholesky(r(2, 5, 5) * 0.1 + torch.eye(5)),
         "qr": lambda: torch.linalg.qr(r(2, 9, 6))[0],
+        "eigh": lambda: (torch.linalg.eigh(r(2, 7, 7) ** 2)[1].abs(), *step_by_step()),
+        "svd": lambda: (torch.linalg.svd(r(2, 7, 6) ** 2)[0].abs(), torch.linalg.svd(r(5, 6) ** 2)[2].abs()),
         "fft": lambda: torch.fft.fft(r(3, 30)),
         "fft prime": lambda: torch.fft.ifft(torch.fft.fft(r(2, 37))),
         "fft long": lambda: torch.fft.fft(r(1, 1100)),

@@ -1,25 +1,11 @@
 <%doc>
-The QR factorization of the first columns of a matrix that lies by columns, in batches, by Householder reflectors H = I - tau v v^H (LAPACK's larfg:
-v begins with 1, its other numbers replace the column below the diagonal, H^H makes that column a number and zeros). A work-item, on a GPU a work-group,
-takes a matrix. `v` gets the vectors with their ones and zeros, `inverse` 1 / tau, infinity where nothing is to be reflected. Norms are those of numbers
-divided by the largest, so that squares neither overflow nor vanish.
+The QR factorization of the first columns of a matrix that lies by columns, in batches, by Householder reflectors, whose vectors replace the columns
+below the diagonal. A work-item, on a GPU a work-group, takes a matrix. `v` gets the vectors with their ones and zeros, `inverse` 1 / tau, infinity
+where nothing is to be reflected.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="numbers" file="/factor/numbers.mako"/>\
-## What all lanes have found becomes one number, in each of them.
-<%def name="joined(name, kind, start, step)">\
-% if gpu:
-                ${kind}s[LANE] = ${name};
-                SYNC;
-                ${name} = ${start};
-                for (int s = 0; s < LANES; ++s) ${name} = ${step(name, kind + 's[s]')};
-                SYNC;
-% endif
-</%def>\
-<%
-def larger(a, b): return f"fmax({a}, {b})"
-def plus(a, b): return f"{a} + {b}"
-%>\
+<%namespace name="reflector" file="/factor/reflector.mako"/>\
 ${headers}\
 typedef ${I} I;
 ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'), sums=True)}\
@@ -34,32 +20,8 @@ __kernel void ${fn}(__global T *a, __global T *tau, __global T *inverse, __globa
     for (I z = (I)get_group_id(0); z < count; z += (I)get_num_groups(0)) {
         __global T *p = a + a_at + z * a_batch, *vectors = v + v_at + z * v_batch;
         for (I j = 0; j < width; ++j) {
-            const T alpha = P(j, j);
-            RV largest = 0;
-            ROWS(i, j + 1) largest = fmax(largest, LARGEST(LOAD(&P(i, j), COUNT(i))));
-            R most = clt_lane_max(largest);
-${joined('most', 'size', '0', larger)}\
-            // Where there are but zeros below the diagonal, nothing is reflected.
-            const int plain = !(most > 0 || isnan(most))${' && alpha.y == 0' if dt.is_complex else ''};
-            most = fmax(most, LARGEST(alpha));
-            if (most == 0) most = 1;
-            F squares = 0;
-            ROWS(i, j + 1) {
-                const F y = clt_clip(LOAD(&P(i, j), COUNT(i)), COUNT(i)) / most;
-                squares = clt_plus_conj(squares, y, y);
-            }
-            T sum = SUM(squares);
-${joined('sum', 'sum', '0', plus)}\
-            const T top = alpha / most;
-            const R norm = most * sqrt(REAL(sum) + ${'top.x * top.x + top.y * top.y' if dt.is_complex else 'top * top'}), beta = -copysign(norm, REAL(alpha));
-            T factor = ${'(T)((beta - alpha.x) / beta, -alpha.y / beta)' if dt.is_complex else '(beta - alpha) / beta'}, end = OF_REAL(beta);
-            T divisor = alpha - end;
-            if (plain) factor = 0, end = alpha, divisor = ONE;
-            ROWS(i, j + 1) {
-                const F y = LOAD(&P(i, j), COUNT(i));
-                STORE(&P(i, j), ${'clt_times(y, SPREAD(DIV(ONE, divisor)))' if dt.is_complex else 'y / divisor'}, COUNT(i));
-            }
-            SYNC;
+            __global T *x = &P(0, j);
+${reflector.find('x', 'j')}\
             if (LANE == 0) {
                 P(j, j) = end;
                 tau[t_at + z * t_batch + j] = factor;
@@ -81,7 +43,7 @@ ${joined('sum', 'sum', '0', plus)}\
                 T by[4], all[4] = {${', '.join(f'SUM(d{s})' for s in range(4))}};
                 for (int s = 0; s < 4; ++s) {
                     T sum = all[s];
-${joined('sum', 'sum', '0', plus)}\
+${reflector.add('sum')}\
                     if (s < many) sum += P(j, c + s);
                     by[s] = ${'(T)(factor.x * sum.x + factor.y * sum.y, factor.x * sum.y - factor.y * sum.x)' if dt.is_complex else 'factor * sum'};
                 }

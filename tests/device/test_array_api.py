@@ -80,7 +80,6 @@ def test_transforms_take_axes(x: Any) -> None:
     )
 
 
-@pytest.mark.lapack
 def test_factorizations_are_named() -> None:
     a = torch.tensor([[2.0, 1.0], [1.0, 3.0]])
     result = xp.linalg.svd(a)

@@ -304,8 +304,8 @@ def test_the_error_of_a_bad_matrix_has_its_own_class() -> None:
 
 def test_work_on_the_host_is_counted() -> None:
     before = torch.stats().host_ops
-    linalg.eigvalsh(t(square()))
+    linalg.eigvals(t(square()))
     assert torch.stats().host_ops == before + 1
-    torch.matrix_exp(t(square()))
-    linalg.inv(t(square()))
+    linalg.svd(t(square()))
+    linalg.eigh(t(square()))
     assert torch.stats().host_ops == before + 1

@@ -120,7 +120,6 @@ def test_parametrisation_there_and_back() -> None:
     assert type(again) is not nn.Linear
 
 
-@pytest.mark.lapack
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)], ids=str)
 @pytest.mark.parametrize("by", ["matrix_exp", "cayley", "householder"])
 def test_orthogonal_stays_orthogonal(shape: tuple[int, int], by: str) -> None:

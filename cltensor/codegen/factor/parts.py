@@ -78,6 +78,11 @@ def take_off(
     matmul(backend, a, b, out, alpha=-1, beta=1, bias=out, conjugated=conjugated)
 
 
+def lanes_of(backend: Backend, dt: dtypes.dtype) -> int:
+    """Return how many numbers of a dtype a vector has: one where a work-item is a lane."""
+    return 1 if is_gpu(backend) else max(1, backend.info.lanes * 4 // dt.itemsize)
+
+
 def block_width(backend: Backend, count: int) -> int:
     """Return how many columns of each of `count` matrices a kernel factorizes by itself."""
     return _MANY if count > backend.info.compute_units else _WIDTH
@@ -102,8 +107,7 @@ def launch(
     **key: Any,
 ) -> None:
     """Run a kernel over vectors of `operands[0]`'s dtype; `items` work-items of a CPU, work-groups of `lanes` on a GPU."""
-    dt, gpu = operands[0].dtype, is_gpu(backend)
-    width = 1 if gpu else max(1, backend.info.lanes * 4 // dt.itemsize)
+    dt, gpu, width = operands[0].dtype, is_gpu(backend), lanes_of(backend, operands[0].dtype)
     headers = ""
     if dt.is_complex:
         headers = lane_macros(width, double=dt.itemsize == 16) + include("complex")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ... import dtypes
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
@@ -13,8 +11,7 @@ from ...layouts import broadcast_shapes
 from .. import writes
 from ..core import Tensor, is_tensor
 from ..row import FUNCTIONS, public
-from . import factors
-from .lapack import device, host
+from . import diagonal_forms, factors
 from .matrices import adjoint, check_float, check_matrix, check_square, named
 from .solve import deliver_all
 
@@ -27,15 +24,31 @@ def _refuse_complex(function: str, **tolerances: Any) -> None:
             )
 
 
-def _tolerance(x: Tensor, s: Any, atol: Any, rtol: Any) -> Any:
-    """The bound under which singular values count as zero, as numpy arrays over the batch."""
-    eps = float(np.finfo(s.dtype).eps) * max(x.shape[-2:])
-    atol = atol._host() if is_tensor(atol) else atol
-    rtol = rtol._host() if is_tensor(rtol) else rtol
+def _tolerance(x: Tensor, s: Tensor, atol: Any, rtol: Any) -> Tensor:
+    """The bounds (…, 1) up to which singular values (…, k) count as zero: max(atol, rtol * largest)."""
     if rtol is None:
-        rtol = eps if atol is None else np.where(np.asarray(atol) > 0, 0.0, eps)
-    largest = s.max(-1, initial=0)
-    return np.maximum(0.0 if atol is None else atol, rtol * largest)
+        rtol = dtypes.finfo(s.dtype).eps * max(x.shape[-2:])
+        if is_tensor(atol):
+            rtol = FUNCTIONS["where"](atol > 0, 0.0, rtol)
+        elif atol is not None and atol > 0:
+            rtol = 0.0
+    bound = s.amax(-1) * rtol
+    if atol is not None:
+        floor = atol if is_tensor(atol) else FUNCTIONS["full_like"](bound, atol)
+        bound = FUNCTIONS["maximum"](bound, floor)
+    return bound.unsqueeze(-1)
+
+
+def _singular(A: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Factorize A = L diag(s) R^H: by its lower triangle if it is `hermitian`; there s has signs."""
+    if hermitian:
+        s, u = diagonal_forms.eigh(A, False, True, "linalg.eigh")
+        assert u is not None
+        return u, s, u
+    u, s, vh = diagonal_forms.svd(A, False, True, "linalg.svd")
+    assert u is not None
+    assert vh is not None
+    return u, s, adjoint(vh)
 
 
 def pinv(
@@ -55,21 +68,15 @@ def pinv(
     if hermitian:
         check_square(A, "linalg.pinv")
     _refuse_complex("linalg.pinv", rcond=rcond, atol=atol, rtol=rtol)
-    a = host(A)
-    if a.size:
-        if hermitian:  # of A = U S U^H only the lower triangle is read
-            s, u = np.linalg.eigh(a)
-            left = right = u
+    with unrecorded():
+        if A.numel():
+            left, s, right = _singular(A, hermitian)
+            size = s.abs()
+            kept = size > _tolerance(A, size, atol, rcond if rtol is None else rtol)
+            inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
+            value = (right * inverse.unsqueeze(-2)) @ adjoint(left)
         else:
-            right, s, vh = np.linalg.svd(a, full_matrices=False)
-            left = vh.swapaxes(-1, -2).conj()
-        size = np.abs(s)
-        bound = np.asarray(_tolerance(A, size, atol, rcond if rtol is None else rtol))[..., None]
-        inverse = np.where(size > bound, 1 / np.where(size > bound, s, 1), 0).astype(s.dtype)
-        x = (left * inverse[..., None, :]) @ right.swapaxes(-1, -2).conj()
-    else:
-        x = np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
-    value = device(x, A, columns=False)
+            value = A.new_zeros(A.mT.shape)
     if graph.needs_grad(A):
         graph.record(
             "LinalgPinvBackward0",
@@ -116,19 +123,17 @@ def matrix_rank(
     if tol is not None:
         atol, rtol = tol, 0.0
     _refuse_complex("linalg.matrix_rank", atol=atol, rtol=rtol)
-    a = host(A)
-    if hermitian:
-        check_square(A, "linalg.eigh")
-        s = np.abs(np.linalg.eigvalsh(a))
-    else:
-        s = np.linalg.svd(a, compute_uv=False)
-    bound = np.asarray(_tolerance(A, s, atol, rtol))
-    return writes.deliver(
-        device((s > bound[..., None]).sum(-1).astype(np.int64), A, columns=False),
-        out,
-        "linalg_matrix_rank",
-        (A,),
-    )
+    with unrecorded():
+        if not min(A.shape[-2:]):
+            rank = FUNCTIONS["zeros"](A.shape[:-2], dtype=dtypes.int64, device=A.device)
+        else:
+            if hermitian:
+                check_square(A, "linalg.eigh")
+                s = diagonal_forms.eigh(A, False, False, "linalg.eigh")[0].abs()
+            else:
+                s = diagonal_forms.svd(A, False, False, "linalg.svd")[1]
+            rank = (s > _tolerance(A, s, atol, rtol)).sum(-1)
+    return writes.deliver(rank, out, "linalg_matrix_rank", (A,))
 
 
 Lstsq = named("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
@@ -201,25 +206,24 @@ def _by_qr(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tens
 
 
 def _by_svd(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tensor, ...]:
-    a, b = host(A, B)
-    m, n = a.shape[-2:]
-    u, s, vh = np.linalg.svd(a, full_matrices=False)
-    bound = (np.finfo(s.dtype).eps * max(m, n) if rcond is None else rcond) * s.max(-1, initial=0)
-    keep = s > bound[..., None]
-    with np.errstate(all="ignore"):
-        inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
-    x = vh.swapaxes(-1, -2).conj() @ (inverse[..., None] * (u.swapaxes(-1, -2).conj() @ b))
-    rank = keep.sum(-1).astype(np.int64)
-    empty = np.zeros(0, s.dtype)
-    residuals = empty
-    if driver != "gelsy" and m > n and bool((rank == n).all()):
-        residuals = (np.abs(a @ x - b) ** 2).sum(-2)
-    return (
-        device(x, A),
-        device(residuals, A, columns=False),
-        device(rank, A, columns=False),
-        device(s if driver in ("gelsd", "gelss") else empty, A, columns=False),
-    )
+    m, n = A.shape[-2:]
+    with unrecorded():
+        batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
+        nothing = A.new_empty(0, dtype=A.dtype.to_real())
+        if not A.numel():
+            rank = FUNCTIONS["zeros"](A.shape[:-2], dtype=dtypes.int64, device=A.device)
+            return A.new_zeros((*batch, n, B.shape[-1])), nothing, rank, nothing
+        a, b = A.detach(), B.detach()
+        left, s, right = _singular(a, False)
+        kept = s > _tolerance(a, s, None, rcond)
+        inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
+        x = right @ (inverse.unsqueeze(-1) * (adjoint(left) @ b))
+        rank = kept.sum(-1)
+        residuals = nothing
+        if driver != "gelsy" and m > n and (rank.is_meta or bool((rank == n).all())):
+            residuals = (a @ x - b).abs().square().sum(-2)
+        x = factors.by_columns(x.mT.contiguous())
+    return x, residuals, rank, s if driver in ("gelsd", "gelss") else nothing
 
 
 def _lstsq_back(ctx: Any, gx: Tensor, gr: Tensor, *_: Any) -> tuple:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
 from ...layouts import broadcast_shapes
@@ -16,9 +14,8 @@ from .. import writes
 from ..core import Tensor
 from ..operands import check_tensors
 from ..row import FUNCTIONS, public
-from . import factors
+from . import diagonal_forms, factors
 from .factors import first_bad
-from .lapack import device, host
 from .matrices import (
     LinAlgError,
     adjoint,
@@ -102,13 +99,13 @@ def _det_back(ctx: Any, g: Tensor) -> Tensor:
     if wide is not None:
         return wide * adjoint(inv_ex(a)[0])
     # A singular matrix still has cofactors: det'(A) = det(U Vh) * U diag(products of the other singular values) Vh.
-    u, s, vh = np.linalg.svd(host(a))
-    n = s.shape[-1]
-    others = np.stack([np.delete(s, i, -1).prod(-1) for i in range(n)], -1)
-    sign = np.linalg.det(u) * np.linalg.det(vh)
-    return g[..., None, None] * device(
-        sign.conj()[..., None, None] * ((u * others[..., None, :]) @ vh), a
-    )
+    with unrecorded():
+        u, s, vh = diagonal_forms.svd(a, False, True, "linalg.svd")
+        assert u is not None
+        assert vh is not None
+        others = FUNCTIONS["where"](eye_like(s) != 0, 1.0, s.unsqueeze(-2)).prod(-1)
+        cofactors = (det(u) * det(vh)).conj()[..., None, None] * ((u * others.unsqueeze(-2)) @ vh)
+    return g[..., None, None] * cofactors
 
 
 def _slogdet(A: Tensor, function: str) -> tuple[Tensor, Tensor]:

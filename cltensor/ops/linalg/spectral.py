@@ -1,6 +1,7 @@
 """Singular values and eigenvalues.
 
-They are found on the host (see lapack.py); gradients are formulas over tensors, so they are differentiable again.
+Those of matrices that are not Hermitian are found on the host (see lapack.py), all else by kernels (diagonal_forms.py). Gradients are formulas
+over tensors, so they are differentiable again.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from ...autograd import record as graph
 from .. import writes
 from ..core import Tensor
 from ..row import public
+from . import diagonal_forms
 from .lapack import device, host
 from .matrices import (
-    LinAlgError,
     absent,
     adjoint,
     check_float,
@@ -59,25 +60,8 @@ _PHASE = (
 def _svd(A: Tensor, full: bool, vectors: bool) -> tuple[Any, Tensor, Any]:
     check_matrix(A, "linalg.svd")
     check_float(A, "linalg.svd")
-    a = host(A)
-    if not np.isfinite(a).all():
-        raise LinAlgError(
-            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
-        )
     grad = graph.needs_grad(A)
-    try:
-        parts: Any = (
-            np.linalg.svd(a, full_matrices=full)
-            if vectors or grad
-            else np.linalg.svd(a, compute_uv=False)
-        )
-    except np.linalg.LinAlgError as error:
-        raise LinAlgError(
-            f"linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values ({error})."
-        ) from None
-    if not (vectors or grad):
-        return None, device(parts, A), None
-    u, s, vh = (device(p, A) for p in parts)
+    u, s, vh = diagonal_forms.svd(A, full, vectors or grad, "linalg.svd")
     if grad:
         graph.record("LinalgSvdBackward0", (A,), (u, s, vh), _svd_back, {"U": u, "S": s, "Vh": vh})
     return u, s, vh
@@ -176,18 +160,8 @@ def _eigh(A: Tensor, UPLO: Any, vectors: bool) -> tuple[Tensor, Tensor | None]:
     side: Any = UPLO.upper() if isinstance(UPLO, str) else UPLO
     if side not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    a = host(A)
     grad = graph.needs_grad(A)
-    try:
-        if not np.isfinite(np.tril(a) if side == "L" else np.triu(a)).all():
-            raise np.linalg.LinAlgError
-        if not (vectors or grad):
-            return device(np.linalg.eigvalsh(a, side), A), None
-        values, vecs = (device(v, A) for v in np.linalg.eigh(a, side))
-    except np.linalg.LinAlgError:
-        raise LinAlgError(
-            f"linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues (error code: {max(a.shape[-1] - 1, 1)})."
-        ) from None
+    values, vecs = diagonal_forms.eigh(A, side == "U", vectors or grad, "linalg.eigh")
     if grad:
         graph.record(
             "LinalgEighBackward0",

@@ -1,0 +1,265 @@
+"""Eigenvalues of Hermitian matrices and singular values by kernels: from tensors to `codegen.factor`, and back from narrow matrices.
+
+A matrix is made tridiagonal or bidiagonal by reflectors, that diagonal by plane rotations, and the reflectors are applied to what these
+make of the identity. Knows no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import dtypes, layouts
+from ...autograd.mode import unrecorded
+from ...codegen.factor import condense, parts, qr, rotations
+from ...codegen.operand import Operand
+from ...runtime import get_backend
+from .. import core
+from ..composite import at_once
+from ..core import Tensor
+from ..replay import Replayed
+from ..row import FUNCTIONS
+from . import factors
+from .matrices import LinAlgError, diag, diagonal
+
+# The smallest ratio of sides from which on LAPACK, too, factorizes A = Q R first, and goes on with R.
+_LONG = 11 / 6
+
+
+@Replayed.of_memory
+def _condensed(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
+    """Return diagonals and what stands beside them, (…, n) each, then for each side the reflectors' vectors, as rows, and 1 / tau."""
+    (x,) = xs
+    backend = get_backend(x.device)
+    batch = x.shape[:-2]
+    with backend.lock:
+        a = parts.by_columns(backend, core.kernel_operand(x))
+        made = (condense.tridiagonal if hermitian else condense.bidiagonal)(backend, a)
+    found = [made.diagonal, made.beside]
+    for side in (made.left, made.right):
+        if side is not None:
+            vectors, inverse = side
+            _, m, k = vectors.shape
+            found.append(vectors._replace(shape=(vectors.shape[0], k, m), strides=(k * m, m, 1)))
+            found.append(inverse)
+    return [core.result(f._replace(shape=(*batch, *f.shape[1:])), x.device) for f in found]
+
+
+@Replayed.of_memory
+def _reflected(xs: Sequence[Tensor], first: int, columns: int) -> list[Tensor]:
+    """Multiply reflectors that begin in row `first` by (X 0; 0 I), of which so many columns are made; matrices come and go as rows.
+
+    Operands: the reflectors' vectors (…, k, m - first) and 1 / tau (…, k), X^T (…, n, n).
+    """
+    v, inverse, x = (core.kernel_operand(t) for t in xs)
+    backend = get_backend(xs[0].device)
+    *batch, k, rows = v.shape
+    count, n, m = layouts.numel(tuple(batch)), x.shape[-1], rows + first
+    with backend.lock:
+        made = parts.identity(backend, x.dtype, count, m, columns)
+        corner = parts.part(made, (0, n), (0, n))
+        turned = (*x.strides[:-2], x.strides[-1], x.strides[-2])
+        parts.copy_into(backend, x._replace(strides=turned), corner)
+        scales = inverse._replace(shape=(count, k), strides=(k, 1))
+        blocks = qr.blocks_of(backend, parts.flat(v, k, rows), scales)
+        below = parts.part(made, (first, m), (0, columns))
+        qr.multiply(backend, blocks, below, adjoint=False)
+    found = made._replace(shape=(*batch, columns, m))
+    return [
+        core.result(found._replace(strides=layouts.contiguous_strides(found.shape)), xs[0].device)
+    ]
+
+
+def _scaled(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Divide matrices by powers of 2 (…, 1), returned, too, so that none has squares that overflow or vanish."""
+    largest = A.abs().amax((-2, -1))
+    bound = 100 if largest.dtype.itemsize == 4 else 1000
+    exponent = FUNCTIONS["frexp"](largest)[1].clamp(-bound, bound)
+    scale = FUNCTIONS["ldexp"](FUNCTIONS["ones_like"](largest), exponent).unsqueeze(-1)
+    return A / scale.unsqueeze(-1), scale
+
+
+@at_once
+def _hermitian(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
+    """Return powers of 2, and what `_condensed` does of matrices divided by them."""
+    (A,) = xs
+    low = (A.mH if upper else A).tril(-1)
+    narrow, scale = _scaled(low + low.mH + diag(diagonal(A).real))
+    return [scale, *_condensed([narrow], True)]
+
+
+@at_once
+def _general(xs: Sequence[Tensor]) -> list[Tensor]:
+    narrow, scale = _scaled(xs[0])
+    return [scale, *_condensed([narrow], False)]
+
+
+def _flat(x: Tensor) -> Operand:
+    """View diagonals (…, n) as [count, n]."""
+    n = x.shape[-1]
+    return core.kernel_operand(x)._replace(shape=(x.numel() // n, n), strides=(n, 1))
+
+
+@Replayed.of_memory
+def _rotated(xs: Sequence[Tensor], kind: str, vectors: bool, lower: bool) -> list[Tensor | None]:
+    """Make matrices, their diagonals and what stands beside them (…, n), diagonal, as far as there is room for rotations.
+
+    `lower`: bidiagonal ones are lower triangles. Returns the lists of rotations, and their products as `rotations.begin` has them.
+    """
+    d, e = map(_flat, xs)
+    backend, dev = get_backend(xs[0].device), xs[0].device
+    with backend.lock:
+        lists, products = rotations.begin(backend, kind, d, vectors)
+        rotations.go_on(backend, kind, d, e, lists, products, lower)
+    return [None if x is None else core.result(x, dev) for x in (*lists, products)]
+
+
+def _diagonalized(
+    kind: str,
+    values: Tensor,
+    beside: Tensor,
+    vectors: bool,
+    function: str,
+    lower: bool = False,
+) -> Tensor:
+    """Overwrite diagonals (…, n) by the values; return the vectors as `rotations.begin` has them. Waits for the device."""
+    found = _rotated([values, beside], kind, vectors, lower)
+    states, products = found[0], found[3]
+    if states.is_meta:
+        return products
+    backend = get_backend(values.device)
+    while True:
+        codes: Any = states._host()[:, 1]
+        if (codes == 2).any():
+            raise LinAlgError(_failed(kind, values, int((codes == 2).argmax()), function))
+        if codes.all():
+            return products
+        states_of, *lists = (None if x is None else core.kernel_operand(x) for x in found)
+        assert states_of is not None
+        with backend.lock:
+            rotations.go_on(
+                backend,
+                kind,
+                _flat(values),
+                _flat(beside),
+                rotations.Lists(states_of, lists[0], lists[1]),
+                lists[2],
+            )
+
+
+def _failed(kind: str, values: Tensor, where: int, function: str) -> str:
+    place = f"(Batch element {where}): " if values.ndim > 1 else ""
+    n = values.shape[-1]
+    if not bool(values.reshape(-1, n)[where].isfinite().all()) and kind == "singular_values":
+        why = "contained non-finite values."
+    else:
+        why = f"is ill-conditioned or has too many repeated {kind.replace('_', ' ')} (error code: {max(n - 1, 1)})."
+    return f"{function}: {place}The algorithm failed to converge because the input matrix {why}"
+
+
+def _in_order(rows: Tensor, order: Tensor, signs: Tensor | None, dtype: dtypes.dtype) -> Tensor:
+    """Take vectors by rows, as `rotations.begin` has them, as (sides, …, n, n) in an order (…, n), after the first side's were given signs."""
+    n = order.shape[-1]
+    rows = rows.narrow(-1, 0, n).reshape(-1, *order.shape, n)
+    if signs is not None:
+        rows = rows * FUNCTIONS["stack"]([signs, FUNCTIONS["ones_like"](signs)]).unsqueeze(-1)
+    return rows.gather(-2, order.unsqueeze(-1).expand(rows.shape)).to(dtype)
+
+
+@at_once
+def _eigenvectors(xs: Sequence[Tensor], dtype: dtypes.dtype) -> list[Tensor]:
+    """Return sorted eigenvalues (…, n), and the eigenvectors as rows. Operands: values, powers of 2, vectors as rows, reflectors."""
+    values, scale, rows, *reflectors = xs
+    values, order = values.sort(-1)
+    x = _in_order(rows, order, None, dtype)[0]
+    if order.shape[-1] > 1:
+        x = _reflected([*reflectors, x], 1, order.shape[-1])[0]
+    return [values * scale, x.contiguous()]
+
+
+@at_once
+def _singular_vectors(
+    xs: Sequence[Tensor], dtype: dtypes.dtype, columns: int, turned: bool
+) -> list[Tensor]:
+    """Return sorted singular values (…, n), the left vectors as rows, and the right ones as columns, conjugated.
+
+    So many `columns` are made of the longer ones, which are the left ones, or the right ones where the matrix was `turned`. Operands: values
+    with signs, powers of 2, right and left vectors as rows, the longer reflectors and the shorter ones.
+    """
+    values, scale, rows, v, v_inverse, u, u_inverse = xs
+    n = values.shape[-1]
+    s, order = values.abs().sort(-1, descending=True)
+    signs = FUNCTIONS["where"](values < 0, -1.0, 1.0).to(values.dtype)
+    right, left = _in_order(rows, order, signs, dtype)
+    long, short = (right, left) if turned else (left, right)
+    long = _reflected([v, v_inverse, long], 0, columns)[0]
+    if n > 1:
+        short = _reflected([u, u_inverse, short], 1, n)[0]
+    left, right = (short, long) if turned else (long, short)
+    return [s * scale, left.contiguous(), right.conj().mT.contiguous()]
+
+
+def eigh(A: Tensor, upper: bool, vectors: bool, function: str) -> tuple[Tensor, Tensor | None]:
+    """Return the eigenvalues (…, n), ascending, and the eigenvectors (…, n, n) of Hermitian matrices, of which one triangle is read.
+
+    LinAlgError names `function`.
+    """
+    with unrecorded():
+        A = A.detach()
+        if not A.numel():
+            values = A.new_empty(A.shape[:-1], dtype=A.dtype.to_real())
+            return values, A.new_empty(A.shape) if vectors else None
+        scale, values, beside, *reflectors = _hermitian([A], upper)
+        rows = _diagonalized("eigenvalues", values, beside, vectors, function)
+        if not vectors:
+            return values.sort(-1)[0] * scale, None
+        values, x = _eigenvectors([values, scale, rows, *reflectors], A.dtype)
+    return values, factors.by_columns(x)
+
+
+def svd(
+    A: Tensor, full: bool, vectors: bool, function: str
+) -> tuple[Tensor | None, Tensor, Tensor | None]:
+    """Factorize A (…, m, n) = U diag(S) V^H, k = min(m, n): U (…, m, k), S (…, k), descending, and V^H (…, k, n); `full`: square U and V.
+
+    LinAlgError names `function`. Without `vectors` there are but the singular values.
+    """
+    (*batch, m, n), turned = A.shape, A.shape[-2] < A.shape[-1]
+    long, short = max(m, n), min(m, n)
+    with unrecorded():
+        A = A.detach()
+        if not A.numel():
+            eyes = (FUNCTIONS["eye"](k, dtype=A.dtype, device=A.device) for k in (m, n))
+            u, vh = (e.expand(*batch, *e.shape).contiguous() for e in eyes)
+            s = A.new_empty((*batch, short), dtype=A.dtype.to_real())
+            if not vectors:
+                return None, s, None
+            return (u, s, vh) if full else (u.narrow(-1, 0, short), s, vh.narrow(-2, 0, short))
+        tall = A.mH if turned else A
+        if long >= _LONG * short and long > short:
+            return _of_long(tall, full, vectors, function, turned)
+        scale, values, beside, *reflectors = _general([tall])
+        rows = _diagonalized("singular_values", values, beside, vectors, function, turned)
+        if not vectors:
+            return None, values.abs().sort(-1, descending=True)[0] * scale, None
+        given = [values, scale, rows, *reflectors]
+        s, u, vh = _singular_vectors(given, A.dtype, long if full else short, turned)
+    return factors.by_columns(u), s, factors.by_columns(vh)
+
+
+def _of_long(
+    tall: Tensor, full: bool, vectors: bool, function: str, turned: bool
+) -> tuple[Tensor | None, Tensor, Tensor | None]:
+    """Factorize A = Q R by the triangle, or, where A was turned to be `tall`, R^H Q^H."""
+    n = tall.shape[-1]
+    q, r = factors.qr(tall, ("complete" if full else "reduced") if vectors else "r")
+    square = r.narrow(-2, 0, n)
+    u, s, vh = svd(square.mH if turned else square, False, vectors, function)
+    if u is None or vh is None or q is None:
+        return None, s, None
+    product = q.narrow(-1, 0, n) @ (vh.mH if turned else u)
+    if full:
+        product = FUNCTIONS["cat"]([product, q.narrow(-1, n, q.shape[-1] - n)], -1)
+    if turned:
+        return u, s, factors.by_columns(product.conj().contiguous())
+    return factors.by_columns(product.mT.contiguous()), s, vh
