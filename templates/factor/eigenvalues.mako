@@ -2,8 +2,8 @@
 The eigenvalues of real symmetric tridiagonal matrices, one after the other at the end of an unreduced block where it converges faster, by QL steps
 with Wilkinson's shift, done implicitly (Dubrulle, Martin and Wilkinson, Numer. Math. 12, 1968; Parlett, "The Symmetric Eigenvalue Problem", ch. 8).
 A work-item takes a matrix. `diagonal` (n of a matrix) becomes the eigenvalues, `beside` (n) zeros. `kept`: the plane rotations are listed, two columns
-and cosine and sine each, until there is no `room` for those of a step; the next launch goes on. `state`: how many are listed, 1 where all is found
-(2 where it does not converge), and the steps taken.
+and cosine and sine each, until there is no `room` for those of a step; the next launch goes on. `state`: how many are listed, 0 where all is found,
+1 where not yet, 2 where it does not converge, and the steps taken.
 </%doc>\
 <%namespace name="steps" file="/factor/rotation.mako"/>\
 typedef ${I} I;
@@ -62,11 +62,11 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
         __global R *numbers = all_numbers + 2 * z * room;
 % endif
         I written = 0, next = 0;
-        int steps = state[2], ended = state[1] ? state[1] : 1;
+        int steps = state[2], left = 0;
         R sum = 0;
         for (I i = 0; i < n; ++i) sum += fabs(d[i]) + (i + 1 < n ? fabs(e[i]) : (R)0);
-        if (!isfinite(sum)) ended = 2;
-        while (next < n && !state[1] && ended == 1) {
+        if (!isfinite(sum)) left = 2;
+        while (next < n && !left) {
             const I lo = next;
             I hi = lo;
             for (; hi + 1 < n; ++hi)
@@ -79,7 +79,7 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
             for (I l = lo; l <= hi;) {
 % if kept:
                 if (room - written < hi - lo) {
-                    ended = 0;
+                    left = 1;
                     break;
                 }
 % endif
@@ -105,7 +105,7 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
                     continue;
                 }
                 if (++steps > 30 * n) {
-                    ended = 2;
+                    left = 2;
                     break;
                 }
                 const R start = D(l);
@@ -126,6 +126,6 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
                 E(l) = g;
             }
         }
-        state[0] = (int)written, state[1] = ended, state[2] = steps;
+        state[0] = (int)written, state[1] = left, state[2] = steps;
     }
 }

@@ -2,8 +2,8 @@
 The singular values of real bidiagonal matrices, upper ones or `lower`, by QR steps, with a shift or, where that would cost small ones their digits, without one (Demmel and
 Kahan, "Accurate singular values of bidiagonal matrices", SIAM J. Sci. Stat. Comput. 11, 1990). A work-item takes a matrix. `diagonal` (n of a matrix)
 becomes the singular values, with any sign, `beside` (n) zeros. `kept`: the plane rotations are listed, two columns, then cosine and sine for the right
-vectors and for the left ones, until there is no `room` for those of a step; the next launch goes on. `state`: how many are listed, 1 where all is found
-(2 where it does not converge), and the steps taken, each counted by the columns it passes.
+vectors and for the left ones, until there is no `room` for those of a step; the next launch goes on. `state`: how many are listed, 0 where all is found,
+1 where not yet, 2 where it does not converge, and the steps taken, each counted by the columns it passes.
 </%doc>\
 <%namespace name="steps" file="/factor/rotation.mako"/>\
 typedef ${I} I;
@@ -99,11 +99,11 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
         __global R *numbers = all_numbers + 4 * z * room;
 % endif
         I written = 0, end = n - 1, old_lo = -1, old_hi = -1;
-        int ended = state[1] ? state[1] : 1, turned = 0;
+        int left = 0, turned = 0;
         long steps = state[2];
         R sum = 0;
         for (I i = 0; i < n; ++i) sum += fabs(d[i]) + (i + 1 < n ? fabs(e[i]) : (R)0);
-        if (!isfinite(sum)) ended = 2;
+        if (!isfinite(sum)) left = 2;
         if (lower)  // rotated from the left it is an upper one
             for (I i = 0; i + 1 < n; ++i) {
                 R c, s;
@@ -119,7 +119,7 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
             least = fmin(least, run);
         }
         const R threshold = fmax(BOUND * (least / sqrt((R)n)), (R)6 * n * n * TINY);
-        while (end > 0 && !state[1] && ended == 1) {
+        while (end > 0 && !left) {
             I hi = end, lo = end;
             R largest = fabs(d[hi]);
             for (; lo > 0; --lo) {
@@ -136,7 +136,7 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
             }
 % if kept:
             if (room - written < hi - lo) {
-                ended = 0;
+                left = 1;
                 break;
             }
 % endif
@@ -178,7 +178,7 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
             }
             steps += hi - lo;
             if (steps > (long)6 * n * n) {
-                ended = 2;
+                left = 2;
                 break;
             }
             if (shift == 0) {
@@ -221,6 +221,6 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
             }
             if (fabs(E(hi - 1)) <= threshold) E(hi - 1) = 0;
         }
-        state[0] = (int)written, state[1] = ended, state[2] = (int)min(steps, (long)INT_MAX);
+        state[0] = (int)written, state[1] = left, state[2] = (int)min(steps, (long)INT_MAX);
     }
 }

@@ -132,7 +132,7 @@ def _diagonalized(
         codes: Any = states._host()[:, 1]
         if (codes == 2).any():
             raise LinAlgError(_failed(kind, values, int((codes == 2).argmax()), function))
-        if codes.all():
+        if not codes.any():
             return products
         states_of, *lists = (None if x is None else core.kernel_operand(x) for x in found)
         assert states_of is not None
