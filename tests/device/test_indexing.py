@@ -297,8 +297,8 @@ def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -
     ("shape", "dtype"),
     [
         *((shape, "float32") for shape in ((9, 33), (40, 3, 100), (7, 272), (3, 1), (50, 4, 80))),
-        *((shape, dtype) for shape in ((9, 33), (7, 272)) for dtype in ("int64", "int8")),
-        *((shape, dtype) for shape in ((9, 33), (3, 1)) for dtype in ("float64", "bfloat16")),
+        *(((7, 272), "int8"), ((3, 1), "int64")),
+        *((shape, "bfloat16") for shape in ((9, 33), (3, 1))),
     ],
     ids=str,
 )
