@@ -142,7 +142,8 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
     backend = get_backend(x.device)
     dt = x.dtype
     wide = dtypes.float32 if dt.category == 2 else dtypes.int64
-    for view, array in ((x.permute(2, 0, 1), a.transpose(2, 0, 1)), (x, a)):
+    views = ((x.permute(2, 0, 1), a.transpose(2, 0, 1)), (x, a))
+    for view, array in views if dtype == "float32" else views[:1]:
         source = of_operands(core.kernel_operand(view))
         for dims in ((1,), (0, 2)):
 
@@ -373,7 +374,7 @@ def test_a_chain_is_the_prologue_of_its_reduction() -> None:
     assert launches <= 2 and builds == 0
 
 
-@pytest.mark.parametrize("shape", [s for s in SHAPES if len(s) < 3], ids=str)
+@pytest.mark.parametrize("shape", [(), (31,), (33, 32), (31, 33), (3, 0)], ids=str)
 def test_norms_and_nansum_are_reductions_of_their_own(shape: tuple[int, ...]) -> None:
     """One launch each, of what memory holds and of what is pending."""
     a = data(*shape)
