@@ -53,12 +53,12 @@ def _dims(ndim: int) -> list[Any]:
     ids=str,
 )
 def test_sum_and_truth_match_numpy(dtype: str, shape: tuple[int, ...]) -> None:
-    """All of them in every layout of one dtype; of int32 the sums in layouts of up to two dims, of others in some."""
+    """Of float32 sums in every layout, the rest in those of up to two dims; sums of int32 in those, of others in some."""
     a = data(*shape, dtype=dtype)
     x = _tensor(a)
     for dim in _dims(a.ndim):
         close(x.sum(dim), a.sum(axis=dim), 1e-4)
-        if dtype != "float32" and shape != (33,):
+        if a.ndim > 2 or (dtype != "float32" and shape != (33,)):
             continue
         close(x.any(dim), a.any(axis=dim))
         close(x.all(dim), a.all(axis=dim))
