@@ -1,9 +1,13 @@
-"""The `--device` and `--units` options and the `dev` fixture; what precedes the import is in the root conftest."""
+"""The `--device` and `--units` options, the `dev` fixture, and what several folders ask of each of their tests.
+
+What precedes the import is in the root conftest.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,6 +41,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="of this library's own, not of torch's"))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test that computes with float64 is none for a device that has no such numbers."""
+    try:
+        return (yield)
+    except RuntimeError as error:
+        if "has no float64" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
 @pytest.fixture(scope="session")
 def dev(request: pytest.FixtureRequest) -> Any:
     """Return the `cltensor.device` under test."""
@@ -51,3 +66,69 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from cltensor import config
 
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+
+
+@pytest.fixture
+def default_device(dev: Any) -> Iterator[None]:
+    """Create tensors on the device named by `--device`."""
+    import cltensor
+
+    cltensor.set_default_device(dev)
+    yield
+    cltensor.set_default_device(None)
+
+
+@pytest.fixture
+def no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing but the LAPACK family computes on the host; its tests carry the mark `lapack`."""
+    from cltensor.runtime import STATS
+
+    before = STATS.host_ops
+    yield
+    if request.node.get_closest_marker("lapack") is None:
+        assert STATS.host_ops == before, "computed on the host"
+
+
+@pytest.fixture
+def short_header_has_every_builtin() -> Iterator[None]:
+    """PoCL finds each builtin that a kernel calls."""
+    from cltensor.runtime import pocl
+
+    before = len(pocl.lacking)
+    yield
+    assert not pocl.lacking[before:], (
+        "cltensor/runtime/pocl.py leaves out builtins that a kernel calls"
+    )
+
+
+@pytest.fixture
+def a_team_runs_every_kernel() -> Iterator[None]:
+    """No kernel of a CPU goes to a queue."""
+    from cltensor.runtime import program
+
+    before = len(program.queued)
+    yield
+    assert not program.queued[before:], "a kernel went to PoCL's queue"
+
+
+@pytest.fixture
+def nothing_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test works out its launches anew, and one that changes what decides them works out each."""
+    from cltensor.ops import replay
+
+    replay.forget()
+    with pytest.MonkeyPatch.context() as patch:
+        if "monkeypatch" in request.fixturenames:
+            patch.setattr(replay, "MOST", 0)
+        yield
+
+
+@pytest.fixture
+def of_kernels(
+    default_device: None,
+    no_host_computation: None,
+    short_header_has_every_builtin: None,
+    a_team_runs_every_kernel: None,
+    nothing_remembered: None,
+) -> None:
+    """What is asked of each test of kernels."""

@@ -10,67 +10,9 @@ from backends import SCHEDULES, backend_for
 from support import choose_anew, poison
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A test that computes with float64 is none for a device that has no such numbers."""
-    try:
-        return (yield)
-    except RuntimeError as error:
-        if "has no float64" in str(error):
-            pytest.skip(str(error))
-        raise
-
-
 @pytest.fixture(autouse=True)
-def _default_device(dev: Any) -> Iterator[None]:
-    import cltensor
-
-    cltensor.set_default_device(dev)
-    yield
-    cltensor.set_default_device(None)
-
-
-@pytest.fixture(autouse=True)
-def _no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nothing but the LAPACK family computes on the host; its tests carry the mark `lapack`."""
-    from cltensor.runtime import STATS
-
-    before = STATS.host_ops
-    yield
-    if request.node.get_closest_marker("lapack") is None:
-        assert STATS.host_ops == before, "computed on the host"
-
-
-@pytest.fixture(autouse=True)
-def _short_header_has_every_builtin() -> Iterator[None]:
-    from cltensor.runtime import pocl
-
-    before = len(pocl.lacking)
-    yield
-    assert not pocl.lacking[before:], (
-        "cltensor/runtime/pocl.py leaves out builtins that a kernel calls"
-    )
-
-
-@pytest.fixture(autouse=True)
-def _a_team_runs_every_kernel() -> Iterator[None]:
-    from cltensor.runtime import program
-
-    before = len(program.queued)
-    yield
-    assert not program.queued[before:], "a kernel went to PoCL's queue"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Each test works out its launches anew, and one that changes what decides them works out each."""
-    from cltensor.ops import replay
-
-    replay.forget()
-    with pytest.MonkeyPatch.context() as patch:
-        if "monkeypatch" in request.fixturenames:
-            patch.setattr(replay, "MOST", 0)
-        yield
+def _as_kernels_are_tested(of_kernels: None) -> None:
+    pass
 
 
 @pytest.fixture(autouse=True, scope="session")

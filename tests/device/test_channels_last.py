@@ -24,6 +24,11 @@ def last(x: Any) -> Any:
     return x.to(memory_format=torch.channels_last if x.ndim == 4 else torch.channels_last_3d)
 
 
+def shown(x: Any) -> np.ndarray:
+    """The numbers as an array, that of a type numpy has."""
+    return (x.float() if x.dtype is torch.bfloat16 else x).cpu().numpy()
+
+
 def both_ways(
     fn: Callable[..., Any], x: Any, *factors: Any, slope: Callable[[Any], Any] = last
 ) -> list[Any]:
@@ -42,8 +47,8 @@ def assert_alike(
     for slope in (lambda g: g, last):
         found = both_ways(fn, last(x), *factors, slope=slope)
         for a, b in zip(found, expected, strict=True):
-            scale = float(b.abs().max()) or 1.0
-            found_values, values = a.double().cpu().numpy(), b.double().cpu().numpy()
+            found_values, values = shown(a), shown(b)
+            scale = float(np.abs(values).max()) or 1.0
             np.testing.assert_allclose(found_values, values, rtol=tol, atol=tol * scale)
     if order:
         assert [t.stride() for t in found[:2]] == [last(t).stride() for t in found[:2]]
@@ -201,7 +206,8 @@ CONVOLVED: dict[str, Callable[..., Any]] = {
     [*((name, 3) for name in CONVOLVED), ("transposed", 5), ("stride 1", 7)],
 )
 def test_a_filter_for_each_channel(name: str, size: int, poisoned: None) -> None:
-    for channels, rows, columns in ((8, 9, 7), (16, 12, 15), (37, 8, 30)):
+    shapes = ((8, 9, 7), (16, 12, 15), (37, 8, 30))
+    for channels, rows, columns in shapes if size == 3 else shapes[2:]:
         factors = numbers(1, channels, 1, size, size), numbers(2, channels)
         assert_alike(CONVOLVED[name], numbers(0, 3, channels, rows, columns), *factors)
 

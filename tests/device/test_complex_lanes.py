@@ -31,6 +31,15 @@ FUNCTIONS: dict[str, Callable] = {
     "truth": lambda a, b: a.bool(),
     "lerp": lambda a, b: torch.lerp(a, b, 0.3),
 }
+DOUBLE = {
+    "product",
+    "quotient",
+    "sum",
+    "abs",
+    "exponential",
+    "polar",
+    "comparison",
+}  # of complex128
 
 
 def _samples(dtype: str, n: int, seed: int) -> np.ndarray:
@@ -51,7 +60,8 @@ def test_bits_of_single_numbers(dtype: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     def results() -> dict[str, np.ndarray]:
         x, y = torch.tensor(a), torch.tensor(b)
-        return {name: f(x, y).cpu().numpy() for name, f in FUNCTIONS.items()}
+        tried = [n for n in FUNCTIONS if n in DOUBLE or dtype == "complex64"]
+        return {name: FUNCTIONS[name](x, y).cpu().numpy() for name in tried}
 
     found = results()
     monkeypatch.setattr(pointwise, "choose_lanes", lambda *_, **__: 1)

@@ -36,7 +36,7 @@ def all_three(plane: tuple[int, int], taps: int, stride: int, padding: Any, chan
     return [t.tolist() for t in (y.detach(), x.grad, w.grad, b.grad)]
 
 
-@pytest.mark.parametrize(("taps", "stride"), list(itertools.product((3, 5, 7), (1, 2))))
+@pytest.mark.parametrize(("taps", "stride"), [(3, 1), (3, 2), (5, 2), (7, 1)])
 def test_values_are_those_of_the_general_schedule(
     taps: int, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,8 +188,9 @@ def test_one_number_is_cheap() -> None:
 I0 = [[0, 1, 2, 0], [2, 2, 0, 1]]
 
 
-@pytest.mark.parametrize("how", LAYOUTS)
-@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize(
+    ("how", "dtype"), [*((how, "float32") for how in LAYOUTS), ("contiguous", "int64")]
+)
 def test_gather_and_take(how: str, dtype: str) -> None:
     t, a = laid(data(3, 4, dtype=dtype), how)
     i = np.array(I0)
@@ -297,8 +298,8 @@ def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -
     ("shape", "dtype"),
     [
         *((shape, "float32") for shape in ((9, 33), (40, 3, 100), (7, 272), (3, 1), (50, 4, 80))),
-        *((shape, dtype) for shape in ((9, 33), (7, 272)) for dtype in ("int64", "int8")),
-        *((shape, dtype) for shape in ((9, 33), (3, 1)) for dtype in ("float64", "bfloat16")),
+        *(((7, 272), "int8"), ((3, 1), "int64")),
+        *((shape, "bfloat16") for shape in ((9, 33), (3, 1))),
     ],
     ids=str,
 )

@@ -137,7 +137,7 @@ def test_layouts_along_memory_and_across_it(fresh: None, monkeypatch: pytest.Mon
     """Strides and offsets are sizes, too: slices of larger tensors, transposed ones, one number for all."""
     rng = np.random.default_rng(0)
 
-    def laid(n: int, m: int) -> Any:
+    def laid(n: int, m: int, how: int) -> Any:
         rows, columns, start = (int(k) for k in rng.integers(0, 4, 3))
         return [
             lambda: whole(n, m),
@@ -146,7 +146,7 @@ def test_layouts_along_memory_and_across_it(fresh: None, monkeypatch: pytest.Mon
             lambda: whole(n + start, m)[start:],
             lambda: whole(m).expand(n, m),
             lambda: whole(n, 2 * m)[:, ::2],
-        ][rng.integers(6)]()
+        ][how]()
 
     def all_of_them(x: Any, y: Any, w: Any) -> tuple:
         return (
@@ -162,7 +162,9 @@ def test_layouts_along_memory_and_across_it(fresh: None, monkeypatch: pytest.Mon
     cases = []
     for _ in range(120):
         n, m, k = (int(v) for v in rng.integers(1, 90, 3))
-        cases.append((laid(n, m), laid(n, m), laid(m, k)))
+        how, other = (int(v) for v in rng.integers(0, 6, 2))
+        beside = how if rng.integers(2) else 0  # what two are to each other are so many kernels
+        cases.append((laid(n, m, how), laid(n, m, beside), laid(m, k, other)))
     torch.opencl.synchronize()
     found = [found_by(all_of_them, *operands) for operands in cases]
     monkeypatch.setattr(replay, "MOST", 0)

@@ -106,8 +106,14 @@ def test_average_and_gradient(case: Any) -> None:
         close((x.grad * ct.tensor(h.tolist())).sum(), expected, 1e-4)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32"])
-@pytest.mark.parametrize("plane", [(7, 7), (3, 3), (1, 35), (16, 16)], ids=str)
+@pytest.mark.parametrize(
+    ("plane", "dtype"),
+    [
+        *((plane, "float32") for plane in ((7, 7), (3, 3), (1, 35), (16, 16))),
+        *(((7, 7), "float16"), ((7, 7), "int32"), ((3, 3), "float64")),
+    ],
+    ids=str,
+)
 def test_largest_of_whole_planes(plane: Any, dtype: str) -> None:
     """One window over all of a plane: the first of equals, of several nan the last, and all of the gradient there."""
     rng = np.random.default_rng(0)
@@ -168,7 +174,7 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
 
 @pytest.mark.parametrize(
     ("dtype", "k"),
-    [*(("float32", k) for k in (2, 3, 7, 8, 9)), ("float64", 3), ("float16", 2)],
+    [*(("float32", k) for k in (2, 3, 8, 9)), ("float16", 2)],
 )
 def test_averages_side_by_side(k: int, dtype: str) -> None:
     """Windows of few columns go by vectors, the rest of a row does not; what no window covers gets nothing back."""
@@ -188,8 +194,14 @@ def test_averages_side_by_side(k: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("window", [(2, 2), (3, 2)], ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
-@pytest.mark.parametrize("size", [(2, 3, 12, 40), (2, 3, 13, 41), (1, 2, 6, 6)])
+@pytest.mark.parametrize(
+    ("size", "dtype"),
+    [
+        *((size, "float32") for size in ((2, 3, 12, 40), (2, 3, 13, 41), (1, 2, 6, 6))),
+        ((2, 3, 13, 41), "float16"),
+        ((1, 2, 6, 6), "float64"),
+    ],
+)
 def test_windows_side_by_side_send_back_what_positions_say(
     size: tuple[int, ...], dtype: str, window: tuple[int, int]
 ) -> None:
@@ -261,8 +273,7 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         *(
             (window, d)
-            for window in ((2, 2, 0), (3, 2, 1))
-            for d in ("float64", "float16", "int32")
+            for window, d in (((2, 2, 0), "float16"), ((2, 2, 0), "int32"), ((3, 2, 1), "float64"))
         ),
     ],
     ids=str,

@@ -152,7 +152,7 @@ BINARY = [lambda a, b: a + b, lambda a, b: a * b, ct.maximum, lambda a, b: a - b
 STEP = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(STEP, min_size=3, max_size=9), st.booleans())
 def test_random_graphs_have_the_bits_of_kept_results(steps, reduced):
     def run(large):

@@ -46,26 +46,34 @@ def _dims(ndim: int) -> list[Any]:
     ("dtype", "shape"),
     [
         *(("float32", shape) for shape in SHAPES),
-        *((t, shape) for t in ("int32", "uint8", "bool") for shape in SHAPES if len(shape) < 3),
+        *(("int32", shape) for shape in SHAPES if len(shape) < 3),
+        *(("uint8", shape) for shape in ((33,), (33, 32), (3, 0))),
+        *(("bool", shape) for shape in ((33,), (0,))),
     ],
     ids=str,
 )
 def test_sum_and_truth_match_numpy(dtype: str, shape: tuple[int, ...]) -> None:
-    """All of them in every layout of one dtype; of other dtypes the sums in layouts of up to two dims, the rest in one."""
+    """Of float32 sums in every layout, the rest in those of up to two dims; sums of int32 in those, of others in some."""
     a = data(*shape, dtype=dtype)
     x = _tensor(a)
     for dim in _dims(a.ndim):
         close(x.sum(dim), a.sum(axis=dim), 1e-4)
-        if dtype != "float32" and shape != (33,):
+        if a.ndim > 2 or (dtype != "float32" and shape != (33,)):
             continue
         close(x.any(dim), a.any(axis=dim))
         close(x.all(dim), a.all(axis=dim))
         close(x.count_nonzero(dim), np.count_nonzero(a, axis=dim))
 
 
-@pytest.mark.parametrize("shape", [s for s in SHAPES if 0 not in s], ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "int64", "int8"])
-def test_extremes_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        *(("float32", s) for s in SHAPES if 0 not in s),
+        *(("int64", (33,)), ("int64", (33, 32)), ("int8", (33,))),
+    ],
+    ids=str,
+)
+def test_extremes_match_numpy(dtype: str, shape: tuple[int, ...]) -> None:
     a = data(*shape, dtype=dtype)
     x = _tensor(a)
     for d in range(a.ndim):
@@ -134,7 +142,8 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
     backend = get_backend(x.device)
     dt = x.dtype
     wide = dtypes.float32 if dt.category == 2 else dtypes.int64
-    for view, array in ((x.permute(2, 0, 1), a.transpose(2, 0, 1)), (x, a)):
+    views = ((x.permute(2, 0, 1), a.transpose(2, 0, 1)), (x, a))
+    for view, array in views if dtype == "float32" else views[:1]:
         source = of_operands(core.kernel_operand(view))
         for dims in ((1,), (0, 2)):
 
@@ -264,7 +273,8 @@ def test_long_sums_are_accurate() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64"])
 def test_products_match_numpy(dtype: str) -> None:
-    for shape in ((5, 37), (37, 5), (1, 701), (3, 20, 7)):
+    every = {"float32": 4, "float64": 1}
+    for shape in ((5, 37), (37, 5), (1, 701), (3, 20, 7))[: every.get(dtype, 3)]:
         a = (1 + data(*shape) / 5).astype(dtype)
         if dtype == "int64":
             a[..., ::9] = -3  # and so wraps round
@@ -276,11 +286,11 @@ def test_products_match_numpy(dtype: str) -> None:
         np.testing.assert_allclose(ct.tensor(a).prod().item(), a.prod(), rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
 def test_the_extreme_of_nothing_but_ends_is_one(dtype: str) -> None:
-    """In every schedule of the narrowest and the widest; of the others in rows, as many as make one schedule."""
+    """In every schedule of the narrowest; of the others in rows, as many as make one schedule."""
     info = np.iinfo(dtype)
-    every = dtype in ("int8", "int64")
+    every = dtype == "int8"
     for shape in ((3, 40), (40, 3), (1, 700)) if every else ((3, 40), (1, 700)):
         low, high = (ct.tensor(np.full(shape, v, dtype)) for v in (info.min, info.max))
         for dim in (0, 1, (0, 1)) if every else (1,):
@@ -364,7 +374,7 @@ def test_a_chain_is_the_prologue_of_its_reduction() -> None:
     assert launches <= 2 and builds == 0
 
 
-@pytest.mark.parametrize("shape", [s for s in SHAPES if len(s) < 3], ids=str)
+@pytest.mark.parametrize("shape", [(), (31,), (33, 32), (31, 33), (3, 0)], ids=str)
 def test_norms_and_nansum_are_reductions_of_their_own(shape: tuple[int, ...]) -> None:
     """One launch each, of what memory holds and of what is pending."""
     a = data(*shape)
@@ -457,7 +467,8 @@ def test_a_reduction_may_be_written_over_a_part_of_what_it_reads() -> None:
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers_are_added_as_pairs_of_real_ones(dtype: str) -> None:
     """Of rows and of all, in parts, from any place, with gaps between rows or between elements."""
-    for n in (1, 7, 8, 63, 129, 70_001):
+    single = dtype == "complex64"  # double ones take the same ways
+    for n in (1, 7, 8, 63, 129, 70_001)[: 6 if single else 5]:
         a = data(n + 3, dtype=dtype)
         x = ct.tensor(a)
         close(x[3:].sum(), a[3:].sum(), 1e-5 * n**0.5)
@@ -465,7 +476,8 @@ def test_complex_numbers_are_added_as_pairs_of_real_ones(dtype: str) -> None:
         close(x[::2].sum(), a[::2].sum(), 1e-5 * n**0.5)
     a = data(5, 4, 67, dtype=dtype)
     x = ct.tensor(a)
-    for part in ((), slice(1, 4), (slice(None), slice(1, 3)), (Ellipsis, slice(2, 63))):
+    parts = ((), slice(1, 4), (slice(None), slice(1, 3)), (Ellipsis, slice(2, 63)))
+    for part in parts if single else parts[:2]:
         for dim in (None, 2, (0, 2), (1, 2)):
             close(x[part].sum(dim), a[part].sum(dim), 1e-4)
     a[0, 0, 5], a[1, 2, 3] = complex(np.inf, 1), complex(0, np.nan)

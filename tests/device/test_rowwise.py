@@ -447,7 +447,7 @@ def test_rows_across_memory_are_turned_on_the_way(
         ct.opencl.synchronize()
         assert STATS.launches == before + 1, shape
         assert ct.equal(found, ct.softmax(turned.contiguous(), -1)), shape
-        if kind in ("bfloat16", "float64"):
+        if kind != "float32":
             continue
         assert ct.equal(ct.log_softmax(turned * 2, -1), ct.log_softmax(turned.contiguous() * 2, -1))
         width = turned.shape[-1:]
