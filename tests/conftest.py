@@ -80,7 +80,7 @@ def default_device(dev: Any) -> Iterator[None]:
 
 @pytest.fixture
 def no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nothing but the LAPACK family computes on the host; its tests carry the mark `lapack`."""
+    """Nothing computes on the host but what tests marked `lapack` ask for."""
     from cltensor.runtime import STATS
 
     before = STATS.host_ops
