@@ -2,7 +2,8 @@
 One fused chain over n elements.
 CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ. What is left
 of a chunk or row has a statement of its own: the loop is then free of calls and conditions, and its constants stay in registers. So has
-what comes before the first whole vector of a row, where vectors go past the cache: only aligned ones do. There what is read is asked for
+what comes before the first whole vector of a row, where vectors go past the cache: only aligned ones do. Rows that are `narrow` are taken many at a
+time, each operand in the order of the result: of what is the same in all rows that order is a constant, of one number for each row it is known. There what is read is asked for
 long before, too, unless so much is read from several places that memory has enough to do: the processor foresees no more than a page.
 Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
 Vectors of bytes and 16-bit integers are short: several are read before the first is written (`unrolled`).
@@ -12,6 +13,7 @@ Access order is the row-major order of the result, which for dense operands is t
 </%doc>\
 <%!
 from cltensor.codegen.language import lanes_of
+from cltensor.codegen.pointwise import rows_at_a_time
 # Bytes that what goes past the cache is asked for before it is read: of one operand, and of the rows of one, where the next row follows.
 DENSE, ROWS = 8192, 4096
 %>\
@@ -20,8 +22,9 @@ DENSE, ROWS = 8192, 4096
 strided = program.rank > 0
 L = lanes
 def streams(dt, cls): return program.streamed and L > 1 and cls == 'd'
-needed = {(dt.code, 'gather' if cls == 'g' else 'load') for dt, cls in program.leaves if cls in 'dvg'}
+needed = {(dt.code, 'gather' if cls in 'gG' else 'load') for dt, cls in program.leaves if cls in 'dvgDVG'}
 needed |= {(dt.code, 'scatter' if cls == 'g' else 'store') for _, dt, cls in program.outputs}
+needed |= {(dt.code, helper) for dt, cls in program.leaves if program.narrow and cls == 's' for helper in ('load', 'gather')}
 needed |= {(dt.code, 'stream') for _, dt, cls in program.outputs if streams(dt, cls)}
 def reg(dt): return lanes_of(dt.reg, L)
 %>\
@@ -29,12 +32,13 @@ def reg(dt): return lanes_of(dt.reg, L)
 ${headers}
 ${lane_memory.helpers(memories, L, needed)}\
 <%
+def plain(cls): return {'D': 'v', 'V': 'v', 'G': 'g'}.get(cls, cls)
 def strides(prefix, cls):
     return ''.join(f', const long {prefix}{d}' for d in range(stride_count(cls, program.rank)))
 def outer(prefix, cls):
-    return ''.join(f' + x{d} * {prefix}{d}' for d in range(program.rank - 1)) if cls in 'vsg' else ''
+    return ''.join(f' + x{d} * {prefix}{d}' for d in range(program.rank - 1)) if plain(cls) in 'vsg' else ''
 def load(k, dt, cls, pos):
-    mem = memories[dt.code]
+    mem, cls = memories[dt.code], plain(cls)
     if L == 1:
         at = {'d': f'p{k} + o{k} + {pos[0]}', 'c': f'p{k} + o{k}', 'v': f'b{k} + {pos[1]}', 's': f'b{k}', 'g': f'b{k} + {pos[1]} * s{k}_{program.rank - 1}'}[cls]
         return mem.scalar_load(at)
@@ -50,8 +54,30 @@ def ask(k, dt, cls):
     if cls == 'd': return f'CLT_PREFETCH(p{k} + o{k} + i + {DENSE // dt.itemsize})'
     r, far = program.rank, ROWS // dt.itemsize
     return f'CLT_PREFETCH(b{k} + j + {far} + (j + {far} < n{r - 1} ? 0 : {f"s{k}_{r - 2} - n{r - 1}" if r > 1 else "0"}))'
+# Narrow rows, K of which are T vectors: in vector t element (row, column) for each lane.
+W, last = program.narrow, program.rank - 2
+K, T = rows_at_a_time(W, L) if W else (0, 0)
+def places(t): return [divmod(t * L + lane, W) for lane in range(L)]
+def swizzled(t): return '.s' + ''.join(f'{row:x}' for row, _ in places(t))
+def narrow_load(k, dt, cls, t):
+    mem, i = memories[dt.code], last + 1
+    if cls == 'd': return f'load_{dt.code}(p{k} + o{k} + i, m)'
+    if cls == 'D': return f'load_{dt.code}(b{k} + q * {W} + {t * L}, m)'
+    if cls == 'c': return mem.spread(mem.scalar_load(f'p{k} + o{k}'))
+    if cls == 's': return f'row{k}{swizzled(t)}'
+    if cls in 'VG': return f'still{k}_{t}'
+    return f'({mem.reg})(' + ', '.join(mem.scalar_load(f'b{k} + (q + {row}) * s{k}_{last} + {col}' + (f' * s{k}_{i}' if cls == 'g' else '')) for row, col in places(t)) + ')'
+def still_load(k, dt, cls, t):
+    mem, i = memories[dt.code], last + 1
+    return f'({mem.reg})(' + ', '.join(mem.scalar_load(f'b{k} + {col}' + (f' * s{k}_{i}' if cls == 'G' else '')) for _, col in places(t)) + ')'
+def narrow_store(k, dt, cls, value, t):
+    mem, i = memories[dt.code], last + 1
+    if cls == 'd': return f'{"stream" if streams(dt, cls) else "store"}_{dt.code}(q{k} + f{k} + i, {value}, m)'
+    if cls == 'D': return f'store_{dt.code}(c{k} + q * {W} + {t * L}, {value}, m)'
+    at = [f'c{k} + (q + {row}) * z{k}_{last} + {col}' + (f' * z{k}_{i}' if cls == 'g' else '') for row, col in places(t)]
+    return f'const {mem.reg} w{k} = {value}; ' + '; '.join(mem.scalar_store(p, f'w{k}.s{lane:x}') for lane, p in enumerate(at))
 def store(k, dt, cls, value, pos):
-    mem = memories[dt.code]
+    mem, cls = memories[dt.code], plain(cls)
     r = program.rank - 1
     if L == 1:
         at = {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{r}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[cls]
@@ -97,8 +123,7 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
   ${draw.array}
 % endfor
 % endif
-<%def name="element(pos)">\
-% if drawn:
+<%def name="words()">\
       if (i + ${L} > last) {
         first = i & ~3L, last = first + CLT_DRAWN;
 % for draw in drawn:
@@ -106,6 +131,10 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
 % endfor
       }
       const long at = i - first;
+</%def>\
+<%def name="element(pos)">\
+% if drawn:
+${words()}\
 % endif
 % for k, (dt, cls) in enumerate(program.leaves):
 % if ahead and cls in 'dv':
@@ -151,12 +180,12 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
 </%def>\
 <%def name="bases()">\
 % for k, (dt, cls) in enumerate(program.leaves):
-% if cls in 'vsg':
+% if plain(cls) in 'vsg':
     __global const ${dt.cl} *b${k} = p${k} + o${k}${outer(f's{k}_', cls)};
 % endif
 % endfor
 % for k, (ref, dt, cls) in enumerate(program.outputs):
-% if cls in 'vsg':
+% if plain(cls) in 'vsg':
     __global ${dt.cl} *c${k} = q${k} + f${k}${outer(f'z{k}_', cls)};
 % endif
 % endfor
@@ -168,6 +197,63 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
 % if program.rank > 1:
     ${const}long x0 = r;
 % endif
+</%def>\
+## Narrow rows: as many at a time as are whole vectors; what is left of a strip of rows along the last outer dim is taken row by row.
+<%def name="narrow()">\
+  const long inner = ${W}, rows = n / inner, blocks = (rows + ${K - 1}) / ${K}, each = (blocks + get_global_size(0) - 1) / get_global_size(0) * ${K};
+  const long end = (get_global_id(0) + 1) * each < rows ? (get_global_id(0) + 1) * each : rows;
+  for (long start = get_global_id(0) * each; start < end;) {
+    long r = start;
+${decode('')}\
+    const long strip = n${last} - x${last} < end - start ? n${last} - x${last} : end - start;
+    long q = 0;
+    if (strip >= ${K}) {
+${bases()}\
+% for k, (dt, cls) in enumerate(program.leaves):
+% if cls in 'VG':
+% for t in range(T):
+      const ${reg(dt)} still${k}_${t} = ${still_load(k, dt, cls, t)};
+% endfor
+% endif
+% endfor
+      for (; q + ${K} <= strip; q += ${K}) {
+        const int m = ${L};
+% for k, (dt, cls) in enumerate(program.leaves):
+% if cls == 's':
+        const ${reg(dt)} row${k} = s${k}_${last} == 1 ? load_${dt.code}(b${k} + q, ${K}) : gather_${dt.code}(b${k} + q * s${k}_${last}, s${k}_${last}, ${K});
+% endif
+% endfor
+% for t in range(T):
+        {
+          const long i = (start + q) * ${W} + ${t * L};
+% if drawn:
+${words()}\
+% endif
+% for k, (dt, cls) in enumerate(program.leaves):
+          const ${reg(dt)} a${k} = ${narrow_load(k, dt, cls, t)};
+% endfor
+% for line in body:
+          ${line}
+% endfor
+% for k, dt, cls, value in stores:
+          ${narrow_store(k, dt, cls, value, t)};
+% endfor
+        }
+% endfor
+      }
+    }
+    for (x${last} += q; q < strip; ++q, ++x${last}) {
+${bases()}\
+% for j in range(0, W, L):
+      {
+        const int m = ${min(L, W - j)};
+        const long i = (start + q) * ${W} + ${j}, j = ${j};
+${element(('i', 'j'))}\
+      }
+% endfor
+    }
+    start += strip;
+  }
 </%def>\
 % if gpu:
 % if at_once > 1:
@@ -191,6 +277,8 @@ ${decode()}${bases()}\
 ${element(('i', 'j'))}\
   }
 % endif
+% elif program.narrow:
+${narrow()}\
 % elif not strided:
   const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n;
   long i = lo;

@@ -7,11 +7,15 @@ collapsed together:
     d  dense: element i of the iteration           v  rows of unit stride, outer strides free
     c  one element for all                         s  one element per row
                                                    g  any inner stride
+    where rows are narrow:
+    D  as v, and one row follows the other         V, G  as v and g, and one row is the other
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
+from math import gcd
 from typing import Any, NamedTuple
 
 from .. import dtypes
@@ -29,6 +33,9 @@ from .language import (
     truth,
 )
 from .source import include, lane_macros, render
+
+# Elements of rows that are taken many at a time, rows that there are then at least, and what the chain's copies may cost.
+NARROW, SEVERAL_ROWS, NARROW_COST = 48, 64, 256
 
 _ids = itertools.count()
 
@@ -85,6 +92,8 @@ class Program(NamedTuple):
     rank: int
     streamed: bool = False
     """Dense outputs go past the cache; they are aligned to vectors."""
+    narrow: int = 0
+    """Rows of so few elements are taken as many at a time as a vector has lanes (see `narrowed`); 0: one after the other."""
 
 
 def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> int:
@@ -251,7 +260,7 @@ def kernel_name(program: Program) -> str:
         )
     )
     classes = "".join(c for _, c in program.leaves) + "_" + "".join(o[2] for o in program.outputs)
-    return f"{ops[:64]}__{types}__{classes}{program.rank}{'_streamed' if program.streamed else ''}"
+    return f"{ops[:64]}__{types}__{classes}{program.rank}{f'_w{program.narrow}' if program.narrow else ''}{'_streamed' if program.streamed else ''}"
 
 
 class Memory:
@@ -364,9 +373,48 @@ def argument_types(program: Program) -> list:
     return types
 
 
+def narrowed(
+    sizes: Sequence[int], nodes: Sequence[Node], stored: Iterable[dtype], lanes: int
+) -> int:
+    """Return how long the rows of an iteration are, 0 if not so short that a CPU's kernel takes many at a time.
+
+    A kernel has a copy of the chain for each vector that so many rows are.
+    """
+    if lanes < 8 or len(sizes) < 2 or sizes[-1] > NARROW or sizes[-2] < SEVERAL_ROWS:
+        return 0
+    # Of 16-bit floats each lane would be converted by a call of its own.
+    if any(dt.is_complex or dt.reg != dt.cl for dt in stored):
+        return 0
+    if any(n.compute.is_complex or n.op.formula.scalar_only for n in nodes):
+        return 0
+    width = int(sizes[-1])
+    _, vectors = rows_at_a_time(width, 16)
+    cost = vectors * sum(node.op.formula.cost for node in nodes)
+    return width if width % 16 and vectors < 16 and cost <= NARROW_COST else 0
+
+
+def rows_at_a_time(width: int, lanes: int) -> tuple[int, int]:
+    """Return how many rows are whole vectors, some of them where they are short, and how many vectors."""
+    fewest = lanes // gcd(width, lanes)
+    rows = min(lanes, fewest * max(1, 4 * lanes // (fewest * width)))
+    return rows, rows * width // lanes
+
+
+def narrow_class(cls: str, strides: Sequence[int], width: int) -> str:
+    """Return the class of an operand or result where rows are narrow."""
+    if cls not in "vg":
+        return cls
+    step = strides[-1] if cls == "v" else strides[-2]
+    if step == 0:
+        return cls.upper() if cls == "g" else "V"
+    return "D" if cls == "v" and step == width else cls
+
+
 def stride_count(cls: str, rank: int) -> int:
     """How many strides an operand of a class brings."""
-    return {"d": 0, "c": 0, "v": rank - 1, "s": rank - 1, "g": rank}[cls]
+    return {"d": 0, "c": 0, "v": rank - 1, "s": rank - 1, "g": rank}[
+        cls.lower() if cls != "D" else "v"
+    ]
 
 
 def scalar_type(dt: dtype) -> type:

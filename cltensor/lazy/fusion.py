@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import layouts
-from ..codegen.pointwise import Node
+from ..codegen.pointwise import Node, narrow_class, narrowed
 from ..dtypes import dtype
 from ..symbols import remembered
 from .expression import MAX_NODES, Expr, Leaf, Scalar, View
 from .product import PRODUCT, run
 
 if TYPE_CHECKING:
+    from ..runtime import Backend
     from ..storage import Storage
 
 
@@ -231,6 +233,25 @@ def classify(
     if all(cls in "cd" for cls, _ in leaf_classes + out_classes):
         return 0, (), tuple(leaf_classes), tuple(out_classes)
     return rank, tuple(sizes), tuple(leaf_classes), tuple(out_classes)
+
+
+def arranged(
+    backend: Backend,
+    shape: tuple[int, ...],
+    operands: tuple[tuple[int, ...] | None, ...],
+    outputs: tuple[tuple[int, ...] | None, ...],
+    nodes: Sequence[Node],
+    stored: Iterable[dtype],
+) -> tuple:
+    """Do as `classify`, and say first how long rows are where so `narrow` that a kernel takes many at a time, else 0."""
+    rank, sizes, leaves, results = classify(shape, operands, outputs)
+    narrow = narrowed(sizes, nodes, stored, backend.info.lanes)
+    if narrow:
+        leaves, results = (
+            tuple([(narrow_class(kind, strides, narrow), strides) for kind, strides in classes])
+            for classes in (leaves, results)
+        )
+    return narrow, rank, sizes, leaves, results
 
 
 def argument_bytes(fusion: Fusion) -> int:

@@ -15,7 +15,7 @@ from ..codegen.region import STREAM, STREAM_ALIGN
 from ..dtypes import dtype
 from ..runtime import Backend, Buffer, Counter
 from .expression import Leaf
-from .fusion import Fusion, classify
+from .fusion import Fusion, arranged
 
 # In units of an addition (`Formula.cost`): what an element costs beside its nodes, what a CPU's thread does in a microsecond, and
 # what is worth a work-item.
@@ -177,9 +177,13 @@ def launch(
     if fusion.strided or outputs[0][3] is not None:
         layouts_in = tuple([leaf.strides for leaf in leaves])
         layouts_out = tuple([o[3] for o in outputs])
-        rank, sizes, leaf_classes, out_classes = classify(shape, layouts_in, layouts_out)
+        stored = [*[leaf.dtype for leaf in leaves], *[dt for _, dt, _, _, _ in outputs]]
+        narrow, rank, sizes, leaf_classes, out_classes = arranged(
+            backend, shape, layouts_in, layouts_out, fusion.nodes, stored
+        )
     else:  # most launches
         rank, sizes, leaf_classes, out_classes = 0, (), repeat(_DENSE), repeat(_DENSE)
+        narrow = 0
     args: list = [n, 0, *sizes]
     operands, results = [], []
     nbytes = 0
@@ -201,6 +205,8 @@ def launch(
         tuple(fusion.nodes),
         tuple(results),
         rank,
-        nbytes >= STREAM and _streams(backend, leaves, outputs, n, sizes),
+        nbytes >= STREAM
+        and _streams(backend, leaves, outputs, n, () if narrow and rank == 2 else sizes),
+        narrow,
     )
     start(backend, entry_of(backend, program), n, args, nbytes)

@@ -28,7 +28,7 @@ from .expression import (
     Scalar,
     View,
 )
-from .fusion import Fusion, classify, seen
+from .fusion import Fusion, arranged, seen
 from .launch import TURN, entry_of, runs_across, scalar_args, start
 from .recompute import is_large
 
@@ -336,12 +336,15 @@ def _entry(
     outs = [(ref, done.dtype) for ref, done, _ in fusion.outputs]
     if placed is not None:
         outs = [(last, expr.dtype)]
-    rank, sizes, classes, results = classify(shape, given, (placed,) * len(outs))
+    stored = [*[leaf.dtype for leaf in fusion.leaves], *[dt for _, dt in outs]]
+    narrow, rank, sizes, classes, results = arranged(
+        backend, shape, given, (placed,) * len(outs), fusion.nodes, stored
+    )
     leaves = tuple(
         [(leaf.dtype, kind) for leaf, (kind, _) in zip(fusion.leaves, classes, strict=True)]
     )
     outputs = tuple([(*out, kind) for out, (kind, _) in zip(outs, results, strict=True)])
     scalars, nodes = tuple(fusion.scalar_types), tuple(fusion.nodes)
-    kernel = entry_of(backend, Program(leaves, scalars, nodes, outputs, rank))
+    kernel = entry_of(backend, Program(leaves, scalars, nodes, outputs, rank, narrow=narrow))
     strides = tuple([steps for _, steps in classes]) if fusion.strided else None
     return _Entry(kernel, list(scalars), sizes, strides, results[-1][1])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from support import data
 
 import cltensor as ct
+from cltensor.codegen import pointwise
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
@@ -40,3 +44,50 @@ def test_rows_are_counted_along_outer_dims_from_anywhere() -> None:
     assert np.array_equal(out.numpy()[..., 3:42], np.broadcast_to(arrays[0], shape))
     assert not out[..., :3].any()
     assert not out[..., 42:].any()
+
+
+def laid_out(array: np.ndarray, how: str) -> Any:
+    """The same numbers, densely, in a wider tensor, in every second column, or in rows that lie the other way."""
+    width = array.shape[-1]
+    if how == "dense":
+        return ct.tensor(array)
+    if how == "turned":
+        return ct.tensor(np.ascontiguousarray(array.swapaxes(-1, -2))).mT
+    wide = np.zeros((*array.shape[:-1], 2 * width + 3), array.dtype)
+    columns = slice(3, 3 + width) if how == "beside" else slice(1, 1 + 2 * width, 2)
+    wide[..., columns] = array
+    return ct.tensor(wide)[..., columns]
+
+
+@pytest.mark.parametrize("how", ["dense", "beside", "every second", "turned"])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
+def test_narrow_rows_are_taken_many_at_a_time(dtype: str, how: str) -> None:
+    if dtype != "float32" and how in ("beside", "turned"):
+        return
+    for rows, width in ((64, 2), (1003, 3), (70, 12), (65, 40)):
+        a = data(3, rows, width, dtype=dtype)
+        x = laid_out(a, how)
+        row, column = data(width, seed=1, dtype=dtype), data(3, rows, 1, seed=2, dtype=dtype)
+        every = data(rows, width, seed=3, dtype=dtype)
+        before = ct.stats().launches
+        y = x * ct.tensor(row) + ct.tensor(column) - laid_out(every, how)
+        assert np.array_equal(y.numpy(), a * row + column - every)
+        assert ct.stats().launches == before + 1
+        y = ct.zeros(3, rows, 2 * width + 1, dtype=x.dtype)
+        y[..., 1 : 1 + width] += x
+        y[..., 1 : 1 + width] *= ct.tensor(row)
+        assert np.array_equal(y.numpy()[..., 1 : 1 + width], a * row)
+        assert not y.numpy()[..., 0].any()
+        assert not y.numpy()[..., 1 + width :].any()
+
+
+def test_which_rows_are_narrow() -> None:
+    lanes, stored = 16, [ct.float32]
+    for sizes, found in (((64, 3), 3), ((5, 64, 12), 12), ((63, 3), 0), ((900, 17), 0), ((70,), 0)):
+        assert pointwise.narrowed(sizes, [], stored, lanes) == found
+    assert pointwise.narrowed((900, 16), [], stored, lanes) == 0
+    assert pointwise.narrowed((900, 3), [], stored, 1) == 0
+    assert pointwise.narrowed((900, 3), [], [ct.float16], lanes) == 0
+    assert pointwise.narrowed((900, 3), [], [ct.complex64], lanes) == 0
+    classes = [("v", (3,)), ("v", (0,)), ("v", (7,)), ("g", (0, 2)), ("g", (6, 2)), ("s", (1,))]
+    assert [pointwise.narrow_class(*c, 3) for c in classes] == ["D", "V", "v", "G", "g", "s"]
