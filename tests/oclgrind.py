@@ -234,6 +234,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     return {
         "pointwise": lambda: ((r(37) * 2 + r(37)).sigmoid() * r(37), r(600) * 2 + r(600)),
         "pointwise broadcast": lambda: r(5, 1) + r(1, 19) * r(5, 19).t().contiguous().t(),
+        "pointwise narrow": lambda: (r(67, 3) * r(67, 1) + r(3) - r(67, 6)[:, ::2], r(65, 4)[:, 2:].mul_(2)),
         "pointwise half": lambda: r(33).half() * 2 + r(33).bfloat16(),
         "pointwise complex": lambda: ((c := torch.complex(r(3, 19), r(3, 19))) * 1j + c[0], (c / 2).abs().sum(1)),
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),

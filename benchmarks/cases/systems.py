@@ -1,4 +1,7 @@
-"""Linear systems and the factorizations they rest on, of one matrix and of batches of small ones."""
+"""Linear systems, the factorizations they rest on, and eigen- and singular vectors, of one matrix and of batches of small ones.
+
+Operations are counted as Golub and Van Loan, "Matrix Computations", do.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def _of(fn: Callable[..., Any], shape: tuple[int, ...], columns: int) -> Make:
 
 
 def _cases(shape: tuple[int, ...], label: str) -> list[Case]:
-    """Factorizations, an inverse and solutions for as many right-hand sides as there are rows, and for one."""
+    """Factorizations, an inverse, a solution for one right-hand side, and for as many as there are rows."""
     n, count = shape[-1], int(np.prod(shape[:-2]))
     programs: dict[str, tuple[float, int, Callable[..., Any]]] = {
         "cholesky": (1 / 3, 1, lambda torch, a, b: torch.linalg.cholesky(a)),
@@ -33,6 +36,8 @@ def _cases(shape: tuple[int, ...], label: str) -> list[Case]:
         "qr": (8 / 3, 1, lambda torch, a, b: torch.linalg.qr(a)[1]),
         "inverse": (2, 1, lambda torch, a, b: torch.linalg.inv(a)),
         "system": (2 / 3 + 2 / n, 1, lambda torch, a, b: torch.linalg.solve(a, b)),
+        "eigenvectors": (9, 1, lambda torch, a, b: torch.linalg.eigh(a)[0]),
+        "singular vectors": (21, 1, lambda torch, a, b: torch.linalg.svd(a)[1]),
         "triangular system": (1, n, lambda torch, a, b: torch.linalg.solve_triangular(a, b, upper=False)),
     }  # fmt: skip
     return [
