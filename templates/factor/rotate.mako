@@ -19,7 +19,7 @@ __kernel void ${fn}(__global R *columns, __global const int *states, __global co
         const I side = g / (count * blocks), z = g / blocks % count, total = states[3 * z];
 % if gpu:
         const I row = g % blocks * ${lanes} + (I)get_local_id(0);
-        if (row >= step) continue;
+        if (row >= n) continue;
 % else:
         const I row = g % blocks * ${V * K};
 % endif

@@ -97,10 +97,10 @@ def _literal(dt: dtypes.dtype, value: SupportsFloat) -> str:
 
 
 def _identity(backend: Backend, dt: dtypes.dtype, count: int, n: int) -> Operand:
-    """Make identities [count, n, n'] by rows that are whole vectors."""
+    """Make identities [count, n, n'] by rows that are whole vectors, an odd number of a work-item's parts: others share places in a cache."""
     lanes = lanes_of(backend, dt)
     group = lanes * _vectors(n, lanes)
-    step = -(-n // group) * group
+    step = (-(-n // group) | 1) * group
     made = zeros(backend, dt, (count, n, step))
     if made.nbytes:
         fill_strided(backend, made._replace(shape=(count, n), strides=(n * step, step + 1)), 1)
@@ -122,7 +122,7 @@ def _rotate(
     (count, n, step), dt, gpu = columns.shape, columns.dtype, is_gpu(backend)
     lanes = lanes_of(backend, dt)
     many = _vectors(n, lanes)
-    blocks = -(-step // (LANES if gpu else lanes * many))
+    blocks = -(-n // (LANES if gpu else lanes * many))
     run(
         backend,
         "factor/rotate",
