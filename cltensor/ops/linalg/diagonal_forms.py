@@ -167,6 +167,14 @@ def _in_order(rows: Tensor, order: Tensor, signs: Tensor | None, dtype: dtypes.d
 
 
 @at_once
+def _sizes_in_order(xs: Sequence[Tensor], descending: bool) -> list[Tensor]:
+    """Return eigenvalues, or the sizes of singular values where they are to be `descending`. Operands: values, powers of 2."""
+    values, scale = xs
+    values = values.abs() if descending else values
+    return [values.sort(-1, descending=descending)[0] * scale]
+
+
+@at_once
 def _eigenvectors(xs: Sequence[Tensor], dtype: dtypes.dtype) -> list[Tensor]:
     """Return sorted eigenvalues (…, n), and the eigenvectors as rows. Operands: values, powers of 2, vectors as rows, reflectors."""
     values, scale, rows, *reflectors = xs
@@ -212,7 +220,7 @@ def eigh(A: Tensor, upper: bool, vectors: bool, function: str) -> tuple[Tensor, 
         scale, values, beside, *reflectors = _hermitian([A], upper)
         rows = _diagonalized("eigenvalues", values, beside, vectors, function)
         if not vectors:
-            return values.sort(-1)[0] * scale, None
+            return _sizes_in_order([values, scale], False)[0], None
         values, x = _eigenvectors([values, scale, rows, *reflectors], A.dtype)
     return values, factors.by_columns(x)
 
@@ -241,7 +249,7 @@ def svd(
         scale, values, beside, *reflectors = _general([tall])
         rows = _diagonalized("singular_values", values, beside, vectors, function, turned)
         if not vectors:
-            return None, values.abs().sort(-1, descending=True)[0] * scale, None
+            return None, _sizes_in_order([values, scale], True)[0], None
         given = [values, scale, rows, *reflectors]
         s, u, vh = _singular_vectors(given, A.dtype, long if full else short, turned)
     return factors.by_columns(u), s, factors.by_columns(vh)
