@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ...runtime import Backend, Buffer
 
-_NUMBERS = 1 << 26  # that are listed for all matrices before they are applied, at most
+_NUMBERS = 1 << 24  # that are listed for all matrices before they are applied, at most
 _VECTORS = 4  # of rows that a CPU's work-item takes through the rotations
 
 
@@ -44,7 +44,7 @@ def begin(
     states = zeros(backend, dtypes.int32, (count, 3))
     if not vectors:
         return Lists(states, None, None), None
-    room = max(n, min(2 * n * n + 64 * n, _NUMBERS // (2 * sides * count)))
+    room = max(n, min(n * n + 64 * n, _NUMBERS // (2 * sides * count)))  # mostly for all
     places = empty(backend, dtypes.int32, (count, room, 2))
     numbers = empty(backend, dt, (count, room, 2 * sides))
     return Lists(states, places, numbers), _identity(backend, dt, sides * count, n)

@@ -131,7 +131,7 @@ def _diagonalized(
     while True:
         codes: Any = states._host()[:, 1]
         if (codes == 2).any():
-            raise LinAlgError(_failed(kind, values, int((codes == 2).argmax()), function))
+            raise LinAlgError(_failed(kind, values, beside, int((codes == 2).argmax()), function))
         if not codes.any():
             return products
         states_of, *lists = (None if x is None else core.kernel_operand(x) for x in found)
@@ -147,10 +147,11 @@ def _diagonalized(
             )
 
 
-def _failed(kind: str, values: Tensor, where: int, function: str) -> str:
+def _failed(kind: str, values: Tensor, beside: Tensor, where: int, function: str) -> str:
     place = f"(Batch element {where}): " if values.ndim > 1 else ""
     n = values.shape[-1]
-    if not bool(values.reshape(-1, n)[where].isfinite().all()) and kind == "singular_values":
+    left = values.reshape(-1, n)[where].sum() + beside.reshape(-1, n)[where, : n - 1].sum()
+    if kind == "singular_values" and not bool(left.isfinite()):
         why = "contained non-finite values."
     else:
         why = f"is ill-conditioned or has too many repeated {kind.replace('_', ' ')} (error code: {max(n - 1, 1)})."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ... import dtypes
@@ -9,6 +10,7 @@ from ...autograd import record as graph
 from ...autograd.mode import unrecorded
 from ...layouts import broadcast_shapes
 from .. import writes
+from ..composite import at_once
 from ..core import Tensor, is_tensor
 from ..row import FUNCTIONS, public
 from . import diagonal_forms, factors
@@ -24,10 +26,10 @@ def _refuse_complex(function: str, **tolerances: Any) -> None:
             )
 
 
-def _tolerance(x: Tensor, s: Tensor, atol: Any, rtol: Any) -> Tensor:
-    """The bounds (…, 1) up to which singular values (…, k) count as zero: max(atol, rtol * largest)."""
+def _tolerance(longer: int, s: Tensor, atol: Any, rtol: Any) -> Tensor:
+    """The bounds (…, 1) up to which singular values (…, k) count as zero: max(atol, rtol * largest); rtol is by a matrix's longer side."""
     if rtol is None:
-        rtol = dtypes.finfo(s.dtype).eps * max(x.shape[-2:])
+        rtol = dtypes.finfo(s.dtype).eps * longer
         if is_tensor(atol):
             rtol = FUNCTIONS["where"](atol > 0, 0.0, rtol)
         elif atol is not None and atol > 0:
@@ -51,6 +53,18 @@ def _singular(A: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
     return u, s, adjoint(vh)
 
 
+def _inverse(xs: Sequence[Tensor], longer: int, atol: Any, rtol: Any) -> list[Tensor]:
+    """Return R diag(1 / s) L^H, without what counts as zero. Operands: L, s, R."""
+    left, s, right = xs
+    size = s.abs()
+    kept = size > _tolerance(longer, size, atol, rtol)
+    inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
+    return [(right * inverse.unsqueeze(-2)) @ adjoint(left)]
+
+
+_inverse_at_once = at_once(_inverse)
+
+
 def pinv(
     A: Tensor,
     rcond: Any = None,
@@ -70,11 +84,10 @@ def pinv(
     _refuse_complex("linalg.pinv", rcond=rcond, atol=atol, rtol=rtol)
     with unrecorded():
         if A.numel():
-            left, s, right = _singular(A, hermitian)
-            size = s.abs()
-            kept = size > _tolerance(A, size, atol, rcond if rtol is None else rtol)
-            inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
-            value = (right * inverse.unsqueeze(-2)) @ adjoint(left)
+            rtol = rcond if rtol is None else rtol
+            plain = not (is_tensor(atol) or is_tensor(rtol))
+            inverse = _inverse_at_once if plain else _inverse
+            (value,) = inverse(_singular(A, hermitian), max(A.shape[-2:]), atol, rtol)
         else:
             value = A.new_zeros(A.mT.shape)
     if graph.needs_grad(A):
@@ -132,7 +145,7 @@ def matrix_rank(
                 s = diagonal_forms.eigh(A, False, False, "linalg.eigh")[0].abs()
             else:
                 s = diagonal_forms.svd(A, False, False, "linalg.svd")[1]
-            rank = (s > _tolerance(A, s, atol, rtol)).sum(-1)
+            rank = (s > _tolerance(max(A.shape[-2:]), s, atol, rtol)).sum(-1)
     return writes.deliver(rank, out, "linalg_matrix_rank", (A,))
 
 
@@ -215,7 +228,7 @@ def _by_svd(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Ten
             return A.new_zeros((*batch, n, B.shape[-1])), nothing, rank, nothing
         a, b = A.detach(), B.detach()
         left, s, right = _singular(a, False)
-        kept = s > _tolerance(a, s, None, rcond)
+        kept = s > _tolerance(max(m, n), s, None, rcond)
         inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
         x = right @ (inverse.unsqueeze(-1) * (adjoint(left) @ b))
         rank = kept.sum(-1)
