@@ -14,6 +14,7 @@ import cltensor as ct
 from cltensor import dtypes
 from cltensor.codegen.index import lookup, scatter
 from cltensor.codegen.index import rows as chosen
+from cltensor.codegen.move import pad
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.order import scan
 from cltensor.codegen.reduce import reduction as family
@@ -306,6 +307,24 @@ def test_gradients_of_padding_by_edges(
     (wanted,) = ct.autograd.grad(out, x, general, create_graph=True)
     np.testing.assert_allclose(found.numpy(force=True), wanted.numpy(force=True), atol=1e-5)
     np.testing.assert_array_equal(plain.numpy(force=True), g.numpy(force=True))  # is not written to
+
+
+@given(rows=st.integers(0, 5), width=st.integers(1, 6), amounts=st.lists(st.integers(-3, 4), min_size=4, max_size=4))  # fmt: skip
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_short_rows_are_set_and_copied_into(rows: int, width: int, amounts: list[int]) -> None:
+    rows += pad.ROWS
+    left, right, above, below = amounts
+    kept = range(max(-left, 0), width - max(-right, 0))
+    if width + left + right <= 0 or len(kept) == 0:
+        return
+    a = np.random.default_rng(width).standard_normal((rows, width)).astype(np.float32)
+    want = np.full((rows + above + below, width + left + right), 2.5, np.float32)
+    inside = a[max(-above, 0) : rows - max(-below, 0), kept.start : kept.stop]
+    down, across = max(above, 0), max(left, 0)
+    want[down : down + inside.shape[0], across : across + inside.shape[1]] = inside
+    for x in (ct.tensor(a), ct.tensor(np.ascontiguousarray(a.T)).T):
+        found = ct.nn.functional.pad(x, amounts, value=2.5)
+        np.testing.assert_array_equal(found.numpy(force=True), want)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, float("inf")])
