@@ -88,6 +88,9 @@ __kernel void ${fn}(__global T *a, __global T *v, __global T *taus, __global T *
         for (I i = begin; i < end; ++i)
             for (int phase = (int)from; phase < (int)to; ++phase) {
                 if (phase == 0 ? i == first || i == n : i == stop || (phase > 1 && i + 1 == n)) continue;
+## What changes is x, in rows `head` to before `m`: the products of two thin matrices, `one` and `other`, with a few numbers each are taken off.
+## These are inner products of the columns of `of_one` and `of_other` with y where a column is finished, and rows of them, conjugated, where one is
+## `found`, that is brought up to date and reflected into y. What is `divided` is a product of the whole of A.
                 const I q = i - first - (phase == 0);
                 __global T *x, *y, *one, *other, *of_one, *of_other, *out_tau = tau + i - (phase == 0);
                 I m, head = i, y_first = i, y_end = n, many = q, one_step, other_step, of_one_step, of_other_step;
