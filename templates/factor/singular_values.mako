@@ -90,7 +90,11 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
 % if kept:
 , __global int *all_places, __global R *all_numbers\
 % endif
-, const I count, const I n, const I room, const I lower) {
+, const I count, const I n\
+% if kept:
+, const I room\
+% endif
+, const I lower) {
     for (I z = (I)get_group_id(0); z < count; z += (I)get_num_groups(0)) {
         __global R *d = diagonal + z * n, *e = beside + z * n;
         __global int *state = states + 3 * z;

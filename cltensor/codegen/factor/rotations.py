@@ -64,9 +64,10 @@ def go_on(
     What is listed is applied to the products of the rotations before. `lower`: bidiagonal matrices are, at first.
     """
     (count, n), dt = diagonal.shape, diagonal.dtype
-    room, buffers = 0, []
+    room: list[int] = []
+    buffers: list[Buffer] = []
     if lists.places is not None and lists.numbers is not None:
-        room, buffers = lists.places.shape[1], [lists.places.buffer, lists.numbers.buffer]
+        room, buffers = [lists.places.shape[1]], [lists.places.buffer, lists.numbers.buffer]
     eps = np.finfo(dt.np).eps / 2
     index = index_type(backend, diagonal, *(x for x in lists if x is not None))
     run(
@@ -74,7 +75,7 @@ def go_on(
         f"factor/{kind}",
         f"{kind}_{dt.code}{'_kept' if products is not None else ''}",
         [diagonal.buffer, beside.buffer, lists.states.buffer, *buffers],
-        [count, n, room, lower],
+        [count, n, *room, *([lower] if kind == "singular_values" else [])],
         (count, 1) if is_gpu(backend) else count,
         n * n * dt.itemsize * count,
         I=index,
@@ -85,7 +86,7 @@ def go_on(
         kept=products is not None,
     )
     if products is not None:
-        _rotate(backend, products, [lists.states.buffer, *buffers], room, _sides(kind), index)
+        _rotate(backend, products, [lists.states.buffer, *buffers], room[0], _sides(kind), index)
 
 
 def _sides(kind: str) -> int:
