@@ -13,7 +13,7 @@ Access order is the row-major order of the result, which for dense operands is t
 </%doc>\
 <%!
 from cltensor.codegen.language import lanes_of
-from cltensor.codegen.pointwise import rows_at_a_time
+from cltensor.codegen.pointwise import plain, rows_at_a_time
 # Bytes that what goes past the cache is asked for before it is read: of one operand, and of the rows of one, where the next row follows.
 DENSE, ROWS = 8192, 4096
 %>\
@@ -32,7 +32,6 @@ def reg(dt): return lanes_of(dt.reg, L)
 ${headers}
 ${lane_memory.helpers(memories, L, needed)}\
 <%
-def plain(cls): return {'D': 'v', 'V': 'v', 'G': 'g'}.get(cls, cls)
 def strides(prefix, cls):
     return ''.join(f', const long {prefix}{d}' for d in range(stride_count(cls, program.rank)))
 def outer(prefix, cls):
@@ -76,13 +75,13 @@ def narrow_store(k, dt, cls, value, t):
     if cls == 'D': return f'store_{dt.code}(c{k} + q * {W} + {t * L}, {value}, m)'
     at = [f'c{k} + (q + {row}) * z{k}_{last} + {col}' + (f' * z{k}_{i}' if cls == 'g' else '') for row, col in places(t)]
     return f'const {mem.reg} w{k} = {value}; ' + '; '.join(mem.scalar_store(p, f'w{k}.s{lane:x}') for lane, p in enumerate(at))
-def store(k, dt, cls, value, pos):
+def store(k, dt, cls, value, pos, aligned=True):
     mem, cls = memories[dt.code], plain(cls)
     r = program.rank - 1
     if L == 1:
         at = {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{r}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[cls]
         return mem.scalar_store(at, value)
-    if cls == 'd': return f'{"stream" if streams(dt, cls) else "store"}_{dt.code}(q{k} + f{k} + {pos[0]}, {value}, m)'
+    if cls == 'd': return f'{"stream" if aligned and streams(dt, cls) else "store"}_{dt.code}(q{k} + f{k} + {pos[0]}, {value}, m)'
     if cls == 'v': return f'store_{dt.code}(c{k} + {pos[1]}, {value}, m)'
     if cls == 'g': return f'scatter_{dt.code}(c{k} + {pos[1]} * z{k}_{r}, z{k}_{r}, {value}, m)'
     return f'store_{dt.code}(q{k} + f{k}, {value}, 1)' if cls == 'c' else f'store_{dt.code}(c{k}, {value}, 1)'
@@ -132,7 +131,8 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
       }
       const long at = i - first;
 </%def>\
-<%def name="element(pos)">\
+## Past the cache goes what is `aligned`.
+<%def name="element(pos, aligned=True)">\
 % if drawn:
 ${words()}\
 % endif
@@ -146,7 +146,7 @@ ${words()}\
       ${line}
 % endfor
 % for k, dt, cls, value in stores:
-      ${store(k, dt, cls, value, pos)};
+      ${store(k, dt, cls, value, pos, aligned)};
 % endfor
 </%def>\
 ## So many steps of dense operands, from i on: what is read does not wait for what is written.
@@ -248,7 +248,7 @@ ${bases()}\
       {
         const int m = ${min(L, W - j)};
         const long i = (start + q) * ${W} + ${j}, j = ${j};
-${element(('i', 'j'))}\
+${element(('i', 'j'), aligned=False)}\
       }
 % endfor
     }

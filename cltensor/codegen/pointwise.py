@@ -412,9 +412,12 @@ def narrow_class(cls: str, strides: Sequence[int], width: int) -> str:
 
 def stride_count(cls: str, rank: int) -> int:
     """How many strides an operand of a class brings."""
-    return {"d": 0, "c": 0, "v": rank - 1, "s": rank - 1, "g": rank}[
-        cls.lower() if cls != "D" else "v"
-    ]
+    return {"d": 0, "c": 0, "v": rank - 1, "s": rank - 1, "g": rank}[plain(cls)]
+
+
+def plain(cls: str) -> str:
+    """Return the class that an operand has where rows are taken one after the other."""
+    return {"D": "v", "V": "v", "G": "g"}.get(cls, cls)
 
 
 def scalar_type(dt: dtype) -> type:

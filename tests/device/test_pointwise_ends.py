@@ -10,6 +10,7 @@ from support import data
 
 import cltensor as ct
 from cltensor.codegen import pointwise
+from cltensor.lazy import launch, tree
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
@@ -79,6 +80,17 @@ def test_narrow_rows_are_taken_many_at_a_time(dtype: str, how: str) -> None:
         assert np.array_equal(y.numpy(force=True)[..., 1 : 1 + width], a * row)
         assert not y.numpy(force=True)[..., 0].any()
         assert not y.numpy(force=True)[..., 1 + width :].any()
+
+
+def test_rows_that_are_left_over_are_stored_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (launch, tree):
+        monkeypatch.setattr(
+            module, "STREAM", 1 << 10
+        )  # results go past the cache, as large ones do
+    for width, rows, dtype in ((20, 203, "float32"), (18, 519, "float32"), (10, 203, "float64")):
+        a, b = data(rows, width, dtype=dtype), data(width, seed=1, dtype=dtype)
+        y = ct.tensor(a) + ct.tensor(b)
+        assert np.array_equal(y.numpy(force=True), a + b)
 
 
 def test_which_rows_are_narrow() -> None:
