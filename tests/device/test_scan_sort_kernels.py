@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import kernel_tools as kt
+import numpy as np
 import pytest
 from backends import backend_for
 from support import poison
@@ -99,6 +100,54 @@ def test_vectors_scan_as_single_elements_do(be: Any, kind: str, dim: int, dtype:
     single = sc.scan(be, kt.put(be, apart[:, ::2]), dim, kind)
     for f, e in zip(*(r if isinstance(r[0], tuple) else (r,) for r in (wide, single)), strict=True):
         kt.same(kt.get(be, f), kt.get(be, e))
+
+
+SHORT = [
+    *((kind, "float32") for kind in sc.KINDS),
+    *((kind, "float64") for kind in ("cumsum", "cummin", "logcumsumexp")),
+    *((kind, "int64") for kind in ("cumsum", "cumprod", "cummax")),
+    ("cumsum", "bool"), ("cummin", "int32"), ("cumsum", "bfloat16"), ("cumprod", "float16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "dtype"), SHORT)
+def test_short_rows_are_scanned_together(be: Any, kind: str, dtype: str) -> None:
+    if be.info.kind == "gpu":
+        pytest.skip("a GPU's lanes share rows of any length")
+    for rows, length in ((16, 2), (67, 3), (33, 8), (50, 11), (21, 15), (20, 23), (19, 64)):
+        x = kt.sample((rows + 2, length), getattr(torch, dtype))
+        if x.is_floating_point():
+            x[3, 1], x[4, 0], x[9, length // 2], x[11] = float("nan"), float("inf"), 0.0, -0.0
+        x = x[1:-1]  # not where memory begins, nor to its end
+        expected, found = getattr(x, kind)(1), sc.scan(be, kt.put(be, x), 1, kind)
+        if kind in ("cummax", "cummin"):
+            for f, e in zip(found, expected, strict=True):
+                kt.same(kt.get(be, f), e)
+        else:
+            kt.same(kt.get(be, found), expected, TOLERANCE.get(dtype, 1e-9))
+            for other in (
+                x[5:6].clone(),
+                x.T.contiguous().T[5:6],
+                x.repeat_interleave(2, 1)[5:6, ::2],
+            ):
+                alone = sc.scan(be, kt.put(be, other), 1, kind)
+                kt.same(kt.get(be, alone), kt.get(be, found)[5:6])
+
+
+@pytest.mark.parametrize(("dtype", "big"), [("float32", 1e30), ("float64", 1e250)])
+def test_products_of_short_rows_leave_their_range_in_their_order(
+    be: Any, dtype: str, big: float
+) -> None:
+    rows = torch.tensor([
+        [big, big, 1 / big, 1 / big, 3], [1 / big, 1 / big, big, big, 3], [0, big, big, 2, 3],
+        [big, 1 / big, big, 1 / big, 3], [2, 3, 4, 5, 6], [big, 0, 1, 2, 3],
+    ], dtype=getattr(torch, dtype))  # fmt: skip
+    x = rows[torch.randint(len(rows), (83,), generator=torch.Generator().manual_seed(0))]
+    expected = x.cumprod(1)
+    if be.info.kind == "gpu" and dtype == "float32":  # there of floats, not of doubles
+        with np.errstate(over="ignore"):
+            expected = torch.from_numpy(np.cumprod(x.numpy(), 1, dtype=np.float32))
+    kt.same(kt.get(be, sc.scan(be, kt.put(be, x), 1, "cumprod")), expected, 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["cummax", "cummin"])

@@ -11,8 +11,20 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes
+from ..move.copies import dense
 from ..operand import Operand
-from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, narrow, run, workers
+from ..region import (
+    GRAIN,
+    Dims,
+    empty,
+    index_type,
+    is_dense,
+    is_gpu,
+    moved_last,
+    narrow,
+    run,
+    workers,
+)
 from ..source import include, lane_macros
 
 if TYPE_CHECKING:
@@ -27,6 +39,8 @@ _LANES = 128  # of a GPU work-group
 # The most parts of a row on a GPU: a group's lanes join the states of those before, or each lane does.
 _CHUNKS_OF_GROUPS, _CHUNKS_OF_LANES = 1024, 64
 _STATE_BYTES = 32
+_LINE = 16  # numbers that a vector holds of short rows
+_SHORT = 64  # numbers of a row that is taken together with its neighbours
 _TORCH_NAMES = {
     "cummax": "cummax_cpu",
     "cummin": "cummin_cpu",
@@ -139,6 +153,9 @@ def _scan(
     if kind == "logcumsumexp" and _splits(backend, lifted):
         _in_pieces(backend, *lifted)
         return
+    if _is_short(backend, kind, *lifted[:2]):
+        _short(backend, kind, lifted)
+        return
     dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
     gpu = is_gpu(backend)
     total = dims.n * length
@@ -150,18 +167,15 @@ def _scan(
         "dt": dst.dtype,
         "rank": dims.rank,
         "I": index_type(backend, *operands),
-        "gpu": gpu,
         "columns": columns,
-        "block": _BLOCK,
-        "lanes": _LANES,
-        "items": _items(dst.dtype),
-        "unit": plan.unit,
-        "dense": plan.dense,
-        "beside": plan.beside,
-        "wide": wide,
         "headers": _headers(kind, dst.dtype, wide, plan.unit),
-        "after": False,
     }
+    if gpu:
+        key |= {"lanes": _LANES, "items": _items(dst.dtype)}
+    else:
+        key |= {"block": _BLOCK, "unit": plan.unit, "dense": plan.dense}
+        key |= {"beside": plan.beside, "wide": wide}
+    template = "scan/lanes" if gpu else "scan/rows"
     tail: list[int] = []
     states = dims.n * chunks
     rows = dims.n
@@ -190,7 +204,7 @@ def _scan(
     if chunks > 1:
         run(
             backend,
-            "scan",
+            template,
             name + "_totals",
             buffers,
             scalars,
@@ -199,7 +213,51 @@ def _scan(
             totals=True,
             **key,
         )
-    run(backend, "scan", name, buffers, scalars, work, nbytes, totals=False, **key)
+    run(backend, template, name, buffers, scalars, work, nbytes, totals=False, **key)
+
+
+def _is_short(backend: Backend, kind: str, src: Operand, dst: Operand) -> bool:
+    """Whether rows are short and those of results follow one another: a vector then holds parts of several."""
+    register, length = _register(kind, dst.dtype), dst.shape[-1]
+    # Of logarithms and doubles a step costs more than turning whole rows does, and products of doubles have no wider type.
+    most = _BESIDE - 1 if kind == "logcumsumexp" or register == "double" else _SHORT
+    if (
+        is_gpu(backend)
+        or not 2 <= length <= most
+        or (kind == "cumprod" and dst.dtype is dtypes.float64)
+    ):
+        return False
+    known = src.dtype is dst.dtype and register in ("float", "double", "int", "long")
+    known |= dst.dtype is dtypes.int64 and src.dtype.category < dtypes.FLOATING
+    return known and is_dense(dst) and (register == dst.dtype.reg or backend.info.fp64)
+
+
+def _register(kind: str, dt: dtypes.dtype) -> str:
+    """Return the type that short rows are scanned in: some products leave a float's range in one order and not in another."""
+    return "double" if kind == "cumprod" and dt.reg == "float" else dt.reg
+
+
+def _short(backend: Backend, kind: str, lifted: list[Operand]) -> None:
+    """Scan short rows, which are copied together where they do not follow one another."""
+    src, dst = dense(backend, lifted[0]), lifted[1]
+    length, total = dst.shape[-1], math.prod(dst.shape)
+    register = _register(kind, dst.dtype)
+    operands = [src, *lifted[1:]]
+    headers = lane_macros(_LINE)
+    if dst.dtype.itemsize == 2:
+        headers += include("half")
+    if kind == "logcumsumexp" and register == "float":
+        headers += include("elementary/exp", "elementary/log1p")
+    run(
+        backend,
+        "scan/short",
+        f"{kind}_{src.dtype.code}_{dst.dtype.code}_short",
+        [x.buffer for x in operands],
+        [length, total // length, *(x.offset for x in operands)],
+        min(workers(backend, total), total // length),
+        sum(total * x.dtype.itemsize for x in operands),
+        kind=kind, src_dt=src.dtype, dt=dst.dtype, R=register, I="long", lanes=_LINE, headers=headers,
+    )  # fmt: skip
 
 
 def _splits(backend: Backend, lifted: list[Operand]) -> bool:
@@ -240,12 +298,11 @@ def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
     dims = Dims(kept, [before.strides[:-1], dst.strides[:-1]])
     run(
         backend,
-        "scan",
+        "scan/after",
         f"{kind}_f32_after_r{dims.rank}",
         [before.buffer, dst.buffer],
         [dims.n, pieces, piece, length, before.offset, dst.offset, *dims.args()],
         min(workers(backend, dims.n * length), dims.n * pieces),
         2 * dims.n * length * dst.dtype.itemsize,
-        after=True, kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, I="long", gpu=False, columns=False, block=_BLOCK,
-        lanes=_LANES, items=1, unit=True, dense=True, beside=False, wide=True, headers=_headers(kind, dst.dtype, True, True), totals=False,
+        kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, I="long", headers=_headers(kind, dst.dtype, True, True),
     )  # fmt: skip

@@ -1,0 +1,275 @@
+<%doc>
+Scans along one dim of rows, on a CPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the
+end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
+Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item carries ${block} neighbouring rows at once, so
+memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`).
+float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps.
+</%doc>\
+<%namespace name="state" file="/scan/state.mako"/>\
+<%namespace name="square" file="/square.mako"/>\
+<%namespace name="w" file="/walk.mako"/>\
+<%
+R = dt.reg
+ranked = kind in ('cummax', 'cummin')
+pair = kind == 'cumsum' and R in ('float', 'float2')
+names = ['s', 'd'] + (['x'] if ranked else [])
+def place(i, step='sl'): return i if dense else f'{i} * {step}'
+short = src_dt.code if src_dt.code in ('f16', 'bf16') else ''
+def load16(p): return f'clt_load_{short}_float16({p})' if short else f'*(__global const u16 *)({p})'
+def store16(p, v): return f'clt_store_{short}_float16({v}, {p})' if short else f'*(__global u16 *)({p}) = {v}'
+%>\
+${headers}
+${state.memory(R)}
+${state.functions(R, 'I', '', pair)}\
+% if wide:
+${state.functions('float16', 'int16', '16', pair)}\
+% endif
+% if wide or unit:
+typedef float16 u16 __attribute__((aligned(4)));
+% endif
+% if wide and ranked:
+${state.widen()}\
+static inline S16 clt_spread16(const float v, const int at) { return clt_lift16((float16)(v), (int16)(at)); }
+% if totals:
+/* The state after all elements, of those after every 16th. */
+static inline S clt_last16(const S16 s) {
+    float v[16];
+    int at[16];
+    vstore16(s.v, 0, v);
+    vstore16(s.at, 0, at);
+    S r = clt_lift(v[0], (I)at[0]);
+    for (int k = 1; k < 16; ++k) {
+        const S b = clt_lift(v[k], (I)at[k]);
+        r = b.at < r.at ? clt_join(b, r) : clt_join(r, b);
+    }
+    return r;
+}
+% else:
+/* The states of 16 elements, each after those before it: an extreme of 1, 2, 4, 8 and 16 of them. */
+static inline S16 clt_prefix16(const float16 v, const int16 at) {
+<% lane, least = '0123456789abcdef', '-INFINITY' if kind == 'cummax' else 'INFINITY' %>\
+    S16 s = clt_lift16(v, at);
+% for gap in (1, 2, 4, 8):
+    {
+        S16 before;
+        before.v = (float16)(${", ".join([least] * gap + [f"s.v.s{lane[k]}" for k in range(16 - gap)])});
+        before.at = (int16)(${", ".join(["0"] * gap + [f"s.at.s{lane[k]}" for k in range(16 - gap)])});
+        s = clt_join16(before, s);
+    }
+% endfor
+    return s;
+}
+% endif
+% endif
+% if pair and not dt.is_complex:
+/* Inclusive prefix of 16 lanes; its last is clt_sum16, to the bit: of fours, which no lane leaves, then of fours before them. */
+static inline float16 clt_prefix16(float16 v) {
+<%
+lane = '0123456789abcdef'
+steps = [[i - gap if i % 4 >= gap else None for i in range(16)] for gap in (1, 2)]
+steps += [[i // 4 * 4 - 4 * (gap - 1) - 1 if i // 4 >= gap else None for i in range(16)] for gap in (1, 2)]
+%>
+% for step in steps:
+    v += (float16)(${", ".join("0.0f" if k is None else f"v.s{lane[k]}" for k in step)});
+% endfor
+    return v;
+}
+static inline float clt_sum16(const float16 v) {
+    const float8 a = v.even + v.odd;
+    const float4 b = a.even + a.odd;
+    const float2 c = b.even + b.odd;
+    return c.x + c.y;
+}
+static inline float16 clt_read16(__global const ${src_dt.cl} *p${'' if unit else ', const I step'}) {
+% if unit:
+    return ${load16('p')};
+% else:
+    float t[16];
+    for (int j = 0; j < 16; ++j) t[j] = clt_read(p + j * step);
+    return vload16(0, t);
+% endif
+}
+static inline void clt_write16(__global ${dt.cl} *p, const float16 v${'' if unit else ', const I step'}) {
+% if unit:
+    ${store16('p', 'v')};
+% else:
+    float t[16];
+    vstore16(v, 0, t);
+    for (int j = 0; j < 16; ++j) clt_st_dst(p + j * step, t[j]);
+% endif
+}
+% endif
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void ${fn}(${state.params(columns, rank)}) {
+% if columns:
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), blocks = (width + ${block - 1}) / ${block}, n = rows * blocks;
+    const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
+    for (I piece = first; piece < last; ++piece) {
+        const I row = piece / blocks, begin = piece % blocks * ${block}, count = min((I)${block}, (I)(width - begin));
+        ${w.decode('p', rank, names, 'row')}
+        __global const ${src_dt.cl} *from = src + os + p_s_at + begin * ss;
+        const I to = od + p_d_at + begin * ds${", xo = ox + p_x_at + begin * xs" if ranked else ""};
+        I aside = 0;
+% if wide:
+        S16 v[${block // 16}];
+        for (I i = 0; i < length; ++i)
+            for (I j = 0; j + 16 <= count; j += 16) {
+                const S16 x = clt_lift16(${load16('from + i * sl + j')}, (int16)((int)i));
+                v[j / 16] = i ? clt_join16(v[j / 16], x) : x;
+                ${store16('dst + to + i * dl + j', 'clt_value16(v[j / 16])')};
+% if ranked:
+                clt_widen(indices + xo + i * xl + j, v[j / 16].at);
+% endif
+            }
+        aside = count / 16 * 16;
+% endif
+        S s[${block}];
+        for (I j = aside; j < count; ++j) {
+            s[j] = clt_lift(clt_read(from + j * ss), 0);
+            ${state.put('s[j]', 'to + j * ds', 'xo + j * xs')}
+        }
+        for (I i = 1; i < length; ++i)
+            for (I j = aside; j < count; ++j) {
+                s[j] = clt_join(s[j], clt_lift(clt_read(from + i * sl + j * ss), i));
+                ${state.put('s[j]', 'to + i * dl + j * ds', 'xo + i * xl + j * xs')}
+            }
+    }
+% else:
+    const I step = (length + chunks - 1) / chunks;
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * chunks;
+    const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
+% if beside:
+    // Sixteen rows side by side: a step of one waits for the step before, and not for the other rows.
+    I piece = first;
+    for (; piece + 16 <= last; piece += 16) {
+        __global const ${src_dt.cl} *from[16];
+        __global ${dt.cl} *to[16];
+        for (int k = 0; k < 16; ++k) {
+            ${w.decode('p', rank, names, 'piece + k')}
+            from[k] = src + os + p_s_at;
+            to[k] = dst + od + p_d_at;
+        }
+        S16 state = clt_lift16((float16)(0), (int16)(0));
+        I i = 0;
+        for (; i + 16 <= length; i += 16) {
+% for k in range(16):
+            const float16 r${k} = ${load16(f'from[{k}] + i')};
+% endfor
+${square.turned('float16', 16, 'r', 'c')}\
+% for k in range(16):
+<% lifted = f"clt_lift16(c{k}, (int16)(0))" %>\
+            state = ${f'i ? clt_join16(state, {lifted}) : {lifted}' if k == 0 else f'clt_join16(state, {lifted})'};
+            const float16 e${k} = clt_value16(state);
+% endfor
+${square.turned('float16', 16, 'e', 't')}\
+% for k in range(16):
+            ${store16(f'to[{k}] + i', f't{k}')};
+% endfor
+        }
+        float reached[16];
+        vstore16(state.v, 0, reached);
+        for (int k = 0; k < 16; ++k) {
+            S carry = clt_lift(reached[k], 0);
+            for (I j = i; j < length; ++j) {
+                const S x = clt_lift(clt_read(from[k] + j), 0);
+                carry = j ? clt_join(carry, x) : x;
+                clt_st_dst(to[k] + j, clt_value(carry));
+            }
+        }
+    }
+    for (; piece < last; ++piece) {
+% else:
+    for (I piece = first; piece < last; ++piece) {
+% endif
+        const I row = piece / chunks, chunk = piece % chunks, begin = min(length, (I)(chunk * step));
+        const I end = min(length, (I)(begin + step));
+        ${w.decode('p', rank, names, 'row')}
+        __global const ${src_dt.cl} *from = src + os + p_s_at;
+        const I to = od + p_d_at${", xo = ox + p_x_at" if ranked else ""};
+        if (begin >= end${' || chunk + 1 == chunks' if totals else ''}) continue;
+        S carry = clt_lift((R)0, 0);
+        int carried = 0;
+% if not totals:
+        if (chunk > 0) {
+            carry = states[row * chunks];
+            for (I c = 1; c < chunk; ++c) carry = clt_join(carry, states[row * chunks + c]);
+            carried = 1;
+        }
+% endif
+        I i = begin;
+% if pair and not dt.is_complex:
+% for vectors in (4, 1):
+        for (; i + ${16 * vectors} <= end; i += ${16 * vectors}) {
+            float whole = 0;
+% if not totals:
+            const float lost = isfinite(carry.v) ? carry.lo : 0;
+% endif
+% for at, read in ((f'i + {16 * k}', f"clt_read16(from + (i + {16 * k}) * sl{'' if unit else ', sl'})") for k in range(vectors)):
+% if totals:
+            whole += clt_sum16(${read});
+% else:
+            {
+                const float16 part = whole + clt_prefix16(${read});
+                clt_write16(dst + to + (${at}) * dl, carry.v + (lost + part)${'' if unit else ', dl'});
+                whole = part.sf;
+            }
+% endif
+% endfor
+            carry = clt_join(carry, clt_lift(whole, i));
+        }
+% endfor
+% else:
+        if (!carried) {
+            carry = clt_lift(clt_read(from + ${place('i')}), i);
+% if not totals:
+            ${state.put('carry', f"to + {place('i', 'dl')}", 'xo + i * xl')}
+% endif
+            ++i;
+        }
+% endif
+% if ranked and wide:
+        if (i + 16 <= end) {
+            S16 wide = clt_spread16(carry.v, (int)carry.at);
+            int16 at = (int16)((int)i) + (int16)(${", ".join(map(str, range(16)))});
+            for (; i + 16 <= end; i += 16, at += 16) {
+                const float16 v = ${load16('from + i')};
+% if totals:
+                if (CLT_ANY_int16(clt_take16(wide.v, v))) wide = clt_join16(wide, clt_lift16(v, at)); // each lane for itself
+% else:
+                // Most elements are no extreme of those so far, or all of them are: only else is more to be found out.
+                S16 all = wide;
+                if (CLT_ANY_int16(clt_take16(wide.v, v))) {
+                    const float16 before = (float16)(wide.v.s0, ${", ".join(f"v.s{k:x}" for k in range(15))});
+                    all = clt_lift16(v, at);
+                    if (CLT_ANY_int16(clt_take16(before, v) == 0)) all = clt_join16(wide, clt_prefix16(v, at));
+                    wide = clt_spread16(all.v.sf, all.at.sf);
+                }
+                ${store16('dst + to + i', 'all.v')};
+                clt_widen(indices + xo + i, all.at);
+% endif
+            }
+% if totals:
+            carry = clt_last16(wide);
+% else:
+            carry = clt_lift(wide.v.s0, (I)wide.at.s0);
+% endif
+        }
+% endif
+        for (; i < end; ++i) {
+% if ranked and dt.is_floating_point:
+            // Mostly never or always so, and a right guess is sooner there than the choice between numbers that may be nan.
+            const R v = clt_read(from + ${place('i')});
+            if (__builtin_expect(clt_take(carry.v, v), 0)) carry = clt_lift(v, i);
+% else:
+            carry = clt_join(carry, clt_lift(clt_read(from + ${place('i')}), i));
+% endif
+% if not totals:
+            ${state.put('carry', f"to + {place('i', 'dl')}", 'xo + i * xl')}
+% endif
+        }
+% if totals:
+        states[piece] = carry;
+% endif
+    }
+% endif
+}
