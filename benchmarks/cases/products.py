@@ -41,6 +41,8 @@ CASES = [
     _case("127 x 129 x 131", 127, 129, 131),
     _case("64 x 65536 x 64 (long K)", 64, 65536, 64),
     _case("65536 x 64 x 64 (tall)", 65536, 64, 64),
+    _case("65536 x 64 x 16 (few columns)", 65536, 64, 16),
+    _case("262144 x 4 x 16 (few columns)", 262144, 4, 16),
     _case("8 x 1024 x 1024 (few rows)", 8, 1024, 1024),
     _case("float64 512³", 512, 512, 512, dtype="float64"),
     _case("bfloat16 512³", 512, 512, 512, 1e-1, dtype="bfloat16"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import close, data
 
 import cltensor as torch
-from cltensor.codegen.products import gemm_cpu, gemm_small
+from cltensor.codegen.products import gemm_cpu, gemm_small, gemm_tall
 
 
 def t(array: np.ndarray, grad: bool = False) -> Any:
@@ -210,6 +210,35 @@ def test_many_small_matrices_of_two_batch_dims_are_divided(monkeypatch: pytest.M
     monkeypatch.setattr(gemm_small, "TASK_WORK", 1)
     a, b = data(5, 9, 4, 5), data(9, 5, 6, seed=1)
     close(t(a)[:, 1:8] @ t(b)[1:8], a[:, 1:8] @ b[1:8])
+
+
+TALL = [(64, 3, 3), (67, 9, 5), (130, 20, 16), (200, 384, 7), (71, 40, 2), (66, 5, 8), (65, 1, 11)]
+
+
+@pytest.mark.usefixtures("divided", "poisoned")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_rows_with_a_few_columns(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small whole numbers: sums of them are exact. What lies beside a part of a matrix stays, and rows are shared at any place."""
+    monkeypatch.setattr(gemm_tall, "TASK_WORK", 64)
+    rng = np.random.default_rng(0)
+    for m, k, n in TALL:
+        a, b, s = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        exact = a @ b
+        for x in (t(a), t(a.T.copy()).T, t(np.repeat(a, 2, 1))[:, ::2]):
+            for y in (t(b), t(b.T.copy()).T):
+                assert np.array_equal((x @ y).numpy(force=True), exact)
+        for added in (t(s), t(s[:1]).expand(m, n), t(s[:, :1]).expand(m, n), t(s.T.copy()).T):
+            expected = 2 * added.numpy(force=True) + 3 * exact
+            found = torch.addmm(added, t(a), t(b), beta=2, alpha=3)
+            assert np.array_equal(found.numpy(force=True), expected)
+        room = torch.full((m + 2, n + 2), 7.0, dtype=getattr(torch, dtype))
+        torch.mm(t(a), t(b), out=room[1:-1, 1:-1])
+        found = room.numpy(force=True)
+        assert np.array_equal(found[1:-1, 1:-1], exact)
+        found[1:-1, 1:-1] = 7
+        assert (found == 7).all()
+        chain = torch.relu(torch.nn.functional.linear(t(a), t(b.T.copy()), t(s[0])) * 2)
+        assert np.array_equal(chain.numpy(force=True), np.maximum(2 * (exact + s[0]), 0))
 
 
 def test_sums_with_beta_and_alpha() -> None:

@@ -1,0 +1,87 @@
+"""Products of many rows with a few columns on a CPU (templates/gemm/tall.mako): points, pixels, the last layer of a classifier.
+
+A register tile of gemm_cpu.py is two vectors wide, and would mostly compute what nobody wants. Owns which products
+they are and how rows are shared among work-items. Knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..pointwise import Memory
+from ..source import render
+from . import epilogue as epilogues
+from . import gemv
+from .product import (
+    LONG,
+    PACE,
+    SIDES,
+    Product,
+    built,
+    ceil_div,
+    ending_types,
+    side_args,
+    tile,
+    traffic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...dtypes import dtype
+    from ...runtime import Backend
+
+COLUMNS = 16  # of float32, at most; of float64 half as many
+DEPTH = 384  # summed numbers, at most: so many rows of B stay in the nearest cache, and gemm_cpu.py sums as many at once
+ROWS = 64  # at least
+DOTS = 16  # times as many numbers as columns are better summed lane by lane, as gemv.py does where they are adjacent
+TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
+
+
+def takes(dt: dtype, p: Product) -> bool:
+    """Whether a product is of this kind."""
+    return (
+        dt.name in ("float32", "float64")
+        and p.outer * p.inner == 1
+        and 1 < p.n <= 4 * COLUMNS // dt.itemsize
+        and p.m >= ROWS
+        and 0 < p.k <= DEPTH
+        and p.out.col == 1
+        and not p.kstep
+        and not (p.n <= gemv.FEW and p.k >= DOTS * p.n and p.a.col == p.b.row == 1)
+    )
+
+
+def run(backend: Backend, dt: dtype, p: Product) -> bool:
+    """Run it; False, with nothing done, if its epilogue does not fit."""
+    lanes = 8 if p.n <= 8 else 16
+    # What does not fit into registers is no faster by more rows.
+    rows = 8 if lanes <= tile(backend, dt.reg)[1] else 4
+    program, span = epilogues.fitted(backend, p.epilogue, lanes)
+    if not span:
+        return False
+    work = p.m * p.k * lanes
+    alone = work < PACE * backend.info.wake_us
+    items = 1 if alone else min(max(1, work // TASK_WORK), 4 * backend.info.compute_units)
+    per = rows * ceil_div(ceil_div(p.m, rows), items)
+
+    def make() -> tuple[str, str, list[Any], Sequence[str]]:
+        finish = epilogues.finish(program, span) if program else None
+        name = f"gemm_tall_{dt.code}_{lanes}x{rows}{epilogues.suffix(program)}"
+        text = render(
+            "gemm/tall", fn=name, memory=Memory(dt, lanes), V=lanes, R=rows, depth=DEPTH, finish=finish
+        )  # fmt: skip
+        types = [*SIDES, *ending_types(dt.reg), *[LONG] * 4]
+        return (
+            name,
+            text,
+            types + list(finish.types if finish else ()),
+            epilogues.options(backend, finish),
+        )
+
+    kernel = built(backend, ("tall", dt, lanes, rows, program), make)
+    args = (*side_args(p, dt.reg), p.m, p.n, p.k, per)
+    if p.epilogue is not None:
+        args += tuple(p.epilogue.arguments())
+    backend.launch(kernel, (ceil_div(p.m, per),), (1,), args, *traffic(dt, dt, p))
+    return True
