@@ -82,6 +82,7 @@ TEMPLATES = {
     "interpolate bytes": "resample/bytes",
     "grid_sample": "resample/grid",
     "attention": "attention/forward attention/backward attention/gpu attention/tiles",
+    "attention of a few": "attention/few",
     "ctc_loss": "ctc/gpu ctc/cpu",
     "lstm": "recurrent/forward recurrent/backward recurrent/pack recurrent/steps",
     "embedding_bag": "bag",
@@ -139,8 +140,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         condense._SMALL = 0
         return torch.linalg.eigvalsh(r(7, 7) ** 2), torch.linalg.svdvals(r(7, 7) ** 2)
 
-    def attention(**options: Any) -> Any:
-        heads = (r(1, 2, 19, 8), r(1, 2, 21, 8), r(1, 2, 21, 8))
+    def attention(queries: int = 19, **options: Any) -> Any:
+        heads = (r(1, 2, queries, 8), r(1, 2, 21, 8), r(1, 2, 21, 8))
         return grads(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options), *heads)
 
     def recurrent(mode: str, gates: int, sizes: Any = None) -> Any:
@@ -386,6 +387,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             lambda x, g: F.grid_sample(x, g, "bilinear", "border", True), r(1, 1, 3, 4, 3), r(1, 2, 2, 2, 3)
         ),
         "attention": lambda: attention(),
+        "attention of a few": lambda: (*attention(1), *attention(2, is_causal=True), *attention(3, attn_mask=r(3, 21))),
         "attention causal": lambda: attention(is_causal=True),
         "attention masked": lambda: attention(attn_mask=r(19, 21)),
         "attention dropout": lambda: attention(dropout_p=0.3),

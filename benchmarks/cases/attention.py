@@ -15,6 +15,16 @@ def _attend(b: int, h: int, t: int, d: int, causal: bool, **how: Any) -> Make:
     return on(fn, *[(b, h, t, d)] * 3, **how)
 
 
+def _decode(b: int, h: int, s: int, d: int) -> Case:
+    """A query for each head, as of a text's next word."""
+
+    def fn(torch: Any, q: Any, k: Any, v: Any) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    make = on(fn, (b, h, 1, d), (b, h, s, d), (b, h, s, d))
+    return Case("attention", f"B{b} H{h} D{d}, a query by {s} keys", make, 8.0 * b * h * (s + 1) * d, 4.0 * b * h * s * d, bound="read")  # fmt: skip
+
+
 def _flops(b: int, h: int, t: int, d: int, causal: bool) -> float:
     """Two products; of a causal one the half above the diagonal is not needed."""
     return 4.0 * b * h * t * t * d / (2 if causal else 1)
@@ -34,4 +44,6 @@ CASES = [
     Case("attention", "B1 H4 T2048 D64 causal, forward", _attend(*LONG, True), _bytes(*LONG), _flops(*LONG, True)),
     Case("attention", "B1 H4 T2048 D64 causal, forward and backward", _attend(*LONG, True, grad=True), 3 * _bytes(*LONG), 3.5 * _flops(*LONG, True)),
     Case("attention", "B8 H8 T256 D64 causal, bfloat16, forward", _attend(*PLAIN, True, dtype="bfloat16"), _bytes(*PLAIN) / 2, _flops(*PLAIN, True), tolerance=3e-2),
+    _decode(4, 8, 512, 64),
+    _decode(1, 32, 2048, 128),
 ]  # fmt: skip

@@ -38,6 +38,8 @@ INT = np.int32
 CHUNK_TILES = 8  # register tiles in a chunk of query rows
 CHUNKS = 8  # chunks of rows a task holds at most
 GRAIN = 1 << 17  # multiplications that are worth a work-item, and its slice of scratch
+FEW = 3  # queries that read keys and values where they lie
+STEP = 64  # keys between two of such a query's corrections
 PAD = 16  # numbers between rows in scratch, lest a column of a tile fall on few cache sets
 GPU_BLOCK = 16  # rows of a tile of a work-group
 GPU_WIDTH = 256  # the widest head a work-group has local memory and registers for
@@ -257,7 +259,33 @@ def _scratch(
     return backend.alloc(items * slot * itemsize), slot, items
 
 
+def _few_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer) -> None:
+    acc, batch = accumulator(asked.q.dtype), asked.batch
+    length, keys, width, depth = asked.sizes
+    texts, types, args = _sides(asked.named)
+    lanes = tile(backend, acc)[1]
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = asked.kernel_name("few")
+        text = render(
+            "attention/few", fn=name, parameters=texts, products=(), MR=1, BK=STEP, **_variables(asked, lanes)
+        )  # fmt: skip
+        return name, text, [*types, *[None] * 3, *[LONG] * 5, *[INT] * 8, SCALARS[acc]]
+
+    kernel = built(backend, ("attention few", *asked.key), make)
+    tasks = numel(batch) * length
+    work = tasks * keys * (width + depth)
+    numbers = _up(width, lanes) + _up(depth, lanes) + STEP
+    scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks, work)
+    args += [out.buffer, lse, scratch, slot, *out.strides[:4], *batch[1:], tasks]
+    args += [length, keys, width, depth, int(asked.causal), asked.scale]
+    backend.launch(kernel, (items,), (1,), args, flops=2 * work)
+
+
 def _forward_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer) -> None:
+    if asked.q.shape[-2] <= FEW and asked.k.strides[-1] == asked.v.strides[-1] == 1:
+        _few_cpu(backend, asked, out, lse)
+        return
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
     blocks = _Blocks(backend, acc, length, keys)

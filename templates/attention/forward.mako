@@ -9,14 +9,6 @@ NR = 2 * V
 exp = f"clt_exp_neg_{acc}{V}" if acc == "float" else "exp"
 log = f"log_{acc}{V}" if acc == "float" else "log"
 %>\
-## One number `name`1 of the lanes of a vector.
-<%def name="folded(name, combine)">
-<% value = name %>\
-% for w in (V >> s for s in range(1, V.bit_length())):
-const ${acc}${w if w > 1 else ''} ${name}${w} = ${combine(f'{value}.lo', f'{value}.hi')};
-<% value = f'{name}{w}' %>\
-% endfor
-</%def>\
 ${tiles.helpers()}
 // Where the numbers of row r of the scores end that a tile has computed, in whole vectors.
 #define EDGE(r) UP(max(min(n, diag + (r) / ${MR} * ${MR} + ${MR}), 0), ${V})
@@ -62,7 +54,7 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
 ${tiles.masked('q0 + r0 + r')}\
                         F most = (F)(-INFINITY);
                         for (int j = 0; j < edge; j += ${V}) { const F x = AT(s + j); most = x > most ? x : most; }
-                        ${folded('most', lambda a, b: f"{a} > {b} ? {a} : {b}")}\
+                        ${tiles.folded('most', lambda a, b: f"{a} > {b} ? {a} : {b}")}\
                         const T before = tops[r0 + r], top = most1 > before ? most1 : before, base = top == -INFINITY ? 0 : top;
                         tops[r0 + r] = top;
                         bases[r] = base;
@@ -89,7 +81,7 @@ ${tiles.masked('q0 + r0 + r')}\
             const int r2 = min(r1 + ${V}, rows);
             for (int r = r1; r < r2; r++) {
                 const F sum = AT(sums + r * ${V});
-                ${folded('sum', lambda a, b: f"{a} + {b}")}\
+                ${tiles.folded('sum', lambda a, b: f"{a} + {b}")}\
                 by[r - r1] = sum1;
             }
             AT(bases) = ${log}(AT(by));

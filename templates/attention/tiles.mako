@@ -96,6 +96,14 @@ ${', __global const T *by' if kind == 'scale' else ''})
 }
 % endfor
 </%def>\
+## One number `name`1 of the lanes of a vector.
+<%def name="folded(name, combine)">
+<% value = name %>\
+% for w in (V >> s for s in range(1, V.bit_length())):
+const ${acc}${w if w > 1 else ''} ${name}${w} = ${combine(f'{value}.lo', f'{value}.hi')};
+<% value = f'{name}{w}' %>\
+% endfor
+</%def>\
 ## Where a batch dim's element lies.
 <%def name="batch(name)">\
 ${name} + ${name}_o + z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2\
