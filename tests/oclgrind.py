@@ -90,7 +90,7 @@ TEMPLATES = {
     "cdist": "distance",
     "tril": "move/triangle",
     "fft": "fft square",
-    "linear systems": "factor/panel factor/solve factor/exchange factor/numbers",
+    "linear systems": "factor/panel factor/solve factor/exchange factor/numbers factor/determinant",
     "cholesky": "factor/panel",
     "qr": "factor/reflectors factor/reflector",
     "eigh": "factor/condense factor/eigenvalues factor/rotate factor/rotation",
@@ -417,7 +417,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "sparse mv": lambda: grads(
             lambda v, d: torch.mv(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7)
         ),
-        "linear systems": lambda: torch.linalg.solve(r(2, 35, 35) + torch.eye(35), r(2, 35, 3)),
+        "linear systems": lambda: (
+            torch.linalg.solve(r(2, 35, 35) + torch.eye(35), r(2, 35, 3)), torch.linalg.det(r(2, 3, 3)), *torch.linalg.slogdet(r(3, 3)),
+        ),
         "cholesky": lambda: torch.linalg.cholesky(r(2, 5, 5) * 0.1 + torch.eye(5)),
         "qr": lambda: torch.linalg.qr(r(2, 9, 6))[0],
         "eigh": lambda: (torch.linalg.eigh(r(2, 7, 7) ** 2)[1].abs(), *step_by_step()),

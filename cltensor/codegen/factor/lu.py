@@ -103,3 +103,27 @@ def exchange(
         I=index_type(backend, x, pivots),
         gpu=gpu,
     )
+
+
+def determinant(
+    backend: Backend, packed: Operand, pivots: Operand, value: Operand, logs: Operand | None
+) -> None:
+    """Multiply the pivots of dense packed factors [count, n, n]: into `value` [count], or only its sign, its size's logarithm into `logs`."""
+    count, n, _ = packed.shape
+    if not count:
+        return
+    kind, dt = "det" if logs is None else "slogdet", packed.dtype
+    run(
+        backend,
+        "factor/determinant",
+        f"{kind}_{dt.code}",
+        [packed.buffer, pivots.buffer, value.buffer, *([] if logs is None else [logs.buffer])],
+        [count, n, n * n],
+        count if is_gpu(backend) else min(count, workers(backend, count * n)),
+        count * n * (dt.itemsize + pivots.dtype.itemsize),
+        kind=kind,
+        dt=dt,
+        block=32,
+        I=index_type(backend, packed, pivots),
+        gpu=is_gpu(backend),
+    )

@@ -68,17 +68,25 @@ def _lu(xs: Sequence[Tensor], exchanged: bool) -> list[Tensor]:
     backend, (x,) = _operands(xs)
     *batch, m, n = x.shape
     with backend.lock:
-        a = parts.by_columns(backend, x)
-        count, k = a.shape[0], min(m, n)
-        pivots = empty(backend, dtypes.int32, (count, k))
-        info = parts.zeros(backend, dtypes.int32, (count,))
-        lu_family.lu(backend, a, pivots, info, exchanged)
+        a, pivots, info = _factorized(backend, x, exchanged)
     dev = xs[0].device
     return [
         _stored(a, batch, backend),
-        core.result(pivots._replace(shape=(*batch, k)), dev),
+        core.result(pivots._replace(shape=(*batch, min(m, n))), dev),
         core.result(info._replace(shape=tuple(batch)), dev),
     ]
+
+
+def _factorized(
+    backend: Backend, x: Operand, exchanged: bool = True
+) -> tuple[Operand, Operand, Operand]:
+    """Factorize a copy [count, m, n], by columns; pivots [count, min(m, n)] and info [count] beside it."""
+    a = parts.by_columns(backend, x)
+    count, m, n = a.shape
+    pivots = empty(backend, dtypes.int32, (count, min(m, n)))
+    info = parts.zeros(backend, dtypes.int32, (count,))
+    lu_family.lu(backend, a, pivots, info, exchanged)
+    return a, pivots, info
 
 
 def lu(A: Tensor, exchanged: bool = True) -> tuple[Tensor, Tensor, Tensor]:
@@ -204,12 +212,28 @@ def permutation(pivots: Tensor, m: int, dtype: dtypes.dtype) -> Tensor:
         return (rows.unsqueeze(-2) == numbers.unsqueeze(-1)).to(dtype)
 
 
-def parity(pivots: Tensor) -> Tensor:
-    """Return the signs (…) of the permutations: 1 or -1, float32."""
-    with unrecorded():
-        k = pivots.shape[-1]
-        own = FUNCTIONS["arange"](1, k + 1, dtype=dtypes.int32, device=pivots.device)
-        return 1.0 - 2.0 * ((pivots != own).sum(-1) % 2)
+@Replayed.of_memory
+def _determinant(xs: Sequence[Tensor], logarithm: bool) -> list[Tensor]:
+    backend, (x,) = _operands(xs)
+    batch, dt = x.shape[:-2], x.dtype
+    with backend.lock:
+        packed, pivots, _ = _factorized(backend, x)
+        value = empty(backend, dt, batch)
+        logs = empty(backend, dt.to_real(), batch) if logarithm else None
+        lu_family.determinant(backend, packed, pivots, value, logs)
+    dev = xs[0].device
+    return [core.result(v, dev) for v in (value, logs) if v is not None]
+
+
+def determinant(A: Tensor) -> Tensor:
+    """Return the determinants (…) of (…, n, n)."""
+    return _determinant([A], False)[0]
+
+
+def log_determinant(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the signs (…) of the determinants of (…, n, n) and the logarithms of their sizes."""
+    sign, size = _determinant([A], True)
+    return sign, size
 
 
 @Replayed.of_memory

@@ -84,8 +84,7 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     check_square(input, "linalg.det")
     check_float(input, "linalg.det")
     with unrecorded():
-        packed, pivots, _ = factors.lu(input.detach())
-        value = diagonal(packed).prod(-1) * factors.parity(pivots)
+        value = factors.determinant(input.detach())
     if graph.needs_grad(input):
         graph.record(
             "LinalgDetBackward0", (input,), value, _det_back, {"A": input, "result": value}
@@ -112,9 +111,7 @@ def _slogdet(A: Tensor, function: str) -> tuple[Tensor, Tensor]:
     check_square(A, function)
     check_float(A, function)
     with unrecorded():
-        packed, pivots, _ = factors.lu(A.detach())
-        pivot = diagonal(packed)
-        s, value = pivot.sgn().prod(-1) * factors.parity(pivots), pivot.abs().log().sum(-1)
+        s, value = factors.log_determinant(A.detach())
     if graph.needs_grad(A):
         graph.record("LinalgSlogdetBackward0", (A,), (s, value), _slogdet_back, {"A": A, "sign": s})
     return s, value
