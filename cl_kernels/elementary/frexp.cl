@@ -1,4 +1,4 @@
-/* Mantissa in [0.5, 1) and exponent of floats (both 0 for 0; the number itself and 0 where it is not finite), and powers of two. */
+/* Mantissa in [0.5, 1) and exponent of floats (both 0 for 0; the number itself and 0 where it is not finite). */
 #define CLT_FREXP(T)                                                                                                           \
   static inline T mantissa_##T(T x) {                                                                                          \
     int e;                                                                                                                     \
@@ -8,10 +8,6 @@
     int e = 0;                                                                                                                 \
     if (isfinite(x)) frexp(x, &e);                                                                                             \
     return (T)e;                                                                                                               \
-  }                                                                                                                            \
-  /* Exact for whole exponents. */                                                                                             \
-  static inline T exp2_whole_##T(T x) {                                                                                        \
-    return x == trunc(x) && fabs(x) < 4096 ? ldexp((T)1, (int)x) : exp2(x);                                                    \
   }
 CLT_FREXP(float)
 #ifdef CLT_DOUBLE

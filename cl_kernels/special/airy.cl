@@ -2,8 +2,6 @@
    9.7 with zeta = 2/3 |x|^(3/2): exp(-zeta) times a series in 1 / zeta, or sine and cosine of zeta + pi/4 with series in
    1 / zeta^2. Fitted at 40 digits. */
 #include "special/chebyshev.cl"
-#define CLT_LIT_F(c) c##f
-#define CLT_LIT_D(c) c
 __constant float clt_airy_float[] = {0.04263815224f, 0.1293742221f, -0.2566372634f, 5.83704727e-5f, 0.1945400056f,
   -0.1239107899f, 4.958464863e-4f, 0.03360937282f, -0.01523634737f, 6.91818509e-5f, 0.00238710044f, -8.645828839e-4f,
   1.34080614e-6f, 9.319619514e-5f, -2.83242496e-5f, -6.883725231e-8f, 2.305198238e-6f, -6.04785067e-7f,
@@ -14,28 +12,30 @@ __constant float clt_airy_f_float[] = {0.9992874829f, -7.030996921e-4f, 9.072631
   2.007643729e-8f};
 __constant float clt_airy_g_float[] = {0.06874183698f, -6.852199858e-4f, 1.648806166e-5f, -8.268189334e-7f,
   6.46800047e-8f, -6.844541443e-9f, 9.028688878e-10f};
-#define CLT_AIRY(T, K)                                                                                                         \
-  static inline T airy_##T(T x) {                                                                                              \
-    if (!isfinite(x)) return isnan(x) || x < 0 ? (T)NAN : 0;                                                                   \
-    if (x >= -4 && x <= 3) return CLT_CHEB(T, airy, (2 * x + 1) * K(0.142857142857142857));                                    \
-    const T a = fabs(x), zeta = a * sqrt(a) * K(0.666666666666666667), root = sqrt(sqrt(a));                                   \
-    if (x > 0) {                                                                                                               \
-      const T e = exp(zeta * K(-0.5));                                                                                         \
-      return e * (e * CLT_CHEB(T, airy_far, K(6.4) / zeta - 1)) / (root * K(3.54490770181103205));                             \
-    }                                                                                                                          \
-    const T t = 50 / (zeta * zeta) - 1, s = sin(zeta), c = cos(zeta);                                                          \
-    return ((s + c) * CLT_CHEB(T, airy_f, t) - (c - s) * (CLT_CHEB(T, airy_g, t) / zeta)) / (root * K(2.50662827463100050));   \
-  }                                                                                                                            \
-  static inline T sj0_##T(T x) {                                                                                               \
-    if (isinf(x)) return 0;                                                                                                    \
-    const T s = x * x;                                                                                                         \
-    if (fabs(x) < K(0.5)) {                                                                                                    \
-      return 1 + s * (K(-0.166666666666666667) + s * (K(8.33333333333333333e-3) + s * (K(-1.98412698412698413e-4) +            \
-             s * (K(2.75573192239858907e-6) + s * (K(-2.50521083854417188e-8) + s * K(1.60590438368216146e-10))))));           \
-    }                                                                                                                          \
-    return sin(x) / x;                                                                                                         \
+#define CLT_AIRY(V, T, I, K)                                                                                      \
+  static inline V airy_##V(V x) {                                                                                 \
+    const V a = CLT_SIZE(V, T, I, x), zeta = a * sqrt(a) * K(0.666666666666666667), root = sqrt(sqrt(a));         \
+    V r = CLT_CHEB(V, T, airy, (2 * x + 1) * K(0.142857142857142857));                                            \
+    if (CLT_ANY_##I(x > (V)(3)) != 0) {                                                                           \
+      const V e = exp_##V(zeta * K(-0.5));                                                                        \
+      const V far = e * (e * CLT_CHEB(V, T, airy_far, K(6.4) / zeta - 1)) / (root * K(3.54490770181103205));      \
+      r = x == (V)(INFINITY) ? (V)(0) : x > (V)(3) ? far : r;                                                     \
+    }                                                                                                             \
+    if (CLT_ANY_##I(x < (V)(-4)) != 0) {                                                                          \
+      const V t = 50 / (zeta * zeta) - 1, s = CLT_MATH(V, T, sin, zeta), c = CLT_MATH(V, T, cos, zeta);           \
+      const V far = (s + c) * CLT_CHEB(V, T, airy_f, t) - (c - s) * (CLT_CHEB(V, T, airy_g, t) / zeta);           \
+      r = x < (V)(-4) ? far / (root * K(2.50662827463100050)) : r;                                                \
+    }                                                                                                             \
+    return r;                                                                                                     \
+  }                                                                                                               \
+  static inline V sj0_##V(V x) {                                                                                  \
+    const V s = x * x, a = CLT_SIZE(V, T, I, x);                                                                  \
+    V r = 1 + s * (K(-0.166666666666666667) + s * (K(8.33333333333333333e-3) + s * (K(-1.98412698412698413e-4) +  \
+          s * (K(2.75573192239858907e-6) + s * (K(-2.50521083854417188e-8) + s * K(1.60590438368216146e-10)))))); \
+    if (CLT_ANY_##I(a >= (V)(K(0.5))) != 0) r = a >= (V)(K(0.5)) ? CLT_MATH(V, T, sin, x) / x : r;                \
+    return a == (V)(INFINITY) ? (V)(0) : r;                                                                       \
   }
-CLT_AIRY(float, CLT_LIT_F)
+CLT_OWN_LANES(CLT_AIRY, float, int, CLT_LIT_F)
 #ifdef CLT_DOUBLE
 __constant double clt_airy_double[] = {0.0426381522397817036, 0.129374222061539952, -0.256637263419892569,
   5.83704726974958835e-5, 0.194540005619409958, -0.12391078992057646, 4.95846486342662504e-4, 0.0336093728194657849,
@@ -62,5 +62,5 @@ __constant double clt_airy_g_double[] = {0.0687418369779740985, -6.8521998579938
   -2.5906135200864585e-13, 6.54601321542073142e-14, -1.75453099973493559e-14, 4.95428541577476055e-15,
   -1.46551378770030985e-15, 4.52008995858005755e-16, -1.44787291431899903e-16, 4.8003344101486705e-17,
   -1.64250352511460613e-17, 5.78546205904659262e-18, -2.09318574678583477e-18};
-CLT_AIRY(double, CLT_LIT_D)
+CLT_OWN_LANES(CLT_AIRY, double, long, CLT_LIT_D)
 #endif

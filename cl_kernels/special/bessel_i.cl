@@ -1,8 +1,6 @@
 /* Modified Bessel functions of the first kind: i0 i1, and i0e i1e scaled by exp(-|x|). Chebyshev series, fitted at 40 digits: in
    x on [0, 8], in 8 / x beyond. At infinity i0 and i1 are 0 * infinity, NaN as torch has them. */
 #include "special/chebyshev.cl"
-#define CLT_LIT_F(c) c##f
-#define CLT_LIT_D(c) c
 __constant float clt_i0_float[] = {0.3383976372f, -0.3046826723f, 0.1716209015f, -0.09490109705f, 0.04930528424f,
   -0.02373741481f, 0.01054646039f, -0.004324309995f, 0.001639475617f, -5.763755745e-4f, 1.885028851e-4f,
   -5.75419501e-5f, 1.644844807e-5f, -4.416738358e-6f, 1.117387539e-6f, -2.670793854e-7f, 6.046995023e-8f,
@@ -15,26 +13,29 @@ __constant float clt_i1_float[] = {0.1262935932f, -0.1764165184f, 0.1026436587f,
   -1.887249752e-9f};
 __constant float clt_i1_far_float[] = {0.3892881175f, -0.009761097491f, -1.105889388e-4f, -3.882564809e-6f,
   -2.512236238e-7f, -2.631468847e-8f, -3.835380386e-9f};
-#define CLT_BESSEL_I(T, K)                                                                                                     \
-  static inline T i0e_##T(T x) {                                                                                               \
-    const T a = fabs(x);                                                                                                       \
-    if (isinf(a)) return 0;                                                                                                    \
-    return a <= 8 ? CLT_CHEB(T, i0, a * K(0.25) - 1) : CLT_CHEB(T, i0_far, 16 / a - 1) / sqrt(a);                              \
-  }                                                                                                                            \
-  static inline T i1e_##T(T x) {                                                                                               \
-    const T a = fabs(x);                                                                                                       \
-    if (isinf(a)) return 0;                                                                                                    \
-    return a <= 8 ? x * CLT_CHEB(T, i1, a * K(0.25) - 1) : copysign(CLT_CHEB(T, i1_far, 16 / a - 1) / sqrt(a), x);             \
-  }                                                                                                                            \
-  static inline T i0_##T(T x) {                                                                                                \
-    const T e = exp(fabs(x) * K(0.5));                                                                                         \
-    return i0e_##T(x) * e * e;                                                                                                 \
-  }                                                                                                                            \
-  static inline T i1_##T(T x) {                                                                                                \
-    const T e = exp(fabs(x) * K(0.5));                                                                                         \
-    return i1e_##T(x) * e * e;                                                                                                 \
+#define CLT_BESSEL_I(V, T, I, K)                                                                         \
+  static inline V i0e_##V(V x) {                                                                         \
+    const V a = CLT_SIZE(V, T, I, x);                                                                    \
+    V r = CLT_CHEB(V, T, i0, a * K(0.25) - 1);                                                           \
+    if (CLT_ANY_##I(a > (V)(8)) != 0) r = a > (V)(8) ? CLT_CHEB(V, T, i0_far, 16 / a - 1) / sqrt(a) : r; \
+    return a == (V)(INFINITY) ? (V)(0) : r;                                                              \
+  }                                                                                                      \
+  static inline V i1e_##V(V x) {                                                                         \
+    const V a = CLT_SIZE(V, T, I, x);                                                                    \
+    V r = a * CLT_CHEB(V, T, i1, a * K(0.25) - 1);                                                       \
+    if (CLT_ANY_##I(a > (V)(8)) != 0) r = a > (V)(8) ? CLT_CHEB(V, T, i1_far, 16 / a - 1) / sqrt(a) : r; \
+    r = a == (V)(INFINITY) ? (V)(0) : r;                                                                 \
+    return x < (V)(0) ? -r : r;                                                                          \
+  }                                                                                                      \
+  static inline V i0_##V(V x) {                                                                          \
+    const V e = exp_##V(CLT_SIZE(V, T, I, x) * K(0.5));                                                  \
+    return i0e_##V(x) * e * e;                                                                           \
+  }                                                                                                      \
+  static inline V i1_##V(V x) {                                                                          \
+    const V e = exp_##V(CLT_SIZE(V, T, I, x) * K(0.5));                                                  \
+    return i1e_##V(x) * e * e;                                                                           \
   }
-CLT_BESSEL_I(float, CLT_LIT_F)
+CLT_OWN_LANES(CLT_BESSEL_I, float, int, CLT_LIT_F)
 #ifdef CLT_DOUBLE
 __constant double clt_i0_double[] = {0.338397637204738042, -0.304682672343198399, 0.171620901522208775,
   -0.0949010970480476444, 0.0493052842396707085, -0.0237374148058994688, 0.0105464603945949983,
@@ -66,5 +67,5 @@ __constant double clt_i1_far_double[] = {0.38928811750914006, -0.009761097491361
   4.27244001671195135e-14, 1.04202769841288028e-14, -3.8144030724370078e-15, -1.88035477551078245e-15,
   3.30820231092092828e-16, 2.96262899764595014e-16, -3.20952592199342396e-17, -4.65030536848935833e-17,
   4.41434832307170795e-18, 7.51729631084210481e-18};
-CLT_BESSEL_I(double, CLT_LIT_D)
+CLT_OWN_LANES(CLT_BESSEL_I, double, long, CLT_LIT_D)
 #endif

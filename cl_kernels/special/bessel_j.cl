@@ -2,8 +2,6 @@
    the relative error stays small beside them; for y0 and y1 with the logarithm (and pole) split off. Beyond: modulus and phase
    (DLMF 10.17), sqrt(2 / (pi x)) (P cos - Q sin), P and Q as Chebyshev series in (8 / x)^2. Fitted at 40 digits. */
 #include "special/chebyshev.cl"
-#define CLT_LIT_F(c) c##f
-#define CLT_LIT_D(c) c
 __constant float clt_j0_float[] = {0.0019903555f, -0.002620939138f, 8.687721472e-4f, -1.704058495e-4f,
   2.204908639e-5f, -2.024889498e-6f, 1.389802517e-7f, -7.406701254e-9f, 3.155992758e-10f};
 __constant float clt_j1_float[] = {2.789570989e-4f, -3.115684037e-4f, 8.553646589e-5f, -1.414935643e-5f,
@@ -19,49 +17,59 @@ __constant float clt_q0_float[] = {-0.01555585461f, 6.838519943e-5f, -7.41449841
 __constant float clt_p1_float[] = {1.000903041f, 8.989898331e-4f, -3.9872843e-6f, 6.177633961e-8f};
 __constant float clt_q1_float[] = {0.04677778707f, -9.627723549e-5f, 9.138615258e-7f, -2.095978138e-8f,
   8.229193328e-10f};
-#define CLT_BESSEL_J(T, K)                                                                                                     \
-  static inline T clt_j0_near_##T(T x) {                                                                                       \
-    const T g = CLT_CHEB(T, j0, x * x * K(0.03125) - 1);                                                                       \
-    return ((x - K(2.4048309326171875)) - K(-5.3749214147313783681e-6)) * (x + K(2.4048255576957727686)) *                     \
-           (((x - K(5.52008056640625)) - K(-2.4561199393504033959e-6)) * (x + K(5.5200781102863106496))) * g;                  \
-  }                                                                                                                            \
-  static inline T clt_j1_near_##T(T x) {                                                                                       \
-    const T g = CLT_CHEB(T, j1, x * x * K(0.03125) - 1);                                                                       \
-    return ((x - K(3.8317108154296875)) - K(-4.8452221751843855641e-6)) * (x + K(3.8317059702075123156)) *                     \
-           (((x - K(7.0155792236328125)) - K(7.44618280625353705e-6)) * (x + K(7.0155866698156187535))) * g * x;               \
-  }                                                                                                                            \
-  /* sqrt(1 / (pi x)) (p u - q v 8 / x): u and v are sums of sine and cosine that stand for the shifted phase. */              \
-  static inline T clt_bessel_far_##T(T x, T p, T q, T u, T v) {                                                                \
-    return (p * u - q * v * (8 / x)) / sqrt(x * K(3.14159265358979324));                                                       \
-  }                                                                                                                            \
-  static inline T clt_far_argument_##T(T x) { return (8 / x) * (8 / x) * 2 - 1; }                                              \
-  static inline T j0_##T(T x) {                                                                                                \
-    const T a = fabs(x), t = clt_far_argument_##T(a), s = sin(a), c = cos(a);                                                  \
-    if (a <= 8) return clt_j0_near_##T(a);                                                                                     \
-    return isinf(a) ? 0 : clt_bessel_far_##T(a, CLT_CHEB(T, p0, t), CLT_CHEB(T, q0, t), c + s, s - c);                         \
-  }                                                                                                                            \
-  static inline T j1_##T(T x) {                                                                                                \
-    const T a = fabs(x), t = clt_far_argument_##T(a), s = sin(a), c = cos(a);                                                  \
-    if (a <= 8) return x < 0 ? -clt_j1_near_##T(a) : clt_j1_near_##T(a);                                                       \
-    const T r = isinf(a) ? 0 : clt_bessel_far_##T(a, CLT_CHEB(T, p1, t), CLT_CHEB(T, q1, t), s - c, -s - c);                   \
-    return x < 0 ? -r : r;                                                                                                     \
-  }                                                                                                                            \
-  static inline T y0_##T(T x) {                                                                                                \
-    const T t = clt_far_argument_##T(x), s = sin(x), c = cos(x);                                                               \
-    if (x == 0) return -INFINITY;                                                                                              \
-    if (!(x >= 0)) return NAN;                                                                                                 \
-    if (x <= 8) return CLT_CHEB(T, y0, x * x * K(0.03125) - 1) + K(0.636619772367581343) * log(x) * clt_j0_near_##T(x);        \
-    return isinf(x) ? 0 : clt_bessel_far_##T(x, CLT_CHEB(T, p0, t), CLT_CHEB(T, q0, t), s - c, -s - c);                        \
-  }                                                                                                                            \
-  static inline T y1_##T(T x) {                                                                                                \
-    const T t = clt_far_argument_##T(x), s = sin(x), c = cos(x);                                                               \
-    if (x == 0) return -INFINITY;                                                                                              \
-    if (!(x >= 0)) return NAN;                                                                                                 \
-    if (x <= 8)                                                                                                                \
-      return x * CLT_CHEB(T, y1, x * x * K(0.03125) - 1) + K(0.636619772367581343) * (log(x) * clt_j1_near_##T(x) - 1 / x);    \
-    return isinf(x) ? 0 : clt_bessel_far_##T(x, CLT_CHEB(T, p1, t), CLT_CHEB(T, q1, t), -s - c, c - s);                        \
+#define CLT_BESSEL_J(V, T, I, K)                                                                                              \
+  static inline V clt_j0_near_##V(V x) {                                                                                      \
+    const V g = CLT_CHEB(V, T, j0, x * x * K(0.03125) - 1);                                                                   \
+    return ((x - K(2.4048309326171875)) - K(-5.3749214147313783681e-6)) * (x + K(2.4048255576957727686)) *                    \
+           (((x - K(5.52008056640625)) - K(-2.4561199393504033959e-6)) * (x + K(5.5200781102863106496))) * g;                 \
+  }                                                                                                                           \
+  static inline V clt_j1_near_##V(V x) {                                                                                      \
+    const V g = CLT_CHEB(V, T, j1, x * x * K(0.03125) - 1);                                                                   \
+    return ((x - K(3.8317108154296875)) - K(-4.8452221751843855641e-6)) * (x + K(3.8317059702075123156)) *                    \
+           (((x - K(7.0155792236328125)) - K(7.44618280625353705e-6)) * (x + K(7.0155866698156187535))) * g * x;              \
+  }                                                                                                                           \
+  /* sqrt(1 / (pi x)) (p u - q v 8 / x): u and v are sums of sine and cosine that stand for the shifted phase. */             \
+  static inline V clt_bessel_far_##V(V x, V p, V q, V u, V v) {                                                               \
+    const V r = (p * u - q * v * (8 / x)) / sqrt(x * K(3.14159265358979324));                                                 \
+    return x == (V)(INFINITY) ? (V)(0) : r;                                                                                   \
+  }                                                                                                                           \
+  static inline V clt_far_argument_##V(V x) { return (8 / x) * (8 / x) * 2 - 1; }                                             \
+  static inline V j0_##V(V x) {                                                                                               \
+    const V a = CLT_SIZE(V, T, I, x);                                                                                         \
+    V r = clt_j0_near_##V(a);                                                                                                 \
+    if (CLT_ANY_##I(a > (V)(8)) != 0) {                                                                                       \
+      const V t = clt_far_argument_##V(a), s = CLT_MATH(V, T, sin, a), c = CLT_MATH(V, T, cos, a);                            \
+      r = a > (V)(8) ? clt_bessel_far_##V(a, CLT_CHEB(V, T, p0, t), CLT_CHEB(V, T, q0, t), c + s, s - c) : r;                 \
+    }                                                                                                                         \
+    return r;                                                                                                                 \
+  }                                                                                                                           \
+  static inline V j1_##V(V x) {                                                                                               \
+    const V a = CLT_SIZE(V, T, I, x);                                                                                         \
+    V r = clt_j1_near_##V(a);                                                                                                 \
+    if (CLT_ANY_##I(a > (V)(8)) != 0) {                                                                                       \
+      const V t = clt_far_argument_##V(a), s = CLT_MATH(V, T, sin, a), c = CLT_MATH(V, T, cos, a);                            \
+      r = a > (V)(8) ? clt_bessel_far_##V(a, CLT_CHEB(V, T, p1, t), CLT_CHEB(V, T, q1, t), s - c, -s - c) : r;                \
+    }                                                                                                                         \
+    return x < (V)(0) ? -r : r;                                                                                               \
+  }                                                                                                                           \
+  static inline V y0_##V(V x) {                                                                                               \
+    V r = CLT_CHEB(V, T, y0, x * x * K(0.03125) - 1) + K(0.636619772367581343) * CLT_MATH(V, T, log, x) * clt_j0_near_##V(x); \
+    if (CLT_ANY_##I(x > (V)(8)) != 0) {                                                                                       \
+      const V t = clt_far_argument_##V(x), s = CLT_MATH(V, T, sin, x), c = CLT_MATH(V, T, cos, x);                            \
+      r = x > (V)(8) ? clt_bessel_far_##V(x, CLT_CHEB(V, T, p0, t), CLT_CHEB(V, T, q0, t), s - c, -s - c) : r;                \
+    }                                                                                                                         \
+    return x == (V)(0) ? (V)(-INFINITY) : x > (V)(0) ? r : (V)(NAN);                                                          \
+  }                                                                                                                           \
+  static inline V y1_##V(V x) {                                                                                               \
+    V r = x * CLT_CHEB(V, T, y1, x * x * K(0.03125) - 1) +                                                                    \
+          K(0.636619772367581343) * (CLT_MATH(V, T, log, x) * clt_j1_near_##V(x) - 1 / x);                                    \
+    if (CLT_ANY_##I(x > (V)(8)) != 0) {                                                                                       \
+      const V t = clt_far_argument_##V(x), s = CLT_MATH(V, T, sin, x), c = CLT_MATH(V, T, cos, x);                            \
+      r = x > (V)(8) ? clt_bessel_far_##V(x, CLT_CHEB(V, T, p1, t), CLT_CHEB(V, T, q1, t), -s - c, c - s) : r;                \
+    }                                                                                                                         \
+    return x == (V)(0) ? (V)(-INFINITY) : x > (V)(0) ? r : (V)(NAN);                                                          \
   }
-CLT_BESSEL_J(float, CLT_LIT_F)
+CLT_OWN_LANES(CLT_BESSEL_J, float, int, CLT_LIT_F)
 #ifdef CLT_DOUBLE
 __constant double clt_j0_double[] = {0.00199035550016014855, -0.00262093913849702511, 8.68772147206257652e-4,
   -1.70405849515573578e-4, 2.20490863945481701e-5, -2.02488949800128348e-6, 1.3898025173428905e-7,
@@ -97,5 +105,5 @@ __constant double clt_q1_double[] = {0.0467777870695353252, -9.62772354915707932
   -2.09597813840834225e-8, 8.22919332765055413e-10, -4.68636368817694523e-11, 3.51521879496860809e-12,
   -3.26431567432789993e-13, 3.59677658291652919e-14, -4.56125239507729719e-15, 6.50828295778338395e-16,
   -1.02691475318232429e-16, 1.76763554877647916e-17, -3.28345198729816146e-18, 6.5240811495892603e-19};
-CLT_BESSEL_J(double, CLT_LIT_D)
+CLT_OWN_LANES(CLT_BESSEL_J, double, long, CLT_LIT_D)
 #endif

@@ -1,8 +1,6 @@
 /* Modified Bessel functions of the second kind: k0 k1, and k0e k1e scaled by exp(x). Up to 2 the logarithm is split off
    (DLMF 10.31) and the rest is a Chebyshev series in x^2, beyond one in 2 / x; fitted at 40 digits. */
 #include "special/chebyshev.cl"
-#define CLT_LIT_F(c) c##f
-#define CLT_LIT_D(c) c
 __constant float clt_k_i0_float[] = {1.602922807f, 0.6388096257f, 0.03685485969f, 9.828781273e-4f, 1.498365421e-5f,
   1.473844901e-7f};
 __constant float clt_k_i1_float[] = {0.641758997f, 0.1475393201f, 0.00589874268f, 1.198813717e-4f, 1.473916512e-6f,
@@ -15,38 +13,38 @@ __constant float clt_k0_far_float[] = {1.220151541f, -0.03144810131f, 0.00156988
   1.394981372e-5f, -1.831755523e-6f, 2.766813639e-7f, -4.660489898e-8f};
 __constant float clt_k1_far_float[] = {1.360313095f, 0.1039237366f, -0.00285781686f, 1.952155185e-4f,
   -1.936197974e-5f, 2.406484948e-6f, -3.501960603e-7f, 5.741084125e-8f, -1.034576247e-8f};
-#define CLT_BESSEL_K(T, K)                                                                                                     \
-  static inline T clt_k0_near_##T(T x) {                                                                                       \
-    const T t = x * x * K(0.5) - 1;                                                                                            \
-    return CLT_CHEB(T, k0, t) - log(x * K(0.5)) * CLT_CHEB(T, k_i0, t);                                                        \
-  }                                                                                                                            \
-  static inline T clt_k1_near_##T(T x) {                                                                                       \
-    const T t = x * x * K(0.5) - 1;                                                                                            \
-    return CLT_CHEB(T, k1, t) / x + log(x * K(0.5)) * x * CLT_CHEB(T, k_i1, t);                                                \
-  }                                                                                                                            \
-  static inline T k0_##T(T x) {                                                                                                \
-    if (x == 0) return INFINITY;                                                                                               \
-    if (!(x >= 0)) return NAN;                                                                                                 \
-    const T e = exp(x * K(-0.5));                                                                                              \
-    return x <= 2 ? clt_k0_near_##T(x) : isinf(x) ? 0 : CLT_CHEB(T, k0_far, 4 / x - 1) / sqrt(x) * e * e;                      \
-  }                                                                                                                            \
-  static inline T k1_##T(T x) {                                                                                                \
-    if (x == 0) return INFINITY;                                                                                               \
-    if (!(x >= 0)) return NAN;                                                                                                 \
-    const T e = exp(x * K(-0.5));                                                                                              \
-    return x <= 2 ? clt_k1_near_##T(x) : isinf(x) ? 0 : CLT_CHEB(T, k1_far, 4 / x - 1) / sqrt(x) * e * e;                      \
-  }                                                                                                                            \
-  static inline T k0e_##T(T x) {                                                                                               \
-    if (x == 0) return INFINITY;                                                                                               \
-    if (!(x >= 0)) return NAN;                                                                                                 \
-    return x <= 2 ? clt_k0_near_##T(x) * exp(x) : CLT_CHEB(T, k0_far, 4 / x - 1) / sqrt(x);                                    \
-  }                                                                                                                            \
-  static inline T k1e_##T(T x) {                                                                                               \
-    if (x == 0) return INFINITY;                                                                                               \
-    if (!(x >= 0)) return NAN;                                                                                                 \
-    return x <= 2 ? clt_k1_near_##T(x) * exp(x) : CLT_CHEB(T, k1_far, 4 / x - 1) / sqrt(x);                                    \
+#define CLT_BESSEL_K(V, T, I, K)                                                                      \
+  static inline V clt_k0_near_##V(V x) {                                                              \
+    const V t = x * x * K(0.5) - 1;                                                                   \
+    return CLT_CHEB(V, T, k0, t) - CLT_MATH(V, T, log, x * K(0.5)) * CLT_CHEB(V, T, k_i0, t);         \
+  }                                                                                                   \
+  static inline V clt_k1_near_##V(V x) {                                                              \
+    const V t = x * x * K(0.5) - 1;                                                                   \
+    return CLT_CHEB(V, T, k1, t) / x + CLT_MATH(V, T, log, x * K(0.5)) * x * CLT_CHEB(V, T, k_i1, t); \
+  }                                                                                                   \
+  static inline V k0_##V(V x) {                                                                       \
+    const V e = exp_##V(x * K(-0.5));                                                                 \
+    V r = x == (V)(INFINITY) ? (V)(0) : CLT_CHEB(V, T, k0_far, 4 / x - 1) / sqrt(x) * e * e;          \
+    if (CLT_ANY_##I(x <= (V)(2)) != 0) r = x <= (V)(2) ? clt_k0_near_##V(x) : r;                      \
+    return x == (V)(0) ? (V)(INFINITY) : x > (V)(0) ? r : (V)(NAN);                                   \
+  }                                                                                                   \
+  static inline V k1_##V(V x) {                                                                       \
+    const V e = exp_##V(x * K(-0.5));                                                                 \
+    V r = x == (V)(INFINITY) ? (V)(0) : CLT_CHEB(V, T, k1_far, 4 / x - 1) / sqrt(x) * e * e;          \
+    if (CLT_ANY_##I(x <= (V)(2)) != 0) r = x <= (V)(2) ? clt_k1_near_##V(x) : r;                      \
+    return x == (V)(0) ? (V)(INFINITY) : x > (V)(0) ? r : (V)(NAN);                                   \
+  }                                                                                                   \
+  static inline V k0e_##V(V x) {                                                                      \
+    V r = CLT_CHEB(V, T, k0_far, 4 / x - 1) / sqrt(x);                                                \
+    if (CLT_ANY_##I(x <= (V)(2)) != 0) r = x <= (V)(2) ? clt_k0_near_##V(x) * exp_##V(x) : r;         \
+    return x == (V)(0) ? (V)(INFINITY) : x > (V)(0) ? r : (V)(NAN);                                   \
+  }                                                                                                   \
+  static inline V k1e_##V(V x) {                                                                      \
+    V r = CLT_CHEB(V, T, k1_far, 4 / x - 1) / sqrt(x);                                                \
+    if (CLT_ANY_##I(x <= (V)(2)) != 0) r = x <= (V)(2) ? clt_k1_near_##V(x) * exp_##V(x) : r;         \
+    return x == (V)(0) ? (V)(INFINITY) : x > (V)(0) ? r : (V)(NAN);                                   \
   }
-CLT_BESSEL_K(float, CLT_LIT_F)
+CLT_OWN_LANES(CLT_BESSEL_K, float, int, CLT_LIT_F)
 #ifdef CLT_DOUBLE
 __constant double clt_k_i0_double[] = {1.60292280680796332, 0.638809625651177011, 0.036854859694361758,
   9.82878127251479832e-4, 1.49836542089272927e-5, 1.4738449008423847e-7, 1.01147979006748255e-9,
@@ -72,5 +70,5 @@ __constant double clt_k1_far_double[] = {1.36031309524222133, 0.1039237365768172
   9.21831518760531413e-11, -2.12996783842779102e-11, 5.13963967348234354e-12, -1.28917396094982294e-12,
   3.34841966605224312e-13, -8.97670518201014607e-14, 2.47715442421959868e-14, -7.01983708921476885e-15,
   2.03870316623986088e-15, -6.05704727064301782e-16, 1.83809357524304543e-16, -5.68946284919364837e-17};
-CLT_BESSEL_K(double, CLT_LIT_D)
+CLT_OWN_LANES(CLT_BESSEL_K, double, long, CLT_LIT_D)
 #endif

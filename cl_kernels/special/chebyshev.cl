@@ -1,7 +1,26 @@
-/* Sums of Chebyshev polynomials of t, whose coefficients are the table clt_<name>_<type>, by Clenshaw's recurrence. */
-#define CLT_CHEB(T, name, t) clt_cheb_##T(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
-#define CLT_CHEB_OF(T, V)                                                                            \
+/* Sums of Chebyshev polynomials of t, whose coefficients are the table clt_<name>_<type>, by Clenshaw's recurrence, for single numbers
+   and a kernel's lanes; and what else such functions need of float and double lanes alike: CLT_MATH(V, T, log, x), CLT_SIZE(V, T, I, x)
+   for |x|, and literals. */
+#include "all_lanes.cl"
+#include "elementary/exp.cl"
+#include "elementary/log.cl"
+#include "elementary/sine.cl"
+#define CLT_LIT_F(c) c##f
+#define CLT_LIT_D(c) c
+#define CLT_MATH(V, T, f, x) CLT_##f##_##T(V)(x)
+#define CLT_log_float(V) log_##V
+#define CLT_sin_float(V) sin_##V
+#define CLT_cos_float(V) cos_##V
+#define CLT_log_double(V) log
+#define CLT_sin_double(V) sin
+#define CLT_cos_double(V) cos
+#define CLT_SIZE(V, T, I, x) CLT_SIZE_##T(V, I, x)
+#define CLT_SIZE_float(V, I, x) CLT_ABS(V, I, x)
+#define CLT_SIZE_double(V, I, x) fabs(x)
+#define CLT_CHEB(V, T, name, t) clt_cheb_##V(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
+#define CLT_CHEB_OF(V, T, I, K)                                                                      \
   static inline V clt_cheb_##V(V t, __constant T *c, int n) {                                        \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                 \
     V a = (V)(0), b = (V)(0);                                                                        \
     for (int k = n - 1; k > 0; k--) {                                                                \
       const V next = 2 * t * a - b + c[k];                                                           \
@@ -10,7 +29,7 @@
     }                                                                                                \
     return t * a - b + c[0];                                                                         \
   }
-CLT_CHEB_OF(float, float)
+CLT_OWN_LANES(CLT_CHEB_OF, float, int, CLT_LIT_F)
 #ifdef CLT_DOUBLE
-CLT_CHEB_OF(double, double)
+CLT_OWN_LANES(CLT_CHEB_OF, double, long, CLT_LIT_D)
 #endif

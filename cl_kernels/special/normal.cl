@@ -2,10 +2,7 @@
    w = -log(1 - x^2) or its root, the variable of Giles, "Approximating the erfinv function" (2010); (1 + 2 x) erfcx(x) one in
    (x - 4) / (x + 4), after Shepherd and Laframboise (1981). Fitted at 40 digits. Of Chebyshev polynomials for double; for float
    they are multiplied out, which takes one operation for three, and parts that no lane needs are left out. */
-#include "elementary/log.cl"
 #include "special/chebyshev.cl"
-#define CLT_LIT_F(c) c##f
-#define CLT_LIT_D(c) c
 #define CLT_SERIES(V, T, name, t) CLT_SERIES_##T(V)(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
 #define CLT_SERIES_float(V) clt_powers_##V
 #define CLT_SERIES_double(V) clt_cheb_##V
@@ -16,11 +13,6 @@
     for (int k = n - 2; k >= 0; k--) a = a * t + (V)(c[k]);                \
     return a;                                                              \
   }
-#define CLT_CHEB_LANES(V, T, I, K) CLT_CHEB_OF(T, V)
-#define CLT_ERF_LOG_float(V, x) log_##V(x)
-#define CLT_ERF_LOG_double(V, x) log(x)
-#define CLT_ERF_ABS_float(V, I, x) CLT_ABS(V, I, x)
-#define CLT_ERF_ABS_double(V, I, x) fabs(x)
 #define CLT_ERF_FAR_float(V, T, K)
 #define CLT_ERF_FAR_double(V, T, K) \
   f = w > (V)(K(110.25)) ? CLT_SERIES(V, T, einv_d, r * K(0.11764705882352941176) - K(2.2352941176470588235)) : f;
@@ -36,7 +28,7 @@ __constant float clt_erfcx_float[] = {1.232995117f, -0.1396210865f, 0.0153797687
   -0.0002484367303f, 0.0001142081728f};
 #define CLT_ERF(V, T, I, K)                                                                                      \
   static inline V erfcx_##V(V x) {                                                                               \
-    const V a = CLT_ERF_ABS_##T(V, I, x), far = (2 / K(1.7724538509055160)) / (1 + 2 * a) * (1 + K(0.5) / a);    \
+    const V a = CLT_SIZE(V, T, I, x), far = (2 / K(1.7724538509055160)) / (1 + 2 * a) * (1 + K(0.5) / a);        \
     V r = CLT_SERIES(V, T, erfcx, (a - 4) / (a + 4)) / (1 + 2 * a);                                              \
     r = a > (V)(K(1e8)) ? far : r;                                                                               \
     /* exp(x^2) in two parts, for the rounding of the square would be magnified. */                              \
@@ -55,11 +47,11 @@ __constant float clt_erfcx_float[] = {1.232995117f, -0.1396210865f, 0.0153797687
     return f;                                                                                                    \
   }                                                                                                              \
   static inline V erfinv_##V(V x) {                                                                              \
-    const V a = CLT_ERF_ABS_##T(V, I, x), r = x * clt_erfinv_ratio_##V(-CLT_ERF_LOG_##T(V, (1 - a) * (1 + a)));  \
+    const V a = CLT_SIZE(V, T, I, x), r = x * clt_erfinv_ratio_##V(-CLT_MATH(V, T, log, (1 - a) * (1 + a)));     \
     return a < (V)(1) ? r : a == (V)(1) ? x * (V)(INFINITY) : (V)(NAN);                                          \
   }                                                                                                              \
   static inline V ndtri_##V(V p) {                                                                               \
-    const V x = 2 * p - 1, w = -CLT_ERF_LOG_##T(V, 4 * p * (1 - p));                                             \
+    const V x = 2 * p - 1, w = -CLT_MATH(V, T, log, 4 * p * (1 - p));                                            \
     const V r = K(1.41421356237309505) * x * clt_erfinv_ratio_##V(w);                                            \
     return p > (V)(0) && p < (V)(1) ? r : p == (V)(0) ? (V)(-INFINITY) : p == (V)(1) ? (V)(INFINITY) : (V)(NAN); \
   }                                                                                                              \
@@ -103,8 +95,5 @@ __constant double clt_erfcx_double[] = {1.1774832005374487, -0.00726079662030190
   1.40887176420881297e-11, -6.90110832048081496e-12, 9.16795836411129329e-14, 2.1454508286554553e-13,
   -1.47165750270106242e-14, -6.66867511877040792e-15, 7.50459850988008303e-16, 2.22009300666632004e-16,
   -3.17048989563308884e-17};
-#if CLT_LANES > 1
-CLT_OWN_LANES(CLT_CHEB_LANES, double, long, CLT_LIT_D)
-#endif
 CLT_OWN_LANES(CLT_ERF, double, long, CLT_LIT_D)
 #endif

@@ -118,12 +118,13 @@ library("special/igamma", "igamma igammac")
 library("elementary/gcd", "gcd")
 library("elementary/ipow", "ipow", cost=200)
 library("elementary/division", "fmod floor_rest floor_quotient floor_settled", vector=True, cost=20)
-library("elementary/frexp", "mantissa exponent exp2_whole")
+library("elementary/frexp", "mantissa exponent")
+library("elementary/exp2_whole", "exp2_whole", vector=True, cost=8)
 library("special/normal", "erfinv ndtri log_ndtr erfcx", vector=True, cost=30)
-library("special/bessel_i", "i0 i0e i1 i1e")
-library("special/bessel_j", "j0 j1 y0 y1")
-library("special/bessel_k", "k0 k0e k1 k1e")
-library("special/airy", "airy sj0")
+library("special/bessel_i", "i0 i0e i1 i1e", vector=True, cost=60)
+library("special/bessel_j", "j0 j1 y0 y1", vector=True, cost=60)
+library("special/bessel_k", "k0 k0e k1 k1e", vector=True, cost=60)
+library("special/airy", "airy sj0", vector=True, cost=60)
 library(
     "special/polynomials",
     "chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_t shifted_u shifted_v shifted_w hermite_h hermite_he laguerre_l legendre_p",
