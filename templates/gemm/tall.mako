@@ -3,28 +3,42 @@ Products of many rows with a few columns, on a CPU: a work-item owns `per` rows,
 
 B is copied into local memory (cache) as K rows of V numbers, zeros past N; then ${R} rows of A at a time go along K, the last one
 again where there are fewer left. Rows of a result without gaps are stored as whole vectors, whose ends the next row overwrites,
-as long as that is one of this work-item's. With `finish` a row goes through it. Sums go over K in order, as the larger products' do.
+as long as that is one of this work-item's and nothing that is added may lie there. With `finish` a row goes through it. Sums go over K in order, as the larger products' do.
 </%doc>\
-<%namespace name="lane_memory" file="/lanes.mako"/>\
-<%
-acc, reg, code = memory.dt.reg, memory.reg, memory.code
-%>\
+<% acc, reg = memory.dt.reg, memory.reg %>\
 % if finish:
 ${finish.text}
 typedef ${acc}${finish.lanes} run_u __attribute__((aligned(4)));
 % endif
 #pragma OPENCL FP_CONTRACT ON
-${lane_memory.helpers({code: memory}, V, {(code, 'load'), (code, 'gather'), (code, 'store')})}\
+typedef ${reg} row_u __attribute__((aligned(${memory.dt.itemsize})));
+/* The first numbers of a vector, or all of it, and zeros; and where they are stored. Not often: apart from the loop, which is slower around them. */
+static __attribute__((noinline)) ${reg} read_row(__global const ${acc} *p, const long step, const long count) {
+  if (step == 1 && count == ${V}) return *(__global const row_u *)p;
+  ${acc} t[${V}];
+  for (long k = 0; k < ${V}; k++) t[k] = k < count ? p[k * step] : 0;
+  return vload${V}(0, t);
+}
+% if not finish:
+static __attribute__((noinline)) void write_row(__global ${acc} *p, const ${reg} v, const long count) {
+  if (count == ${V}) { *(__global row_u *)p = v; return; }
+  ${acc} t[${V}];
+  vstore${V}(v, 0, t);
+  for (long k = 0; k < count; k++) p[k] = t[k];
+}
+% endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const ${acc} *A, long aoff, long sam, long sak, __global const ${acc} *B, long boff, long sbk, long sbn,
     __global ${acc} *C, long coff, long scm, long scn, __global const ${acc} *D, long doff, long sdm, long sdn, int has_bias, ${acc} alpha, ${acc} beta,
     long M, long N, long K, long per${''.join(f', {p}' for p in finish.parameters) if finish else ''}) {
   __local ${acc} columns[${depth * V}] __attribute__((aligned(64)));
+% if finish:
+  __local ${acc} tile[${V}] __attribute__((aligned(64)));
+% endif
   A += aoff, B += boff, C += coff, D += doff;
-  for (long k = 0; k < K; k++) {
-    *(__local ${reg} *)(columns + k * ${V}) = (${reg})(0);
-    for (long n = 0; n < N; n++) columns[k * ${V} + n] = B[k * sbk + n * sbn];
-  }
+  for (long k = 0; k < K; k++) *(__local ${reg} *)(columns + k * ${V}) = read_row(B + k * sbk, sbn, N);
+  // A row that is added to all of them is read once.
+  const ${reg} each = has_bias && sdm == 0 ? beta * read_row(D, sdn, N) : (${reg})(0);
   const long first = get_global_id(0) * per, end = min(first + per, M);
   for (long i = first; i < end; i += ${R}) {
     __global const ${acc} *a = A;
@@ -43,11 +57,10 @@ void ${fn}(__global const ${acc} *A, long aoff, long sam, long sak, __global con
 % endfor
     if (has_bias) {
 % for r in range(R):
-      t${r} += beta * (sdn == 1 ? load_${code}(D + i${r} * sdm, (int)N) : gather_${code}(D + i${r} * sdm, sdn, (int)N));
+      t${r} += sdm == 0 ? each : beta * read_row(D + i${r} * sdm, sdn, N);
 % endfor
     }
 % if finish:
-    __local ${acc} tile[${V}] __attribute__((aligned(64)));
 % for r in range(R):
     if (i + ${r} < end) {
       *(__local ${reg} *)tile = t${r};
@@ -56,13 +69,13 @@ void ${fn}(__global const ${acc} *A, long aoff, long sam, long sak, __global con
     }
 % endfor
 % else:
-    if (N == ${V} || (scm == N && (i + ${R}) * N + ${V} <= end * N)) {
+    if (N == ${V} || (scm == N && !(has_bias && sdm) && (i + ${R}) * N + ${V} <= end * N)) {
 % for r in range(R):
-      ${memory.vector_store(f'C + i{r} * scm', f't{r}')};
+      *(__global row_u *)(C + i${r} * scm) = t${r};
 % endfor
     } else {
 % for r in range(R):
-      store_${code}(C + i${r} * scm, t${r}, (int)N);
+      write_row(C + i${r} * scm, t${r}, N);
 % endfor
     }
 % endif

@@ -213,6 +213,7 @@ def test_bias_and_out(backend: Any, schedule: str) -> None:
         (30, 1, 40),
         (3, 301, 220),
         (3, 301, 221),
+        (130, 5, 20),
     ]:
         a = rand(rng, (m, k))
         b = rand(rng, (n, k)).T if k == 221 else rand(rng, (k, n))  # a few rows, either way

@@ -13,6 +13,8 @@ from support import close, data
 
 import cltensor as torch
 from cltensor.codegen.products import gemm_cpu, gemm_small, gemm_tall
+from cltensor.ops import dense
+from cltensor.runtime import STATS
 
 
 def t(array: np.ndarray, grad: bool = False) -> Any:
@@ -231,6 +233,8 @@ def test_many_rows_with_a_few_columns(dtype: str, monkeypatch: pytest.MonkeyPatc
             expected = 2 * added.numpy(force=True) + 3 * exact
             found = torch.addmm(added, t(a), t(b), beta=2, alpha=3)
             assert np.array_equal(found.numpy(force=True), expected)
+        found = t(s.copy()).addmm_(t(a), t(b), beta=2, alpha=3)
+        assert np.array_equal(found.numpy(force=True), 2 * s + 3 * exact)
         room = torch.full((m + 2, n + 2), 7.0, dtype=getattr(torch, dtype))
         torch.mm(t(a), t(b), out=room[1:-1, 1:-1])
         found = room.numpy(force=True)
@@ -239,6 +243,18 @@ def test_many_rows_with_a_few_columns(dtype: str, monkeypatch: pytest.MonkeyPatc
         assert (found == 7).all()
         chain = torch.relu(torch.nn.functional.linear(t(a), t(b.T.copy()), t(s[0])) * 2)
         assert np.array_equal(chain.numpy(force=True), np.maximum(2 * (exact + s[0]), 0))
+
+
+@pytest.mark.parametrize(("k", "n"), [(9, 5), (20, 16)])
+def test_a_chain_after_a_few_columns_is_in_their_launch(
+    k: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dense, "WAITS", 0)  # as of large products
+    x, w, s = t(data(67, k)), t(data(n, k)), t(data(n))
+    torch.opencl.synchronize()
+    before = STATS.launches
+    torch.relu(torch.nn.functional.linear(x, w, s) * 2).tolist()
+    assert STATS.launches - before == 1
 
 
 def test_sums_with_beta_and_alpha() -> None:

@@ -54,7 +54,8 @@ def takes(dt: dtype, p: Product) -> bool:
 
 def run(backend: Backend, dt: dtype, p: Product) -> bool:
     """Run it; False, with nothing done, if its epilogue does not fit."""
-    lanes = 8 if p.n <= 8 else 16
+    # A chain takes whole vectors of its own.
+    lanes = 8 if p.n <= 8 and (p.epilogue is None or dt.itemsize == 8) else 16
     # What does not fit into registers is no faster by more rows.
     rows = 8 if lanes <= tile(backend, dt.reg)[1] else 4
     program, span = epilogues.fitted(backend, p.epilogue, lanes)
