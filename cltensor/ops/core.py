@@ -205,8 +205,8 @@ class Types(NamedTuple):
 def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
     """Do as `compute` for what most calls are given, None for anything else.
 
-    That is: dense tensors of one shape, dtype and device, after the first perhaps numbers that do not promote them. Every small
-    op comes by here: it is written for speed.
+    That is: tensors of one dtype and device, after the first perhaps numbers that do not promote them, of one shape or expanded
+    to the first one's; what is pending, dense. Every small op comes by here: it is written for speed.
     """
     first = xs[0]
     shape, dt, dev = first.shape, first.dtype, first.device
@@ -224,20 +224,22 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
             short = dt.itemsize == 2 and dt.category == 2 and types.op.rounds
             operands.append(Scalar(dtypes.nearest(x, dt) if short else x))
             continue
-        if kind in NUMBERS or not x._contig or x._offset:
-            return None
-        if x is not first and (x.dtype is not dt or x.device is not dev or x.shape != shape):
+        if kind in NUMBERS or (x is not first and (x.dtype is not dt or x.device is not dev)):
             return None
         storage = x._storage
         value = storage.value
+        plain = x._contig and not x._offset and (x is first or x.shape == shape)
         if value.__class__ is Expr:
-            if value.dtype is not dt or value.shape != shape:
+            if not plain or value.dtype is not dt or value.shape != shape:
                 return None
             operands.append(value)
         else:
+            leaf = Leaf(value, dt, None, 0) if plain else _leaf_in_order(x, value, shape)
+            if leaf is None:
+                return None
             seen = seen or value.exported
             read.append(storage)
-            operands.append(Leaf(value, dt, None, 0))
+            operands.append(leaf)
     for storage in read:
         storage.reads += 1
     op, compute_dtype, result_dtype = types
@@ -248,6 +250,27 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
     if seen:
         storage.buffer()
     return Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)
+
+
+def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:
+    """Read memory expanded to `shape`; None where it might ask for results that do not lie in the order of their dims."""
+    strides = x._strides
+    if x.shape == shape:
+        if x._contig:
+            return Leaf(buffer, x.dtype, None, x._offset)
+        before = strides[0]
+        for step in strides:
+            if not 0 < step <= before:
+                return None
+            before = step
+        return Leaf(buffer, x.dtype, strides, x._offset)
+    own = x.shape
+    if not x._contig or len(own) > len(shape):
+        return None
+    for n, wanted in zip(reversed(own), reversed(shape), strict=False):
+        if n != wanted and n != 1:
+            return None
+    return Leaf(buffer, x.dtype, layouts.expand_strides(own, strides, shape), x._offset)
 
 
 def _result_strides(args: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
