@@ -33,25 +33,31 @@
 /* |x| and the sign of x by their bits: fabs() and copysign() are calls on some drivers. */
 #define CLT_ABS(F, I, x) as_##F(as_##I(x) & (I)(0x7fffffff))
 #define CLT_SIGN(I, x) (as_##I(x) & (I)(0x80000000))
-/* The lanes of a vector or-ed into one: any() is a call on some drivers. Of a mask clang's builtin asks one register. */
-#if defined(__clang__) && defined(__has_builtin)
+/* The lanes of a vector or-ed into one: any() is a call on some drivers. PoCL's clang has a builtin, which asks one register for a mask. */
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__has_builtin)
 #if __has_builtin(__builtin_reduce_or)
-#define CLT_OR(T, v) __builtin_reduce_or(v)
+#define CLT_REDUCE_OR
 #endif
-#endif
-#ifndef CLT_OR
-#define CLT_OR(T, v) CLT_ANY_##T((v).lo | (v).hi)
 #endif
 #define CLT_ANY_int(v) (v)
-#define CLT_ANY_int2(v) ((v).x | (v).y)
-#define CLT_ANY_int4(v) CLT_OR(int2, v)
-#define CLT_ANY_int8(v) CLT_OR(int4, v)
-#define CLT_ANY_int16(v) CLT_OR(int8, v)
+#define CLT_ANY_int2(v) ((v).lo | (v).hi)
 #define CLT_ANY_long(v) ((int)(v))
-#define CLT_ANY_long2(v) ((v).x | (v).y)
-#define CLT_ANY_long4(v) CLT_OR(long2, v)
-#define CLT_ANY_long8(v) CLT_OR(long4, v)
-#define CLT_ANY_long16(v) CLT_OR(long8, v)
+#define CLT_ANY_long2(v) ((v).lo | (v).hi)
+#ifdef CLT_REDUCE_OR
+#define CLT_ANY_int4(v) __builtin_reduce_or(v)
+#define CLT_ANY_int8(v) __builtin_reduce_or(v)
+#define CLT_ANY_int16(v) __builtin_reduce_or(v)
+#define CLT_ANY_long4(v) __builtin_reduce_or(v)
+#define CLT_ANY_long8(v) __builtin_reduce_or(v)
+#define CLT_ANY_long16(v) __builtin_reduce_or(v)
+#else
+#define CLT_ANY_int4(v) CLT_ANY_int2((v).lo | (v).hi)
+#define CLT_ANY_int8(v) CLT_ANY_int4((v).lo | (v).hi)
+#define CLT_ANY_int16(v) CLT_ANY_int8((v).lo | (v).hi)
+#define CLT_ANY_long4(v) CLT_ANY_long2((v).lo | (v).hi)
+#define CLT_ANY_long8(v) CLT_ANY_long4((v).lo | (v).hi)
+#define CLT_ANY_long16(v) CLT_ANY_long8((v).lo | (v).hi)
+#endif
 /* A builtin of two operands, for eight lanes by four at a time where PoCL computes with vectors of AVX-512: there its fmod() of
    eight doubles or floats comes to no end. */
 #if defined(__AVX512F__) && defined(POCL_DEVICE_ADDRESS_BITS)

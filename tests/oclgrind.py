@@ -32,6 +32,7 @@ SCHEDULES = ("cpu", "gpu")
 # The templates that a family renders on one of the schedules; tests/unit checks that none is missing.
 TEMPLATES = {
     "pointwise": "pointwise lanes",
+    "special functions": "pointwise",
     "copy transposed": "move/tile walk",
     "flip, roll, cat": "index/move",
     "elements anywhere": "index/move",
@@ -280,6 +281,10 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         ),
         "nll_loss": lambda: grads(
             lambda x: F.nll_loss(x, torch.tensor([[1, 0, 4]]), r(5)), r(1, 5, 3)
+        ),
+        "special functions": lambda: tuple(
+            getattr(torch.special, name)(r(19) * 9)
+            for name in ["airy_ai", "bessel_j0", "bessel_y1", "modified_bessel_i0", "i1e", "modified_bessel_k1", "spherical_bessel_j0", "erfcx", "ndtri"]
         ),
         "scan": lambda: (r(3, 67).cumsum(1), r(5, 67).bfloat16().cumsum(1), r(18, 35).cumprod(1), r(2100).logcumsumexp(0)),
         "scan of short rows": lambda: (r(19, 5).cumsum(1), r(19, 5).cumprod(1), r(37, 3).half().cumprod(1), *r(17, 23).cummax(1), *r(17, 5).long().cummin(1)),
