@@ -268,7 +268,7 @@ def _few_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer) -> 
     def make() -> tuple[str, str, list[Any]]:
         name = asked.kernel_name("few")
         text = render(
-            "attention/few", fn=name, parameters=texts, products=(), MR=1, BK=STEP, **_variables(asked, lanes)
+            "attention/few", fn=name, parameters=texts, BK=STEP, **_variables(asked, lanes)
         )  # fmt: skip
         return name, text, [*types, *[None] * 3, *[LONG] * 5, *[INT] * 8, SCALARS[acc]]
 

@@ -10,6 +10,7 @@ exp = f"clt_exp_neg_{acc}{V}" if acc == "float" else "exp"
 log = f"log_{acc}{V}" if acc == "float" else "log"
 %>\
 ${tiles.helpers()}
+${tiles.tile_products()}
 // Where the numbers of row r of the scores end that a tile has computed, in whole vectors.
 #define EDGE(r) UP(max(min(n, diag + (r) / ${MR} * ${MR} + ${MR}), 0), ${V})
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))

@@ -3,7 +3,6 @@
 ## the operand's edge. A diagonal says what a causal mask leaves: row i of a tile sees the columns up to diag + i.
 <%namespace name="square" file="/square.mako"/>\
 <%def name="helpers()">\
-<% NR = 2 * V %>\
 #define CLT_LANES ${V}
 % for h in headers:
 ${h}
@@ -41,6 +40,9 @@ APART void pack(__global const ${ta} *p, const long sr, const long sc, const int
         for (int c = 0; c < width; c += ${V}) AT(dst + c) = (F)(0);
 }
 
+</%def>\
+<%def name="tile_products()">\
+<% NR = 2 * V %>\
 // dst[c][r] = src[r][c] for `rows` x `cols` numbers, both whole vectors.
 APART void turn(__global const T *src, const long ls, __global T *dst, const long ld, const int rows, const int cols)
 {

@@ -29,7 +29,7 @@ static __attribute__((noinline)) void write_row(__global ${acc} *p, const ${reg}
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const ${acc} *A, long aoff, long sam, long sak, __global const ${acc} *B, long boff, long sbk, long sbn,
-    __global ${acc} *C, long coff, long scm, long scn, __global const ${acc} *D, long doff, long sdm, long sdn, int has_bias, ${acc} alpha, ${acc} beta,
+    __global ${acc} *C, long coff, long scm, __global const ${acc} *D, long doff, long sdm, long sdn, int has_bias, ${acc} alpha, ${acc} beta,
     long M, long N, long K, long per${''.join(f', {p}' for p in finish.parameters) if finish else ''}) {
   __local ${acc} columns[${depth * V}] __attribute__((aligned(64)));
 % if finish:

@@ -227,6 +227,8 @@ def _is_short(backend: Backend, kind: str, src: Operand, dst: Operand) -> bool:
         or (kind == "cumprod" and dst.dtype is dtypes.float64)
     ):
         return False
+    if kind == "cumsum" and register == "float" and length > 2 * _LINE and length % _LINE == 0:
+        return False  # sums of whole vectors need no neighbours
     known = src.dtype is dst.dtype and register in ("float", "double", "int", "long")
     known |= dst.dtype is dtypes.int64 and src.dtype.category < dtypes.FLOATING
     return known and is_dense(dst) and (register == dst.dtype.reg or backend.info.fp64)

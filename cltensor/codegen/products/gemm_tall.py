@@ -15,12 +15,12 @@ from . import gemv
 from .product import (
     LONG,
     PACE,
-    SIDES,
+    SIDE,
     Product,
     built,
     ceil_div,
+    ending_args,
     ending_types,
-    side_args,
     tile,
     traffic,
 )
@@ -72,7 +72,7 @@ def run(backend: Backend, dt: dtype, p: Product) -> bool:
         text = render(
             "gemm/tall", fn=name, memory=Memory(dt, lanes), V=lanes, R=rows, depth=DEPTH, finish=finish
         )  # fmt: skip
-        types = [*SIDES, *ending_types(dt.reg), *[LONG] * 4]
+        types = [*SIDE, *SIDE, *SIDE[:3], *SIDE, *ending_types(dt.reg), *[LONG] * 4]
         return (
             name,
             text,
@@ -81,7 +81,18 @@ def run(backend: Backend, dt: dtype, p: Product) -> bool:
         )
 
     kernel = built(backend, ("tall", dt, lanes, rows, program), make)
-    args = (*side_args(p, dt.reg), p.m, p.n, p.k, per)
+    bias = p.bias or p.out
+    args = (
+        *p.a.args,
+        *p.b.args,
+        *p.out.args[:3],
+        *bias.args,
+        *ending_args(p, dt.reg),
+        p.m,
+        p.n,
+        p.k,
+        per,
+    )
     if p.epilogue is not None:
         args += tuple(p.epilogue.arguments())
     backend.launch(kernel, (ceil_div(p.m, per),), (1,), args, *traffic(dt, dt, p))
