@@ -180,6 +180,7 @@ class Team:
                 os.sched_setaffinity(0, {place})
                 words = self._members[_MEMBER_WORDS * member :]
                 words[_PLACE], words[_THREAD] = place, _thread.get_native_id()
+                self._memory[_HERE] = _NOWHERE  # the caller may be there since before it was ours
         self._help(args, self.context)
 
     @property

@@ -2,11 +2,12 @@
 Listed plane rotations of columns (x y) -> (c x + s y, c y - s x), one after the other, in batches. Columns lie one after the other in memory,
 first those for the first cosines and sines listed of all matrices, then those for the second ones if a list has four numbers. A work-item
 takes ${'{K}'} vectors of rows (on a GPU a lane takes a row) through all of a matrix's rotations; the second column of one, which mostly is the next one's first,
-stays in registers.
+stays in registers. What rotations far away make of the identity's zeros soon is smaller than any normal number: a zero.
 </%doc>\
 <%
 vectors = range(1 if gpu else K)
 %>\
+${headers}\
 typedef ${I} I;
 typedef ${R} R;
 typedef ${R}${V if V > 1 else ''} F;
@@ -15,6 +16,7 @@ typedef F __attribute__((aligned(${itemsize}))) U;
 #define GET(j, f) do { __global const U *p = (__global const U *)(x + (j) * step); ${' '.join(f'f##{k} = p[{k}];' for k in vectors)} } while (0)
 __kernel void ${fn}(__global R *columns, __global const int *states, __global const int *all_places, __global const R *all_numbers, const I count, const I n,
                     const I step, const I blocks, const I room, const I many) {
+    CLT_FLUSH;
     for (I g = (I)get_group_id(0); g < count * blocks * many / 2; g += (I)get_num_groups(0)) {
         const I side = g / (count * blocks), z = g / blocks % count, total = states[3 * z];
 % if gpu:
@@ -48,4 +50,5 @@ __kernel void ${fn}(__global R *columns, __global const int *states, __global co
         }
         PUT(held, h);
     }
+    CLT_FLUSH_END;
 }

@@ -215,6 +215,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % for r in range(MR):
                     ${av} ${', '.join(f"t{r}_{v} = 0" for v in range(NV))};
 % endfor
+                    _Pragma("clang loop unroll_count(2)") // where two threads share a core its front end is the limit
                     for (long k = 0; k < packed; k++) {
 % for v in range(NV):
 % if pack_b:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,23 @@ def test_rotations(be: Any, monkeypatch: pytest.MonkeyPatch, kind: str, rooms: i
         lists, products = rotations.begin(be, kind, plain, False)
         rotations.go_on(be, kind, plain, beside, lists, None, lower)
         close(*(np.sort(abs(get(be, z))) for z in (plain, x)), 2e-6 * n)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="others are as fast")
+def test_what_rotations_make_fades_to_zeros(be: Any) -> None:
+    """Far from the diagonal they make denormal numbers, on which Intel's processors spend most of the time."""
+    if not be.info.is_pocl:
+        pytest.skip("no builtin sets the mode")
+    x, y = (from_host(be, dtypes.float32, data(1, 150, seed=seed)) for seed in (0, 1))
+    lists, products = rotations.begin(be, "eigenvalues", x, True)
+    assert products is not None
+    rotations.go_on(be, "eigenvalues", x, y, lists, products)
+    sizes = np.abs(get(be, products))
+    assert sizes[sizes > 0].min() >= np.finfo("float32").tiny
+    mode = be.kernel("mode", "__kernel void mode(__global float *x) { x[0] *= 0.5f; }", (None,))
+    buffer = from_host(be, dtypes.float32, np.full(1, 1e-38, "float32")).buffer
+    be.launch(mode, (1,), (1,), [buffer])
+    assert be.read(buffer, 0, 4).view("float32")[0] > 0  # the mode is as before
 
 
 def test_room_for_rotations_is_given_by_rows_of_whole_vectors(be: Any) -> None:

@@ -13,6 +13,7 @@ from ... import dtypes
 from ..move.copies import fill_strided
 from ..operand import Operand
 from ..region import empty, index_type, is_gpu, run
+from ..source import include
 from .parts import LANES, lanes_of, zeros
 
 if TYPE_CHECKING:
@@ -139,4 +140,5 @@ def _rotate(
         itemsize=dt.itemsize,
         lanes=LANES,
         gpu=gpu,
+        headers=include("flush"),
     )
