@@ -113,6 +113,8 @@ def _kernel(
             pairs=include("dot") if _paired(backend, dt) else "",
             MR=rows,
             NV=2,
+            out_bytes=out.itemsize,
+            ahead=include("ahead"),
             room=_pack_room(backend, acc),
             k_room=_k_room(backend, dt),
             finish=finish,
