@@ -6,8 +6,9 @@ blocks of KC and runs a register tile of MR x NR. With pack_a its BM x KC block 
 as panels of MR rows; then every NR columns of B (copied too with pack_b) meet all panels: the columns stay in the nearest cache,
 the rows stream from the next. Without, it is the other way round: B's block is copied (with pack_b), and every MR rows meet all
 columns. Numbers of a shape are arguments; tails of rows and columns compute on zeros where packed, else on rows and columns of
-the tile before, and are not stored. What a tile is stored to, and packed numbers some steps of K ahead, are asked for early: where
-two threads share a core each has a part of the nearest cache and waits are seen. With `finish` C holds sums between blocks of K only, and the last block's go through it.
+the tile before, and are not stored. What a tile is stored to, and what some steps of K ahead need, is asked for early: where two
+threads share a core each has a part of the nearest cache and waits are seen, and rows of a B that is not packed are pages apart.
+With `finish` C holds sums between blocks of K only, and the last block's go through it.
 With `pairs` (cl_kernels/dot.cl) what is packed are pairs of bfloat16 numbers adjacent in K, which one instruction multiplies and sums;
 an A that is not packed has them side by side, and an even K.
 Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b pairs MR NV V room k_room out_bytes ahead
@@ -25,6 +26,7 @@ side_by_side = (lambda p: f"*(__global const int{V}_u *)({p})") if pairs else lo
 # V packed numbers of neighbours, whose numbers of K lie `step` apart.
 stacked = (lambda p, step: f"stack({p}, {step})") if pairs else lambda p, step: loadv(p)
 groups = -(-MR // V)
+FAR = 12  # steps of K that are asked for ahead
 packed_bytes = 8 if pt in ('double', 'ulong') else 4
 %>\
 <%def name="transpose(rows, place, q, pitch)">
@@ -227,11 +229,16 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                     for (long k = 0; k < packed; k++) {
 % if pack_b:
 % for at in range(0, NR * packed_bytes, 64):
-                        CLT_PREFETCH(b + ${12 * NR + at // packed_bytes});
+                        CLT_PREFETCH(b + ${FAR * NR + at // packed_bytes});
+% endfor
+% endif
+% if not pack_b:
+% for at in range(0, NR * packed_bytes, 64):
+                        CLT_PREFETCH(b + ${FAR} * sbk + ${at // packed_bytes});
 % endfor
 % endif
 % if pack_a:
-                        CLT_PREFETCH(a + ${32 * MR});
+                        CLT_PREFETCH(a + ${2 * FAR * MR});
 % endif
 % for v in range(NV):
 % if pack_b:

@@ -1,12 +1,12 @@
 <%doc>
 Matrix times vector, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m];
-or times N vectors, few enough that this still holds, S at a time.
+or, where rows are adjacent, times N vectors, few enough that this still holds, S at a time.
 One of three bodies:
   rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time share x, each summed in U vectors of V lanes.
-  cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory per vector, four k at a time.
+  cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory, four k at a time; one vector.
   group  work-group (y, z) of G lanes: row y, lanes stride over k, tree of sums in local memory; one vector.
 x is read at any stride in cols and group; rows with stage copies it to local memory first, X_ROOM elements at a time.
-Variables: fn body ta to acc load loadv store unaligned V R S U G N_ROOM stage X_ROOM M_ROOM headers.
+Variables: fn body ta to acc load loadv store unaligned V R S U G stage X_ROOM M_ROOM headers.
 </%doc>
 <%
 av = f"{acc}{V}"
@@ -32,7 +32,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __local ${acc} xl[${X_ROOM}] __attribute__((aligned(64)));
 % endif
 % if body == "cols":
-    __local ${acc} sum[${N_ROOM * M_ROOM}] __attribute__((aligned(64)));
+    __local ${acc} sum[${M_ROOM}] __attribute__((aligned(64)));
 % endif
 % if body == "group":
     __local ${acc} part[${G}];
@@ -128,58 +128,37 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % elif body == "cols":
     for (long m = mb; m < me; m += ${M_ROOM}) {
         const long width = MIN(me - m, (long)${M_ROOM}), full = width / ${V} * ${V};
-        for (long n = 0; n < N; n++)
-            for (long i = 0; i < width; i++)
-                sum[n * ${M_ROOM} + i] = 0;
+        for (long i = 0; i < width; i++)
+            sum[i] = 0;
         long k = 0;
         __global const ${ta} *a = Az + m;
 % for T in (4, 1):
         for (; k + ${T} <= Kz; k += ${T}, a += ${T} * sak) {
-            long n = 0;
-% for W in sorted({S, 1}, reverse=True):
-            for (; n + ${W} <= N; n += ${W}) {
-                __local ${acc} *to = sum + n * ${M_ROOM};
 % for t in range(T):
-% for s in range(W):
-                const ${acc} x${t}_${s} = ${load(f"x[(k + {t}) * sx + (n + {s}) * sxn]")};
+            const ${acc} x${t} = ${load(f"x[(k + {t}) * sx]")};
 % endfor
-% endfor
-                long i = 0;
-                for (; i < full; i += ${V}) {
-% for s in range(W):
-                    ${av} y${s} = *(__local const ${av}_u *)(to + ${s * M_ROOM} + i);
-% endfor
+            long i = 0;
+            for (; i < full; i += ${V}) {
+                ${av} y = *(__local const ${av}_u *)(sum + i);
 % for t in range(T):
-                    {
-                        const ${av} w = ${loadv(f"a + {t} * sak + i")};
-% for s in range(W):
-                        y${s} = x${t}_${s} * w + y${s};
+                y = x${t} * ${loadv(f"a + {t} * sak + i")} + y;
 % endfor
-                    }
-% endfor
-% for s in range(W):
-                    *(__local ${av}_u *)(to + ${s * M_ROOM} + i) = y${s};
-% endfor
-                }
-                for (; i < width; i++) {
-% for s in range(W):
-                    ${acc} y${s} = to[${s * M_ROOM} + i];
-% for t in range(T):
-                    y${s} = x${t}_${s} * ${load(f"a[{t} * sak + i]")} + y${s};
-% endfor
-                    to[${s * M_ROOM} + i] = y${s};
-% endfor
-                }
+                *(__local ${av}_u *)(sum + i) = y;
             }
+            for (; i < width; i++) {
+                ${acc} y = sum[i];
+% for t in range(T):
+                y = x${t} * ${load(f"a[{t} * sak + i]")} + y;
 % endfor
+                sum[i] = y;
+            }
         }
 % endfor
-        for (long n = 0; n < N; n++)
-            for (long i = m; i < m + width; i++) {
-                ${acc} y = sum[n * ${M_ROOM} + i - m] * alpha;
-                if (has_bias) y += beta * ${load("d[i * sd + n * sdn]", "to")};
-                ${store("y", "c", "i * sc + n * scn")};
-            }
+        for (long i = m; i < m + width; i++) {
+            ${acc} y = sum[i - m] * alpha;
+            if (has_bias) y += beta * ${load("d[i * sd]", "to")};
+            ${store("y", "c", "i * sc")};
+        }
     }
 % else:
     for (long m = mb; m < me; m += step) {

@@ -1,7 +1,7 @@
 """Matrix times one vector or a few, and dot products, bound by the memory the matrix is read from.
 
 Owns the schedules of templates/gemm/gemv.mako, for products with one column whose matrix has an adjacent dim, and on a CPU
-with a few columns; the others are left to gemm.py. Knows nothing of tensors.
+with a few columns where both are adjacent along K; the others are left to gemm.py. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 X_ROOM = 2048  # elements of the vector staged at a time
 M_ROOM = 1024  # sums of a column kept in local memory
-FEW = 8  # columns for which a large matrix is read once and copied nowhere
+FEW = 8  # columns for which a large matrix is multiplied row by row
 LARGE = 1 << 16  # numbers of such a matrix, at least
 TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
 PACE_BYTES = 20_000  # memory that a CPU's thread reads in a microsecond
@@ -45,8 +45,7 @@ def chosen(p: Product, cpu: bool) -> Product | None:
     q = p if p.n <= p.m else p.transposed()
     if q.n > 1:
         few = cpu and q.m >= 4 * FEW and q.m * q.k >= LARGE
-        apart = q.a.row == 1 != q.a.col
-        return q if few and (apart or q.a.col == q.b.row == 1) else None
+        return q if few and q.a.col == q.b.row == 1 else None
     fits = not cpu or q.a.col == 1 or q.k <= 1 or (q.a.row == 1 and q.m >= 8)
     return q if fits else None
 
@@ -69,7 +68,6 @@ def _kernel(
             stage=stage,
             X_ROOM=X_ROOM,
             M_ROOM=M_ROOM,
-            N_ROOM=1 if span == 1 else FEW,
             **access_variables(dt, out, lanes),
         )
         return name, source, [*SIDES, *ending_types(acc), *[LONG] * 15]
