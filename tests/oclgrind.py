@@ -423,7 +423,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             lambda v, d: torch.mv(torch.sparse_coo_tensor(places, v, (4, 7)), d), r(6), r(7)
         ),
         "linear systems": lambda: (
-            torch.linalg.solve(r(2, 35, 35) + torch.eye(35), r(2, 35, 3)), torch.linalg.det(r(2, 3, 3)), *torch.linalg.slogdet(r(3, 3)),
+            torch.linalg.solve(r(2, 35, 35) + torch.eye(35), r(2, 35, 3)), torch.linalg.inv(r(2, 41, 41) + torch.eye(41)), torch.linalg.det(r(2, 3, 3)), *torch.linalg.slogdet(r(3, 3)),
         ),
         "cholesky": lambda: torch.linalg.cholesky(r(2, 5, 5) * 0.1 + torch.eye(5)),
         "qr": lambda: torch.linalg.qr(r(2, 9, 6))[0],

@@ -2,14 +2,22 @@
 Substitution: X becomes A^-1 X for triangular A of at most ${'{N}'} rows, in batches. A vector's lanes are right-hand sides; a work-item (on a GPU
 a lane of a work-group) keeps the rows of its right-hand sides (there in local memory). A lies by columns in private (local) memory, as a lower triangle: of an upper
 one rows and columns are counted from the end. Four rows at a time take what those above them contribute. `by_rows`: right-hand sides lie side
-by side in memory, else the rows of one do.
+by side in memory, else the rows of one do, of which squares are read and written along memory then, and turned.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="numbers" file="/factor/numbers.mako"/>\
+<%namespace name="square" file="/square.mako"/>\
+<%
+V = memory.lanes
+squares = not by_rows and V > 1 and not dt.is_complex
+%>\
 ${headers}\
 typedef ${I} I;
 ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store') if by_rows else ('gather', 'scatter'))}\
 #define AT(i) (upper ? n - 1 - (i) : (i))
+% if squares:
+typedef F U __attribute__((aligned(${dt.itemsize})));
+% endif
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n, const I k, const I upper, const I unit, const I conjugate,
                     const I a_at, const I a_batch, const I a_row, const I a_col, const I x_at, const I x_batch, const I x_row, const I x_col) {
@@ -42,7 +50,19 @@ __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n
         __global T *to = x + x_at + z * x_batch + r * x_col;
         const int m = (int)min(k - r, (I)V);
         if (r >= k) continue;
-        for (I i = 0; i < n; ++i) ROW(i) = ${'LOAD(to + AT(i) * x_row, m)' if by_rows else 'GATHER(to + AT(i) * x_row, x_col, m)'};
+% if squares:
+        const I whole = m == V && x_row == 1 ? n / V * V : 0;
+        for (I i = 0; i < whole; i += V) {
+% for v in range(V):
+            const F r${v} = *(__global const U *)(to + i + ${v} * x_col);
+% endfor
+${square.turned('F', V, 'r', 't')}\
+% for v in range(V):
+            ROW(AT(i + ${v})) = t${v};
+% endfor
+        }
+% endif
+        for (I i = ${'whole' if squares else 0}; i < n; ++i) ROW(AT(i)) = ${'LOAD(to + i * x_row, m)' if by_rows else 'GATHER(to + i * x_row, x_col, m)'};
         for (I i = n; i < filled; ++i) ROW(i) = 0;
         for (I j = 0; j < n; j += 4) {
             F s0 = ROW(j), s1 = ROW(j + 1), s2 = ROW(j + 2), s3 = ROW(j + 3);
@@ -71,6 +91,17 @@ __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n
             }
 % endfor
         }
-        for (I i = 0; i < n; ++i) ${'STORE(to + AT(i) * x_row, ROW(i), m)' if by_rows else 'SCATTER(to + AT(i) * x_row, x_col, ROW(i), m)'};
+% if squares:
+        for (I i = 0; i < whole; i += V) {
+% for v in range(V):
+            const F r${v} = ROW(AT(i + ${v}));
+% endfor
+${square.turned('F', V, 'r', 't')}\
+% for v in range(V):
+            *(__global U *)(to + i + ${v} * x_col) = t${v};
+% endfor
+        }
+% endif
+        for (I i = ${'whole' if squares else 0}; i < n; ++i) ${'STORE(to + i * x_row, ROW(AT(i)), m)' if by_rows else 'SCATTER(to + i * x_row, x_col, ROW(AT(i)), m)'};
     }
 }

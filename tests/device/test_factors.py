@@ -110,6 +110,37 @@ def test_substitution(be: Any, kind: str) -> None:
         close(found, np.linalg.solve(m.conj() if conjugate else m, b), 1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_inverse_of_a_triangle(be: Any, kind: str) -> None:
+    for unit, conjugate, (count, n) in itertools.product((False, True), (False, True), SIZES):
+        a = well_conditioned(count, n, kind) / (2 * n if unit else 1)
+        m = np.tril(a)
+        if unit:
+            m[:, np.arange(n), np.arange(n)] = 1
+        x = parts.identity(be, dtypes.BY_NAME[kind], count, n, n)
+        triangular.invert(be, put(be, a), x, unit=unit, conjugate=conjugate)
+        found = get(be, x)
+        close(found, np.linalg.inv(m.conj() if conjugate else m), 1e-4)
+        assert not np.triu(found, 1).any()
+
+
+@pytest.mark.parametrize("kind", ["int32", "float64", "complex128"])
+def test_exchanges_side_by_side(be: Any, kind: str) -> None:
+    """Rows whose numbers lie side by side change places many numbers at a time: more than a vector, and what is left."""
+    a = data(2, 7, 37, dtype=kind)
+    pivots = np.array([[3, 2, 7, 5, 5, 6, 7], [1, 7, 7, 4, 6, 7, 7]], "int32")
+    for backwards in (False, True):
+        x = parts.transposed(put(be, np.ascontiguousarray(a.swapaxes(1, 2))))
+        exchanges = from_host(be, dtypes.int32, pivots)
+        lu.exchange(be, x, exchanges, 1, 6, backwards=backwards)
+        expected = a.copy()
+        for z, s in itertools.product(range(2), range(5, 0, -1) if backwards else range(1, 6)):
+            other = pivots[z, s] - 1
+            expected[z, [s, other]] = expected[z, [other, s]]
+        found = get(be, parts.transposed(x)).swapaxes(1, 2)
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_the_first_bad_pivot_or_minor_is_told(be: Any) -> None:
     for at in (0, 2, 40):
         a = np.tile(np.eye(70, dtype="float32"), (2, 1, 1))

@@ -99,7 +99,9 @@ def exchange(
         ],
         work if gpu else min(work, workers(backend, work * (end - begin))),
         2 * work * (end - begin) * x.dtype.itemsize,
-        T={1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}[x.dtype.itemsize],
+        T={4: "uint", 8: "ulong", 16: "ulong2"}[x.dtype.itemsize],
+        size=x.dtype.itemsize,
+        lanes=1 if gpu else 64 // x.dtype.itemsize,
         I=index_type(backend, x, pivots),
         gpu=gpu,
     )

@@ -1,4 +1,4 @@
-"""Triangular systems: halves of the matrix in turns, the product between them, and blocks by substitution."""
+"""Triangular systems and inverses: halves of the matrix in turns, the product between them, and blocks by substitution."""
 
 from __future__ import annotations
 
@@ -42,6 +42,32 @@ def solve(
     solve(backend, part(a, first, first), known, **options)
     take_off(backend, rest, part(a, second, first), known, (conjugate, False))
     solve(backend, part(a, second, second), rest, **options)
+
+
+def invert(
+    backend: Backend, a: Operand, x: Operand, *, unit: bool = False, conjugate: bool = False
+) -> None:
+    """Overwrite identities X [count, n, n] by A^-1 for lower triangular A: half of what `solve` computes, the other half is zeros.
+
+    `unit`, `conjugate` and strides as `solve` has them.
+    """
+    n = a.shape[1]
+    if not x.nbytes:
+        return
+    if n <= ROWS:
+        _block(backend, a, x, False, unit, conjugate)
+        return
+    at = middle(n, ROWS)
+    first, second = (0, at), (at, n)
+    last, below = part(a, second, second), part(x, second, first)
+    known = part(x, first, first)
+    invert(backend, part(a, first, first), known, unit=unit, conjugate=conjugate)
+    take_off(backend, below, part(a, second, first), known, (conjugate, False))
+    if n - at <= ROWS:
+        _block(backend, last, part(x, second, (0, n)), False, unit, conjugate)
+        return
+    solve(backend, last, below, upper=False, unit=unit, conjugate=conjugate)
+    invert(backend, last, part(x, second, second), unit=unit, conjugate=conjugate)
 
 
 def _block(

@@ -136,7 +136,7 @@ def _cost(p: Product, mr: int, lanes: int, narrow: bool, paired: bool) -> tuple[
     nr = 2 * lanes
     rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
     work: float = rows * mr * cols * 2 * p.k
-    store = p.m * p.n * (2 / lanes if p.out.col == 1 else 2)
+    store = p.m * p.n * (2 / lanes if p.out.col == 1 else 16)
     pack_b = narrow or p.b.col != 1 or p.n < nr or (rows > 8 and p.k * p.n > DIRECT_B * nr)
     # Pairs that lie side by side are read there; others are made, as converted numbers are.
     ready = paired and p.a.col == 1 and p.k % 2 == p.kstep % 2 == 0

@@ -14,7 +14,7 @@ from ...codegen.factor import cholesky as cholesky_family
 from ...codegen.factor import lu as lu_family
 from ...codegen.factor import parts
 from ...codegen.factor import qr as qr_family
-from ...codegen.factor.triangular import solve
+from ...codegen.factor.triangular import invert, solve
 from ...codegen.move.copies import dense
 from ...codegen.operand import Operand
 from ...codegen.region import empty
@@ -171,6 +171,9 @@ def triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Ten
     return by_columns(_solved(A, B, ((not left, False, upper, unit),), right=not left))
 
 
+_LOW, _UP = (False, False, False, True), (False, False, True, False)  # of packed factors
+
+
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
@@ -182,7 +185,7 @@ def lu_solve(
 
 
 def _by_lu(LU: Tensor, pivots: Tensor, B: Tensor, turned: bool, conjugate: bool) -> Tensor:
-    low, up = (turned, conjugate, False, True), (turned, conjugate, True, False)
+    low, up = (turned, conjugate, *_LOW[2:]), (turned, conjugate, *_UP[2:])
     if turned:
         return _solved(LU, B, (up, low), pivots, "after")
     return _solved(LU, B, (low, up), pivots, "before")
@@ -190,8 +193,46 @@ def _by_lu(LU: Tensor, pivots: Tensor, B: Tensor, turned: bool, conjugate: bool)
 
 def cholesky_solve(factor: Tensor, B: Tensor, upper: bool) -> Tensor:
     """Solve AX = B for A = L L^H (U^H U where `upper`); batch dims broadcast."""
+    return by_columns(_solved(factor, B, _halves(factor, upper)))
+
+
+def _halves(
+    factor: Tensor, upper: bool
+) -> tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]:
+    """Return the steps that solve with Cholesky's factor: the first is with a lower triangle."""
     plain, adjoint = (False, False, upper, False), (True, factor.dtype.is_complex, upper, False)
-    return by_columns(_solved(factor, B, (adjoint, plain) if upper else (plain, adjoint)))
+    return (adjoint, plain) if upper else (plain, adjoint)
+
+
+@Replayed.of_memory
+def _inverted(
+    xs: Sequence[Tensor], steps: tuple[tuple[bool, bool, bool, bool], ...]
+) -> list[Tensor]:
+    """Invert by what `_substituted` takes, of which the first step is with a lower triangle; pivots are of a matrix's rows, so of its inverse's columns."""
+    backend, (a, *pivots) = _operands(xs)
+    *batch, n, _ = a.shape
+    with backend.lock:
+        a = _flat(backend, a)
+        made = parts.identity(backend, a.dtype, a.shape[0], n, n)
+        (turned, conjugate, _, unit), *others = steps
+        invert(backend, parts.transposed(a) if turned else a, made, unit=unit, conjugate=conjugate)
+        for turned, conjugate, upper, unit in others:
+            matrix = parts.transposed(a) if turned else a
+            solve(backend, matrix, made, upper=upper != turned, unit=unit, conjugate=conjugate)
+        if pivots:
+            columns, rows = parts.transposed(made), _flat(backend, _column(pivots[0]))
+            lu_family.exchange(backend, columns, rows, 0, n, backwards=True)
+    return [_stored(made, batch, backend)]
+
+
+def lu_inverse(LU: Tensor, pivots: Tensor) -> Tensor:
+    """Invert A by its packed factors (…, n, n) and pivots (…, n)."""
+    return by_columns(_inverted([LU, pivots], (_LOW, _UP))[0])
+
+
+def cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
+    """Invert A = L L^H (U^H U where `upper`)."""
+    return by_columns(_inverted([factor.detach()], _halves(factor, upper))[0])
 
 
 @Replayed.of_memory

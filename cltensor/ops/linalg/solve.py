@@ -47,7 +47,7 @@ def _inverse(A: Tensor, check_errors: bool, function: str) -> tuple[Tensor, Tens
     check_float(A, "linalg.inv")
     with unrecorded():
         packed, pivots, code = factors.lu(A.detach())
-        value = factors.lu_solve(packed, pivots, eye_like(packed))
+        value = factors.lu_inverse(packed, pivots)
     bad = first_bad(code) if check_errors else None
     if bad:
         raise LinAlgError(f"{function}: {bad[0]}{SINGULAR.format(bad[1])}")
@@ -444,7 +444,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
         bad = first_bad(zero.any(-1) * ((zero.cumsum(-1) == 0).sum(-1) + 1))
         if bad:
             raise LinAlgError(f"cholesky_inverse: {bad[0]}{SINGULAR.format(bad[1])}")
-        value = factors.cholesky_solve(input, eye_like(input), upper)
+        value = factors.cholesky_inverse(input, upper)
     if graph.needs_grad(input):
         graph.record(
             "CholeskyInverseBackward0",
