@@ -44,7 +44,8 @@ struct team {
     long here;  // the processor that the caller was met on
     long spare; // the processor that no helper is bound to, or -1
     ulong processors[PROCESSORS / 64]; // room for a set of them
-    long unused4[5];
+    long flush; // denormal numbers are zeros, operands and results
+    long unused4[4];
 };
 
 #define READ(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
@@ -93,10 +94,13 @@ static ulong arguments(__global struct team *team, __global struct member *membe
 }
 
 // Run groups `first` to `end` of a job.
-static void run(__global const struct job *job, ulong arguments, long first, long end)
+static void run(__global const struct team *team, __global const struct job *job, ulong arguments, long first, long end)
 {
-    const long nx = ((__global const long *)job->b)[0], ny = ((__global const long *)job->b)[1];
+    const long nx = ((__global const long *)job->b)[0], ny = ((__global const long *)job->b)[1], flush = team->flush;
+    const uint mode = flush ? __builtin_ia32_stmxcsr() : 0;
+    if (flush) __builtin_ia32_ldmxcsr(mode | 0x8040);
     for (long i = first; i < end; ++i) call(job->function, arguments, job->b, i % nx, i / nx % ny, i / nx / ny);
+    if (flush) __builtin_ia32_ldmxcsr(mode);
 }
 
 // Take the next portion of an owner's. Nothing of the job may be read before: until then it may be the next one, half written.
@@ -120,7 +124,7 @@ static void take_part(__global struct team *team, __global struct member *member
         const long owner = (member + i) % count;
         while (take(team, members, owner, &portion)) {
             if (!a) a = arguments(team, members, member);
-            run(job, a, portion * team->step, min((portion + 1) * team->step, job->groups));
+            run(team, job, a, portion * team->step, min((portion + 1) * team->step, job->groups));
         }
     }
 }
@@ -162,7 +166,7 @@ __kernel void team_run(__global struct team *team, __global struct member *membe
         }
         team->job = *job;
         if (job->groups == 1 || team->members == 1) {
-            run(job, arguments(team, members, 0), 0, job->groups);
+            run(team, job, arguments(team, members, 0), 0, job->groups);
             continue;
         }
         team->step = job->groups / (16 * team->members) + 1;

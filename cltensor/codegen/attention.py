@@ -210,6 +210,7 @@ def _variables(asked: _Attention, lanes: int) -> dict[str, Any]:
         if not any("CLT_LANES" in h for h in heads):
             heads.insert(0, f"#define CLT_LANES {lanes}")
         found["headers"] = [*heads, include("elementary/exp", "elementary/log")]
+    found["headers"] = [*found["headers"], include("flush")]
     found["mask"] = _mask_kind(mask)
     found["mask_type"] = "" if mask is None else mask.dtype.cl
     if mask is not None:

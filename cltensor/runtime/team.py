@@ -54,7 +54,7 @@ _NOWHERE = (1 << 64) - 1  # -1
 
 # Places in 8-byte words, as team.cl has them: of a team, of a member, of a job.
 _CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES = 24, 27, 28, 29, 30
-_PLACING, _HERE, _SPARE, _TEAM_WORDS = 31, 33, 34, 56
+_PLACING, _HERE, _SPARE, _FLUSH, _TEAM_WORDS = 31, 33, 34, 51, 56
 _THREAD, _PLACE, _SEMAPHORE, _NEXT, _MEMBER_WORDS = 1, 2, 8, 16, 120
 _FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
 # What a kernel is told of its launch: groups, offset and local size along each dimension; the rest is for printf.
@@ -219,6 +219,15 @@ class Team:
     @patience.setter
     def patience(self, turns: int) -> None:
         self._memory[_PATIENCE] = turns
+
+    @property
+    def flush(self) -> bool:
+        """Whether kernels take denormal numbers for zeros, operands and results."""
+        return bool(self._memory[_FLUSH])
+
+    @flush.setter
+    def flush(self, wanted: bool) -> None:
+        self._memory[_FLUSH] = wanted
 
     def probe(self) -> None:
         """Launch a kernel over all three dimensions; RuntimeError if it is told other things than we mean."""

@@ -33,6 +33,7 @@ void ${fn}(${', '.join(parameters)}, __global T *dq, __global T *dk, __global T 
     const int n1, const int n2, const int tasks, const int q_parts, const int q_rows, const int k_parts, const int k_rows,
     const int want_q, const int want_k, const int L, const int S, const int E, const int EV, const int bq, const int bk, const int causal, const T scale)
 {
+    CLT_FLUSH;
     const int e = UP(E, ${NR}), ev = UP(EV, ${NR});
     const long le = e + 16, lv = ev + 16, ls = bk + 16;
     __global T *queries = scratch + get_global_id(0) * slot, *slopes = queries + bq * le, *moved = slopes + bq * lv;
@@ -94,4 +95,5 @@ ${tiles.masked('r0 + r')}\
             }
         }
     }
+    CLT_FLUSH_END;
 }

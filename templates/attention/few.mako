@@ -16,6 +16,7 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
     const long out_0, const long out_1, const long out_2, const long out_r,
     const int n1, const int n2, const int tasks, const int L, const int S, const int E, const int EV, const int causal, const T scale)
 {
+    CLT_FLUSH;
     const int e = UP(E, ${V}), ev = UP(EV, ${V});
     __global T *query = scratch + get_global_id(0) * slot, *found = query + e, *s = found + ev;
     const int first = (long)tasks * get_global_id(0) / get_global_size(0), last = (long)tasks * (get_global_id(0) + 1) / get_global_size(0);
@@ -100,4 +101,5 @@ ${tiles.masked('q0')}\
         PLAIN
         for (; c < EV; c++) { ${store("(found[c] * share)", "o", "c")}; }
     }
+    CLT_FLUSH_END;
 }

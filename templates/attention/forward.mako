@@ -19,6 +19,7 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
     const int n1, const int n2, const int tasks, const int parts, const int part_rows,
     const int L, const int S, const int E, const int EV, const int bq, const int bk, const int causal, const T scale)
 {
+    CLT_FLUSH;
     const int e = UP(E, ${NR}), ev = UP(EV, ${NR});
     const long le = e + 16, lv = ev + 16, ls = bk + 16;
     __global T *queries = scratch + get_global_id(0) * slot, *found = queries + part_rows * le;
@@ -98,4 +99,5 @@ ${tiles.masked('q0 + r0 + r')}\
             }
         }
     }
+    CLT_FLUSH_END;
 }

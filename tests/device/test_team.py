@@ -174,6 +174,28 @@ def test_a_helper_makes_room_for_the_caller(backend: Backend) -> None:
         os.sched_setaffinity(0, everywhere)
 
 
+def test_denormal_numbers_are_flushed_where_asked(backend: Backend) -> None:
+    """By the caller and by helpers, in whatever way a kernel is launched, and by no other code of these threads."""
+    small = torch.tensor([2e-39]).expand(100_000).contiguous()
+    halved = torch.capture(lambda x: x * 0.5)
+    zeros, kept = np.zeros(100_000, "float32"), np.full(100_000, 1e-39, "float32")
+
+    def check(expected: np.ndarray) -> None:
+        for made in (small * 0.5, small[:3] * 0.5, halved(small)):
+            np.testing.assert_array_equal(made.numpy(), expected[: made.numel()])
+        assert np.float32(2e-39) * np.float32(0.5) > 0
+
+    check(kept)
+    try:
+        assert torch.set_flush_denormal(True)
+        check(zeros)
+    finally:
+        assert torch.set_flush_denormal(False)
+    check(kept)
+    with pytest.raises(RuntimeError, match="flush_denormal expects a bool, but got int"):
+        torch.set_flush_denormal(1)  # type: ignore[arg-type]
+
+
 def test_groups_with_barriers(backend: Backend) -> None:
     kernel = backend.kernel("turn_groups", BARRIER, (None,))
     values = np.arange(64, dtype=np.int32)
