@@ -227,16 +227,9 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endfor
                     _Pragma("clang loop unroll_count(2)")
                     for (long k = 0; k < packed; k++) {
-% if pack_b:
 % for at in range(0, NR * packed_bytes, 64):
-                        CLT_PREFETCH(b + ${FAR * NR + at // packed_bytes});
+                        CLT_PREFETCH(b + ${FAR} * ${NR if pack_b else 'sbk'} + ${at // packed_bytes});
 % endfor
-% endif
-% if not pack_b:
-% for at in range(0, NR * packed_bytes, 64):
-                        CLT_PREFETCH(b + ${FAR} * sbk + ${at // packed_bytes});
-% endfor
-% endif
 % if pack_a:
                         CLT_PREFETCH(a + ${2 * FAR * MR});
 % endif

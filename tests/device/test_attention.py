@@ -340,4 +340,4 @@ def test_weights_too_small_to_be_normal_are_zeros(queries: int) -> None:
     out.sum().backward()
     assert (v.grad[..., 0, :] == queries).all()
     assert not v.grad[..., 1:, :].any()
-    assert (q.detach() * 1e-39).any()  # the mode is as before
+    assert (k.detach() * 1e-39).any()  # the mode is as before

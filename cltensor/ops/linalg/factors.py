@@ -119,14 +119,25 @@ def cholesky(A: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
         return by_columns(factor), info
 
 
+# How a matrix, or its transpose, is solved with: whether it is transposed, conjugated, upper as it lies, with ones on its diagonal.
+Step = tuple[bool, bool, bool, bool]
+
+
+def _go_through(backend: Backend, a: Operand, x: Operand, steps: Sequence[Step]) -> None:
+    """Overwrite X by what solving with A once for each step makes of it."""
+    for turned, conjugate, upper, unit in steps:
+        matrix = parts.transposed(a) if turned else a
+        solve(backend, matrix, x, upper=upper != turned, unit=unit, conjugate=conjugate)
+
+
 @Replayed.of_memory
 def _substituted(
     xs: Sequence[Tensor],
-    steps: tuple[tuple[bool, bool, bool, bool], ...],
+    steps: tuple[Step, ...],
     exchanged: str,
     right: bool,
 ) -> list[Tensor]:
-    """Copy B and solve with A once for each of `steps`: (transposed, conjugate, upper, unit), upper being the triangle as it lies.
+    """Copy B and solve with A once for each of `steps`.
 
     `right`: it is B^T that is solved for, without being moved. Operands: A, B, and the pivots by which rows are `exchanged`: "before"
     these steps, "after" them, backwards, or not at all.
@@ -140,9 +151,7 @@ def _substituted(
         n = x.shape[1]
         if exchanged == "before":
             lu_family.exchange(backend, x, rows, 0, n)
-        for turned, conjugate, upper, unit in steps:
-            matrix = parts.transposed(a) if turned else a
-            solve(backend, matrix, x, upper=upper != turned, unit=unit, conjugate=conjugate)
+        _go_through(backend, a, x, steps)
         if exchanged == "after":
             lu_family.exchange(backend, x, rows, 0, n, backwards=True)
     return [_stored(made, batch, backend)]
@@ -151,7 +160,7 @@ def _substituted(
 def _solved(
     A: Tensor,
     B: Tensor,
-    steps: tuple[tuple[bool, bool, bool, bool], ...],
+    steps: tuple[Step, ...],
     pivots: Tensor | None = None,
     exchanged: str = "",
     right: bool = False,
@@ -196,18 +205,14 @@ def cholesky_solve(factor: Tensor, B: Tensor, upper: bool) -> Tensor:
     return by_columns(_solved(factor, B, _halves(factor, upper)))
 
 
-def _halves(
-    factor: Tensor, upper: bool
-) -> tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]:
+def _halves(factor: Tensor, upper: bool) -> tuple[Step, Step]:
     """Return the steps that solve with Cholesky's factor: the first is with a lower triangle."""
     plain, adjoint = (False, False, upper, False), (True, factor.dtype.is_complex, upper, False)
     return (adjoint, plain) if upper else (plain, adjoint)
 
 
 @Replayed.of_memory
-def _inverted(
-    xs: Sequence[Tensor], steps: tuple[tuple[bool, bool, bool, bool], ...]
-) -> list[Tensor]:
+def _inverted(xs: Sequence[Tensor], steps: tuple[Step, ...]) -> list[Tensor]:
     """Invert by what `_substituted` takes, of which the first step is with a lower triangle; pivots are of a matrix's rows, so of its inverse's columns."""
     backend, (a, *pivots) = _operands(xs)
     *batch, n, _ = a.shape
@@ -216,9 +221,7 @@ def _inverted(
         made = parts.identity(backend, a.dtype, a.shape[0], n, n)
         (turned, conjugate, _, unit), *others = steps
         invert(backend, parts.transposed(a) if turned else a, made, unit=unit, conjugate=conjugate)
-        for turned, conjugate, upper, unit in others:
-            matrix = parts.transposed(a) if turned else a
-            solve(backend, matrix, made, upper=upper != turned, unit=unit, conjugate=conjugate)
+        _go_through(backend, a, made, others)
         if pivots:
             columns, rows = parts.transposed(made), _flat(backend, _column(pivots[0]))
             lu_family.exchange(backend, columns, rows, 0, n, backwards=True)
