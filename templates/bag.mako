@@ -101,6 +101,7 @@ static inline void clt_note(__global long *status, const long value, const long 
 % endfor
             }
 </%def>\
+#define CLT_WHOLE
 __kernel void ${fn}(__global const ${dt.cl} *restrict table, __global const ${index} *restrict indices, __global const ${offset} *restrict offsets,
                     __global ${dt.cl} *restrict out, __global long *restrict sizes, __global long *restrict bag_of\
 % if kind == 'max':

@@ -255,6 +255,7 @@ ${halves()}\
     }
 </%def>\
 % if not gpu:
+#define CLT_WHOLE
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % else:
 __attribute__((reqd_work_group_size(${group}, 1, 1)))

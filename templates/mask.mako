@@ -123,6 +123,7 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
         }
 </%def>\
 % if not gpu:
+#define CLT_WHOLE
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
 __kernel void ${fn}(__global const ${mask.cl} *mask, __global ${"const " if not gpu and action != "count" else ""}${counted} *places\

@@ -30,7 +30,7 @@ from pathlib import Path
 
 from cltensor.errors import debug_line
 
-from . import builtin_header
+from . import builtin_header, outline
 from .folders import cache_dir, writable
 from .processor import wide_in_part
 
@@ -289,8 +289,8 @@ def _apart(whole: Path) -> Path | None:
 
 
 def with_builtins(source: str) -> str:
-    """Return the text of a program that is built with `BUILTINS`: it brings the declarations of the builtins that it names."""
-    return builtin_header.with_builtins(source, _declared())
+    """Return the text of a program that is built with `BUILTINS`: bodies of kernels apart, after the builtins that it names."""
+    return outline.PRELUDE + builtin_header.with_builtins(outline.outlined(source), _declared())
 
 
 @functools.cache

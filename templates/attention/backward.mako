@@ -25,6 +25,7 @@ APART void unpack(__global const T *src, const long ls, const int rows, const in
     }
 }
 
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(${', '.join(parameters)}, __global T *dq, __global T *dk, __global T *dv, __global T *scratch, const long slot,
 % for name in ('dq', 'dk', 'dv'):

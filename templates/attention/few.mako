@@ -11,6 +11,7 @@ log1 = "log_float" if acc == "float" else "log"
 stages = V.bit_length() - 1
 %>\
 ${tiles.helpers()}
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __global T *scratch, const long slot,
     const long out_0, const long out_1, const long out_2, const long out_r,

@@ -13,6 +13,7 @@ ${tiles.helpers()}
 ${tiles.tile_products()}
 // Where the numbers of row r of the scores end that a tile has computed, in whole vectors.
 #define EDGE(r) UP(max(min(n, diag + (r) / ${MR} * ${MR} + ${MR}), 0), ${V})
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __global T *scratch, const long slot,
     const long out_0, const long out_1, const long out_2, const long out_r,

@@ -52,6 +52,7 @@ CLT_WIDE static void put(__global ${to} *y, long step, __local const ${acc} *s, 
     }
 }
 
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const ${ta} *X, __global const ${acc} *filters, __global const int *shift, __global ${to} *Y, __global const ${ta} *D,
     int has_bias, ${', '.join(f'const long {name}' for name in longs)})

@@ -103,6 +103,7 @@ for (long j = 0; j < p2; j += ${W}) {
 % endfor
 }
 </%def>\
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const float *X, __global const float *F, __global float *Y, __global const float *D, int has_bias,
     ${', '.join(f'const long {name}' for name in longs)})

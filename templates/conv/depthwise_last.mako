@@ -49,6 +49,7 @@ ${patch.types()}
     *(__global ${av}_u *)(to + j * y_2) = t;
 }
 </%def>\
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const float *X, __global const float *F, __global float *Y, __global const float *D, int has_bias,
     ${', '.join(f'const long {name}' for name in longs)})

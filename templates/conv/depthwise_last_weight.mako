@@ -13,6 +13,7 @@ ${h}
 % endfor
 ${patch.types()}
 <%def name="load(place)">*(__global const ${av}_u *)(${place})</%def>\
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const float *X, __global const float *Y, __global float *out, ${', '.join(f'const long {name}' for name in longs)})
 {

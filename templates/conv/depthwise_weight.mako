@@ -47,6 +47,7 @@ ${patch.total()}
 % endfor
 }
 </%def>\
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const float *X, __global const float *Y, __global float *out, ${', '.join(f'const long {name}' for name in longs)})
 {

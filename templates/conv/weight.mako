@@ -15,6 +15,7 @@ ${h}
 ${patch.types()}
 ${patch.copies()}
 ${patch.total()}
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const ${ta} *X, __global const ${ta} *Y, __global const int *shift, __global ${acc} *out,
     ${', '.join(f'const long {name}' for name in longs)})

@@ -138,6 +138,7 @@ CLT_WIDE static void sum_plainly(__local float *q, __global const float *x, __gl
     }
 }
 
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const float *X, __global const float *U, __global const float *F, __global float *Y, __global const float *D, int has_bias,
     ${', '.join(f'const long {name}' for name in longs)})

@@ -59,6 +59,7 @@ ${square.turned(fv, V, 'r', 't')}\
             q[j * ${V} + k] = p[MIN(k, live - 1) * by + j * step];
 }
 
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const float *X, __global const float *Y, __global float *out, ${', '.join(f'const long {name}' for name in longs)})
 {

@@ -64,6 +64,7 @@ static inline void clt_take_off(__global T *x, __global const T *a, const I step
     }
     SYNC;
 }
+#define CLT_WHOLE
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global T *a, __global T *v, __global T *taus, __global T *inverse, __global R *diagonal, __global R *beside, __global T *w, __global T *coefficients\
 % if bidiagonal:

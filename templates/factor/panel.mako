@@ -11,6 +11,7 @@ ${headers}\
 typedef ${I} I;
 ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
 #define P(i, j) p[(i) + (j) * column]
+#define CLT_WHOLE
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global T *a, __global int *info\
 % if lu:

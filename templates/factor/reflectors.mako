@@ -10,6 +10,7 @@ ${headers}\
 typedef ${I} I;
 ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'), sums=True)}\
 #define P(i, j) p[(i) + (j) * column]
+#define CLT_WHOLE
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global T *a, __global T *tau, __global T *inverse, __global T *v, const I count, const I m, const I width, const I a_at, const I a_batch,
                     const I column, const I t_at, const I t_batch, const I v_at, const I v_batch, const I v_column) {

@@ -14,6 +14,7 @@ typedef ${R}${V if V > 1 else ''} F;
 typedef F __attribute__((aligned(${itemsize}))) U;
 #define PUT(j, f) do { __global U *p = (__global U *)(x + (j) * step); ${' '.join(f'p[{k}] = f##{k};' for k in vectors)} } while (0)
 #define GET(j, f) do { __global const U *p = (__global const U *)(x + (j) * step); ${' '.join(f'f##{k} = p[{k}];' for k in vectors)} } while (0)
+#define CLT_WHOLE
 __kernel void ${fn}(__global R *columns, __global const int *states, __global const int *all_places, __global const R *all_numbers, const I count, const I n,
                     const I step, const I blocks, const I room, const I many) {
     CLT_FLUSH;

@@ -18,6 +18,7 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store') if by_r
 % if squares:
 typedef F U __attribute__((aligned(${dt.itemsize})));
 % endif
+#define CLT_WHOLE
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n, const I k, const I upper, const I unit, const I conjugate,
                     const I a_at, const I a_batch, const I a_row, const I a_col, const I x_at, const I x_batch, const I x_row, const I x_col) {

@@ -150,6 +150,7 @@ ${target}static void pack_columns(__global const ${ta} *p, long sk, long sn, lon
 }
 % endif
 
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) ${'CLT_PAIRS' if pairs else ''}
 void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __global const ${ta} *B, long boff, long sbk, long sbn,

@@ -20,6 +20,7 @@ ${h}
 typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 % endfor
 % endif
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(${G}, 1, 1)))
 void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __global const ${ta} *X, long xoff, long sx, long sxn,

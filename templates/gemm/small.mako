@@ -15,6 +15,7 @@ needed = {(memory.code, name) for name in ('load', 'gather', 'store')}
 #pragma OPENCL FP_CONTRACT ON
 ${headers}
 ${lane_memory.helpers({memory.code: memory}, V, needed)}\
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const ${memory.cl} *A, long aoff, long sam, long sak, __global const ${memory.cl} *B, long boff, long sbk, long sbn,
     __global ${memory.cl} *C, long coff, long scm, long M, long N, long K, long batches, long per, long inner,

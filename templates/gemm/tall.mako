@@ -27,6 +27,7 @@ static __attribute__((noinline)) void write_row(__global ${acc} *p, const ${reg}
   for (long k = 0; k < count; k++) p[k] = t[k];
 }
 % endif
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const ${acc} *A, long aoff, long sam, long sak, __global const ${acc} *B, long boff, long sbk, long sbn,
     __global ${acc} *C, long coff, long scm, __global const ${acc} *D, long doff, long sdm, long sdn, int has_bias, ${acc} alpha, ${acc} beta,

@@ -17,6 +17,7 @@ typedef ${V} u_row __attribute__((aligned(${size})));
 typedef ${T} R;
 ${r.combine(dt, action)}
 % endif
+#define CLT_WHOLE
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global ${T} *restrict dst\
 % if base:

@@ -9,6 +9,7 @@ Schedules and plan as in forward.mako. `carry` holds, for two steps in turn, wha
 <% gated = mode in ('lstm', 'gru') %>\
 ${steps.helpers()}
 ${steps.gates()}
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 void ${fn}(__global const T *grad, const long grad_o, __global const T *gh, const long gh_o,
 % if mode == 'lstm':

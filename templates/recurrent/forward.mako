@@ -9,6 +9,7 @@ With `trace`, what the gradient needs is kept: the gates (gru: r, z, n and what 
 <% N = G * U %>\
 ${steps.helpers()}
 ${steps.gates()}
+#define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
 void ${fn}(__global const T *by_x, const long by_x_o, __global const T *h0, const long h0_o,
 % if mode == 'lstm':

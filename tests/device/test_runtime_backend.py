@@ -13,6 +13,7 @@ import pytest
 from cltensor.errors import BuildError, OutOfMemoryError
 from cltensor.runtime import STATS, Backend, device, device_list, get_backend, pocl
 from cltensor.runtime.memory import block_size
+from cltensor.runtime.outline import outlined
 from cltensor.runtime.program import ProgramCache
 
 SCALE = """
@@ -362,6 +363,25 @@ def test_programs_of_others_see_every_builtin(backend: Backend) -> None:
     if pocl.BUILTINS in backend.info.build_options:
         assert backend.kernel("f", source, [None]).name == "f"
         assert pocl.lacking.pop() == "f"
+
+
+def test_a_body_apart_has_its_place_and_local_arrays(backend: Backend) -> None:
+    """As for pip's PoCL, which compiles what stands in a kernel three times."""
+    source = """__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void placed(__global int *out, const int n) {
+  __local int row[8] __attribute__((aligned(64))), seven[2];
+  seven[0] = 7;
+  for (int i = 0; i < 8; i++) row[i] = i + 10 * (int)get_global_id(0) + 100 * (int)get_group_id(1) + seven[0];
+  for (int i = 0; i < n; i++) out[(get_group_id(1) * get_num_groups(0) + get_global_id(0)) * n + i] = row[i];
+}
+"""
+    assert outlined(source) != source
+    out = backend.alloc(4 * 2 * 3 * 5)
+    kernel = backend.kernel("placed", source, [None, np.int32], backend.info.build_options)
+    backend.launch(kernel, (3, 2), (1, 1), (out, 5))
+    found = backend.read(out, 0, 120).view(np.int32).reshape(2, 3, 5)
+    expected = np.arange(5) + 10 * np.arange(3)[:, None] + 100 * np.arange(2)[:, None, None] + 7
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_hints_that_a_driver_does_not_know_are_left_out(backend: Backend) -> None:

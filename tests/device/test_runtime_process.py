@@ -273,6 +273,30 @@ report(pocl=is_pocl(platforms().cpu), ours="linker-" in os.environ.get("COMPILER
     assert column == np.arange(7, 48, 8).sum()
 
 
+def test_bodies_of_kernels_are_compiled_once(tmp_path: Path) -> None:
+    """Save those that need every register."""
+    code = """
+import cltensor as torch
+from cltensor.runtime import outline, pocl
+outlined, apart, whole = outline.outlined, [], []
+def noted(source):
+    made = outlined(source)
+    names = [text.partition("(")[0] for text in source.split("__kernel void ")[1:]]
+    (apart if made.count("CLT_BODY") == len(names) else whole).extend(names)
+    return made
+outline.outlined = noted
+x = torch.arange(48.0).reshape(6, 8)
+(x + 1).sum(1).tolist(), x.softmax(0).tolist(), x.sort(1)[0].tolist(), x.cumsum(0).tolist(), x[x > 3].tolist()
+report(wanted=pocl.BUILTINS in get_backend(device("cpu")).info.build_options, apart=apart, whole=whole)
+"""
+    found = answer(code, tmp_path)
+    if not found["wanted"]:
+        pytest.skip("the driver is not pip's PoCL")
+    kinds = {name.split("_")[0] for name in found["apart"]}
+    assert kinds >= {"sum", "softmax", "sort", "cumsum"}
+    assert {name.split("_")[0] for name in found["whole"]} == {"team", "mask"}
+
+
 def test_exit_with_work_queued_and_an_exception(tmp_path: Path) -> None:
     code = """
 backend = get_backend(device("cpu"))

@@ -1,0 +1,102 @@
+"""Kernels whose body is a function of its own, which is what pip's PoCL compiles fastest.
+
+PoCL 3 keeps a kernel as it was written and copies its body into two more functions, of which we call one. All three are optimised
+and become machine code: seven tenths of a build went there. Here a kernel is left one statement, a call of the function that has
+its body, which is compiled once. What PoCL resolves in kernels alone stays there and is handed over: places and sizes of the grid,
+local arrays. A kernel that asks for more (work-items of one group beside each other, barriers) stays as it is; and so does a
+program that defines CLT_WHOLE, because its loops need every register: a function has one less, and LLVM spent others unwisely on
+tiles of products (up to 1.7 times the time), masks and rows made anew (1.1 to 1.3 times). The rest is as fast as it was.
+Must not know PoCL's files.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Not static: clang would write the addresses of local arrays, constants to it, into the only function that is handed them, and
+# PoCL, which makes them arguments, looks for them in kernels. PoCL makes the function static later on, by itself.
+# In a kernel PoCL keeps vectors of 64 bytes whole, where a function's are halved for processors that had rather not be wide.
+PRELUDE = """#ifdef __AVX512F__
+#define CLT_BODY __attribute__((noinline, min_vector_width(512)))
+#else
+#define CLT_BODY __attribute__((noinline))
+#endif
+"""
+_WHOLE = re.compile(r"^#define CLT_WHOLE$", re.MULTILINE)
+_KERNEL = re.compile(
+    r"(?P<before>(?:__attribute__\s*\(\(reqd_work_group_size\([^)]*\)\)\)\s*)?)__kernel\b"
+    r"(?P<attributes>[^;{}]*?)\bvoid\s+(?P<name>\w+)\s*\((?P<parameters>[^{}]*?)\)\s*\{"
+)
+_ALONE = re.compile(r"__attribute__\s*\(\(reqd_work_group_size\([^)]*\)\)\)")
+_PLACE = re.compile(r"\b(get_(?:global_id|group_id|global_size|num_groups))\s*\(\s*([012])\s*\)")
+_ASKING = re.compile(r"\bget_[a-z]+_[a-z]+\s*\(|\bbarrier\s*\(")
+_LOCAL = re.compile(r"\b__local\s+(\w+)\s+(\w+\s*\[[^;*=]*);")
+_ARRAY = re.compile(r"(\w+)\s*\[[^\[\],]*\]\s*(?:__attribute__\s*\(\(\w+\(\w+\)\)\)\s*)?")
+_ALONE_IN_KERNELS = re.compile(r"\b__local\s+\w+\s+\w+\s*[\[;,]")
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_BRACE = re.compile(r"/\*.*?\*/|//[^\n]*|[{}]", re.DOTALL)
+
+
+def outlined(source: str) -> str:
+    """Return a program's text with the bodies of its kernels as functions, lines where they were; PRELUDE goes before it."""
+    if _WHOLE.search(source):
+        return source
+    pieces: list[str] = []
+    end = 0
+    for kernel in _KERNEL.finditer(source):
+        close = _closing(source, kernel.end()) if kernel.start() >= end else None
+        text = None if close is None else _apart(kernel, source[kernel.end() : close])
+        if text is not None:
+            pieces += (source[end : kernel.start()], text)
+            end = close + 1  # type: ignore[operator]
+    pieces.append(source[end:])
+    # What a macro or a function asks on behalf of a kernel only a kernel may ask.
+    if any(_ASKING.search(_COMMENT.sub("", text)) for text in pieces[::2]):
+        return source
+    return "".join(pieces)
+
+
+def _apart(kernel: re.Match[str], body: str) -> str | None:
+    """Return a kernel as a function and a kernel that calls it; None where PoCL has to see the body in the kernel."""
+    parameters = _COMMENT.sub("", kernel["parameters"])
+    line = kernel.string[kernel.string.rfind("\n", 0, kernel.start()) + 1 : kernel.end()]
+    unclear = "#" in line or "//" in line.partition("__kernel")[0] or "\\\n" in kernel[0] + body[:2]
+    if unclear or "__local" in parameters:
+        return None
+    names = [found[0] for p in parameters.split(",") if (found := re.search(r"\w+(?=\s*$)", p))]
+    taken, handed, arrays = [kernel["parameters"]] if names else [], names, []
+    for declaration in _LOCAL.finditer(body):
+        arrays.append(declaration[0])
+        found = _ARRAY.findall(declaration[2])
+        if _ARRAY.sub("", declaration[2]).strip(", \n"):
+            return None
+        taken += [f"__local {declaration[1]} *restrict {name}" for name in found]
+        handed += found
+    body = _LOCAL.sub("", body)
+    for call, dim in sorted(set(_PLACE.findall(body))):
+        taken.append(f"const size_t clt_{call}_{dim}")
+        handed.append(f"{call}({dim})")
+    body = _PLACE.sub(r"clt_\1_\2", body)
+    plain = _COMMENT.sub("", body)
+    if _ASKING.search(plain) or _ALONE_IN_KERNELS.search(plain):
+        return None
+    name, own = kernel["name"], _ALONE.sub("", kernel["attributes"])
+    before, attributes, parameters = (
+        " ".join(text.split()) for text in (kernel["before"], kernel["attributes"], parameters)
+    )
+    return (
+        "\n"
+        * kernel["before"].count("\n")
+        + f"CLT_BODY{own}void clt_{name}({', '.join(taken)}) {{{body}}} {before} __kernel {attributes} void {name}({parameters}) "
+        f"{{ {' '.join(arrays)} clt_{name}({', '.join(handed)}); }}"
+    )
+
+
+def _closing(text: str, at: int) -> int | None:
+    """Find the brace that closes the one before `at`."""
+    depth = 1
+    for found in _BRACE.finditer(text, at):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if not depth:
+            return found.start()
+    return None
