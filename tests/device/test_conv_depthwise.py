@@ -49,7 +49,8 @@ def test_values_are_those_of_the_general_schedule(
     monkeypatch.setattr(depthwise, "_fits", lambda *args: False)
     for (plane, pad), ours in zip(cases, found, strict=True):
         for a, b in zip(ours, all_three(plane, taps, stride, pad, n), strict=True):
-            size = np.abs(b).max()  # a filter's gradient sums thousands of products: what nearly cancels has their error
+            # A filter's gradient sums thousands of products: what nearly cancels has their error.
+            size = np.abs(b).max()
             close(np.array(a) / size, np.array(b) / size, 1e-5)
 
 
