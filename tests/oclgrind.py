@@ -177,15 +177,17 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         return r(37, 19).T.softmax(-1), F.layer_norm(r(2, 17, 3, 7).permute(0, 2, 3, 1), (17,))
 
     def padded() -> Any:
+        from cltensor.codegen import region
         from cltensor.codegen.move import pad
 
-        pad.STREAM, pad.STAGED = 1, 256
+        region.STREAM, pad.STAGED = 1, 256
         return F.pad(r(5, 7, 21), (1, 2, 1, 1)), F.pad(r(3, 29), (2, 1), "circular")
 
     def repeated() -> Any:
+        from cltensor.codegen import region
         from cltensor.codegen.move import copies
 
-        sys.modules["cltensor.lazy.launch"].TURN = copies.STREAM = copies.REPEATED = 1
+        sys.modules["cltensor.lazy.launch"].TURN = region.STREAM = copies.REPEATED = 1
         sys.modules["cltensor.lazy.tree"].STREAM = 1  # which would run what is small
         return r(3, 37).repeat(1, 2), r(41).repeat(3)
 

@@ -152,6 +152,17 @@ def max_workers(backend: Backend) -> int:
     return max(1, backend.info.compute_units * 4)
 
 
+def past_cache(backend: Backend, results: int, moved: float = 0) -> bool:
+    """Whether results of so many bytes are so large that they are stored past the cache, where they would not stay for who reads them next.
+
+    moved: bytes that the launch reads and writes; as many are read as written where it is not said. Only a device that shares
+    the host's memory says where its buffers lie.
+    """
+    if results < STREAM or not backend.info.host_shared:
+        return False
+    return results >= 2 * STREAM or (moved or 2 * results) > 1.5 * backend.info.cache
+
+
 def gpu_size(work: int) -> int:
     """Return the global size of a grid-stride GPU launch over `work` elements."""
     return max(1, min(-(-work // GPU_GROUP), _GPU_LANES // GPU_GROUP)) * GPU_GROUP

@@ -11,7 +11,7 @@ from ..codegen import pointwise
 from ..codegen.move import copies
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, Program
-from ..codegen.region import STREAM, STREAM_ALIGN
+from ..codegen.region import STREAM, STREAM_ALIGN, past_cache
 from ..dtypes import dtype
 from ..runtime import Backend, Buffer, Counter
 from .expression import Leaf
@@ -132,13 +132,15 @@ def _is_copy(fusion: Fusion, outputs: list) -> bool:
 
 
 def _streams(
-    backend: Backend, leaves: list[Leaf], outputs: list, n: int, sizes: tuple[int, ...]
+    backend: Backend,
+    leaves: list[Leaf],
+    outputs: list,
+    n: int,
+    sizes: tuple[int, ...],
+    nbytes: int,
 ) -> bool:
-    """Whether results are so large that they are stored past the cache: not where their lines are read, nor in short rows that share lines.
-
-    Only a device that shares the host's memory says where its buffers lie.
-    """
-    if not backend.info.host_shared:
+    """Whether large results are stored past the cache: not where their lines are read, nor in short rows that share lines."""
+    if not past_cache(backend, n * sum(dt.itemsize for _, dt, _, _, _ in outputs), nbytes):
         return False
     least = min([dt.itemsize for _, dt, _, _, _ in outputs])
     if sizes and sizes[-1] % 16 and sizes[-1] * least < LONG:
@@ -148,7 +150,7 @@ def _streams(
         place = buffer.address + offset * dt.itemsize
         if place % STREAM_ALIGN or id(buffer) in read:
             return False
-    return n * sum(dt.itemsize for _, dt, _, _, _ in outputs) >= STREAM
+    return True
 
 
 _DENSE = ("d", ())  # the class of an operand that needs no strides
@@ -206,7 +208,7 @@ def launch(
         tuple(results),
         rank,
         nbytes >= STREAM
-        and _streams(backend, leaves, outputs, n, () if narrow and rank == 2 else sizes),
+        and _streams(backend, leaves, outputs, n, () if narrow and rank == 2 else sizes, nbytes),
         narrow,
     )
     start(backend, entry_of(backend, program), n, args, nbytes)

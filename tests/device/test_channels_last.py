@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import store_past_cache
 
 import cltensor as torch
 from cltensor.codegen.conv import depthwise
-from cltensor.codegen.resample import axes, pool
 from cltensor.ops.nn import rowwise
 
 F = torch.nn.functional
@@ -135,7 +135,7 @@ POOLED: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("stream", [False, True])
 def test_pooling(name: str, stream: bool, poisoned: None, monkeypatch: pytest.MonkeyPatch) -> None:
     if stream:
-        monkeypatch.setattr(pool, "STREAM", 1)
+        store_past_cache(monkeypatch)
     for channels in (3, 16, 21):
         x = numbers(0, 2, channels, 8, 11).mul(3).round()  # with equal ones
         order = channels > 3 and name != "average of all"
@@ -172,7 +172,7 @@ def test_resizing(
     name: str, size: tuple[int, int], stream: bool, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if stream:
-        monkeypatch.setattr(axes, "STREAM", 1)
+        store_past_cache(monkeypatch)
     for channels in (3, 16, 40):
         assert_alike(
             lambda x: F.interpolate(x, size=size, **RESIZED[name]), numbers(0, 2, channels, 5, 8)

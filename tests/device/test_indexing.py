@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import LAYOUTS, close, ct, data, laid
+from support import LAYOUTS, close, ct, data, laid, store_past_cache
 
-from cltensor.codegen.index import collect, moves, rows
+from cltensor.codegen.index import collect, moves
 
 M = np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]])
 SUBSCRIPTS: dict[str, Any] = {
@@ -270,7 +270,7 @@ def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(0)
     for streamed, width in ((0, 33), (1, 33), (1, 64)):
         if streamed:
-            monkeypatch.setattr(rows, "STREAM", 1)
+            store_past_cache(monkeypatch)
         a = rng.integers(0, 9, (2, 3, width)).astype(dtype)
         i = rng.integers(0, width, (2, 3, 20))
         s = rng.integers(0, 9, i.shape).astype(dtype)
@@ -312,8 +312,9 @@ def test_rows_are_added_to_those_of_a_copy(
     """
     rng = np.random.default_rng(0)
     for least, n in ((1, 20), (1, 1), (1 << 40, 20)):
-        for name in ("LEAST", "NARROW", "STREAM"):
+        for name in ("LEAST", "NARROW"):
             monkeypatch.setattr(collect, name, least)
+        store_past_cache(monkeypatch, least)
         dt, plain = getattr(ct, dtype), dtype == "float32"
         t, s = (ct.tensor(data(*d) * 50).to(dt) for d in (shape, (n, *shape[1:])))
         i = rng.integers(0, shape[0], n)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import LAYOUTS, close, ct, data, laid
+from support import LAYOUTS, close, ct, data, laid, store_past_cache
 
-from cltensor.codegen.move import join as family
 from cltensor.runtime import STATS
 
 
@@ -300,7 +299,7 @@ def test_rows_side_by_side_are_one_launch(
     dtype: str, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if streamed:
-        monkeypatch.setattr(family, "STREAM", 1)
+        store_past_cache(monkeypatch)
     rng, backend = np.random.default_rng(0), ct.zeros(1)._storage.backend
     for widths in ((70, 300), (16, 17, 301), (64, 64, 64, 64), (33, 33)):
         parts = [(rng.random((150, n)) * 100).astype(dtype) for n in widths]

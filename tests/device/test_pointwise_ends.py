@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import data
+from support import data, store_past_cache
 
 import cltensor as ct
 from cltensor.codegen import pointwise
-from cltensor.lazy import launch, tree
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16"])
@@ -83,10 +82,7 @@ def test_narrow_rows_are_taken_many_at_a_time(dtype: str, how: str) -> None:
 
 
 def test_rows_that_are_left_over_are_stored_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (launch, tree):
-        monkeypatch.setattr(
-            module, "STREAM", 1 << 10
-        )  # results go past the cache, as large ones do
+    store_past_cache(monkeypatch)
     for width, rows, dtype in ((20, 203, "float32"), (18, 519, "float32"), (10, 203, "float64")):
         a, b = data(rows, width, dtype=dtype), data(width, seed=1, dtype=dtype)
         y = ct.tensor(a) + ct.tensor(b)

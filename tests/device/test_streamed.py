@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import store_past_cache
 
 import cltensor as torch
-from cltensor.codegen.index import moves
-from cltensor.codegen.move import copies, join, pad
+from cltensor.codegen.move import copies
 from cltensor.codegen.reduce import rowwise
 from cltensor.profiler import profile
+from cltensor.runtime import get_backend
 
-# By way of sys.modules: `lazy.launch` is a function, too.
-LAZY = [sys.modules[f"cltensor.lazy.{name}"] for name in ("launch", "tree")]
-MODULES = (copies, join, moves, pad, rowwise, *LAZY)
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 
 
@@ -34,8 +32,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Set from how many bytes on results are stored past the cache; from the first, at first."""
 
     def set_to(nbytes: int) -> None:
-        for module in MODULES:
-            monkeypatch.setattr(module, "STREAM", nbytes)
+        store_past_cache(monkeypatch, nbytes)
 
     set_to(1)
     return set_to
@@ -82,8 +79,7 @@ def test_bits(way: str, shape: tuple[int, ...], seed: int) -> None:
     x = torch.tensor(values)
     plain = WAYS[way](x).cpu().numpy()
     with pytest.MonkeyPatch.context() as patch:
-        for module in MODULES:
-            patch.setattr(module, "STREAM", 1)
+        store_past_cache(patch)
         streamed = WAYS[way](x).cpu().numpy()
     np.testing.assert_array_equal(streamed, plain)
 
@@ -112,6 +108,28 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert streamed(lambda: long + long[:1])
     small(4 * 64 * 64 + 1)
     assert not streamed(lambda: x + 1)
+
+
+def test_results_that_fit_beside_their_operands_stay_in_the_cache(
+    dev: Any, small: Callable[[int], None]
+) -> None:
+    """Up to twice the bytes from which on others do not."""
+    backend = get_backend(dev)
+    x, moved = torch.rand(64, 64), 2 * 4 * 64 * 64
+    ways = [lambda: x + 1, lambda: x.flip(1), lambda: x.tril()]
+
+    def streamed(cache: int, nbytes: int) -> int:
+        backend.info = dataclasses.replace(backend.info, cache=cache)
+        small(nbytes)
+        return sum(name.endswith("_streamed") for way in ways for name in kernels(way))
+
+    before = backend.info
+    try:
+        assert streamed(2 * moved, 4 * 64 * 64) == 0
+        assert streamed(moved // 2, 4 * 64 * 64) == len(ways)
+        assert streamed(2 * moved, 4 * 64 * 64 // 2) == len(ways)
+    finally:
+        backend.info = before
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 from parity.oracle import assert_same_error, assert_same_outcome, evaluate, lines, tensor, th
-from support import close, ct, data
-
-from cltensor.codegen.resample import pool
+from support import close, ct, data, store_past_cache
 
 # x (2, 3, 8), y (2, 3, 8, 9), z (2, 3, 4, 5, 6)
 VALUES = """
@@ -131,7 +129,7 @@ def test_gradients_of_averages_side_by_side(
 ) -> None:
     """Windows that do not overlap: runs of columns go by vectors, what no window holds gets zeros."""
     if streamed:
-        monkeypatch.setattr(pool, "STREAM", 1)
+        store_past_cache(monkeypatch)
     ways: list[tuple[Any, dict[str, Any]]] = [
         (2, {}), (3, {}), ((3, 2), {"ceil_mode": True}), ((1, 2), {"divisor_override": 5}), (4, {}), (8, {})
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...dtypes import dtype
 from ..checks import Describe, checking
 from ..operand import Operand
-from ..region import LINE, STREAM, empty, run, workers
+from ..region import LINE, empty, past_cache, run, workers
 from ..source import include
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def collect(
     rows, width, n, size = shape[0], math.prod(shape[1:]), index.shape[0], dt.itemsize
     lanes = min(16, LINE // size)
     unit = int(any(src.strides[1:]))
-    streamed = rows * width * size >= STREAM and width % lanes == 0 and backend.info.host_shared
+    streamed = width % lanes == 0 and past_cache(backend, rows * width * size)
     # Each work-item reads all indices, and has a list of its own: less of them than there is to write.
     items = min(SHARES * backend.info.compute_units, workers(backend, rows * width))
     items = min(items, max(1, rows * width // n))

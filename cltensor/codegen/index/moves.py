@@ -19,7 +19,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ... import dtypes
 from ..checks import Describe, checking
 from ..operand import Operand
-from ..region import GRAIN, LINE, STREAM, Dims, empty, index_type, is_gpu, run, storage, workers
+from ..region import (
+    GRAIN,
+    LINE,
+    STREAM,
+    Dims,
+    empty,
+    index_type,
+    is_gpu,
+    past_cache,
+    run,
+    storage,
+    workers,
+)
 from ..source import include
 from . import rows
 
@@ -136,7 +148,7 @@ def _moving(
     )
     units = () if gpu else dims.units()
     step = 0 if gpu or through or scalar else _step_in_runs(dims, dt.itemsize)
-    streamed = step != 0 and dims.n * dt.itemsize >= STREAM and backend.info.host_shared
+    streamed = step != 0 and past_cache(backend, dims.n * dt.itemsize)
     work, ahead = dims.n, 0
     if not gpu:
         if side == "get" and through and not hoist and dims.sizes[-1] >= FAR * 16:

@@ -15,7 +15,7 @@ from ...layouts import numel
 from ..checks import Describe, checking
 from ..operand import Operand
 from ..pointwise import Memory
-from ..region import LINE, STREAM, Dims, empty, run, storage, workers
+from ..region import LINE, Dims, empty, past_cache, run, storage, workers
 from ..source import include, lane_macros
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def anew(
     words: Sequence[int] = () if isinstance(src, Operand) else src
     source, started = [src] if isinstance(src, Operand) else [], [base] if base else []
     unit = 1 if source and any(source[0].strides) else 0
-    streamed = numel(shape) * size >= STREAM and width % lanes == 0 and backend.info.host_shared
+    streamed = width % lanes == 0 and past_cache(backend, numel(shape) * size)
     T = storage(dt) if action == "move" else dt.cl
     name = f"index_{action}_{T}_{index.dtype.code}_anew{'' if base else '_of_zeros'}{'' if source else '_s'}"
     with checking(backend, describe) as status:

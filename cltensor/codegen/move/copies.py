@@ -15,7 +15,18 @@ from ..index.moves import move
 from ..operand import Operand
 from ..pointwise import Memory
 from ..products.product import tile
-from ..region import LINE, STREAM, Dims, empty, index_type, is_dense, is_gpu, run, storage, workers
+from ..region import (
+    LINE,
+    Dims,
+    empty,
+    index_type,
+    is_dense,
+    is_gpu,
+    past_cache,
+    run,
+    storage,
+    workers,
+)
 from ..scalars import Scalar, scalar_words
 from ..source import include
 from ..turn import turn
@@ -64,7 +75,8 @@ def repeated(backend: Backend, src: Operand, dst: Operand) -> bool:
     if dims.strides != ((*[times * n] * len(blocks), n, 1), (*[n] * len(blocks), 0, 1)):
         return False
     places = n * size, dst.offset * size, src.offset * size
-    if n * size < REPEATED or dims.n * size < STREAM or any(place % 4 for place in places):
+    large = past_cache(backend, dims.n * size, dims.n * size + dims.n // times * size)
+    if n * size < REPEATED or not large or any(place % 4 for place in places):
         return False
     words, to, of = (place // 4 for place in places)
     run(
@@ -133,7 +145,7 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
-    large = backend.info.host_shared and dims.n * size >= STREAM
+    large = past_cache(backend, dims.n * size, math.inf)  # places a page apart push each other out
     vector = across = 0
     if not gpu and unit and size <= 8 and nb >= 16 // size:
         wide = 4 * tile(backend, "float")[1] == LINE

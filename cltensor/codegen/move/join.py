@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 from ... import dtypes
 from ..operand import Operand
 from ..pointwise import Memory
-from ..region import GRAIN, LINE, STREAM, empty, index_type, is_gpu, narrow, run, storage, workers
+from ..region import (
+    GRAIN,
+    LINE,
+    empty,
+    index_type,
+    is_gpu,
+    narrow,
+    past_cache,
+    run,
+    storage,
+    workers,
+)
 from ..source import include
 from .copies import copy_strided
 
@@ -43,7 +54,7 @@ def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: O
     """Write rows of `length` elements of each source in turn into `out`; all are dense and of one dtype."""
     rows = math.prod(sources[0].shape) // length
     total, size = rows * length * len(sources), out.dtype.itemsize
-    streams = not is_gpu(backend) and backend.info.host_shared and total * size >= STREAM
+    streams = not is_gpu(backend) and past_cache(backend, total * size)
     streamed = BATCH if streams and not out.offset * size % LINE else 0
     name = f"interleave_b{size}_{len(sources)}x{length}{'_streamed' * bool(streamed)}"
     run(
@@ -72,7 +83,7 @@ def beside(
     width, size = sum(widths), out.dtype.itemsize
     total = math.prod(out.shape)
     memory = _memory(backend, size)
-    streamed = backend.info.host_shared and total * size >= STREAM
+    streamed = past_cache(backend, total * size)
     name = f"beside_b{size}_{len(sources)}{'_streamed' * streamed}"
     run(
         backend, "move/beside", name, [out.buffer, *[x.buffer for x in sources]],

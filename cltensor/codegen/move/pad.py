@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...layouts import numel
 from ..operand import Operand
-from ..region import LINE, STREAM, empty, index_type, is_gpu, narrow, run, storage, workers
+from ..region import LINE, empty, index_type, is_gpu, narrow, past_cache, run, storage, workers
 from ..scalars import Scalar, scalar_words
 from ..source import include
 from .copies import copy_strided, fill_strided
@@ -41,7 +41,7 @@ def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar =
         return out
     lanes = LINE // size if not gpu and dims[-1][1] == 1 and size <= 8 else 1
     lanes = min(lanes, 16)
-    large = lanes > 1 and total * size >= STREAM and backend.info.host_shared
+    large = lanes > 1 and past_cache(backend, total * size)
     staged = STAGED // size if large and LINE < width * size <= STAGED // 2 else 0
     run(
         backend,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...layouts import numel
 from ..operand import Operand
-from ..region import LINE, STREAM, Dims, empty, index_type, is_gpu, run, storage, workers
+from ..region import LINE, Dims, empty, index_type, is_gpu, past_cache, run, storage, workers
 from ..source import include
 from .copies import dense
 
@@ -24,7 +24,7 @@ def triangle(backend: Backend, src: Operand, diagonal: int, *, lower: bool) -> O
     src = src if src.strides[-1] == 1 else dense(backend, src)
     dims = Dims(src.shape[:-1], [src.strides[:-1]])
     lanes = min(LINE // size, 16) if not gpu and size <= 8 else 1
-    streamed = lanes > 1 and total * size >= STREAM and backend.info.host_shared
+    streamed = lanes > 1 and past_cache(backend, total * size)
     streamed = streamed and not (columns * size | out.buffer.address) % LINE
     run(
         backend,

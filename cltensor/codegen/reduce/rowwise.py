@@ -19,7 +19,7 @@ from ...symbols import remembered
 from ..language import SIGNED, convert
 from ..operand import Operand
 from ..pointwise import scalar_type
-from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN
+from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN, past_cache
 from ..source import include, render
 from ..turn import turn
 from .prologue import Reader, Source, Split, along_reduced, split
@@ -180,7 +180,7 @@ def _plan(
     # What is left of runs and columns only the schedule along rows leaves, however the operands lie.
     row = row or bool(kind.runs or kind.columns) or turned is not None
     lanes = 1 if gpu else backend.info.lanes
-    past = _past(cut, lanes, out) if streams and row and not gpu else PLAIN
+    past = _past(backend, cut, lanes, out) if streams and row and not gpu else PLAIN
     if kind.keep and cut.nred > KEPT:
         past = PLAIN
     scratch = bool(kind.keep) and (out is not compute or past != PLAIN)
@@ -261,13 +261,13 @@ def _streams(backend: Backend, place: Buffer | None) -> bool:
     return place.address % STREAM_ALIGN == 0
 
 
-def _past(cut: Split, lanes: int, out: dtype) -> int:
+def _past(backend: Backend, cut: Split, lanes: int, out: dtype) -> int:
     """How a result that may go past the cache is stored, if nothing of it is read back."""
     reduced = cut.reduced_strides[-1]
     if out.code in ("f16", "bf16") or lanes == 1 or reduced[-1] != 1:
         return PLAIN
     apart = len(reduced) > 1 and reduced[-2] != cut.reduced[-1]
-    if not apart and cut.nout * cut.nred * out.itemsize < STREAM:
+    if not apart and not past_cache(backend, cut.nout * cut.nred * out.itemsize):
         return PLAIN
     if not any(step % lanes for step in (*cut.kept_strides[-1], *reduced[:-1])):
         return WHOLE

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import dtypes
 from ..operand import Operand
-from ..region import STREAM, empty, index_type, is_gpu, run, workers
+from ..region import empty, index_type, is_gpu, past_cache, run, workers
 from ..source import include
 
 if TYPE_CHECKING:
@@ -261,12 +261,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         buffers += t.buffers
     sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
     lanes = 16 if dt.itemsize <= 4 else 8
-    streamed = (
-        (wide or direct)
-        and n * dt.itemsize >= STREAM
-        and last.no % lanes == 0
-        and backend.info.host_shared
-    )
+    streamed = (wide or direct) and last.no % lanes == 0 and past_cache(backend, n * dt.itemsize)
     unit, flat = strides[-1] == 1, strides[-1] == 0
     name = f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' * unit}{'_flat' * flat}{f'_{last.taps}' * wide}"
     run(

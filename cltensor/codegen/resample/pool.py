@@ -16,7 +16,7 @@ from ...layouts import numel
 from ..move.copies import dense
 from ..operand import Operand
 from ..pointwise import Memory
-from ..region import GPU_GROUP, LINE, STREAM, empty, gpu_size, is_gpu, workers
+from ..region import GPU_GROUP, LINE, empty, gpu_size, is_gpu, past_cache, workers
 from ..source import include, lane_macros, render
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _schedule(
     row = window.size[2] * dt.itemsize
     streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
     streamed = streamed and run > 0 and not window.size[2] % run  # the last vector of a row, too
-    streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
+    streamed = streamed and past_cache(backend, numel(y.shape) * dt.itemsize)
     stride = min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0
     apart = apart and (lanes > 1 or not best)
     kind = "long" if where is None else where.dtype.cl
@@ -291,7 +291,7 @@ def _back_last(
     g, where = _sent(backend, g), where and dense(backend, where)
     flat, kind = _is_flat(g), "long" if where is None else where.dtype.cl
     streamed = not (channels % lanes or y.buffer.address % LINE) and dt.reg == dt.cl
-    streamed = streamed and backend.info.host_shared and numel(y.shape) * dt.itemsize >= STREAM
+    streamed = streamed and past_cache(backend, numel(y.shape) * dt.itemsize)
     streamed = streamed and window.apart
     sizes = window.sizes(best) | {"channels": channels}
     kernel = _back_last_kernel(
