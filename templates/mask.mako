@@ -1,6 +1,7 @@
 <%doc>
 Compaction by a mask. CPU schedule, two launches: `count` writes how many elements each of the work-items' chunks keeps;
-then each work-item starts from the sum of the counts before its own and walks its chunk. GPU schedule: an inclusive
+then each work-item starts from the sum of the counts before its own and walks its chunk. A work-item that is `alone` needs one launch: it
+counts first and writes that to places[0]. GPU schedule: an inclusive
 scan of the mask gave every element its place, and a lane moves its element.
 action select: out[place] = src[p]; nonzero: out[d][place] = coordinate d of p, `many` in a row; scatter: dst[p] = values[place].
 No branch asks a CPU's predictor what a mask holds: every element is written at the next place, and stays if it is kept. The chunk's own
@@ -21,7 +22,7 @@ typedef ${T} T;
 <%
 words = not gpu and mask.itemsize == 1 and units[0]
 packs = words and T in PACKS and all(units) and action == 'select'
-vectors = not gpu and action == 'count' and units[0] and mask.category < 3 and mask.cl == mask.reg
+vectors = not gpu and (action == 'count' or alone) and units[0] and mask.category < 3 and mask.cl == mask.reg
 lanes = min(16, 64 // mask.itemsize)
 %>\
 % if packs:
@@ -126,7 +127,7 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
 #define CLT_WHOLE
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
-__kernel void ${fn}(__global const ${mask.cl} *mask, __global ${"const " if not gpu and action != "count" else ""}${counted} *places\
+__kernel void ${fn}(__global const ${mask.cl} *mask, __global ${"const " if not (gpu or alone or action == "count") else ""}${counted} *places\
 % if action in ('select', 'scatter'):
 , __global T *src\
 % endif
@@ -134,7 +135,7 @@ __kernel void ${fn}(__global const ${mask.cl} *mask, __global ${"const " if not 
 , __global T *out\
 % endif
 % if action == 'nonzero':
-, const I many\
+, ${"I" if alone else "const I"} many\
 % endif
 % if action == 'scatter':
 , __global long *status, const I slot, const I limit\
@@ -156,11 +157,25 @@ ${w.params('p', rank, names)}\
         }
 </%w:lane>
 % else:
+<%
+def at(x): return f"p_{x}_at + p_j" + ('' if units[names.index(x)] else f" * p_{x}{rank - 1}")
+%>\
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), first = n / parts * part + min(part, (I)(n % parts));
     const I size = n / parts + (part < n % parts);
-% if action == 'count':
+% if action == 'count' or alone:
     I total = 0;
-% else:
+% endif
+% if alone:
+<% counting = capture(count_run, one, at) %>\
+<%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + size" units="${units}" run="${counting}" limit="0">
+</%w:each>
+    places[0] = total;
+    I place = 0;
+    const I end = total;
+% if action == 'nonzero':
+    many = total;
+% endif
+% elif action != 'count':
     I place = 0;
     for (I k = 0; k < part; ++k) place += places[k];
     const I end = place + places[part];
@@ -173,7 +188,6 @@ ${w.params('p', rank, names)}\
     }
 % endif
 <%
-def at(x): return f"p_{x}_at + p_j" + ('' if units[names.index(x)] else f" * p_{x}{rank - 1}")
 run = capture(count_run, one, at) if action == 'count' else capture(keep_run, one, at, names, words, packs)
 %>\
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + size" units="${units}" run="${run}" limit="0">

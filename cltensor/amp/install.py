@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import dtypes
 from ..dtypes import dtype
+from ..ops.elsewhere import foreign
 from ..ops.row import FUNCTIONS, METHODS
 from ..reexport import EXPOSED
 from ..tensor import Tensor
@@ -80,9 +81,12 @@ def _holders() -> list[tuple[str, Any]]:
 def _wrapper(fn: Callable, by_device: Mapping[str, str]) -> Callable:
     @functools.wraps(fn)
     def cast_first(*args: Any, **kwargs: Any) -> Any:
-        if not STATE.active:
-            return fn(*args, **kwargs)
-        return _run(fn, by_device, args, kwargs)
+        try:
+            return _run(fn, by_device, args, kwargs) if STATE.active else fn(*args, **kwargs)
+        except Exception:
+            if not foreign(cast_first, args, kwargs):
+                raise
+        return cast_first(*args, **kwargs)
 
     vars(cast_first)["__uncast__"] = fn
     return cast_first

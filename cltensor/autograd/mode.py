@@ -22,7 +22,8 @@ class _Flags(threading.local):
     `enabled`: ops record nodes. `inference`: inside inference mode (then `enabled` is False).
     `pack`: the innermost pair of saved-tensor hooks, or None. `pack_off`: why such hooks are
     forbidden, or None. `task`: the backward pass running in this thread, or None. `levels`: the
-    forward-mode levels seen by this thread where they are not all that are open, else None.
+    forward-mode levels seen by this thread where they are not all that are open, else None. `inner`:
+    an op is on its way to a result (`unrecorded`).
     """
 
     enabled: bool = True
@@ -31,6 +32,7 @@ class _Flags(threading.local):
     pack_off: str | None = None
     task: Any = None
     levels: Any = None
+    inner: bool = False
 
 
 GRAD = _Flags()
@@ -156,16 +158,19 @@ class no_grad(_Bare):
 
 
 class unrecorded(Mode):
-    """As `no_grad`, and propagate no tangents: for what an op does on its way to a result that it records itself."""
+    """As `no_grad`, and propagate no tangents: for what an op does on its way to a result that it records itself.
+
+    Nor are views told of here: a result that is one of something nobody else has is a tensor of its own.
+    """
 
     __slots__ = ()
 
     def __enter__(self) -> None:
-        self.prev = GRAD.enabled, GRAD.levels
-        GRAD.enabled, GRAD.levels = False, ()
+        self.prev = GRAD.enabled, GRAD.levels, GRAD.inner
+        GRAD.enabled, GRAD.levels, GRAD.inner = False, (), True
 
     def __exit__(self, *exc: Any) -> None:
-        GRAD.enabled, GRAD.levels = self.prev
+        GRAD.enabled, GRAD.levels, GRAD.inner = self.prev
 
 
 class enable_grad(_Bare):

@@ -67,8 +67,10 @@ def mark_view(
 
     `replay(parent)` derives the view again; used only where shape, strides and offset in the
     parent's elements do not describe it (a change of dtype). `multi`: it is one of several views
-    that one op returned.
+    that one op returned. Does nothing within an op (`unrecorded`).
     """
+    if GRAD.inner and not GRAD.enabled:
+        return
     vc = view._vc
     meta = parent._view
     if meta is None and type(vc) is InferenceVersion:

@@ -35,10 +35,10 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
         raise RuntimeError(
             f"nonzero: Expected out tensor to have scalar type Long but got scalar type{out.dtype.scalar_name}"
         )
-    x = input.detach()
-    if x.dtype.category > 1:
+    x, backend = input.detach(), backend_of(input)
+    if x.dtype.category > 1 and not masks.is_small(backend, x.numel()):
         x = x != 0
-    found = masks.nonzero(backend_of(x), core.kernel_operand(x))
+    found = masks.nonzero(backend, core.kernel_operand(x))
     dense = core.result(found._replace(shape=found.shape[::-1]), input.device)
     value = core.make(
         dense._storage, Size(found.shape), dtypes.int64, input.device, found.strides, 0

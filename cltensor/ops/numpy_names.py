@@ -18,7 +18,9 @@ from .row import FUNCTIONS, METHODS, NUMPYS
 _PLAIN = {"norm", "split", "stft", "unique", "unique_consecutive"}
 # Views take hardly longer than looking at the names would.
 _QUICK = {"clone", "flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
-_LISTS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack"}  # fmt: skip
+# Functions of lists of tensors, and others to whose own time it adds little.
+_OTHERS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack",
+    "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter"}  # fmt: skip
 
 
 def numpy_names(fn: Callable) -> Callable:
@@ -70,5 +72,5 @@ def install(*tables: Any) -> None:
             operands = table is FUNCTIONS and name not in _QUICK and "input" in parameters
             if "dim" in parameters or operands:
                 table[name] = made.setdefault(id(fn), numpy_names(fn))
-            elif parameters[:1] == ("A",) or (table is FUNCTIONS and name in _LISTS):
+            elif parameters[:1] == ("A",) or (table is FUNCTIONS and name in _OTHERS):
                 table[name] = made.setdefault(id(fn), answered(fn))

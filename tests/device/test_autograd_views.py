@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -407,3 +408,26 @@ def test_a_storage_grows_to_what_is_set() -> None:
     assert w.shape == (10,)
     assert w.untyped_storage().nbytes() == 40
     assert w[:2].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("needs", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: torch.nn.functional.affine_grid(x[:, :2, :3], (2, 3, 4, 4), align_corners=False),
+        lambda x: torch.nn.functional.fold(x.reshape(1, 8, 4), (3, 3), 2),
+        lambda x: torch.nn.functional.unfold(x[None], 2),
+        lambda x: torch.nn.functional.bilinear(x[0], x[1], torch.ones(3, 4, 4)),
+    ],
+    ids=["affine_grid", "fold", "unfold", "bilinear"],
+)
+def test_results_on_whose_way_there_were_views_are_written_like_others(
+    make: Callable[[Any], Any], needs: bool
+) -> None:
+    x, factor = torch.rand(2, 4, 4, requires_grad=needs), torch.tensor(3.0, requires_grad=True)
+    for part in (lambda y: y, lambda y: y[..., 0]):
+        y = make(x)
+        wanted = part(y).detach().sum()
+        part(y).mul_(factor)
+        (grad,) = torch.autograd.grad(y.sum(), factor)
+        close(grad, wanted.item(), 1e-4)

@@ -7,6 +7,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -241,6 +242,28 @@ def test_modes_are_asked_by_functions_of_programs() -> None:
     assert len(seen) == 2
     with pytest.raises(TypeError, match="expected a sequence"):
         overrides.has_torch_function(object())
+
+
+def test_functions_that_autocast_are_answered_for_too(tmp_path: Path) -> None:
+    """In a process whose first such class is this one, behind what stands around functions for autocast."""
+    program = tmp_path / "program.py"
+    program.write_text("""
+import cltensor as torch
+class Plain:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__
+with torch.autocast("cpu"):
+    torch.ones(1) @ torch.ones(1)
+print(torch.{call})
+""")
+    text = program.read_text()
+    for call in ("sum(Plain())", "cat([Plain(), Plain()])", "scatter(Plain(), 0, 1, 2)"):
+        program.write_text(text.format(call=call))
+        made = subprocess.run(
+            [sys.executable, program], capture_output=True, text=True, check=False
+        )
+        assert made.stdout == call.partition("(")[0] + "\n", made.stderr
 
 
 def test_handlers_that_are_of_the_wrong_kind() -> None:

@@ -24,10 +24,18 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 
+def is_small(backend: Backend, n: int) -> bool:
+    """Whether one CPU work-item counts what a mask of n elements keeps and moves it, in one launch."""
+    return not is_gpu(backend) and workers(backend, n) == 1
+
+
 class _Places:
-    """Where kept elements go: counts per work-item (CPU schedule) or an inclusive scan of the
-    mask (GPU schedule).
+    """Where kept elements go: counts per work-item (CPU schedule) or an inclusive scan of the mask (GPU schedule).
+
+    A single work-item counts by itself (`alone`): the total is known when the elements are moved.
     """
+
+    alone = False
 
     def __init__(self, backend: Backend, mask: Operand) -> None:
         self.backend, self.mask = backend, mask
@@ -44,7 +52,9 @@ class _Places:
         dims = Dims(mask.shape, [mask.strides])
         self.work = workers(backend, self.n)
         self.buffer = backend.alloc(8 * self.work)
-        self.launch("count", dims, [], [self.n, mask.offset, *dims.args()], mask.dtype)
+        self.alone = is_small(backend, self.n)
+        if not self.alone:
+            self.launch("count", dims, [], [self.n, mask.offset, *dims.args()], mask.dtype)
 
     def _flags(self) -> Operand:
         """Return the mask as dense bool."""
@@ -61,8 +71,12 @@ class _Places:
         assert isinstance(flags, Operand)
         return flags
 
+    def room(self) -> int:
+        """How many elements to allocate for those that are kept."""
+        return self.n if self.alone else self.total()
+
     def total(self) -> int:
-        """Read the number of kept elements back."""
+        """Read the number of kept elements back; if a work-item is alone, after it moved them."""
         if self.gpu:
             size = self.counted.itemsize
             last = self.backend.read(self.buffer, size * (self.n - 1), size)
@@ -83,7 +97,7 @@ class _Places:
         run(
             self.backend,
             "mask",
-            f"mask_{action}_{mask.dtype.code}_{self.counted.code}_b{moved.itemsize}_r{dims.rank}",
+            f"mask_{action}_{mask.dtype.code}_{self.counted.code}_b{moved.itemsize}_r{dims.rank}{'_alone' * self.alone}",
             [mask.buffer, self.buffer, *(x.buffer for x in operands), *buffers],  # type: ignore[list-item]
             scalars,
             self.work,
@@ -95,6 +109,7 @@ class _Places:
             I=index_type(self.backend, mask, *operands),
             gpu=self.gpu,
             counted=self.counted.cl,
+            alone=self.alone,
             units=() if self.gpu else dims.units(),
         )
 
@@ -106,7 +121,7 @@ def masked_select(backend: Backend, src: Operand, mask: Operand) -> Operand:
     if not numel(src.shape):
         return empty(backend, src.dtype, (0,))
     places = _Places(backend, mask)
-    return _selected(places, places.total(), src)
+    return _selected(places, places.room(), src)
 
 
 def _selected(places: _Places, many: int, src: Operand) -> Operand:
@@ -115,7 +130,7 @@ def _selected(places: _Places, many: int, src: Operand) -> Operand:
         dims = Dims(mask.shape, [mask.strides, src.strides])
         scalars = [places.n, mask.offset, src.offset, *dims.args()]
         places.launch("select", dims, [src, result], scalars, src.dtype)
-    return result
+    return result._replace(shape=(places.total(),)) if places.alone else result
 
 
 def nonzero(backend: Backend, src: Operand) -> Operand:
@@ -126,7 +141,7 @@ def nonzero(backend: Backend, src: Operand) -> Operand:
     if not numel(src.shape):
         return empty(backend, dtypes.int64, (0, ndim))._replace(strides=(1, 0))
     places = _Places(backend, src)
-    return _coordinates(places, places.total())
+    return _coordinates(places, places.room())
 
 
 def _coordinates(places: _Places, many: int) -> Operand:
@@ -137,6 +152,8 @@ def _coordinates(places: _Places, many: int) -> Operand:
         dims = Dims.apart(src.shape, [src.strides])  # whose places are the coordinates
         scalars = [many, places.n, src.offset, *dims.args()]
         places.launch("nonzero", dims, [result], scalars, dtypes.int64)
+        if places.alone:
+            many = places.total()
     return result._replace(shape=(many, ndim), strides=(1, many))
 
 
@@ -149,11 +166,11 @@ def compact(backend: Backend, flags: Operand) -> Operand:
 def run_values(backend: Backend, src: Operand, starts: bool) -> tuple[Operand, Operand | None]:
     """Return the first of each run of equal values of a 1-D operand that is not empty, and where they are if asked for."""
     places = _Places(backend, first_of_runs(backend, src))
-    many = places.total()
+    many = places.room()
     values = _selected(places, many, src)
     if not starts:
         return values, None
-    return values, _coordinates(places, many)._replace(shape=(many,), strides=(1,))
+    return values, _coordinates(places, many)._replace(shape=values.shape, strides=(1,))
 
 
 def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) -> None:
