@@ -24,6 +24,7 @@ from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..subclasses import ASKING
 from ..tensor import Tensor
+from ._compatibility import compatibility
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import base_types
@@ -94,6 +95,7 @@ def _first_proxy(a: Any) -> Proxy | None:
     return next((p for p in map(_first_proxy, parts) if p is not None), None)
 
 
+@compatibility(is_backward_compatible=True)
 class Tracer(TracerBase):
     """Traces modules and functions; classes derived from it decide which modules are left whole, and see each node made.
 
@@ -406,6 +408,7 @@ class ScopeContextManager:
         self._scope.module_type = self._before.module_type
 
 
+@compatibility(is_backward_compatible=True)
 def symbolic_trace(
     root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
 ) -> GraphModule:

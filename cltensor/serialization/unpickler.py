@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import struct
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -77,10 +78,11 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 
 def modern(module: str, name: str) -> tuple[str, str]:
-    """Turn Python 2's module names into today's."""
-    return (
-        "builtins" if module == "__builtin__" else "copyreg" if module == "copy_reg" else module
-    ), name
+    """Turn Python 2's names, which pickles of protocol 2 have, into today's; Python's own unpickler does so only behind its lookup."""
+    found: tuple[str, str] = NAME_MAPPING.get(
+        (module, name), (IMPORT_MAPPING.get(module, module), name)
+    )
+    return found
 
 
 def find_class(module: str, name: str) -> Any:

@@ -6,7 +6,7 @@ import io
 import os
 import pickle
 import zipfile
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -431,3 +431,12 @@ def test_places_of_a_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found["y"].tolist() == [1, 1]
         assert b"vault" in file.getvalue()
     assert "vault" in seen and str(x.device) in seen
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_classes_that_protocol_2_calls_by_old_names(protocol: int) -> None:
+    for value in (int, range(3), ValueError, defaultdict(int, a=1)):
+        file = io.BytesIO()
+        save(value, file, pickle_protocol=protocol)
+        file.seek(0)
+        assert load(file, weights_only=False) == value
