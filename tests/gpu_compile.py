@@ -59,9 +59,18 @@ class Report(NamedTuple):
 
 @cache
 def clang() -> str:
-    """Return the newest clang there is, or nothing."""
-    names = ["clang", *(f"clang-{n}" for n in range(22, 13, -1))]
-    return next(filter(None, map(shutil.which, names)), "")
+    """Return the newest clang there is, or nothing: 14 declares no `vload_half` where there is no cl_khr_fp16."""
+    for name in (*(f"clang-{n}" for n in range(22, 15, -1)), "clang"):
+        if (found := shutil.which(name)) and _version(found) >= 16:
+            return found
+    return ""
+
+
+@cache
+def _version(compiler: str) -> int:
+    said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"version (\d+)", said.stdout)
+    return int(found[1]) if found else 0
 
 
 @cache

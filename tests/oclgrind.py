@@ -63,6 +63,7 @@ TEMPLATES = {
     "index_select rows": "index/take",
     "gather rows": "index/along index/anew",
     "mask": "mask",
+    "mask counted ahead": "mask",
     "unique": "sort/runs",
     "bincount": "count",
     "gemm": "gemm/cpu gemm/gpu gemm/lanes",
@@ -191,6 +192,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         sys.modules["cltensor.lazy.tree"].STREAM = 1  # which would run what is small
         return r(3, 37).repeat(1, 2), r(41).repeat(3)
 
+    def counted_ahead() -> Any:
+        from cltensor.codegen.order import mask
+
+        mask.is_small = lambda *args: False
+        return r(7, 5)[r(7, 5) > 0], r(7, 5).nonzero()
+
     def anywhere() -> Any:
         from cltensor.codegen.index import moves
 
@@ -313,7 +320,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "indexing": writes,
         "indexing anywhere": lambda: (r(4, 5)[many[:19] % 4, many[:19]], r(4, 5)[many[:18:2] % 4, many[:9]]),
         "embedding": lambda: grads(lambda w: F.embedding(index, w), r(4, 19)),
-        "mask": lambda: r(7, 5)[r(7, 5) > 0],
+        "mask": lambda: (r(7, 5)[r(7, 5) > 0], r(7, 5).nonzero()),
+        "mask counted ahead": counted_ahead,
         "nonzero": lambda: (r(67) > 0.3).nonzero(),
         "unique": lambda: ((r(33) * 4).round().unique(), *(r(33) * 4).round().unique(return_inverse=True)),
         "bincount": lambda: (r(53) * 4).round().abs().int().bincount(minlength=3),

@@ -390,9 +390,16 @@ def test_nonzero_of_every_width(be: Any, dtype: str) -> None:
     kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 1.0])
-def test_masks_of_every_density(be: Any, kept: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kept", "launches"), [(0.0, 1), (0.02, 1), (0.5, 1), (1.0, 1), (0.02, 2), (0.5, 2)]
+)
+def test_masks_of_every_density(
+    be: Any, kept: float, launches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of small ones a work-item counts by itself; larger ones are counted ahead."""
     poison(be, monkeypatch)
+    if launches == 2:
+        monkeypatch.setattr(mask, "is_small", lambda *args: False)
     rng = np.random.default_rng(int(kept * 100))
     for shape in ((1,), (1999,), (3, 5, 777), (5000, 3), (2, 1, 8)):
         flags = torch.as_tensor(rng.random((2, *shape)) < kept)
