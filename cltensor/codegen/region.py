@@ -153,14 +153,15 @@ def max_workers(backend: Backend) -> int:
 
 
 def past_cache(backend: Backend, results: int, moved: float = 0) -> bool:
-    """Whether results of so many bytes are so large that they are stored past the cache, where they would not stay for who reads them next.
+    """Whether results of so many bytes are so large that they are stored past the cache, where they would not stay.
 
-    moved: bytes that the launch reads and writes; as many are read as written where it is not said. Only a device that shares
-    the host's memory says where its buffers lie.
+    moved: bytes that the launch reads and writes, where who reads the results next is likely to find them if the cache has room
+    for all of it: after chains; norms and softmax are followed by what needs the room. Only a device that shares the host's memory
+    says where its buffers lie.
     """
     if results < STREAM or not backend.info.host_shared:
         return False
-    return results >= 2 * STREAM or (moved or 2 * results) > 1.5 * backend.info.cache
+    return not moved or results >= 2 * STREAM or moved > 1.5 * backend.info.cache
 
 
 def gpu_size(work: int) -> int:

@@ -75,7 +75,7 @@ def repeated(backend: Backend, src: Operand, dst: Operand) -> bool:
     if dims.strides != ((*[times * n] * len(blocks), n, 1), (*[n] * len(blocks), 0, 1)):
         return False
     places = n * size, dst.offset * size, src.offset * size
-    large = past_cache(backend, dims.n * size, dims.n * size + dims.n // times * size)
+    large = past_cache(backend, dims.n * size)
     if n * size < REPEATED or not large or any(place % 4 for place in places):
         return False
     words, to, of = (place // 4 for place in places)
@@ -145,7 +145,7 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
-    large = past_cache(backend, dims.n * size, math.inf)  # places a page apart push each other out
+    large = past_cache(backend, dims.n * size)
     vector = across = 0
     if not gpu and unit and size <= 8 and nb >= 16 // size:
         wide = 4 * tile(backend, "float")[1] == LINE
