@@ -152,16 +152,9 @@ def max_workers(backend: Backend) -> int:
     return max(1, backend.info.compute_units * 4)
 
 
-def past_cache(backend: Backend, results: int, moved: float = 0) -> bool:
-    """Whether results of so many bytes are so large that they are stored past the cache, where they would not stay.
-
-    moved: bytes that the launch reads and writes, where who reads the results next is likely to find them if the cache has room
-    for all of it: after chains; norms and softmax are followed by what needs the room. Only a device that shares the host's memory
-    says where its buffers lie.
-    """
-    if results < STREAM or not backend.info.host_shared:
-        return False
-    return not moved or results >= 2 * STREAM or moved > 1.5 * backend.info.cache
+def past_cache(backend: Backend, results: int) -> bool:
+    """Whether results of so many bytes are stored past the cache; only a device that shares the host's memory says where its buffers lie."""
+    return results >= STREAM and backend.info.host_shared
 
 
 def gpu_size(work: int) -> int:

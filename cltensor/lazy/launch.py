@@ -132,15 +132,10 @@ def _is_copy(fusion: Fusion, outputs: list) -> bool:
 
 
 def _streams(
-    backend: Backend,
-    leaves: list[Leaf],
-    outputs: list,
-    n: int,
-    sizes: tuple[int, ...],
-    nbytes: int,
+    backend: Backend, leaves: list[Leaf], outputs: list, n: int, sizes: tuple[int, ...]
 ) -> bool:
     """Whether large results are stored past the cache: not where their lines are read, nor in short rows that share lines."""
-    if not past_cache(backend, n * sum(dt.itemsize for _, dt, _, _, _ in outputs), nbytes):
+    if not past_cache(backend, n * sum(dt.itemsize for _, dt, _, _, _ in outputs)):
         return False
     least = min([dt.itemsize for _, dt, _, _, _ in outputs])
     if sizes and sizes[-1] % 16 and sizes[-1] * least < LONG:
@@ -208,7 +203,7 @@ def launch(
         tuple(results),
         rank,
         nbytes >= STREAM
-        and _streams(backend, leaves, outputs, n, () if narrow and rank == 2 else sizes, nbytes),
+        and _streams(backend, leaves, outputs, n, () if narrow and rank == 2 else sizes),
         narrow,
     )
     start(backend, entry_of(backend, program), n, args, nbytes)

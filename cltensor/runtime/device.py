@@ -223,8 +223,6 @@ class DeviceInfo:
     """Launches are calls of a team of threads that waits awake (runtime/team.py)."""
     inline: bool = False
     """The driver runs what a thread enqueues in that thread, if asked to (cl_intel_exec_by_local_thread)."""
-    cache: int = 0
-    """Bytes of the last cache before the memory, as the driver says."""
     has_memory: bool = True
     """There are values; not on "meta"."""
 
@@ -250,11 +248,6 @@ class DeviceInfo:
     def multi_processor_count(self) -> int:
         """`compute_units`, by torch's name."""
         return self.compute_units
-
-    @property
-    def L2_cache_size(self) -> int:
-        """`cache`, by torch's name."""
-        return self.cache
 
 
 def clean(text: str) -> str:
@@ -303,7 +296,6 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         is_pocl=ours,
         compiled_for=processor.rename(dev.int_ptr) if ours else "",
         inline="cl_intel_exec_by_local_thread" in extensions,
-        cache=_number(dev, "global_mem_cache_size"),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,6 @@ import cltensor as torch
 from cltensor.codegen.move import copies
 from cltensor.codegen.reduce import rowwise
 from cltensor.profiler import profile
-from cltensor.runtime import get_backend
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 
@@ -108,28 +106,6 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert streamed(lambda: long + long[:1])
     small(4 * 64 * 64 + 1)
     assert not streamed(lambda: x + 1)
-
-
-def test_results_of_chains_that_fit_beside_their_operands_stay_in_the_cache(
-    dev: Any, small: Callable[[int], None]
-) -> None:
-    """Up to twice the bytes from which on others do not."""
-    backend = get_backend(dev)
-    x, moved = torch.rand(64, 64), 2 * 4 * 64 * 64
-    ways = [lambda: x + 1, lambda: x.flip(1), lambda: x.tril()]
-
-    def streamed(cache: int, nbytes: int) -> int:
-        backend.info = dataclasses.replace(backend.info, cache=cache)
-        small(nbytes)
-        return sum(name.endswith("_streamed") for way in ways for name in kernels(way))
-
-    before = backend.info
-    try:
-        assert streamed(2 * moved, 4 * 64 * 64) == len(ways) - 1
-        assert streamed(moved // 2, 4 * 64 * 64) == len(ways)
-        assert streamed(2 * moved, 4 * 64 * 64 // 2) == len(ways)
-    finally:
-        backend.info = before
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
