@@ -101,7 +101,6 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
             value = flip(x, a, b)
         else:
             value = flip(x, b if turns == 1 else a).transpose(a, b)
-            value._view = None
     if graph.needs_grad(input):
         graph.record(
             "Rot90Backward0",

@@ -246,8 +246,9 @@ def test_modes_are_asked_by_functions_of_programs() -> None:
 
 def test_functions_that_autocast_are_answered_for_too(tmp_path: Path) -> None:
     """In a process whose first such class is this one, behind what stands around functions for autocast."""
-    program = tmp_path / "program.py"
-    program.write_text("""
+    program, text = (
+        tmp_path / "program.py",
+        """
 import cltensor as torch
 class Plain:
     @classmethod
@@ -256,8 +257,8 @@ class Plain:
 with torch.autocast("cpu"):
     torch.ones(1) @ torch.ones(1)
 print(torch.{call})
-""")
-    text = program.read_text()
+""",
+    )
     for call in ("sum(Plain())", "cat([Plain(), Plain()])", "scatter(Plain(), 0, 1, 2)"):
         program.write_text(text.format(call=call))
         made = subprocess.run(
