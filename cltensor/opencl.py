@@ -49,7 +49,8 @@ def current_device() -> int:
 def synchronize(device: Any = None) -> None:
     """Run everything pending and wait for it; on every device in use when none is named."""
     for backend in in_use() if device is None else (_backend(device),):
-        lazy.flush(backend)
+        if backend.pending or backend.left:
+            lazy.flush(backend)
         backend.finish()
         checks.flush_checks(backend)
 

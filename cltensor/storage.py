@@ -10,6 +10,7 @@ Versions are not kept here but in a counter that a tensor shares with its views,
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,7 @@ class Storage:
     def pending(cls, backend: Backend, expr: Expr, nbytes: int = -1) -> Storage:
         """Hold an expression until somebody needs its values."""
         if nbytes < 0:
-            nbytes = expr.dtype.itemsize
-            for n in expr.shape:
-                nbytes *= n
+            nbytes = prod(expr.shape) * expr.dtype.itemsize
         storage = cls(backend, expr, nbytes)
         lazy.register(backend, storage, expr)
         return storage

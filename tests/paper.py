@@ -73,7 +73,7 @@ class Paper(MetaBackend):
         self.texts.add(Text(name, source, tuple(options), tuple(arg_types)))
         return super().kernel(name, source, arg_types, options)
 
-    def launch(
+    def launch_held(
         self,
         kernel: Kernel,
         global_size: Any,
@@ -83,7 +83,7 @@ class Paper(MetaBackend):
         flops: int = 0,
     ) -> None:
         self.launches.add(Launch(kernel.name, global_size, local_size))
-        super().launch(kernel, global_size, local_size, args, nbytes, flops)
+        super().launch_held(kernel, global_size, local_size, args, nbytes, flops)
 
     def read(self, buffer: Any, offset_bytes: int, nbytes: int) -> np.ndarray:
         return np.zeros(nbytes, np.uint8)

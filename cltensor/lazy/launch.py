@@ -80,23 +80,23 @@ def entry_of(backend: Backend, program: Program) -> tuple:
 
 
 def start(backend: Backend, entry: tuple, n: int, args: list, nbytes: int) -> None:
-    """Launch a program over n elements.
+    """Launch a program over n elements; the backend's lock is held.
 
     args: n, the length of a work-item's chunk, which is put in here, and what the program takes.
     """
     kernel, group, alone, grain, most = entry
     if group:
         groups = min((n + grain - 1) // grain, most)
-        backend.launch(kernel, (groups * group,), (group,), args, nbytes)
+        backend.launch_held(kernel, (groups * group,), (group,), args, nbytes)
         return
     if n <= alone:
         args[1] = n
-        backend.launch(kernel, _ONE, _ONE, args, nbytes)
+        backend.launch_held(kernel, _ONE, _ONE, args, nbytes)
         return
     items = min(most, (n + grain - 1) // grain)
     chunk = -(-n // items)
     args[1] = chunk = -(-chunk // 16) * 16
-    backend.launch(kernel, (-(-n // chunk),), _ONE, args, nbytes)
+    backend.launch_held(kernel, (-(-n // chunk),), _ONE, args, nbytes)
 
 
 def runs_across(strides: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:

@@ -44,34 +44,39 @@ def realise(storage: Storage) -> None:
     """Give a pending storage its buffer, together with everything it shares work with."""
     backend = storage.backend
     with backend.lock:
-        expr = storage.value
-        if expr.__class__ is not Expr:
+        _realise(backend, storage)
+
+
+def _realise(backend: Backend, storage: Storage) -> None:
+    """Do so; the backend's lock is held."""
+    expr = storage.value
+    if expr.__class__ is not Expr:
+        return
+    if expr.value is not None:  # the storage that this result was moved into has run it
+        storage.value, storage.reads = expr.value, UNKNOWN_READS
+        return
+    if expr.op is PRODUCT:
+        run(expr)
+        return
+    if run_tree(storage, expr):
+        return
+    fusion = _collect(backend, expr)
+    if is_large(expr):
+        _leave_pending(fusion, expr)
+    if fusion.product is not None and fusion.product_leaf is not None:
+        if _run_with_product(backend, fusion):
             return
-        if expr.value is not None:  # the storage that this result was moved into has run it
-            storage.value, storage.reads = expr.value, UNKNOWN_READS
-            return
-        if expr.op is PRODUCT:
-            run(expr)
-            return
-        if run_tree(storage, expr):
-            return
+        run(fusion.product)
         fusion = _collect(backend, expr)
         if is_large(expr):
             _leave_pending(fusion, expr)
-        if fusion.product is not None and fusion.product_leaf is not None:
-            if _run_with_product(backend, fusion):
-                return
-            run(fusion.product)
-            fusion = _collect(backend, expr)
-            if is_large(expr):
-                _leave_pending(fusion, expr)
-        limit = backend.info.arg_bytes
-        if (len(fusion.refs) + len(fusion.leaves)) * MOST_BYTES > limit and argument_bytes(
-            fusion
-        ) > limit:
-            _realise_in_parts(storage, expr)
-            return
-        _run_outputs(backend, fusion)
+    limit = backend.info.arg_bytes
+    if (len(fusion.refs) + len(fusion.leaves)) * MOST_BYTES > limit and argument_bytes(
+        fusion
+    ) > limit:
+        _realise_in_parts(storage, expr)
+        return
+    _run_outputs(backend, fusion)
 
 
 def _leave_pending(fusion: Fusion, target: Expr) -> None:
@@ -316,6 +321,6 @@ def flush(backend: Backend) -> None:
             for cell in [*backend.left, *backend.pending]:
                 storage = cell()
                 if storage is not None and storage.value.__class__ is Expr:
-                    realise(storage)
+                    _realise(backend, storage)
         finally:  # what failed has said so; whoever holds it hears it again
             backend.pending, backend.left = [], []

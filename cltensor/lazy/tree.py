@@ -81,6 +81,8 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     """Give a pending storage its buffer if its value is such a tree; the backend's lock is held."""
     if expr.flags & ~DECIDED or expr.size > MOST or expr.users or expr.live() is not storage:
         return False
+    if expr.size == 1 and not expr.flags & ~HEAVY and storage.home is None:
+        return _run_node(storage, expr)
     backend, itemsize = storage.backend, expr.dtype.itemsize
     n = storage.nbytes // itemsize
     key: list[Any] = [backend]
@@ -105,12 +107,12 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     if entry is None:
         return False
     args = entry.arguments(n, leaves, numbers)
-    held_in = [backend.alloc(other.nbytes) for _, other in held] if held else ()
+    held_in = [backend.alloc_held(other.nbytes) for _, other in held] if held else ()
     for buffer in held_in:
         args += (buffer, 0)
     home = storage.home
     taken = home is not None and storage.reads == _reads(expr, home, expr.dtype.itemsize)
-    buffer = home if taken else backend.alloc(storage.nbytes)  # type: ignore[assignment]
+    buffer = home if taken else backend.alloc_held(storage.nbytes)  # type: ignore[assignment]
     args += (buffer, 0)
     start(backend, entry.kernel, n, args, n * itemsize)
     storage.value = expr.value = buffer
@@ -123,10 +125,54 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
         other.value = node.value = buffer
         other.reads = reads
         node.args = ()
+    _drop_done(backend)
+    return True
+
+
+def _run_node(storage: Storage, expr: Expr) -> bool:
+    """Do as `run_tree` for the smallest of them, by a short cut: one node over dense memory and numbers, into memory of its own."""
+    backend, dt = storage.backend, expr.dtype
+    nbytes, width = storage.nbytes, dt.itemsize
+    n = nbytes // width
+    key: list[Any] = [backend, expr.op, expr.compute, dt]
+    args: list[Any] = [n, 0]
+    places: list[tuple[Buffer, int, dtype]] = []
+    numbers: list[Any] = []
+    for a in expr.args:
+        if a.__class__ is Scalar:
+            key.append(None)
+            numbers.append(a.value)
+            continue
+        buffer, offset, kind = place = a.buffer, a.offset, a.dtype
+        if place in places:
+            key.append(places.index(place))
+        else:
+            key.append(kind)
+            places.append(place)
+            args += (buffer, offset)
+            width += kind.itemsize
+    if not n or n * width >= STREAM:
+        return False
+    entry = _find(backend, expr, tuple(key))
+    if entry is None:
+        return False
+    if numbers:
+        args += scalar_args(numbers, entry.scalars)
+    buffer = backend.alloc_held(nbytes)
+    args += (buffer, 0)
+    start(backend, entry.kernel, n, args, n * width)
+    storage.value = expr.value = buffer
+    storage.reads = 0
+    expr.args = ()
+    _drop_done(backend)
+    return True
+
+
+def _drop_done(backend: Backend) -> None:
+    """Take the latest results that are no longer pending from the list of those that are."""
     pending = backend.pending
     while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):
         pending.pop()
-    return True
 
 
 def write_tree(

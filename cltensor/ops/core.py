@@ -8,6 +8,7 @@ this package never imports it. Must not know how values get into tensors that ex
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from .. import config, dtypes, layouts, lazy
@@ -224,7 +225,9 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
             short = dt.itemsize == 2 and dt.category == 2 and types.op.rounds
             operands.append(Scalar(dtypes.nearest(x, dt) if short else x))
             continue
-        if kind in NUMBERS or (x is not first and (x.dtype is not dt or x.device is not dev)):
+        if kind is bool or kind is complex:
+            return None
+        if x is not first and (x.dtype is not dt or x.device is not dev):
             return None
         storage = x._storage
         value = storage.value
@@ -246,7 +249,8 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
     expr = Expr(op, compute_dtype, result_dtype, shape, tuple(operands))
     if expr.out_of_bounds and lazy.too_big(expr) is not None:
         return None
-    storage = Storage.pending(backend, expr)
+    storage = Storage(backend, expr, prod(shape) * result_dtype.itemsize)
+    lazy.register(backend, storage, expr)
     if seen:
         storage.buffer()
     return Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)

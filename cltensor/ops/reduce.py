@@ -18,7 +18,6 @@ from .reducing import (
     Dims,
     accumulator,
     count,
-    positions,
     run,
     spread,
 )
@@ -175,22 +174,6 @@ def nanmean(
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """Count the elements that are not zero over `dim` (all by default)."""
     return sum(input.detach() != 0, dim)
-
-
-@public()
-def trace(input: Tensor) -> Tensor:
-    """Add up the main diagonal of a matrix."""
-    if input.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
-    value = sum(input.detach().diagonal())
-    if graph.needs_grad(input):
-        graph.record("TraceBackward0", (input,), value, _trace_back)
-    return value
-
-
-def _trace_back(ctx: Any, g: Tensor) -> Tensor:
-    rows, columns = ctx.shapes[0]
-    return where(positions(rows, 0, 2, g.device) == positions(columns, 1, 2, g.device), g, 0.0)
 
 
 @public()

@@ -86,12 +86,16 @@ class Backend:
     def alloc(self, nbytes: Any) -> Buffer:
         """Return a Buffer of `nbytes` bytes, contents undefined; may raise OutOfMemoryError."""
         with self.lock:
-            if type(nbytes) is Symbol:
-                buffer = self.alloc(nbytes.value)
-                if is_symbol(nbytes) and Recorder.active is not None:
-                    Recorder.active.taken(buffer, nbytes)
-                return buffer
-            return Buffer(self, nbytes, self.pool.take(nbytes), True)
+            return self.alloc_held(nbytes)
+
+    def alloc_held(self, nbytes: Any) -> Buffer:
+        """Do as `alloc` for who holds the lock already: to take it again costs as much as to take a block."""
+        if type(nbytes) is Symbol:
+            buffer = self.alloc_held(nbytes.value)
+            if is_symbol(nbytes) and Recorder.active is not None:
+                Recorder.active.taken(buffer, nbytes)
+            return buffer
+        return Buffer(self, nbytes, self.pool.take(nbytes), True)
 
     def alloc_many(self, sizes: Sequence[int]) -> list[Buffer]:
         """Return a Buffer of each number of bytes, as `alloc` does."""
@@ -153,42 +157,52 @@ class Backend:
         What is enqueued is waited for when numpy can see one of its buffers.
         `nbytes` is the memory traffic, `flops` the arithmetic where it may be the limit: for observers.
         """
-        assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"
         with self.lock:
-            if Recorder.active is not None:
-                step = Step(kernel, global_size, local_size, args, nbytes, flops)
-                Recorder.active.launch(self, step)
-                global_size, args, (nbytes, flops) = map(
-                    plain, (global_size, args, (nbytes, flops))
-                )
-            if OBSERVERS:
-                observe.launch(self, kernel, global_size, local_size, args, nbytes, flops)
-                return
-            call = kernel.call
-            if call is not None:
-                if self.seq != self.finished:
-                    self.finish()
-                STATS.launches += 1
-                kernel.fresh = False
-                call(args, global_size, local_size)
-                return
-            queue = self.queue
-            if global_size == local_size and self.seq == self.finished:
-                queue = self.inline
-            self.seq = seq = self.seq + 1
-            try:
-                exported = kernel.run(kernel.cl, queue, global_size, local_size, args, seq)
-                if queue is not self.queue:
-                    self.finished = seq
-            except Exception as error:
-                exported = self.launch_again(kernel, global_size, local_size, args, error)
-            STATS.launches += 1
-            if kernel.fresh:
-                self.programs.first_launch(kernel)
-            if exported:
+            self.launch_held(kernel, global_size, local_size, args, nbytes, flops)
+
+    def launch_held(
+        self,
+        kernel: Kernel,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        args: Sequence[Any],
+        nbytes: int = 0,
+        flops: int = 0,
+    ) -> None:
+        """Do as `launch` for who holds the lock already."""
+        assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"
+        if Recorder.active is not None:
+            step = Step(kernel, global_size, local_size, args, nbytes, flops)
+            Recorder.active.launch(self, step)
+            global_size, args, (nbytes, flops) = map(plain, (global_size, args, (nbytes, flops)))
+        if OBSERVERS:
+            observe.launch(self, kernel, global_size, local_size, args, nbytes, flops)
+            return
+        call = kernel.call
+        if call is not None:
+            if self.seq != self.finished:
                 self.finish()
-            elif not seq % _FLUSH_EVERY:
-                self.queue.flush()
+            STATS.launches += 1
+            kernel.fresh = False
+            call(args, global_size, local_size)
+            return
+        queue = self.queue
+        if global_size == local_size and self.seq == self.finished:
+            queue = self.inline
+        self.seq = seq = self.seq + 1
+        try:
+            exported = kernel.run(kernel.cl, queue, global_size, local_size, args, seq)
+            if queue is not self.queue:
+                self.finished = seq
+        except Exception as error:
+            exported = self.launch_again(kernel, global_size, local_size, args, error)
+        STATS.launches += 1
+        if kernel.fresh:
+            self.programs.first_launch(kernel)
+        if exported:
+            self.finish()
+        elif not seq % _FLUSH_EVERY:
+            self.queue.flush()
 
     def launch_again(
         self,

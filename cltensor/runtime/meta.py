@@ -74,7 +74,7 @@ class MetaBackend(Backend):
         """Return a kernel that nobody builds."""
         return Kernel(name, None, _NO_PROGRAM, tuple(arg_types), None, lambda *_: None)
 
-    def launch(
+    def launch_held(
         self,
         kernel: Kernel,
         global_size: tuple[int, ...],

@@ -327,9 +327,9 @@ def _bound(types: tuple[str | None, ...]) -> Callable[..., Callable[..., None]]:
     text = f"""
 def bind(name, launch, team):
     memory, words, address, call, context = launch.memory, launch.view, launch.address, team.call, team.context
-    sizes, groups = None, 0
+    size, local, groups = None, None, 0
     def run(args, global_size, local_size, repaired=False):
-        nonlocal sizes, groups
+        nonlocal size, local, groups
         try:
             {"".join(f"a{i}, " for i in range(len(types))) + "= args" if types else "pass"}
             {places or "pass"}
@@ -338,9 +338,9 @@ def bind(name, launch, team):
             if repaired:
                 raise
             return run(plain_numbers(name, types, args, error), global_size, local_size, True)
-        if sizes != (global_size, local_size):
+        if (global_size is not size and global_size != size) or local_size != local:
             groups = launch.set_sizes(name, global_size, local_size)
-            sizes = global_size, local_size
+            size, local = global_size, local_size
         if groups > 1 and team.idle:
             team.start()
         call(address, context)

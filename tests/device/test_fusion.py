@@ -393,6 +393,48 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
         assert STATS.launches - before == 1
 
 
+def test_single_operations_take_one_kernel_by_the_short_cut_and_without(monkeypatch):
+    from cltensor.lazy import tree
+
+    x, y = leaf(40), leaf(40)
+    u, v = (np.array(t.tolist(), np.float32) for t in (x, y))
+    short: list[bool] = []
+    by_short_cut = tree._run_node
+
+    def counted(*args):
+        short.append(by_short_cut(*args))
+        return short[-1]
+
+    monkeypatch.setattr(tree, "_run_node", counted)
+
+    def changed(change):
+        t = x.clone()
+        t._storage.buffer()
+        short.clear()
+        change(t)  # into the memory that is there, which the short cut leaves to others
+        return t
+
+    for make, change, value in (
+        (lambda: x + y, lambda t: t.add_(y), u + v),
+        (lambda: x + x, lambda t: t.add_(t), u + u),
+        (lambda: x * 2.5, lambda t: t.mul_(2.5), u * np.float32(2.5)),
+        (lambda: x[3:] * x[:-3], None, u[3:] * u[:-3]),
+        (lambda: x[3:] * x[3:], None, u[3:] * u[3:]),
+    ):
+        short.clear()
+        assert launches(make) == 1
+        assert short == [True]
+        np.testing.assert_array_equal(make().cpu().numpy(), value)
+        if change is not None:
+            assert builds(lambda change=change: changed(change)) == 0
+            assert short == []
+            np.testing.assert_array_equal(changed(change).cpu().numpy(), value)
+    short.clear()
+    empty = leaf(0) + leaf(0)
+    empty._storage.buffer()
+    assert short == [False]
+
+
 def test_a_node_that_is_seen_twice_through_one_view_is_computed_once():
     x = leaf(5, 5)
     product = ct.full((), 3.0) * x  # one reader more than its number has
