@@ -4,9 +4,10 @@ or, where rows are adjacent, times N vectors, few enough that this still holds, 
 One of three bodies:
   rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time share x, each summed in U vectors of V lanes.
   cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory, four k at a time; one vector.
+         ahead: its part of the next four is asked for meanwhile, which the processor would not foresee.
   group  work-group (y, z) of G lanes: row y, lanes stride over k, tree of sums in local memory; one vector.
 x is read at any stride in cols and group; rows with stage copies it to local memory first, X_ROOM elements at a time.
-Variables: fn body ta to acc load loadv store unaligned V R S U G stage X_ROOM M_ROOM headers.
+Variables: fn body ta to acc load loadv store unaligned V R S U G stage X_ROOM M_ROOM ahead headers.
 </%doc>
 <%
 av = f"{acc}{V}"
@@ -144,6 +145,11 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % for t in range(T):
                 y = x${t} * ${loadv(f"a + {t} * sak + i")} + y;
 % endfor
+% if ahead and T > 1:
+% for t in range(T):
+                CLT_PREFETCH_BESIDE(a + ${T + t} * sak + i);
+% endfor
+% endif
                 *(__local ${av}_u *)(sum + i) = y;
             }
             for (; i < width; i++) {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..source import render
+from ..source import include, render
 from .product import (
     LONG,
     SIDES,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Kernel
 
 X_ROOM = 2048  # elements of the vector staged at a time
-M_ROOM = 1024  # sums of a column kept in local memory
+M_ROOM = 2048  # sums of a column kept in local memory
 FEW = 8  # columns for which a large matrix is multiplied row by row
 LARGE = 1 << 16  # numbers of such a matrix, at least
 TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
@@ -51,12 +51,22 @@ def chosen(p: Product, cpu: bool) -> Product | None:
 
 
 def _kernel(
-    backend: Backend, dt: dtype, out: dtype, body: str, rows: int, span: int, stage: bool
+    backend: Backend,
+    dt: dtype,
+    out: dtype,
+    body: str,
+    rows: int,
+    span: int,
+    stage: bool,
+    ahead: bool,
 ) -> Kernel:
     def make() -> tuple[str, str, list[Any]]:
         acc = accumulator(dt)
         lanes = tile(backend, acc)[1] if body != "group" else 8
-        name = f"gemv_{body}{rows}x{span}_{dt.code}_{out.code}{'_staged' if stage else ''}"
+        name = f"gemv_{body}{rows}x{span}_{dt.code}_{out.code}{'_staged' if stage else '_ahead' if ahead else ''}"
+        variables = access_variables(dt, out, lanes)
+        if ahead:
+            variables["headers"] = [*variables["headers"], include("ahead")]
         source = render(
             "gemm/gemv",
             fn=name,
@@ -66,13 +76,14 @@ def _kernel(
             U=1 if span > 1 else 2 if rows > 1 else 4,
             G=_group(backend) if body == "group" else 1,
             stage=stage,
+            ahead=ahead,
             X_ROOM=X_ROOM,
             M_ROOM=M_ROOM,
-            **access_variables(dt, out, lanes),
+            **variables,
         )
         return name, source, [*SIDES, *ending_types(acc), *[LONG] * 15]
 
-    return built(backend, ("gemv", dt, out, body, rows, span, stage), make)
+    return built(backend, ("gemv", dt, out, body, rows, span, stage, ahead), make)
 
 
 def _group(backend: Backend) -> int:
@@ -94,6 +105,8 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
         rows = 1 if p.m < 4 or not along_k else 4 if p.n == 1 else 6
         step = rows if along_k else 8 * tile(backend, acc)[1]
         tasks = min(ceil_div(wanted, batches), ceil_div(p.m, step))
+        if not along_k:  # a row's parts far apart are slow to read: no more of them than it takes
+            tasks = min(tasks, max(ceil_div(units, batches), ceil_div(p.m, M_ROOM)))
         stage = along_k and p.n == 1 < p.k and (p.b.row != 1 or dt.itemsize < 4)
     else:
         along_k, rows, step, stage, tasks = True, 1, 1, False, p.m
@@ -113,8 +126,9 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
         in_pieces(backend, dt, out, p, p.k, lambda wide, q: run(backend, dt, q, cpu, wide))
         return
     body = "group" if not cpu else "rows" if along_k else "cols"
-    kernel = _kernel(backend, dt, out, body, rows, min(p.n, 2), stage)
     block = ceil_div(ceil_div(p.m, tasks), step) * step
+    ahead = body == "cols" and min(block, M_ROOM) < p.m
+    kernel = _kernel(backend, dt, out, body, rows, min(p.n, 2), stage, ahead)
     args = (
         *side_args(p, acc),
         *(p.m, p.n, p.k, block, batches, p.inner, p.kstep),
