@@ -334,7 +334,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemm long": lambda: (r(3, 2100) @ r(2100, 2), r(3, 2100).half() @ r(2100, 5).half()),
         "gemm chain": chain,
         "gemm tall": lambda: (r(67, 9) @ r(9, 5), r(67, 9) @ r(11, 9).t(), torch.addmm(r(67, 5), r(3, 67).t(), r(3, 5), beta=2), (r(67, 3) @ r(3, 5) + r(5)).relu()),
-        "gemv": lambda: r(17, 33) @ r(33),
+        "gemv": lambda: (r(17, 33) @ r(33), r(33, 37).t() @ r(33)),
         "gemv few": lambda: r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T,
         "random": lambda: (torch.rand(33) + torch.randn(33), torch.randint(9, (133,))),
         "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),

@@ -46,6 +46,28 @@ def on_device(array: np.ndarray, *, requires_grad: bool = False) -> Any:
     return ct.tensor(array.copy(), requires_grad=requires_grad)
 
 
+def launches(fn: Callable[[], Any]) -> int:
+    """Run a function and what its results wait for; return the launches that took."""
+    return _counted(fn, "launches")
+
+
+def builds(fn: Callable[[], Any]) -> int:
+    """Run a function and what its results wait for; return the kernels that were made or loaded for it."""
+    return _counted(fn, "builds", "disk_hits")
+
+
+def _counted(fn: Callable[[], Any], *names: str) -> int:
+    def count() -> int:
+        return sum(ct.stats()[name] for name in names)
+
+    ct.opencl.synchronize()
+    before = count()
+    out = fn()
+    ct.opencl.synchronize()
+    del out
+    return count() - before
+
+
 def laid(array: np.ndarray, how: str) -> tuple[Any, np.ndarray]:
     """Return a tensor of the layout, and the array it shows."""
     if how == "contiguous":

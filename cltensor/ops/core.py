@@ -8,7 +8,6 @@ this package never imports it. Must not know how values get into tensors that ex
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 from .. import config, dtypes, layouts, lazy
@@ -249,8 +248,7 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
     expr = Expr(op, compute_dtype, result_dtype, shape, tuple(operands))
     if expr.out_of_bounds and lazy.too_big(expr) is not None:
         return None
-    storage = Storage(backend, expr, prod(shape) * result_dtype.itemsize)
-    lazy.register(backend, storage, expr)
+    storage = Storage.pending(backend, expr)
     if seen:
         storage.buffer()
     return Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)

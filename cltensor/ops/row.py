@@ -127,10 +127,7 @@ class Row:
     def __call__(self, *xs: Any) -> Tensor:
         """Apply to tensors and numbers, lazily; records the gradient."""
         try:
-            # As `forward`, which most calls come by: one call of Python's less for each.
-            types = None if self.masks else self._types.get(getattr(xs[0], "dtype", None))
-            if types is None or (out := core.compute_alike(types, xs)) is None:
-                out = self._unlike(xs)
+            out = self.forward(xs)
         except MixedDevicesError:
             xs = core.on_one_device(xs)
             out = self.forward(xs)
@@ -148,10 +145,6 @@ class Row:
         types = None if self.masks else self._types.get(getattr(xs[0], "dtype", None))
         if types is not None and (out := core.compute_alike(types, xs)) is not None:
             return out
-        return self._unlike(xs)
-
-    def _unlike(self, xs: Sequence[Any]) -> Tensor:
-        """Apply to operands that differ in shape, dtype or device."""
         shape, dt, dev = self._unify(xs)
         op, compute, result = self._types.get(dt) or self._typed(dt)
         return core.compute(op, compute, result, xs, shape, dev)

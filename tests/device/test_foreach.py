@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from backends import SCHEDULES, backend_for
-from support import data
+from support import data, launches
 
 import cltensor as torch
 from cltensor.codegen import multi as kernels
@@ -23,14 +23,6 @@ NUMBERS = [0.3 * i - 0.7 for i in range(COUNT)]
 def tensors(seed: int = 0, dtype: str = "float32") -> list[Any]:
     kind = getattr(torch, dtype)
     return [torch.tensor(abs(data(*s, seed=seed)) + 0.1).to(kind) for s in SHAPES]
-
-
-def launches(call: Callable[[], Any]) -> int:
-    torch.opencl.synchronize()
-    before = torch.stats()["launches"]
-    call()
-    torch.opencl.synchronize()
-    return torch.stats()["launches"] - before
 
 
 def same(found: Any, expected: Any) -> None:

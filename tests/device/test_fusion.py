@@ -6,36 +6,12 @@ import random
 
 import numpy as np
 import pytest
-from support import choose_anew
+from support import builds, data, launches, on_device
 
 import cltensor as ct
 from cltensor import config
 from cltensor.runtime import STATS, Backend, device, device_list, get_backend
 from cltensor.runtime import backend as backend_module
-
-
-def launches(fn):
-    """Run a function and realise its results; return the launches that took."""
-    ct.opencl.synchronize()
-    before = STATS.launches
-    out = fn()
-    ct.opencl.synchronize()
-    del out
-    return STATS.launches - before
-
-
-def builds(fn):
-    ct.opencl.synchronize()
-    before = STATS.builds + STATS.disk_hits
-    out = fn()
-    ct.opencl.synchronize()
-    del out
-    return STATS.builds + STATS.disk_hits - before
-
-
-def leaf(*shape, requires_grad=False):
-    t = ct.tensor(np.random.RandomState(0).rand(*shape).astype(np.float32))
-    return t.requires_grad_(requires_grad)
 
 
 def chain(x, y):
@@ -45,13 +21,13 @@ def chain(x, y):
 
 
 def test_a_chain_is_one_launch():
-    x, y = leaf(40, 5), leaf(40, 5)
+    x, y = on_device(data(40, 5)), on_device(data(40, 5))
     assert launches(lambda: chain(x, y)) == 1
 
 
 def test_a_chain_with_autograd_is_one_launch_and_its_backward_at_most_two():
-    x, y = leaf(40, 5, requires_grad=True), leaf(40, 5, requires_grad=True)
-    g = leaf(40, 5)
+    x, y = on_device(data(40, 5), requires_grad=True), on_device(data(40, 5), requires_grad=True)
+    g = on_device(data(40, 5))
     forward = []
     assert launches(lambda: forward.append(chain(x, y))) == 1
     z = forward[0]
@@ -60,19 +36,19 @@ def test_a_chain_with_autograd_is_one_launch_and_its_backward_at_most_two():
 
 
 def test_another_shape_of_the_pattern_builds_nothing():
-    chain(leaf(40, 5), leaf(40, 5)).tolist()
-    assert builds(lambda: chain(leaf(3, 7), leaf(3, 7))) == 0
-    (leaf(4, 5) + leaf(5)).tolist()
-    assert builds(lambda: leaf(9, 3) + leaf(3)) == 0
+    chain(on_device(data(40, 5)), on_device(data(40, 5))).tolist()
+    assert builds(lambda: chain(on_device(data(3, 7)), on_device(data(3, 7)))) == 0
+    (on_device(data(4, 5)) + on_device(data(5))).tolist()
+    assert builds(lambda: on_device(data(9, 3)) + on_device(data(3))) == 0
 
 
 def test_an_unused_result_is_never_computed():
-    x = leaf(8)
+    x = on_device(data(8))
     assert launches(lambda: [x * 2 + 1, None][1]) == 0
 
 
 def test_results_of_one_expression_share_a_kernel():
-    x = leaf(10, 10)
+    x = on_device(data(10, 10))
 
     def several():
         y = x * 3
@@ -82,27 +58,27 @@ def test_results_of_one_expression_share_a_kernel():
 
 
 def test_broadcast_scalars_stay_in_the_chain():
-    x, s = leaf(6, 4), leaf(1)
+    x, s = on_device(data(6, 4)), on_device(data(1))
     assert launches(lambda: x * (s * 2 + 1)) == 1
 
 
 def test_in_place_on_a_whole_storage_fuses():
-    x, y = leaf(12), leaf(12)
+    x, y = on_device(data(12)), on_device(data(12))
     assert launches(lambda: (x + 1).mul_(y).add_(3).sigmoid_()) == 1
 
 
 def test_in_place_reuses_the_memory_once_nobody_reads_the_old_value():
-    x = leaf(1000)
+    x = on_device(data(1000))
     x._storage.buffer()
     before = x._storage.value.address
-    for other in (1, leaf(1000), leaf(1)):  # the last one broadcasts
+    for other in (1, on_device(data(1000)), on_device(data(1))):  # the last one broadcasts
         x.add_(other)
         x._storage.buffer()
         assert x._storage.value.address == before
 
 
 def test_old_values_survive_an_in_place_write():
-    x = leaf(1000)
+    x = on_device(data(1000))
     want = np.array(x.tolist(), np.float32) * 2
     y = x * 2
     z = y + 1
@@ -113,7 +89,7 @@ def test_old_values_survive_an_in_place_write():
 
 
 def test_a_shared_pending_operand_keeps_the_old_memory():
-    x = leaf(64)
+    x = on_device(data(64))
     base = np.array(x.tolist(), np.float32)
     t = x * 2
     b = t + 1  # pending, reads x through t
@@ -124,7 +100,7 @@ def test_a_shared_pending_operand_keeps_the_old_memory():
 
 
 def test_long_chains_are_split_and_counted():
-    x = leaf(16)
+    x = on_device(data(16))
     y = x
     before = STATS.snapshot()["splits"]
     for _ in range(300):
@@ -139,8 +115,8 @@ def test_long_chains_are_split_and_counted():
 
 
 def test_an_expression_that_shares_with_itself_is_walked_once_per_node():
-    x = leaf(8)
-    part = leaf(8)
+    x = on_device(data(8))
+    part = on_device(data(8))
     y = x * 2
     for _ in range(45):  # 2**45 paths
         y = y + y
@@ -150,7 +126,7 @@ def test_an_expression_that_shares_with_itself_is_walked_once_per_node():
 
 
 def test_many_operands_are_split():
-    xs = [leaf(5) for _ in range(100)]
+    xs = [on_device(data(5)) for _ in range(100)]
     total = xs[0]
     for x in xs[1:]:
         total = total + x
@@ -158,8 +134,8 @@ def test_many_operands_are_split():
 
 
 def test_a_training_loop_in_steady_state_builds_nothing_and_holds_no_more():
-    w = leaf(20, 20, requires_grad=True)
-    x = leaf(20, 20)
+    w = on_device(data(20, 20), requires_grad=True)
+    x = on_device(data(20, 20))
 
     def step():
         loss = ((w * x - 1) * (w * x - 1)).sum()
@@ -181,8 +157,8 @@ def test_a_training_loop_in_steady_state_builds_nothing_and_holds_no_more():
 
 
 def test_ten_thousand_steps_hold_no_more():
-    w = leaf(4, 4, requires_grad=True)
-    x = leaf(4, 4)
+    w = on_device(data(4, 4), requires_grad=True)
+    x = on_device(data(4, 4))
 
     def step():
         (w * x).sigmoid().sum().backward()
@@ -335,151 +311,15 @@ def test_a_node_in_place_takes_its_own_memory() -> None:
     assert ct.equal(x, ct.arange(100) * 4.0)
 
 
-def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Held and shared inner nodes are computed once, in the kernel that a fusion would have made; what others need is left to one."""
-    from cltensor.lazy import schedule, tree
-
-    a, b = leaf(6, 5), leaf(6, 5)
-    x, y = (np.array(t.tolist(), np.float32) for t in (a, b))
-    turned = ct.tensor(x.T.tolist()).t()
-
-    def held() -> tuple:
-        inner = a + b
-        return inner * inner - a, inner
-
-    def shared() -> tuple:
-        inner = a * b
-        return ((inner + 1) * inner + inner,)
-
-    def needed_by_others() -> tuple:
-        inner = a - b
-        return inner * 2, inner + 3
-
-    def strided() -> tuple:
-        return ((a + b[0]) * b[:, :1] - turned,)
-
-    def seen() -> tuple:
-        row = b[0] * 2
-        return (a * row + row.unsqueeze(0) * (a.t() + 1).t(),)
-
-    def held_and_seen() -> tuple:
-        number = a[0, 0] + 1  # of one element: it is no result of a kernel over many
-        return (a * number + number,)
-
-    wanted = {
-        seen: (x * (y[0] * 2) + y[0] * 2 * (x + 1),),
-        held_and_seen: (x * (x[0, 0] + 1) + (x[0, 0] + 1),),
-        strided: ((x + y[0]) * y[:, :1] - x,),
-        held: ((x + y) * (x + y) - x, x + y),
-        shared: ((x * y + 1) * (x * y) + x * y,),
-        needed_by_others: ((x - y) * 2, (x - y) + 3),
-    }
-    calls = []
-
-    def counted(*args: object) -> bool:
-        calls.append(tree.run_tree(*args))
-        return calls[-1]
-
-    monkeypatch.setattr(schedule, "run_tree", counted)
-    for make, values in wanted.items():
-        calls.clear()
-        before = STATS.launches
-        found = make()
-        found[0]._storage.buffer()
-        assert calls == [make is not needed_by_others]
-        for result, value in zip(found, values, strict=True):
-            assert not result._storage.waits
-            np.testing.assert_array_equal(np.array(result.tolist(), np.float32), value)
-        assert STATS.launches - before == 1
-
-
-def test_single_operations_take_one_kernel_by_the_short_cut_and_without(monkeypatch):
-    from cltensor.lazy import tree
-
-    x, y = leaf(40), leaf(40)
-    u, v = (np.array(t.tolist(), np.float32) for t in (x, y))
-    short: list[bool] = []
-    by_short_cut = tree._run_node
-
-    def counted(*args):
-        short.append(by_short_cut(*args))
-        return short[-1]
-
-    monkeypatch.setattr(tree, "_run_node", counted)
-
-    def changed(change):
-        t = x.clone()
-        t._storage.buffer()
-        short.clear()
-        change(t)  # into the memory that is there, which the short cut leaves to others
-        return t
-
-    for make, change, value in (
-        (lambda: x + y, lambda t: t.add_(y), u + v),
-        (lambda: x + x, lambda t: t.add_(t), u + u),
-        (lambda: x * 2.5, lambda t: t.mul_(2.5), u * np.float32(2.5)),
-        (lambda: x[3:] * x[:-3], None, u[3:] * u[:-3]),
-        (lambda: x[3:] * x[3:], None, u[3:] * u[3:]),
-    ):
-        short.clear()
-        assert launches(make) == 1
-        assert short == [True]
-        np.testing.assert_array_equal(make().cpu().numpy(), value)
-        if change is not None:
-            assert builds(lambda change=change: changed(change)) == 0
-            assert short == []
-            np.testing.assert_array_equal(changed(change).cpu().numpy(), value)
-    short.clear()
-    empty = leaf(0) + leaf(0)
-    empty._storage.buffer()
-    assert short == [False]
-
-
-def test_a_node_that_is_seen_twice_through_one_view_is_computed_once():
-    x = leaf(5, 5)
-    product = ct.full((), 3.0) * x  # one reader more than its number has
-    total = product + product.t()
-    y = np.array(x.tolist(), np.float32)
-    np.testing.assert_array_equal(np.array(total.tolist(), np.float32), 3 * y + 3 * y.T)
-
-
-def test_large_broadcast_trees_need_no_collecting_and_what_is_turned_first_does(monkeypatch):
-    from cltensor.lazy import schedule, tree
-
-    x, row = leaf(300, 260), leaf(260)
-    y, z = (np.array(t.tolist(), np.float32) for t in (x, row))
-    calls = []
-
-    def counted(*args: object) -> bool:
-        calls.append(tree.run_tree(*args))
-        return calls[-1]
-
-    monkeypatch.setattr(schedule, "run_tree", counted)
-    for make, value, small in (
-        (lambda: x * row, y * z, True),
-        (lambda: x.t() * row[0], (y * z[0]).T, True),
-        (
-            lambda: x.t() * row.unsqueeze(1) + x.reshape(260, 300),
-            y.T * z[:, None] + y.reshape(260, 300),
-            False,
-        ),
-    ) * 2:
-        calls.clear()
-        found = make()
-        found._storage.buffer()
-        assert calls == [small]
-        np.testing.assert_array_equal(found.cpu().numpy(), value)
-
-
 def test_a_write_into_what_a_seen_operand_reads_uses_other_memory():
-    x = leaf(6, 6)
+    x = on_device(data(6, 6))
     y = np.array(x.tolist(), np.float32)
     x.copy_((x * 2).t() + x)
     assert np.array_equal(x.cpu().numpy(), (y * 2).T + y)
 
 
 def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stored():
-    x, y = leaf(256, 96) - 0.5, leaf(256, 96)  # small ones are run first
+    x, y = on_device(data(256, 96)) - 0.5, on_device(data(256, 96))  # small ones are run first
 
     def sums_of(make):
         ct.opencl.synchronize()
@@ -495,7 +335,7 @@ def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stor
 
 def test_a_sum_that_grows_along_reductions_is_run_now_and_then():
     """Each norm along a residual stream reads the stream, not everything that was ever added to it."""
-    parts = [leaf(8, 48) * n for n in range(12)]
+    parts = [on_device(data(8, 48)) * n for n in range(12)]
     ct.opencl.synchronize()
 
     def stream():
@@ -507,7 +347,7 @@ def test_a_sum_that_grows_along_reductions_is_run_now_and_then():
 
     assert launches(lambda: stream()[0]) == 11 + 5
     norm, total = stream()
-    wanted = sum(range(12)) * leaf(8, 48).cpu().numpy()
+    wanted = sum(range(12)) * on_device(data(8, 48)).cpu().numpy()
     assert np.allclose(total.cpu().numpy(), wanted)
     assert np.allclose(norm.cpu().numpy(), ct.softmax(ct.tensor(wanted), 1).cpu().numpy())
 
@@ -567,53 +407,3 @@ def test_a_part_is_changed_by_one_launch_and_from_a_copy_where_it_reads_other_pl
     change(y)
     np.testing.assert_array_equal(kept.cpu().numpy(), before)
     np.testing.assert_array_equal(x.cpu().numpy(), y)
-
-
-def test_trees_that_differ_in_one_thing_are_told_apart(monkeypatch):
-    """Places of numbers, operands met again, strides, and sizes that no stride tells."""
-    x, y, z = (leaf(4, 4) + k for k in (1, 2, 3))
-    ct.opencl.synchronize()
-    # Copies, as memory that numpy sees is not waited for.
-    a, b, c = (np.array(t.tolist(), np.float32) for t in (x, y, z))
-    two = np.float32(2)
-    trees = [
-        (lambda: x - 2, a - two),
-        (lambda: 2 - x, two - a),
-        (lambda: (x - 2) - x, (a - two) - a),
-        (lambda: x - (2 - x), a - (two - a)),
-        (lambda: x * x + y, a * a + b),
-        (lambda: x * y + x, a * b + a),
-        (lambda: x * y + y, a * b + b),
-        (lambda: x * y + z, a * b + c),
-        (lambda: x + y, a + b),
-        (lambda: x + y.t(), a + b.T),
-        (lambda: x + y[0], a + b[0]),
-        (lambda: x + y[:, :1], a + b[:, :1]),
-        (lambda: x * 2 + (y * 2).t(), a * two + (b * two).T),
-        (lambda: x * 2 + (y * 2)[0], a * two + (b * two)[0]),
-        (lambda: (x * 2).t() + (y * 2).t(), (a * two).T + (b * two).T),
-        (lambda: z + (x * 2 + y[0] * 2).t(), c + (a * two + b[0] * two).T),
-        (lambda: z + (x * 2 + (y[:, 0] * 2).unsqueeze(1)).t(), c + (a * two + b[:, :1] * two).T),
-        (lambda: z + (x[0] * 2 + y[1]), c + (a[0] * two + b[1])),
-        (lambda: ct.where(x > 1.5, 2.0, y), np.where(a > 1.5, two, b)),
-        (lambda: ct.where(x > 1.5, y, 2.0), np.where(a > 1.5, b, two)),
-    ]
-    for order in (trees, trees[::-1]):
-        choose_anew(monkeypatch)
-        for k, (make, wanted) in enumerate(order):
-            np.testing.assert_array_equal(make().cpu().numpy(), wanted, err_msg=str(k))
-    column = leaf(3)
-    for n in (4, 6, 5):
-        wide = leaf(3, n)
-        found = wide + (column * 2).unsqueeze(1)
-        wanted = np.array(wide.tolist(), "f") + np.array(column.tolist(), "f")[:, None] * two
-        np.testing.assert_array_equal(found.cpu().numpy(), wanted)
-
-
-def test_what_is_kept_on_the_way_takes_its_old_memory():
-    x = leaf(50) + 1
-    home = x._storage.buffer()
-    x += 1
-    y = x * 2
-    y._storage.buffer()
-    assert x._storage.value is home

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import close, data
 
 import cltensor as torch
-from cltensor.codegen.products import gemm_cpu, gemm_small, gemm_tall
+from cltensor.codegen.products import gemm_cpu, gemm_small, gemm_tall, gemv
 from cltensor.ops import dense
 from cltensor.runtime import STATS
 
@@ -129,6 +129,27 @@ def test_dtypes(dtype: str) -> None:
         expected[1:],
         {"float16": 2e-2, "bfloat16": 0.3}.get(dtype, 1e-4),
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16"])
+def test_a_wide_matrix_across_memory_times_a_vector(dtype: str, monkeypatch: Any) -> None:
+    made: list[tuple[Any, ...]] = []
+    kernel = gemv._kernel
+
+    def noted(*given: Any) -> Any:
+        made.append(given[3:])
+        return kernel(*given)
+
+    monkeypatch.setattr(gemv, "_kernel", noted)
+    rng = np.random.default_rng(0)
+    for k, m in ((67, 2 * gemv.M_ROOM + 5), (130, 1027), (2, 40_001)):
+        # Whole numbers, so that sums are exact in every order.
+        a, x = rng.integers(-3, 4, (k, m)), rng.integers(-2, 3, k)
+        matrix, vector = (torch.tensor(v).to(getattr(torch, dtype)) for v in (a, x))
+        found = matrix.t() @ vector
+        assert np.array_equal(found.double().numpy(), a.T @ x)
+    if matrix._storage.backend.info.kind == "cpu":
+        assert [(given[0], given[-1]) for given in made] == [("cols", True)] * 3
 
 
 def test_strided_operands() -> None:
