@@ -114,12 +114,14 @@ def a_team_runs_every_kernel() -> Iterator[None]:
 @pytest.fixture
 def nothing_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each test works out its launches anew, and one that changes what decides them works out each."""
+    from cltensor.lazy import product_tree
     from cltensor.ops import replay
 
     replay.forget()
     with pytest.MonkeyPatch.context() as patch:
         if "monkeypatch" in request.fixturenames:
             patch.setattr(replay, "MOST", 0)
+            patch.setattr(product_tree, "MOST", 0)
         yield
 
 

@@ -29,6 +29,7 @@ from .expression import (
 from .fusion import Fusion
 from .launch import TURN, runs_across, scalar_args, turned
 from .product import Factors, pending_product
+from .product_tree import forget
 from .reading import is_read, note_read, told
 from .schedule import (
     flush,
@@ -58,6 +59,7 @@ __all__ = [
     "buffers",
     "flush",
     "force",
+    "forget",
     "is_read",
     "note_read",
     "pending_product",

@@ -63,11 +63,16 @@ def run(expr: Expr) -> Buffer:
 
 def forget(expr: Expr) -> None:
     """Let go of a product's operands, which it has read."""
-    f: Factors = expr.args[-1].value
-    for leaf, storage in zip(expr.args, f.storages, strict=False):
-        if leaf.buffer is storage.value or leaf.buffer is storage.home:
-            storage.reads = max(storage.reads - 1, 0)
+    let_go(expr.args[-1].value)
     expr.args = ()
+
+
+def let_go(factors: Factors) -> None:
+    """Count the reads of a product's operands as done."""
+    for operand, storage in zip(factors[:3], factors.storages, strict=False):
+        assert operand is not None
+        if operand.buffer is storage.value or operand.buffer is storage.home:
+            storage.reads = max(storage.reads - 1, 0)
 
 
 def first_product(expr: Expr) -> Expr | None:

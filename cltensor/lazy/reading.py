@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .expression import HEAVY, INDEXED, LIGHT, READ
+from .expression import HEAVY, INDEXED, LIGHT, PRODUCTS, READ
 from .tree import DECIDED, MOST, LeafRecord, walk
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ MOST_READ = 2  # memory that a value is computed from again and again, in its ow
 def is_read(storage: Storage) -> bool:
     """Whether such a kernel may compute a pending value for itself; else it is to be run first.
 
-    It is run for a second one, unless it is light; and where it has grown from what one has computed, and reads much more
+    A product takes what is computed from it along (Note [Products]). Else it is run for a second one, unless it is light; and where it has grown from what one has computed, and reads much more
     memory than it takes: or each norm along a residual stream would add up all layers before it.
     """
     expr = storage.value
     flags = expr.flags
-    if flags & INDEXED or (flags & READ and expr.held > MOST_READ * storage.nbytes):
+    if flags & (INDEXED | PRODUCTS) or (flags & READ and expr.held > MOST_READ * storage.nbytes):
         return False
     return not storage.reduced or (expr.size <= LIGHT and not flags & HEAVY)
 

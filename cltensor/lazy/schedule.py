@@ -23,6 +23,7 @@ from .expression import (
 from .fusion import Fusion, argument_bytes
 from .launch import launch
 from .product import PRODUCT, first_product, forget, run
+from .product_tree import run_product_tree
 from .recompute import is_large, note_left, spared
 from .tree import run_tree, write_tree
 
@@ -55,10 +56,18 @@ def _realise(backend: Backend, storage: Storage) -> None:
     if expr.value is not None:  # the storage that this result was moved into has run it
         storage.value, storage.reads = expr.value, UNKNOWN_READS
         return
+    if expr.flags & PRODUCTS:
+        done = run_product_tree(storage, expr, _run_long)
+    else:
+        done = run_tree(storage, expr)
+    if not done:
+        _run_long(backend, storage, expr)
+
+
+def _run_long(backend: Backend, storage: Storage, expr: Expr) -> None:
+    """Collect what a pending storage shares work with, and run it."""
     if expr.op is PRODUCT:
         run(expr)
-        return
-    if run_tree(storage, expr):
         return
     fusion = _collect(backend, expr)
     if is_large(expr):

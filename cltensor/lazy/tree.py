@@ -30,6 +30,7 @@ from .expression import (
 )
 from .fusion import Fusion, arranged, seen
 from .launch import TURN, entry_of, runs_across, scalar_args, start
+from .product import PRODUCT
 from .recompute import is_large
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
         other.value = node.value = buffer
         other.reads = reads
         node.args = ()
-    _drop_done(backend)
+    drop_done(backend)
     return True
 
 
@@ -164,11 +165,11 @@ def _run_node(storage: Storage, expr: Expr) -> bool:
     storage.value = expr.value = buffer
     storage.reads = 0
     expr.args = ()
-    _drop_done(backend)
+    drop_done(backend)
     return True
 
 
-def _drop_done(backend: Backend) -> None:
+def drop_done(backend: Backend) -> None:
     """Take the latest results that are no longer pending from the list of those that are."""
     pending = backend.pending
     while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):
@@ -242,7 +243,10 @@ def walk(
     `held`: inner nodes whose results somebody has, None where these are not kept. `names`: what a node that may be met again, for it has several readers or is seen
     through a View, is called in the key, through its dims; `missing`: how many of its readers were not met.
     """
-    key += (expr.op, expr.compute, expr.dtype)
+    op = expr.op
+    if op is PRODUCT and dims is not None:
+        return False
+    key += (op, expr.compute, expr.dtype)
     for a in expr.args:
         kind = a.__class__
         if kind is Scalar:
@@ -251,9 +255,12 @@ def walk(
             continue
         through = dims
         if kind is View:
-            if a.dims is None:
+            if a.dims is not None:
+                through = (
+                    a.dims if dims is None else tuple([a.dims[d] if d >= 0 else -1 for d in dims])
+                )
+            elif dims is not None:
                 return False
-            through = a.dims if dims is None else tuple([a.dims[d] if d >= 0 else -1 for d in dims])
             a = a.expr
         if kind is Leaf:
             steps = a.strides if dims is None else seen(a.strides, expr.shape, dims)

@@ -22,10 +22,19 @@ WAITS = 1 << 22  # multiply-adds of a product that is worth a kernel of its own 
 HELD = 1 << 24  # bytes of operands that a waiting product may keep alive, or four times its own
 
 
-def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: Any = 1) -> Tensor:
+def run(
+    a: Tensor,
+    b: Tensor,
+    bias: Tensor | None = None,
+    alpha: Any = 1,
+    beta: Any = 1,
+    *,
+    waits: bool = True,
+) -> Tensor:
     """Compute `alpha * (a @ b) + beta * bias` over equal batch dims, without history.
 
-    a is [..., M, K] and b is [..., K, N], of one dtype, strided in any way; the bias broadcasts to [..., M, N].
+    a is [..., M, K] and b is [..., K, N], of one dtype, strided in any way; the bias broadcasts to [..., M, N]. `waits`: the
+    product may stay pending for what is computed from it.
     """
     dt = a.dtype
     if bias is None or beta == 0:
@@ -40,30 +49,36 @@ def run(a: Tensor, b: Tensor, bias: Tensor | None = None, alpha: Any = 1, beta: 
     elif alpha.__class__ is complex or beta.__class__ is complex:
         return _complex_factors(run(a, b), bias, alpha, beta)
     operands = (a, b) if bias is None else (a, b, bias)
-    return _product(operands, alpha, beta)[0]
+    if not waits or not _is_worth(a, b):
+        return _product(operands, alpha, beta)[0]
+    storages = tuple([x._storage for x in operands])
+    factors = lazy.Factors(*_sides(operands), alpha, beta, storages)
+    return core.pending(lazy.pending_product(factors), a.device)
 
 
 @Replayed.of_memory
 def _product(operands: Sequence[Tensor], alpha: Any, beta: Any) -> list[Tensor]:
-    a, b, *rest = operands
-    bias, side = rest[0] if rest else None, None
-    if bias is not None:
-        shape = (*a.shape[:-1], b.shape[-1])
-        side = core.kernel_operand(bias)
-        if bias.shape != shape:
-            strides = layouts.expand_strides(bias.shape, bias._strides, shape)
-            side = side._replace(shape=shape, strides=strides)
-    left, right = core.kernel_operand(a), core.kernel_operand(b)
-    if _waits(left, right):
-        factors = lazy.Factors(
-            left, right, side, alpha, beta, tuple([x._storage for x in operands])
-        )
-        return [core.pending(lazy.pending_product(factors), a.device)]
-    found = gemm.matmul(get_backend(a.device), left, right, alpha=alpha, beta=beta, bias=side)
-    return [core.result(found, a.device)]
+    dev = operands[0].device
+    a, b, bias = _sides(operands)
+    return [
+        core.result(gemm.matmul(get_backend(dev), a, b, alpha=alpha, beta=beta, bias=bias), dev)
+    ]
 
 
-def _waits(a: Operand, b: Operand) -> bool:
+def _sides(operands: Sequence[Tensor]) -> tuple[Operand, Operand, Operand | None]:
+    """Describe the memory of two factors and what may be added, the latter over the product's shape."""
+    a, b = core.kernel_operand(operands[0]), core.kernel_operand(operands[1])
+    if len(operands) == 2:
+        return a, b, None
+    bias = core.kernel_operand(operands[2])
+    shape = (*a.shape[:-1], b.shape[-1])
+    if bias.shape != shape:
+        strides = layouts.expand_strides(bias.shape, bias.strides, shape)
+        bias = Operand(bias.buffer, bias.dtype, shape, strides, bias.offset)
+    return a, b, bias
+
+
+def _is_worth(a: Tensor, b: Tensor) -> bool:
     """Whether a product is worth fusing with what follows it, and does not keep much memory alive by waiting."""
     if len(a.shape) != 2 or a.dtype not in (dtypes.float32, dtypes.float64):
         return False

@@ -63,9 +63,9 @@ def mm(
     return value if out is None else into(value, out, "mm", (input, mat2))
 
 
-def multiplied(a: Tensor, b: Tensor) -> Tensor:
-    """Multiply matrices that are known to fit."""
-    value = run(a, b)
+def multiplied(a: Tensor, b: Tensor, waits: bool = True) -> Tensor:
+    """Multiply matrices that are known to fit; `waits`: the product may stay pending."""
+    value = run(a, b, waits=waits)
     if graph.needs_grad(a, b):
         saved = {**other_factors(a, b), "mat2_sym_strides": b._strides}
         graph.record("MmBackward0", (a, b), value, _mm_back, saved, _mm_push)
@@ -97,9 +97,9 @@ def second_gradient(first: Tensor, g: Tensor, strides: tuple[int, ...]) -> Tenso
     It runs at once: nothing may ask for it before the optimiser does, and until then it would hold its operands.
     """
     columns = strides[0] == 1 and strides[1] != 1
-    value = multiplied(t(g), conj(first)) if columns else multiplied(adjoint(first), g)
-    value._storage.buffer()
-    return t(value) if columns else value
+    if columns:
+        return t(multiplied(t(g), conj(first), waits=False))
+    return multiplied(adjoint(first), g, waits=False)
 
 
 def check_batches(batch1: Tensor, batch2: Tensor) -> None:

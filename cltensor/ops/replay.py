@@ -342,6 +342,7 @@ def _by_columns(operands: Sequence[Any], key: list[Any], given: list[Buffer]) ->
 
 def forget() -> None:
     """Have what every function launches worked out anew: after a change of what decides that."""
+    lazy.forget()
     for replayed in _all:
         replayed.forget()
 

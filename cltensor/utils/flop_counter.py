@@ -107,8 +107,8 @@ class FlopCounterMode:
 
     def _counting(self, fn: Callable, formula: Callable[..., Count]) -> Callable:
         @functools.wraps(fn)
-        def counting(*args: Any) -> Any:
-            out = fn(*args)
+        def counting(*args: Any, **how: Any) -> Any:
+            out = fn(*args, **how)
             op, flops = formula(out, *args)
             for name in self.mod_tracker.parents:
                 self.flop_counts[name][f"aten.{op}"] += flops

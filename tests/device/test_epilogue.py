@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cltensor as torch
-from cltensor import config, dtypes
+from cltensor import config, dtypes, lazy
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.pointwise import Node, PointOp
 from cltensor.codegen.products import epilogue, gemm, gemm_cpu
-from cltensor.lazy import recompute
+from cltensor.lazy import product_tree, recompute
 from cltensor.ops import dense
 from cltensor.runtime import STATS
 
@@ -153,6 +153,77 @@ def test_chains(dev: Any, inputs: dict[str, Any], name: str, monkeypatch: Any) -
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
     for ours, plain in zip(fused, run(), strict=True):
         assert torch.equal(ours, plain)
+
+
+LONG_WAY = ("two results", "two products")  # a Fusion decides anew each time
+
+
+@pytest.fixture
+def remembered(inputs: dict[str, Any], monkeypatch: Any) -> dict[str, Any]:
+    """Inputs of chains whose launches are kept."""
+    monkeypatch.setattr(product_tree, "MOST", 1024)
+    lazy.forget()
+    return inputs
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_met_before(remembered: dict[str, Any], name: str) -> None:
+    """From the third time on their launches are played, for other values in other memory."""
+    for turn in range(4):
+        given = {key: x * (turn + 1) for key, x in remembered.items()}
+        torch.opencl.synchronize()
+        before = STATS.replays
+        found = CHAINS[name][1](**given)
+        torch.opencl.synchronize()
+        replays = STATS.replays - before
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
+            plain = CHAINS[name][1](**given)
+        pairs = zip(found, plain, strict=True) if isinstance(found, tuple) else [(found, plain)]
+        assert all(torch.equal(ours, theirs) for ours, theirs in pairs)
+    assert replays == (name not in LONG_WAY)
+
+
+def test_what_tells_chains_apart(remembered: dict[str, Any]) -> None:
+    """Numbers, memory that is one or two, and which results somebody holds."""
+    x, w = remembered["x"], remembered["w"][:90]
+    product = x.numpy(force=True) @ w.numpy(force=True)
+    other = x.clone()
+    for _ in range(4):
+        for k in (0.0, -0.0, 1, 2.5):
+            y = (x @ w).abs() * k
+            assert (torch.signbit(y) == (str(k)[0] == "-")).all()
+            np.testing.assert_allclose(y.numpy(force=True), abs(product) * k, atol=1e-3)
+        for added in (x, other):
+            y = x @ w + added
+            torch.opencl.synchronize()
+            np.testing.assert_allclose(
+                y.numpy(force=True), product + x.numpy(force=True), atol=1e-3
+            )
+            other.add_(0)
+        held = x @ w
+        last = held.relu() + 1
+        del held
+        kept = x @ w
+        again = kept.relu() + 1
+        torch.opencl.synchronize()
+        assert torch.equal(last, again)
+        assert torch.equal(kept.relu() + 1, again)
+
+
+def test_a_played_product_lets_go_of_its_operands(remembered: dict[str, Any]) -> None:
+    """What it has read may be written again in place, without a copy and without another launch."""
+    x, w = remembered["x"].clone(), remembered["w"]
+    for _ in range(4):
+        y = F.relu(x @ w.t())
+        torch.opencl.synchronize()
+        assert x._storage.reads == 0
+        expected = np.maximum(x.numpy(force=True) @ w.numpy(force=True).T, 0)
+        home = x._storage.value
+        x.add_(1)
+        torch.opencl.synchronize()
+        assert x._storage.value is home
+        np.testing.assert_allclose(y.numpy(force=True), expected, atol=1e-3)
 
 
 def test_a_product_that_is_held_is_kept(inputs: dict[str, Any]) -> None:

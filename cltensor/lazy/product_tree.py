@@ -1,0 +1,149 @@
+"""Products with small trees computed from them, launched as they were the time before.
+
+From a pending product to its launch the way is long: its chain is collected and laid out over rows and columns, a schedule is
+chosen, a kernel looked up. What comes of it follows from layouts, dtypes, numbers, and which results somebody holds. So from
+the third time on that these are met, the launches that the way came to (runtime/trace.py) are played, for a third of
+Python's time. Owns what is kept. What `tree.walk` leaves to a Fusion goes the long way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..runtime import STATS, Buffer, Numbers, Recorder, Trace
+from ..symbols import WORKING, Work
+from .expression import PRODUCTS, RESHAPED, UNKNOWN_READS, Expr
+from .product import Factors, let_go
+from .recompute import is_large
+from .tree import DECIDED, LeafRecord, drop_done, walk
+
+if TYPE_CHECKING:
+    from ..runtime import Backend
+    from ..storage import Storage
+
+    Long = Callable[[Backend, Storage, Expr], None]
+
+MOST = 1024  # trees that are remembered; none with 0
+NODES = 12  # of a tree that is looked at
+
+
+class _Launched(NamedTuple):
+    """What a tree launched, and where in its buffers the results are: those that others hold, and the tree's own."""
+
+    trace: Trace
+    numbers: Numbers
+    places: tuple[int, ...]
+
+
+_launched: dict[tuple, _Launched | None] = {}  # None: not to be traced
+_seen: set[tuple] = set()
+
+
+def forget() -> None:
+    """Have everything worked out anew."""
+    _launched.clear()
+    _seen.clear()
+
+
+def run_product_tree(storage: Storage, expr: Expr, long: Long) -> bool:
+    """Give a pending storage its buffer if its value is a small tree over one product that was met before; the backend's lock is held.
+
+    `long` does it for any expression, and is called to see what it launches.
+    """
+    if WORKING or expr.flags & ~(DECIDED | PRODUCTS | RESHAPED) or expr.size > NODES or expr.users:
+        return False
+    if storage.home is not None or expr.live() is not storage or is_large(expr):
+        return False
+    backend = storage.backend
+    key: list[Any] = [backend, expr.shape]
+    leaves: list[LeafRecord] = []
+    numbers: list[Any] = []
+    held: list[tuple[Expr, Storage]] = []
+    names: dict[Any, int] = {}
+    missing: dict[Expr, int] = {}
+    if not walk(expr, None, key, leaves, numbers, held, names, missing):
+        return False
+    if missing and any(missing.values()):
+        return False
+    factors = _tell_numbers(numbers, key)
+    if factors is None:
+        return False
+    given: list[Buffer] = []
+    for buffer, offset, _, _ in leaves:
+        key.append(offset)
+        if buffer in given:
+            key.append((given.index(buffer),))
+        else:
+            given.append(buffer)
+    found = tuple(key)
+    launched = _launched.get(found)
+    if launched is None:
+        return _note(found, given, held, storage, expr, long)
+    buffers = launched.trace.play(given, launched.numbers)
+    STATS.replays += 1
+    let_go(factors)
+    # What is seen through a View may be held, too, stays pending, and reads what is kept here.
+    reads = UNKNOWN_READS if any(through is not None for _, through in names) else 0
+    for (node, other), place in zip(held, launched.places, strict=False):
+        other.value = node.value = buffers[place]
+        other.reads = reads
+        node.args = ()
+    storage.value = expr.value = buffers[launched.places[-1]]
+    storage.reads = 0
+    expr.args = ()
+    drop_done(backend)
+    return True
+
+
+def _tell_numbers(numbers: list[Any], key: list[Any]) -> Factors | None:
+    """Add what there is to know of a tree's numbers to its key; return the product among them, None for several."""
+    factors = None
+    others = []
+    for x in numbers:
+        if x.__class__ is not Factors:
+            others.append(x)
+        elif factors is None:
+            factors = x
+        else:
+            return None
+    if factors is not None:
+        a, b, bias, alpha, beta, _ = factors
+        key += (a.shape, b.shape, bias is None)
+        if alpha != 1 or beta != 1:
+            others += (alpha, beta)
+    if others:
+        key.append(repr(others))  # 0.0 equals -0.0
+    return factors
+
+
+def _note(
+    key: tuple,
+    given: list[Buffer],
+    held: list[tuple[Expr, Storage]],
+    storage: Storage,
+    expr: Expr,
+    long: Long,
+) -> bool:
+    """Go the long way and note what it launches, if it is the second time; False, with nothing done, else."""
+    if key in _launched or Recorder.active is not None or not MOST:
+        return False
+    if key not in _seen:
+        if len(_seen) >= MOST:
+            _seen.clear()
+        _seen.add(key)
+        return False
+    if len(_launched) >= MOST:
+        _launched.clear()
+    _launched[key] = None
+    trace = Trace(key[0], given, Work())
+    with trace.noting():
+        long(key[0], storage, expr)
+        places = [trace.place(s.value) for s in (*[other for _, other in held], storage)]
+        trace.results = ()
+    if trace.refused or any(place is None or place < len(given) for place in places):
+        return True
+    numbers = trace.numbers(())
+    assert numbers is not None
+    _launched[key] = _Launched(trace, numbers, tuple(places))  # type: ignore[arg-type]
+    return True
