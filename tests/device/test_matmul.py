@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import close, data
 
 import cltensor as torch
-from cltensor.codegen.products import gemm_cpu, gemm_small, gemm_tall, gemv
+from cltensor.codegen.products import gemm_cpu, gemm_gram, gemm_small, gemm_tall, gemv
 from cltensor.ops import dense
 from cltensor.runtime import STATS
 
@@ -276,6 +276,32 @@ def test_a_chain_after_a_few_columns_is_in_their_launch(
     before = STATS.launches
     torch.relu(torch.nn.functional.linear(x, w, s) * 2).tolist()
     assert STATS.launches - before == 1
+
+
+@pytest.mark.usefixtures("divided", "poisoned")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_rows_with_few_columns_over_a_long_k(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small whole numbers: sums of them are exact. Any layout, what is added, and K shared at any place."""
+    monkeypatch.setattr(gemm_gram, "LEAST", 32)
+    monkeypatch.setattr(gemm_gram, "PIECE", 16)
+    rng = np.random.default_rng(0)
+    for m, k, n in [(2, 33, 3), (3, 67, 3), (5, 530, 7), (8, 1100, 2), (7, 70, 4)]:
+        a, b, s = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        exact = a @ b
+        for x in (t(a), t(a.T.copy()).T, t(np.repeat(a, 2, 1))[:, ::2]):
+            for y in (t(b), t(b.T.copy()).T, t(np.repeat(b, 3, 0))[::3]):
+                assert np.array_equal((x @ y).numpy(force=True), exact)
+        assert torch.equal(t(a) @ t(b[:1]).expand(k, n), t(a) @ t(b[:1].repeat(k, 0)))
+        found = torch.addmm(t(s), t(a.T.copy()).T, t(b), beta=2, alpha=3)
+        assert np.array_equal(found.numpy(force=True), 2 * s + 3 * exact)
+        room = torch.full((m + 2, n + 2), 7.0, dtype=getattr(torch, dtype))
+        torch.mm(t(a), t(b), out=room[1:-1, 1:-1].t().t())
+        found = room.numpy(force=True)
+        assert np.array_equal(found[1:-1, 1:-1], exact)
+        found[1:-1, 1:-1] = 7
+        assert (found == 7).all()
 
 
 def test_sums_with_beta_and_alpha() -> None:

@@ -5,8 +5,8 @@ and the chain it ends with, never a shape or a stride. Knows nothing of tensors,
 arrive already equal (stride 0 where broadcast).
 
 Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm/gpu.mako, here: a work-item is a lane). On a
-CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py. Products with one row or
-column, on a CPU a few, go to gemv.py when the matrix has an adjacent dim.
+CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, few rows with few columns over a
+long K to gemm_gram.py. Products with one row or column, on a CPU a few, go to gemv.py when the matrix has an adjacent dim.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...layouts import collapse, contiguous_strides, numel
 from ..operand import Operand
 from ..source import render
 from . import epilogue as epilogues
-from . import gemm_cpu, gemm_small, gemm_tall, gemv
+from . import gemm_cpu, gemm_gram, gemm_small, gemm_tall, gemv
 from .product import (
     LONG,
     SIDES,
@@ -263,6 +263,8 @@ def _run(
         return True
     if cpu and gemm_tall.takes(dt, p):
         return gemm_tall.run(backend, dt, p)
+    if cpu and gemm_gram.takes(dt, p):
+        return gemm_gram.run(backend, dt, p)
     if (few := gemv.chosen(p, cpu)) is not None:
         if p.epilogue is None:
             gemv.run(backend, dt, few, cpu)
