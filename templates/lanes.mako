@@ -8,7 +8,8 @@
 <%!
 # By bytes of a number and lanes: the instruction's name, its type of a number, and of its mask.
 MASKED = {
-    (4, 16): ("si512", "int", "ushort"), (4, 8): ("si256", "int", "uchar"), (8, 8): ("di512", "long", "uchar"),
+    (4, 16): ("si512", "int", "ushort"), (4, 8): ("si256", "int", "uchar"), (4, 4): ("si128", "int", "uchar"),
+    (8, 8): ("di512", "long", "uchar"), (8, 4): ("di256", "long", "uchar"), (8, 2): ("di128", "long", "uchar"),
     (2, 16): ("hi256", "short", "ushort"), (2, 8): ("hi128", "short", "uchar"), (1, 16): ("qi128", "char", "ushort"),
 }
 %>\

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..operand import Operand
-from .parts import block_width, launch, middle, part, take_off, transposed
+from .parts import SMALL, block_width, launch, middle, part, runs, side_by_side, take_off, transposed
 from .triangular import solve
 
 if TYPE_CHECKING:
@@ -19,8 +19,22 @@ def cholesky(backend: Backend, a: Operand, info: Operand) -> None:
 
     `info` [count]: the order of the first leading minor that is not positive, 0 if all are.
     """
-    if a.nbytes:
-        _factor(backend, a, info, 0, block_width(backend, a.shape[0]))
+    count, n, _ = a.shape
+    if side_by_side(backend, a, n):
+        launch(
+            backend,
+            "lanes",
+            "cholesky_lanes",
+            [a.buffer, info.buffer],
+            [count, n, a.offset, a.strides[0], a.strides[2]],
+            (a,),
+            runs(backend, count, n**3),
+            2 * a.nbytes,
+            kind="cholesky",
+            most=SMALL,
+        )
+    elif a.nbytes:
+        _factor(backend, a, info, 0, block_width(backend, count))
 
 
 def _factor(backend: Backend, a: Operand, info: Operand, before: int, width: int) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..operand import Operand
 from ..region import index_type, is_gpu, run, workers
-from .parts import block_width, launch, middle, part, take_off
+from .parts import SMALL, block_width, launch, middle, part, runs, side_by_side, take_off
 from .triangular import solve
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ def lu(backend: Backend, a: Operand, pivots: Operand, info: Operand, exchanged: 
     if not a.nbytes:
         return
     count, m, n = a.shape
+    if m == n and side_by_side(backend, a, n):
+        _side_by_side(backend, a, pivots, info, exchanged)
+        return
     width, k = block_width(backend, count), min(m, n)
     _factor(backend, part(a, (0, m), (0, k)), pivots, info, 0, exchanged, width)
     if n > m:
@@ -29,6 +32,27 @@ def lu(backend: Backend, a: Operand, pivots: Operand, info: Operand, exchanged: 
         if exchanged:
             exchange(backend, beside, pivots, 0, m)
         solve(backend, part(a, (0, m), (0, m)), beside, upper=False, unit=True)
+
+
+def _side_by_side(
+    backend: Backend, a: Operand, pivots: Operand, info: Operand, exchanged: bool
+) -> None:
+    count, n, _ = a.shape
+    launch(
+        backend,
+        "lanes",
+        "lu_lanes",
+        [a.buffer, info.buffer, pivots.buffer],
+        [
+            *(count, n, a.offset, a.strides[0], a.strides[2]),
+            *(int(exchanged), pivots.offset, pivots.strides[0]),
+        ],
+        (a, pivots),
+        runs(backend, count, n**3),
+        2 * a.nbytes,
+        kind="lu",
+        most=SMALL,
+    )
 
 
 def _factor(

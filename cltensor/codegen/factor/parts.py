@@ -14,7 +14,7 @@ from ..move.copies import copy_strided, fill_strided
 from ..operand import Operand
 from ..pointwise import Memory
 from ..products.gemm import matmul
-from ..region import empty, index_type, is_gpu, run
+from ..region import empty, index_type, is_gpu, run, workers
 from ..source import include, lane_macros
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
 LANES = 64  # of a GPU's work-group
+SMALL = 16  # rows of a matrix that is a lane, at most
 _WIDTH = 32  # columns of a block
 _MANY = 64  # and of a whole matrix, where there are more than one for each compute unit
 _memory = functools.cache(Memory)  # part of a kernel's key
@@ -91,6 +92,17 @@ def block_width(backend: Backend, count: int) -> int:
 def middle(n: int, width: int) -> int:
     """Return where n > width rows or columns part: half of them, in whole blocks."""
     return -(-n // (2 * width)) * width
+
+
+def side_by_side(backend: Backend, x: Operand, n: int) -> bool:
+    """Whether matrices of n rows and columns, one of them perhaps X, are so small and so many that each is better a lane of vectors; on a CPU."""
+    few = x.dtype.is_complex or n > SMALL or is_gpu(backend)
+    return not few and x.shape[0] >= 2 * lanes_of(backend, x.dtype) > 2
+
+
+def runs(backend: Backend, count: int, work: int) -> int:
+    """Return how many work-items share `count` matrices side by side, for each of which there is so much work."""
+    return min(count, workers(backend, count * work))
 
 
 def launch(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..operand import Operand
 from ..region import is_gpu
-from .parts import LANES, launch, middle, part, take_off
+from .parts import LANES, SMALL, launch, middle, part, runs, side_by_side, take_off
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -32,6 +32,9 @@ def solve(
     n = a.shape[1]
     if not x.nbytes:
         return
+    if side_by_side(backend, x, n) and x.shape[2] <= SMALL:
+        _side_by_side(backend, a, x, upper, unit)
+        return
     if n <= ROWS:
         _block(backend, a, x, upper, unit, conjugate)
         return
@@ -54,6 +57,9 @@ def invert(
     n = a.shape[1]
     if not x.nbytes:
         return
+    if side_by_side(backend, x, n):
+        _side_by_side(backend, a, x, False, unit)
+        return
     if n <= ROWS:
         _block(backend, a, x, False, unit, conjugate)
         return
@@ -68,6 +74,21 @@ def invert(
         return
     solve(backend, last, below, upper=False, unit=unit, conjugate=conjugate)
     invert(backend, last, part(x, second, second), unit=unit, conjugate=conjugate)
+
+
+def _side_by_side(backend: Backend, a: Operand, x: Operand, upper: bool, unit: bool) -> None:
+    count, n, k = x.shape
+    launch(
+        backend,
+        "solve_lanes",
+        "solve_lanes",
+        [a.buffer, x.buffer],
+        [count, n, k, upper, unit, a.offset, *a.strides, x.offset, *x.strides],
+        (x, a),
+        runs(backend, count, n * n * k),
+        n * n // 2 * count * x.dtype.itemsize + 2 * x.nbytes,
+        most=SMALL,
+    )
 
 
 def _block(
