@@ -94,6 +94,7 @@ TEMPLATES = {
     "tril": "move/triangle",
     "fft": "fft square",
     "linear systems": "factor/panel factor/solve factor/exchange factor/numbers factor/determinant",
+    "linear systems side by side": "factor/lanes factor/solve_lanes",
     "cholesky": "factor/panel",
     "qr": "factor/reflectors factor/reflector",
     "eigh": "factor/condense factor/eigenvalues factor/rotate factor/rotation",
@@ -437,6 +438,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "linear systems": lambda: (
             torch.linalg.solve(r(2, 35, 35) + torch.eye(35), r(2, 35, 3)), torch.linalg.inv(r(2, 41, 41) + torch.eye(41)), torch.linalg.det(r(2, 3, 3)), *torch.linalg.slogdet(r(3, 3)),
         ),
+        "linear systems side by side": lambda: (torch.linalg.inv(r(35, 3, 3) + torch.eye(3)), torch.linalg.cholesky(r(33, 2, 2) * 0.1 + torch.eye(2))),
         "cholesky": lambda: torch.linalg.cholesky(r(2, 5, 5) * 0.1 + torch.eye(5)),
         "qr": lambda: torch.linalg.qr(r(2, 9, 6))[0],
         "eigh": lambda: (torch.linalg.eigh(r(2, 7, 7) ** 2)[1].abs(), *step_by_step()),

@@ -53,6 +53,7 @@ CASES = [
     Case("gemm", "batched 64 x 64², B transposed", on(lambda t, a, b: a @ b.transpose(1, 2), (64, 64, 64), (64, 64, 64)), 12.0 * 64**3, 2.0 * 64**4),
     Case("gemm", "batched 16 x 256 x 64 x 256", on(product, (16, 256, 64), (16, 64, 256)), 4.0 * 16 * (2 * 256 * 64 + 256**2), 2.0 * 16 * 256 * 64 * 256),
     Case("gemm", "batched 8 x 512³", on(product, (8, 512, 512), (8, 512, 512)), 12.0 * 8 * 512**2, 2.0 * 8 * 512**3),
+    Case("gemm", "batched 100,000 x 3³", on(product, (100_000, 3, 3), (100_000, 3, 3)), 4.0 * 27e5, 54e5),
     Case("gemm", "batch by one matrix, 32 x 128 x 256 x 256", on(product, (32, 128, 256), (256, 256)), 4.0 * (64 * 128 * 256 + 256**2), 2.0 * 32 * 128 * 256**2),
     Case("gemv", "4096²", on(product, (4096, 4096), (4096,)), 4.0 * 4096**2, 2.0 * 4096**2, bar=0.95, quick=True, bound="read", also=EVERY),
     Case("gemv", "4096², transposed", on(lambda t, a, x: a.T @ x, (4096, 4096), (4096,)), 4.0 * 4096**2, 2.0 * 4096**2, bound="read"),

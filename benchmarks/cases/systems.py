@@ -46,4 +46,9 @@ def _cases(shape: tuple[int, ...], label: str) -> list[Case]:
     ]
 
 
-CASES = _cases((1024, 1024), "1024²") + _cases((256, 64, 64), "256 x 64²")
+SMALL = ("cholesky", "inverse", "system")
+CASES = [
+    *_cases((1024, 1024), "1024²"),
+    *_cases((256, 64, 64), "256 x 64²"),
+    *(case for case in _cases((20000, 4, 4), "20,000 x 4²") if case.name.startswith(SMALL)),
+]

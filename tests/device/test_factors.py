@@ -15,8 +15,9 @@ from cltensor.codegen.factor import cholesky, lu, parts, qr, triangular
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.region import empty, from_host
 
-# Matrices of a batch and their rows: one number, part of a vector, one past a block, two blocks and halves of one.
-SIZES = [(1, 1), (3, 5), (2, 33), (1, 100)]
+# Matrices of a batch and their rows: one number, part of a vector, one past a block, two blocks and halves of one; and many that
+# are lanes of vectors, past the last vector.
+SIZES = [(1, 1), (3, 5), (2, 33), (1, 100), (37, 3), (33, 16)]
 KINDS = ["float32", "complex64"]
 
 
@@ -97,7 +98,7 @@ def test_qr(be: Any, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_substitution(be: Any, kind: str) -> None:
     flags = itertools.product((False, True), repeat=4)
-    for (upper, unit, conjugate, by_rows), (count, n) in zip(flags, SIZES * 4, strict=True):
+    for (upper, unit, conjugate, by_rows), (count, n) in itertools.product(flags, SIZES):
         a, b = well_conditioned(count, n, kind), data(count, n, 19, seed=2, dtype=kind)
         if unit:
             a /= 2 * n
@@ -232,6 +233,26 @@ def test_what_is_singular_goes_on_to_infinities() -> None:
         linalg.LinAlgError, match=r"\(Batch element 1\): The diagonal element 1 is zero"
     ):
         torch.cholesky_inverse(torch.stack([torch.eye(2), torch.zeros(2, 2)]))
+
+
+def test_many_small_ones_are_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices side by side, singular, with nan, or not positive, are factorized and solved as they are one by one, with the same bits."""
+    monkeypatch.setattr("cltensor.codegen.region.GRAIN", 16)  # several work-items
+    a = torch.from_numpy(data(70, 4, 4))
+    a[3] = 0
+    a[5, 2] = a[5, 1]
+    a[11, 1, 1] = a[13, 0, 0] = a[14, 2, 0] = float("nan")
+    p = a @ a.mT + 0.1 * torch.eye(4)
+    p[7] = -p[7]
+    for fn, x in (
+        (linalg.lu_factor_ex, a), (linalg.cholesky_ex, p), (linalg.inv_ex, a), (lambda x: (linalg.det(x),), a),
+        (lambda x: (linalg.solve_triangular(x, x[..., :2], upper=True),), a),
+        (lambda x: (linalg.solve_triangular(x, x[..., :2], upper=False, unitriangular=True),), a),
+        (lambda x: (linalg.solve_triangular(x, x[:, :2], upper=False, left=False),), a),
+    ):  # fmt: skip
+        single = [fn(x[z : z + 1]) for z in range(len(x))]
+        for many, *each in zip(fn(x), *single, strict=True):
+            np.testing.assert_array_equal(many.numpy(force=True), torch.cat(each).numpy(force=True))
 
 
 def test_nan_goes_where_it_goes_in_torch() -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..operand import Operand
-from .parts import SMALL, block_width, launch, middle, part, runs, side_by_side, take_off, transposed
+from .parts import (
+    SMALL,
+    block_width,
+    launch,
+    middle,
+    part,
+    runs,
+    side_by_side,
+    take_off,
+    transposed,
+)
 from .triangular import solve
 
 if TYPE_CHECKING:
