@@ -390,6 +390,14 @@ def test_nonzero_of_every_width(be: Any, dtype: str) -> None:
     kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
 
 
+def test_nonzero_of_a_number(dev: Any) -> None:
+    for value in (0.0, 2.0, False, True):
+        x, y = ct.tensor(value, device=dev), torch.tensor(value)
+        assert x.nonzero().shape == ct.argwhere(x).shape == y.nonzero().shape
+        assert [t.tolist() for t in x.nonzero(as_tuple=True)] == [[0] * bool(value)]
+        assert ct.nonzero_static(x, size=2).shape == (2, 0)
+
+
 @pytest.mark.parametrize(
     ("kept", "launches"), [(0.0, 1), (0.02, 1), (0.5, 1), (1.0, 1), (0.02, 2), (0.5, 2)]
 )

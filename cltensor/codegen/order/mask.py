@@ -140,6 +140,9 @@ def nonzero(backend: Backend, src: Operand) -> Operand:
     ndim = len(src.shape)
     if not numel(src.shape):
         return empty(backend, dtypes.int64, (0, ndim))._replace(strides=(1, 0))
+    if not ndim:  # one number, which has no coordinates
+        found = nonzero(backend, src._replace(shape=(1,), strides=(1,)))
+        return found._replace(shape=(found.shape[0], 0))
     places = _Places(backend, src)
     return _coordinates(places, places.room())
 
