@@ -1,11 +1,16 @@
-"""Transposed operands are copied by tiles: every item size, edges and offsets; and how many launches."""
+"""Transposed operands are copied by tiles, small blocks by a table: every item size, edges and offsets; and how many launches."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
 
 import cltensor as torch
+from cltensor.codegen.move import copies
+from cltensor.codegen.region import empty
+from cltensor.ops import core
 from cltensor.runtime import get_backend
 
 
@@ -24,6 +29,25 @@ def test_tiles(kind: str) -> None:
     want = np.zeros((300, 200), kind)
     want[7:269, 3:153] = values[2].T
     np.testing.assert_array_equal(wide.cpu().numpy(), want)
+
+
+@pytest.mark.usefixtures("divided")
+@pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_small_blocks(kind: str) -> None:
+    """Many dense blocks whose dims are in another order on one side, or on both, from any place on."""
+    values = (np.random.default_rng(0).random((103, 3, 4, 5)) * 100).astype(kind)
+    x = torch.tensor(values)
+    backend = get_backend(x.device)
+    for first, dims in itertools.product((0, 7), itertools.permutations((1, 2, 3))):
+        turned = core.kernel_operand(x[first:].permute(0, *dims))
+        for order in ((0, 1, 2, 3), (0, 3, 1, 2)):
+            made = empty(backend, turned.dtype, [turned.shape[d] for d in order])
+            shown = [made.strides[order.index(d)] for d in range(4)]
+            to = made._replace(shape=turned.shape, strides=tuple(shown))
+            copies.copy_strided(backend, turned, to)
+            found = backend.read(made.buffer, 0, values[first:].nbytes).view(kind)
+            want = values[first:].transpose(0, *dims).transpose(order)
+            np.testing.assert_array_equal(found.reshape(want.shape), want)
 
 
 @pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64"])

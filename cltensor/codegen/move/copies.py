@@ -38,6 +38,9 @@ FEW = 8  # places along a dim that make no tile
 TALL = 2  # lines of a destination's row that are written at once
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
 _SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
+BLOCK = (
+    64  # numbers of a block that is copied by a table of places, at most; and such blocks, at least
+)
 # Of a block that is written several times: bytes that do not stay in a core's own cache, and of a piece that does.
 REPEATED, _PIECE = 1 << 18, 1 << 14
 
@@ -60,10 +63,37 @@ def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
     if tiling is not None:
         _copy_tiled(backend, src, dst, tiling)
         return
+    if _copied_by_blocks(backend, src, dst):
+        return
     order = _along_rows(src)
     if order is not None:
         src, dst = _ordered(src, order), _ordered(dst, order)
     move(backend, "set", dst, src, dst.shape, dst.strides, src.strides)
+
+
+def _copied_by_blocks(backend: Backend, src: Operand, dst: Operand) -> bool:
+    """Copy many small blocks that are dense on both sides, and differ in the order of their dims; False where it is not so."""
+    dims, size = Dims(dst.shape, [dst.strides, src.strides]), dst.dtype.itemsize
+    if dims.rank < 3 or is_gpu(backend):
+        return False
+    blocks, (to, of) = dims.sizes[0], dims.strides
+    order = sorted(range(1, dims.rank), key=lambda d: -to[d])  # of memory that is written
+    inner, steps = [dims.sizes[d] for d in order], [of[d] for d in order]
+    block = math.prod(inner)
+    if block > BLOCK or blocks < BLOCK or to[0] != block or of[0] != block:
+        return False
+    for strides in ([to[d] for d in order], steps):
+        dense = 1
+        for stride, n in sorted(zip(strides, inner, strict=True)):
+            if stride != dense:
+                return False
+            dense *= n
+    run(
+        backend, "move/blocks", f"copy_blocks_b{size}_r{len(inner)}", [dst.buffer, src.buffer],
+        [blocks, block, dst.offset, src.offset, *inner, *steps], workers(backend, dims.n), 2 * dims.n * size,
+        I=index_type(backend, dst, src), T=storage(dst.dtype), rank=len(inner), most=BLOCK,
+    )  # fmt: skip
+    return True
 
 
 def repeated(backend: Backend, src: Operand, dst: Operand) -> bool:
