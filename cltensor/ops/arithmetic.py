@@ -72,7 +72,7 @@ def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
     return input, other, alpha
 
 
-def _no_bools(a: Any, b: Any) -> None:
+def no_bools(a: Any, b: Any) -> None:
     ba = a.__class__ is bool or getattr(a, "dtype", None) is dtypes.bool
     bb = b.__class__ is bool or getattr(b, "dtype", None) is dtypes.bool
     if ba and bb:
@@ -106,7 +106,7 @@ def sub(
     if later:
         other, alpha = scaled("sub", other, later)
     input, other, alpha = _operands("sub", input, other, alpha)
-    _no_bools(input, other)
+    no_bools(input, other)
     value = sub_row(input, other) if alpha == 1 else sub_scaled_row(input, other, alpha)
     return value if out is None else writes.deliver(value, out, "sub", (input, other))
 
@@ -117,7 +117,7 @@ def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     if not is_tensor(input):
         raise invalid_combination("rsub", (input, other))
     input, other, alpha = _operands("rsub", input, other, alpha)
-    _no_bools(input, other)
+    no_bools(input, other)
     return rsub_row(input, other, alpha)
 
 
@@ -134,7 +134,7 @@ def sub_(t: Tensor, other: Any, *later: Any, alpha: Any = 1) -> Tensor:
     if later:
         other, alpha = scaled("sub_", other, later)
     _, other, alpha = _operands("sub_", t, other, alpha)
-    _no_bools(t, other)
+    no_bools(t, other)
     return sub_row.inplace(t, other) if alpha == 1 else sub_scaled_row.inplace(t, other, alpha)
 
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo
 from ..ops import core, writes
+from ..ops.arithmetic import no_bools
 from ..ops.core import NUMBERS
 from ..ops.elsewhere import HANDLERS
 from ..ops.row import FUNCTIONS as F
@@ -113,6 +115,7 @@ def add(input: Any, other: Any, alpha: Any = 1, **_: Any) -> Any:
 @op("sub", "subtract", "sub_scaled")
 def sub(input: Any, other: Any, alpha: Any = 1, **_: Any) -> Any:
     """Subtract a sparse tensor."""
+    no_bools(input, other)
     return _renamed(add(input, other, -alpha))
 
 
@@ -126,6 +129,7 @@ def _renamed(made: Any) -> Any:
 @op("rsub")
 def rsub(input: Any, other: Any, alpha: Any = 1) -> Any:
     """Compute other - alpha * input."""
+    no_bools(other, input)
     return add(other, input, -alpha)
 
 
@@ -137,6 +141,10 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
             return add(self, other)
         return self._become(_joined(self, other, alpha))
     _same_sizes(self, other)
+    if not dtypes.can_cast(dt := core.result_type((self, other)), self.dtype):
+        raise RuntimeError(
+            f"Can't convert result type {dt.scalar_name} to output {self.dtype.scalar_name} in add operation"
+        )
     p, values = other._pattern, values_of(other).to(self.dtype)
     if alpha != 1:
         values = values * alpha
@@ -160,6 +168,7 @@ def _add_rows(dense: Tensor, p: Pattern, values: Tensor) -> None:
 @op("sub_", "subtract_", "sub_scaled_")
 def sub_(self: Any, other: Any, alpha: Any = 1) -> Any:
     """Subtract a sparse tensor in place."""
+    no_bools(self, other)
     return add_(self, other, -alpha)
 
 
@@ -263,7 +272,8 @@ def floor_divide(input: Any, other: Any, **_: Any) -> Any:
 @op("div_", "divide_", "true_divide_")
 def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Divide by a number in place."""
-    return self._become(div(self, other, rounding_mode=rounding_mode))
+    made = div(self, other, rounding_mode=rounding_mode)  # refuses a dense tensor
+    return self._become(made)
 
 
 @op("pow")

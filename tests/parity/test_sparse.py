@@ -216,6 +216,11 @@ S.add_(D)
 S / S
 S / D
 D / S
+D.div_(S)
+D.long().add_(S)
+D.long().sub_(S)
+S - S.bool()
+D.sub_(S.bool())
 S.mm(D)
 S.clone()
 S.zero_()
