@@ -24,6 +24,50 @@ _UNSCALE = multi.chain("unscale", "found = not isfinite(g)\ng = g * inverse", "g
 _HINT = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
 
 
+def _amp_foreach_non_finite_check_and_unscale_(
+    self: list[Tensor], found_inf: Tensor, inv_scale: Tensor
+) -> None:
+    """Multiply gradients by `inv_scale` in place; `found_inf` becomes 1 where a number is not finite."""
+    for name, x in (("inv_scale", inv_scale), ("found_inf", found_inf)):
+        if x.numel() != 1:
+            raise RuntimeError(f"{name} must be a 1-element tensor.")
+        if x.dtype is not dtypes.float32:
+            raise RuntimeError(f"{name} must be a float tensor.")
+    with no_grad():
+        multi.apply(_UNSCALE, [self], {}, [inv_scale], found_inf)
+
+
+def _amp_update_scale_(
+    self: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """Shrink a scale after an overflow, let it grow after so many steps without one, and count these."""
+    if growth_tracker.dtype is not dtypes.int32:
+        raise RuntimeError("growth_tracker must be an int tensor.")
+    where = FUNCTIONS["where"]
+    with no_grad():
+        overflow = found_inf > 0
+        count = growth_tracker + 1
+        due = count == growth_interval
+        grown = self * scale_growth_factor
+        calm = where(due.logical_and(grown.isfinite()), grown, self)
+        new = where(overflow, self * scale_backoff_factor, calm)
+        growth_tracker.copy_(
+            where(overflow.logical_or(due), 0, count).reshape(growth_tracker.shape)
+        )
+        return self.copy_(new.reshape(self.shape))
+
+
+SCALING = (
+    _amp_foreach_non_finite_check_and_unscale_,
+    _amp_update_scale_,
+)  # what torch has at its top level
+
+
 class OptState(Enum):
     """What has been done to an optimiser's gradients since the last update."""
 
@@ -116,12 +160,16 @@ class GradScaler:
                     continue
                 if not allow_fp16 and p.grad.dtype is dtypes.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                grads.setdefault(p.grad.device, []).append(p.grad)
+                g = p.grad
+                if g.is_sparse:
+                    if g.dtype is dtypes.float16:  # sums of entries may overflow, too
+                        g = p.grad = g.coalesce()
+                    g = g._values()
+                grads.setdefault(g.device, []).append(g)
         flags = {}
-        with no_grad():
-            for dev, some in grads.items():
-                flag = flags[dev] = found_inf.to(dev, copy=True)
-                multi.apply(_UNSCALE, [some], {}, [inv_scale], flag)
+        for dev, some in grads.items():
+            flag = flags[dev] = found_inf.to(dev, copy=True)
+            _amp_foreach_non_finite_check_and_unscale_(some, flag, inv_scale)
         return flags
 
     def unscale_(self, optimizer: Any) -> None:
@@ -222,15 +270,14 @@ class GradScaler:
         ]
         if not flags:
             raise AssertionError("No inf checks were recorded prior to update.")
-        where = FUNCTIONS["where"]
-        overflow = sum(flags) > 0
-        count = tracker + 1
-        due = count == self._growth_interval
-        grown = scale * self._growth_factor
-        calm = where(due.logical_and(grown.isfinite()), grown, scale)
-        new = where(overflow, scale * self._backoff_factor, calm)
-        tracker.copy_(where(overflow.logical_or(due), 0, count))
-        scale.copy_(new)
+        _amp_update_scale_(
+            scale,
+            tracker,
+            sum(flags),
+            self._growth_factor,
+            self._backoff_factor,
+            self._growth_interval,
+        )
 
     def get_scale(self) -> float:
         """Return the scale; waits for the device."""

@@ -132,3 +132,44 @@ def test_scaler() -> None:
             history.append((scaler.state_dict(), [round(v, 4) for v in p.tolist()]))
         found.append(history)
     assert found[0] == found[1]
+
+
+def test_steps_of_scaling() -> None:
+    found = []
+    for torch in (ct, th):
+        scale, tracker = torch.tensor(8.0), torch.tensor(0, dtype=torch.int32)
+        history = []
+        for bad in (0.0, 1.0, 0.0, 0.0, 0.0, 0.0):
+            made = torch._amp_update_scale_(scale, tracker, torch.tensor([bad]), 2.0, 0.25, 3)
+            history.append((made is scale, scale.item(), tracker.item()))
+        grads = [torch.ones(3), torch.arange(6.0).reshape(2, 3)[:, :2]]
+        flag = torch.zeros(1)
+        for _ in range(2):
+            torch._amp_foreach_non_finite_check_and_unscale_(grads, flag, torch.tensor(0.5))
+            history.append((flag.item(), [g.tolist() for g in grads]))
+            grads[0][1] = float("inf")
+        found.append(history)
+    assert found[0] == found[1]
+
+
+def test_sparse_gradients_are_unscaled() -> None:
+    found = []
+    for torch in (ct, th):
+        table = torch.nn.Embedding(4, 2, sparse=True)
+        o, scaler = torch.optim.SGD(table.parameters(), 0.1), torch.amp.GradScaler("cpu", 8.0)
+        scaler.scale(table(torch.tensor([1, 1, 3])).sum()).backward()
+        scaler.unscale_(o)
+        found.append(
+            (
+                table.weight.grad.to_dense().tolist(),
+                scaler._found_inf_per_device(o).popitem()[1].item(),
+            )
+        )
+        half = table.half()
+        half.weight.grad = torch.sparse_coo_tensor(
+            [[1, 1]], [[6e4, 1.0], [6e4, 1.0]], (4, 2), dtype=torch.float16
+        )
+        flag, one = torch.zeros(()), torch.tensor(1.0)
+        made = scaler._unscale_grads_(o, one, flag, True).popitem()[1].item()
+        found.append((made, half.weight.grad.is_coalesced()))
+    assert found[:2] == found[2:]

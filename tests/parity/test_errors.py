@@ -128,6 +128,10 @@ a.flatten(1, 0)                                 ## flatten() has invalid args: s
 torch.ones(2, 0).unflatten(1, (2, -1, 0))       ## the unspecified dimension size -1 can be any value and is ambiguous
 a.unflatten(1, (-2, 2))                         ## invalid shape dimension -2 at index 0 of shape [-2, 2]
 torch.set_num_threads(2**65)                    ## Overflow when unpacking long long
+a.unflatten(0, "x")                             ## unflatten(): argument 'sizes' (position 2) must be tuple of ints, not str
+torch.use_deterministic_algorithms("warn")      ## argument 'mode' (position 1) must be bool, not str
+torch._amp_update_scale_(v[0], v[0], v[0], 2.0, 0.5, 3)  ## growth_tracker must be an int tensor.
+torch._amp_foreach_non_finite_check_and_unscale_([v], v[:2], v[0])  ## found_inf must be a 1-element tensor.
 a.unflatten(0, (2, 2))                          ## Provided sizes [2, 2] don't multiply up to the size of dim 0 (3)
 a.movedim((0, 1), (0,))                         ## movedim: Invalid source or destination dims
 a.movedim((0, 1), (1, 1))                       ## movedim: repeated dim in `destination` ([1, 1])
