@@ -170,6 +170,17 @@ def test_a_gradient_is_its_own_memory() -> None:
     assert torch.equal(out.grad, torch.ones(3, 3))
 
 
+def test_gradients_of_a_table_keep_what_was_looked_up() -> None:
+    table, at = torch.nn.Embedding(5, 3, sparse=True), torch.tensor([1, 4])
+    table(at).sum().backward()
+    at[0] = 2
+    table(at).sum().backward()
+    assert table.weight.grad._indices().tolist() == [[1, 4, 2, 4]]
+    nothing = torch.nn.Embedding(0, 0, sparse=True)
+    nothing(torch.tensor([], dtype=torch.int64)).sum().backward()
+    assert nothing.weight.grad.shape == (0, 0)
+
+
 def test_dense_and_sparse_gradients_of_one_leaf() -> None:
     w = torch.ones(5, 3, requires_grad=True)
     look = torch.nn.functional.embedding

@@ -42,7 +42,7 @@ def _out_of_range(value: int, ordinal: int) -> Exception:
 
 def sparse_rows(rows: Tensor, flat: Tensor, shape: tuple[int, ...], padding: int) -> Tensor:
     """The gradient of a table as the sparse tensor of the rows that were used, without that of the padding."""
-    flat = flat.long()
+    flat = flat.to(dtypes.int64, copy=padding < 0)  # which the caller may write to before a step
     if padding >= 0:
         kept = (flat != padding).nonzero().reshape(-1)
         flat, rows = flat.index_select(0, kept), rows.index_select(0, kept)
@@ -51,7 +51,7 @@ def sparse_rows(rows: Tensor, flat: Tensor, shape: tuple[int, ...], padding: int
 
 def _back(ctx: Any, g: Tensor) -> tuple:
     shape, flat = ctx.shapes[0], ctx.indices.reshape(-1)
-    rows = g.reshape(-1, shape[1])
+    rows = g.reshape(flat.numel(), shape[1])
     if ctx.sparse:
         if ctx.scale_grad_by_freq:
             raise RuntimeError(
