@@ -83,6 +83,10 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Fill memory that nobody wrote, unless `utils.deterministic` says otherwise; every kernel is deterministic anyway."""
+    if not isinstance(mode, bool):
+        raise TypeError(
+            f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
+        )
     _State.mode, _State.warn_only = (1 if warn_only else 2) if mode else 0, warn_only
     refill()
 

@@ -418,7 +418,7 @@ class Tensor(AutogradMixin, Methods):
         return printing.tensor_str(self, tensor_contents)
 
     def __format__(self, spec: str) -> str:
-        if not self.shape and type(self) is Tensor:
+        if not self.shape and type(self) is Tensor and not self.is_meta:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 

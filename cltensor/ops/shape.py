@@ -148,6 +148,11 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     if not isinstance(dim, int):
         kind = type(dim).__name__
         raise TypeError(f"unflatten(): argument 'dim' (position 1) must be int, not {kind}")
+    if not isinstance(sizes, (tuple, list)):
+        kind = type(sizes).__name__
+        raise TypeError(
+            f"unflatten(): argument 'sizes' (position 2) must be tuple of ints, not {kind}"
+        )
     if not input.ndim:
         raise RuntimeError(
             "unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions"

@@ -26,6 +26,7 @@ _SUBMODULES = (
     "npz",
     "safetensors",
     "tensorboard",
+    "weak",
 )
 
 

@@ -137,6 +137,7 @@ def test_formatter_summary_and_suffixes() -> None:
         torch.randn(4, 9, requires_grad=True),
         torch.nn.Parameter(torch.ones(2)).data,
         torch.ones(3, device="meta"),
+        torch.ones((), device="meta"),
         torch.ones(0, 3, device="meta"),
         torch.ones(3, device="meta", dtype=torch.int64),
     ):
@@ -158,6 +159,12 @@ def test_formatter_default_dtype(default: str) -> None:
     finally:
         torch.set_default_dtype(torch.float32)
         dtypes.set_default_dtype(dtypes.float32)
+
+
+def test_numbers_without_values_in_text() -> None:
+    import cltensor
+
+    assert f"{cltensor.ones((), device='meta')}" == f"{torch.ones((), device='meta')}"
 
 
 def test_options() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import io
+import subprocess
+import sys
 import zipfile
 from typing import Any
 
@@ -214,3 +216,10 @@ def test_recording_a_stream_needs_nothing() -> None:
     x = ct.ones(2, device="opencl")
     x.record_stream(ct.cuda.Stream)
     assert x.tolist() == [1, 1]
+
+
+def test_modules_that_are_there_without_an_import_of_their_own() -> None:
+    for name in ("nn.modules.utils", "utils.weak"):
+        text = f"import cltensor; print(cltensor.{name}.__name__)"
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)  # fmt: skip
+        assert done.stdout.strip() == f"cltensor.{name}"

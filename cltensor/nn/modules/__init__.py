@@ -23,6 +23,7 @@ from . import (
     sparse,
     transformer,
     upsampling,
+    utils,
 )
 from .activation import *
 from .adaptive import *
