@@ -106,7 +106,10 @@ def _folded(a: Tensor, b: Tensor) -> Tensor:
     rows = wide.reshape(layouts.numel(shape), wide.shape[-1])
     if small.ndim == 1:
         return unsafe_view(mv(rows, small), shape)
-    value = unsafe_view(mm(rows, small), (*shape, small.shape[1]))
+    product = mm(rows, small)
+    if not product._contig:  # of a sparse matrix
+        product = product.contiguous()
+    value = unsafe_view(product, (*shape, small.shape[1]))
     return value if straight else value.transpose(-2, -1).contiguous()
 
 

@@ -71,9 +71,11 @@ def _named(name: str, fn: Callable) -> Callable:
 def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
     """Give a function the code that looks for sparse arguments first, once (Note [Interception] in interception.py).
 
-    Where autocast stands before it, the function itself: other functions call that.
+    Where autocast or numpy's names stand before it, the function itself: other functions call that.
     """
     dense = getattr(dense, "__uncast__", dense)
+    while hasattr(dense, "_numpy_names"):
+        dense = dense.__wrapped__
     if not isinstance(dense, FunctionType) or hasattr(dense, "__takes_sparse__"):
         return
     listed = name in ("cat", "concat", "concatenate", "stack")

@@ -6,6 +6,7 @@ other's gradients, so derivatives of any order stay here. Dtypes without a kerne
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..autograd import record as graph
@@ -237,6 +238,9 @@ def matmul(input: Any, other: Any) -> Any:
         return mv(transpose(other, 0, 1), input)
     if da == 3 and db == 3:
         return bmm(input, other)
+    if da > 2 and db == 2 and not isinstance(input, SparseTensor):
+        rows = input.reshape(prod(input.shape[:-1]), input.shape[-1])
+        return mm(rows, other).reshape(*input.shape[:-1], other.shape[1])
     return NotImplemented
 
 
@@ -258,6 +262,16 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
         return NotImplemented
     return _added(input, mm(mat1, mat2), beta, alpha)
+
+
+@op("addmv", mixed=True)
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Compute beta * input + alpha * mat @ vec with a sparse matrix."""
+    return (
+        _added(input, mv(mat, vec), beta, alpha)
+        if isinstance(mat, SparseTensor)
+        else NotImplemented
+    )
 
 
 @public(method=False, aliases=("dsmm",))

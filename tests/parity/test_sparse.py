@@ -43,6 +43,10 @@ torch.sparse.mm(r, d, reduce="mean")
 torch.sparse.mm(r, d, "amax")
 torch.sparse.mm(r, d, "amin")
 torch.sparse.mm(q, d); no grad
+F.linear(d.t()[None], r); no grad
+F.linear(d.t()[None], r, b[:, 0]); no grad
+d.t()[None] @ c.t(); no grad
+torch.addmv(b[:, 0], r, d[:, 0], beta=0.5, alpha=2); no grad
 torch.sparse.addmm(b, s, d, beta=0.5, alpha=2)
 torch.sparse.sampled_addmm(r, b, d.t(), beta=0.5, alpha=2)
 torch.sparse.sampled_addmm(r.detach() * 1j, b.detach() * 1j, d.detach().t() + 2j)
