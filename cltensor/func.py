@@ -13,6 +13,7 @@ from typing import Any
 from .autograd import dual, enable_grad
 from .autograd.engine import grad_or_none
 from .autograd.forward_ad import pair, parts
+from .autograd.mode import GRAD
 from .batching import base, first_slice, in_all_slices, vmap
 from .nn.modules.batchnorm import _BatchNorm
 from .nn.modules.module import Module
@@ -148,13 +149,13 @@ def _reaches(t: Tensor, own: set[int]) -> bool:
 
 
 def _released(tree: Any, own: Sequence[Tensor]) -> Any:
-    """Cut the history of results, and of their tangents, that lead to our own inputs alone."""
+    """Cut the history of results, and of their tangents, that lead to our own inputs alone; all, where gradients are off around us."""
     ids = {id(base(t)) for t in own}
 
     def release(t: Any) -> Any:
         if not isinstance(t, Tensor):
             return t
-        made = t if _reaches(t, ids) else t.detach()
+        made = t if GRAD.enabled and _reaches(t, ids) else t.detach()
         return dual.carry(made, t, release)
 
     return tree_map(release, tree)

@@ -144,3 +144,20 @@ def test_transforms_go_by_the_name_of_what_they_transform() -> None:
         made = getattr(torch.func, name)(own)
         assert (made.__name__, made.__doc__) == ("own", "Say something.")
         getattr(torch.func, name)(torch.nn.Linear(2, 2))  # which has no name
+
+
+def test_derivatives_where_gradients_are_off_are_constants() -> None:
+    def less(x: Any) -> Any:
+        with torch.no_grad():
+            slope, value = func.grad_and_value(lambda y: y**3)(x)
+        return x**3 * slope - value
+
+    x = torch.tensor(2.0, requires_grad=True)
+    found = func.grad(less)(x)
+    assert found.item() == 144  # 3 x² times the 12 that the slope is at 2
+    assert torch.autograd.grad(found, x)[0].item() == 144
+    value, pull = func.vjp(torch.square, x)
+    with torch.no_grad():
+        made = [func.grad(torch.square)(x), *pull(torch.ones(())), func.jacrev(torch.square)(x)]
+    assert value.requires_grad
+    assert [(t.item(), t.requires_grad) for t in made] == [(4, False)] * 3
