@@ -115,10 +115,11 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
 
 def _accumulated(old: Any, box: list[Any]) -> Any:
     """Return a leaf's new gradient where a sparse one is part of it: sparse ones are added into dense ones."""
+    mine = getrefcount(box[0]) == 2
     g = box[0]
     if old is None:
-        return g.clone() if g._strided else g._kept()
-    if GRAD.enabled or not old._strided:
+        return g.clone() if g._strided else g._kept(mine)
+    if GRAD.enabled or (g._strided and not old._strided):
         return add(old, g)
     return old.add_(g)
 

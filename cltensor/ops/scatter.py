@@ -464,6 +464,8 @@ def take_along_dim(
             f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
     dim = layouts.wrap_dim(dim, input.ndim)
+    if not input.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     rest = [list(input.shape), list(indices.shape)]
     rest[0][dim] = rest[1][dim] = 1
     wide = list(layouts.broadcast_shapes(tuple(rest[0]), tuple(rest[1])))

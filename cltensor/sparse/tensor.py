@@ -249,12 +249,12 @@ class SparseTensor(Tensor):
         self.device = value.device
         self._acc = None
 
-    def _kept(self) -> SparseTensor:
-        """This tensor as the gradient of a leaf: nobody else writes to its values."""
+    def _kept(self, alone: bool) -> SparseTensor:
+        """This tensor as the gradient of a leaf: nobody else writes to its values. `alone`: nobody holds the tensor."""
         if GRAD.enabled:
             return self
         values = self._v
-        if getrefcount(values._storage) > 2:
+        if not alone or getrefcount(values) > 3 or getrefcount(values._storage) > 2:
             values = values.clone()
         return SparseTensor._of(self._pattern, values, self.shape, self._layout)
 

@@ -170,6 +170,28 @@ def test_a_gradient_is_its_own_memory() -> None:
     assert torch.equal(out.grad, torch.ones(3, 3))
 
 
+def test_two_leaves_with_one_gradient_do_not_share_it() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            return a + b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            made.append(torch.sparse_coo_tensor([[0, 1]], torch.ones(2, 3), (5, 3)))
+            return made[-1], made[-1]
+
+    made: list[Any] = []
+    a, b = (torch.zeros(5, 3, requires_grad=True) for _ in range(2))
+    Twice.apply(a, b).sum().backward()
+    a.grad._values().mul_(2)
+    assert b.grad.sum().item() == made[0].sum().item() == 6
+    held = b.grad
+    Twice.apply(a, b).sum().backward()
+    assert b.grad is held  # added to in place, as a dense one is
+    assert held.sum().item() == 12
+
+
 def test_gradients_of_a_table_keep_what_was_looked_up() -> None:
     table, at = torch.nn.Embedding(5, 3, sparse=True), torch.tensor([1, 4])
     table(at).sum().backward()

@@ -208,6 +208,8 @@ def scattered(
 
     All are dense and have the same rows; of `src` one element may be repeated, and what is a number is not added.
     """
+    if not index.shape:  # counts as one element
+        index = index._replace(shape=(1,), strides=(1,))
     error = bounds_error(RuntimeError, [len(shape) - 1], [shape[-1]])
     value = src if isinstance(src, Operand) else scalar_words(dt, src)
     return rows.anew(backend, _ACTIONS[reduce], dt, shape, base, index, value, error)
