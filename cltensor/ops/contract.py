@@ -458,6 +458,8 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     for i, m in enumerate(matrices):
         if m.ndim != 2:
             raise RuntimeError(f"Tensor #{i + 1} must be a 2D tensor, but it is {m.ndim}D")
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices, out=out)
 
 

@@ -123,3 +123,12 @@ def test_files_and_pickles() -> None:
     torch.save(torch.ones(3), file)
     file.seek(0)
     assert torch.load(file, map_location="meta").is_meta
+
+
+def test_an_older_checkpoint_has_no_count_of_batches_and_lists_print() -> None:
+    with torch.device("meta"):
+        norm = torch.nn.BatchNorm1d(2)
+    norm.load_state_dict({}, strict=False, assign=True)
+    assert norm.num_batches_tracked.item() == 0
+    weights = nn.ParameterList([torch.ones(2, device="meta")])
+    assert str(weights).endswith("(0): Parameter containing: [torch.float32 of size 2])")

@@ -84,9 +84,8 @@ class _NormBase(Module):
         version = local_metadata.get("version", None)
         if (version is None or version < 2) and self.track_running_stats:
             kept = self.num_batches_tracked
-            state_dict.setdefault(
-                prefix + "num_batches_tracked", _count(None) if kept is None else kept
-            )
+            counted = kept is not None and not kept.is_meta
+            state_dict.setdefault(prefix + "num_batches_tracked", kept if counted else _count(None))
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
 

@@ -283,7 +283,7 @@ def _describe(items: Iterable[tuple[Any, Any]], kind: Any) -> str:
             lines.append(f"  ({key}): Object of type: {type(value).__name__}")
             continue
         size = "x".join(str(n) for n in value.size())
-        where = "" if value.device.type == "cpu" else f" ({value.device})"
+        where = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
         name = "Parameter" if isinstance(value, Parameter) else "Tensor"
         lines.append(f"  ({key}): {name} containing: [{kind(value)} of size {size}{where}]")
     return "\n".join(lines)
