@@ -146,6 +146,8 @@ def dlpack(
 
     AssertionError for a stream: the host has none.
     """
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
     if self.device.type == "cpu" and stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
     if self.requires_grad:

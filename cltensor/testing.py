@@ -241,6 +241,8 @@ def _compare_tensors(
     ):
         text = f"The values for attribute '{name}' do not match: {x} != {y}."
         _require(not wanted or x == y, text, at)
+    if a.is_meta or b.is_meta:  # there are no values
+        return
     a, b = a.detach(), b.detach()
     if a.device != b.device:
         a, b = a.cpu(), b.cpu()
@@ -267,6 +269,8 @@ def _parts(a: Tensor, b: Tensor, rtol: float, atol: float, at: tuple[Any, ...]) 
         yield "Tensor-likes", a, b, (rtol, atol)
         return
     name, parts = _KINDS[str(a.layout)]
+    text = f"The number of sparse dimensions in sparse {name} tensors does not match: {a.sparse_dim()} != {b.sparse_dim()}"
+    _require(a.sparse_dim() == b.sparse_dim(), text, at)
     text = f"The number of specified values in sparse {name} tensors does not match: {a._nnz()} != {b._nnz()}"
     _require(a._nnz() == b._nnz(), text, at)
     for part in parts:

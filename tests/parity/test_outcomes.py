@@ -187,6 +187,7 @@ torch.autograd.functional.vjp(lambda a: 3 * a, torch.ones(2), (torch.ones(2), to
 torch.autograd.functional.jvp(lambda a: 3 * a, torch.ones(2), (torch.ones(2), torch.ones(2)))
 torch.tensor([-1.0], dtype=torch.uint8)
 torch.ones(2).__dlpack__(stream=1)
+torch.ones(2).__dlpack__(stream='x')
 torch.swapaxes(torch.ones(2, 3), axis0=0, axis1=1).shape
 torch.empty((), dtype=torch.float64).resize_([2, 4, 2**29, 2**29])
 torch.empty(()).resize_([0, 4, 2**61])

@@ -27,6 +27,9 @@ def test_close() -> None:
     assert_close(x, x.double(), check_dtype=False)
     assert_close(1.0, 1, check_dtype=False)
     assert_close(x, x + 0.5, atol=1, rtol=0)
+    assert_close(
+        torch.ones(3, device="meta"), x, check_device=False
+    )  # what has no values has none that differ
 
 
 def test_texts() -> None:
@@ -51,6 +54,13 @@ def test_texts() -> None:
     )
     assert text(torch.ones(2), torch.ones(3)) == (
         "The values for attribute 'shape' do not match: torch.Size([2]) != torch.Size([3])."
+    )
+    empty = [
+        torch.sparse_coo_tensor(torch.zeros(d, 0), torch.ones(0, *(2,) * (2 - d)), (2, 2))
+        for d in (1, 2)
+    ]
+    assert text(*empty) == (
+        "The number of sparse dimensions in sparse COO tensors does not match: 1 != 2"
     )
     assert "attribute 'dtype'" in text(torch.ones(2), torch.ones(2).double())
     assert text(None, 1) == "None mismatch: None is not 1"
