@@ -103,6 +103,8 @@ class _Globals:
             return "|".join(map(self.kind, args))
         if origin is None:
             return self.add(qualified_name(kind), kind)
+        if not args:  # `typing.List` and its kin by themselves
+            return self.add(qualified_name(origin), origin)
         if type(kind).__module__ == "typing":
             name = "Union" if origin is typing.Union else str(kind._name)
             head = self.add(f"typing_{name}", vars(typing)[name])

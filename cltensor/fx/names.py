@@ -19,6 +19,7 @@ _PACKAGE = __package__.partition(".")[0]
 _PUBLIC = ("", ".nn.functional", ".linalg", ".fft", ".special", ".nn", ".nn.init")
 _GIVEN = {"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"}
 _ILLEGAL = re.compile("[^0-9a-zA-Z_]+")
+_HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _NUMBERED = re.compile(r"(.*)_(\d+)$")
 
 
@@ -29,7 +30,10 @@ def _paths(filled: int) -> dict[int, str]:
     for path in _PUBLIC:
         module = sys.modules.get(f"{_PACKAGE}{path}")
         for name, value in sorted(vars(module).items(), key=_hidden) if module else ():
-            if name[:2] != "__" and (inspect.isfunction(value) or inspect.isclass(value)):
+            ours = getattr(value, "__module__", None) or ""
+            if name[:2] == "__" or ours.partition(".")[0] != _PACKAGE:
+                continue
+            if inspect.isfunction(value) or inspect.isclass(value):
                 found.setdefault(id(value), f"torch{path}.{name}")
     return found
 
@@ -99,8 +103,7 @@ def _inside(kind: Any) -> list[type]:
 
 def snake_case(text: str) -> str:
     """Return CamelCase as camel_case."""
-    made = "".join(f"_{c.lower()}" if c.isupper() and i and not text[i - 1].isupper() else c.lower() for i, c in enumerate(text))  # fmt: skip
-    return re.sub("_+", "_", made) if made.strip("_") else made
+    return _HUMP.sub("_", text).lower()
 
 
 def short_name(target: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import operator
 import sys
@@ -77,6 +78,8 @@ class TracerBase:
             return a.node
         if isinstance(a, Node):
             return a
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
         if isinstance(a, tuple):
             parts = [self.create_arg(x) for x in a]
             return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
@@ -94,6 +97,9 @@ class TracerBase:
 
         if isinstance(a, enum.Enum):
             return a
+        if dataclasses.is_dataclass(a):
+            given = {f.name: self.create_arg(getattr(a, f.name)) for f in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), given)
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def _key(self, key: Any) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
 import math
 import operator
 import pickle
 import re
+import typing
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -342,3 +345,46 @@ def test_proxies_of_a_tracer_that_adds_to_a_graph() -> None:
         g.output(out.node)
         texts.append(g.python_code("self").src.replace("torch.functional.", "torch."))
     assert texts[0] == texts[1]
+
+
+@dataclasses.dataclass
+class Pair:
+    """What a traced function returns."""
+
+    first: Any
+    second: Any
+
+
+class Told:
+    """What says itself which node it becomes."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __fx_create_arg__(self, tracer: Any) -> Any:
+        return tracer.create_node("call_function", Told, (tracer.create_arg(self.x),), {})
+
+
+def _annotated(x: Any, y: Any, z: Any, w: Any) -> Any:
+    return x[0]
+
+
+_KINDS = typing.List, typing.Callable, Sequence[int], typing.Dict, list[int]  # noqa: UP006 - the older forms are meant
+_annotated.__annotations__ = dict(zip(("x", "y", "z", "w", "return"), _KINDS, strict=True))
+
+
+def test_arguments_that_are_objects_annotations_and_names_of_nodes() -> None:
+    found = []
+    for torch in (ct, th):
+        made = [
+            torch.fx.symbolic_trace(f)
+            for f in (lambda x: Pair(x + 1, 3), lambda x: Told(x), _annotated)
+        ]
+        graph = torch.fx.Graph()
+        targets = (
+            "net.PascalCase", "net.ALL_CAPS", "a.B", "aB", "ABc", "x1Y", "Layer2D", "foo__Bar", "_Foo"
+        )  # fmt: skip
+        names = [graph.create_node("call_module", t, ()).name for t in targets]
+        found.append((str(made[0].graph), str(made[1].graph), made[2].code, names))
+        assert made[0](torch.ones(2)).first.tolist() == [2, 2]
+    assert found[0] == found[1]
