@@ -33,6 +33,8 @@ def __getattr__(name: str) -> Any:
         from .profiler import nvtx
 
         return nvtx
+    if name == "_initialized":
+        return is_initialized()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

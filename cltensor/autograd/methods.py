@@ -271,6 +271,10 @@ class AutogradMixin(TensorBase):
             raise RuntimeError("Inference tensors do not track version counter.")
         return vc.value
 
+    @property
+    def _cdata(self) -> int:
+        return id(self)
+
     def is_inference(self) -> bool:
         """True if the tensor was made in inference mode."""
         return type(self._vc) is InferenceVersion

@@ -29,7 +29,8 @@ class Transform:
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
         self._inv: Any = None
-        self._pair: tuple[Any, Any] = (None, None)
+        self._cached_x_y: tuple[Any, Any] = (None, None)
+        super().__init__()  # a transform may be a module, too
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}
@@ -71,16 +72,16 @@ class Transform:
     def __call__(self, x: Any) -> Any:
         if self._cache_size == 0:
             return self._call(x)
-        if x is not self._pair[0] or x is None:
-            self._pair = x, self._call(x)
-        return self._pair[1]
+        if x is not self._cached_x_y[0] or x is None:
+            self._cached_x_y = x, self._call(x)
+        return self._cached_x_y[1]
 
     def _inv_call(self, y: Any) -> Any:
         if self._cache_size == 0:
             return self._inverse(y)
-        if y is not self._pair[1] or y is None:
-            self._pair = self._inverse(y), y
-        return self._pair[0]
+        if y is not self._cached_x_y[1] or y is None:
+            self._cached_x_y = self._inverse(y), y
+        return self._cached_x_y[0]
 
     def _call(self, x: Any) -> Any:
         raise NotImplementedError

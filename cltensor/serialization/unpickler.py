@@ -251,11 +251,15 @@ class WeightsUnpickler:
                 target.__dict__[key] = value
         elif isinstance(target, Tensor):
             set_state(target, state)
-        elif id(type(target)) in self.user:
+        elif any(type(target) is kind for kind in _safe.values()):
+            # Not only if the pickle names it: numpy's dtypes have types of their own, and are made by `numpy.dtype`.
             if hasattr(target, "__setstate__"):
                 target.__setstate__(state)
             else:
-                target.__dict__.update(state)
+                attributes, slots = state if isinstance(state, tuple) else (state, None)
+                target.__dict__.update(attributes or {})
+                for name, value in (slots or {}).items():
+                    setattr(target, name, value)
         else:
             raise refuse(
                 f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got {type(target)}"

@@ -37,6 +37,12 @@ def test_versions_are_shared() -> None:
     assert (x._version, v._version, d._version, own._version) == (3, 3, 3, 1)
 
 
+def test_what_says_which_tensor_it_is() -> None:
+    x = torch.ones(3)
+    same = [x][0]
+    assert x._cdata == same._cdata != x.detach()._cdata
+
+
 def test_in_place_chain() -> None:
     x = leaf(0.5, 2.0)
     y = x * 3

@@ -105,3 +105,34 @@ def test_points_of_small_concentrations_are_inside() -> None:
     points = torch.distributions.Dirichlet(torch.full((50, 3), 0.05).requires_grad_()).rsample()
     points[:, 0].sum().backward()
     assert points.sum(-1).sub(1).abs().max().item() < 1e-6
+
+
+def test_transforms_and_distributions_may_be_modules() -> None:
+    class Shift(D.transforms.Transform, torch.nn.Module):
+        domain = codomain = D.constraints.real
+        bijective = True
+
+        def __init__(self) -> None:
+            super().__init__(cache_size=1)
+            self.by = torch.nn.Parameter(torch.ones(2))
+
+        def _call(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.by
+
+        def log_abs_det_jacobian(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            kept = self._cached_x_y
+            assert (x is kept[0], y is kept[1]) == (True, True)
+            return torch.zeros_like(x)
+
+    class Learnt(D.Normal, torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__(torch.zeros(2), torch.ones(2))
+            self.shift = Shift()
+
+    learnt = Learnt()
+    assert list(learnt.state_dict()) == ["shift.by"]
+    x = torch.zeros(2)
+    y = learnt.shift(x)
+    assert y.tolist() == [1, 1]
+    assert learnt.shift.inv(y) is x
+    assert learnt.shift.log_abs_det_jacobian(x, y).tolist() == [0, 0]

@@ -247,6 +247,13 @@ class Harmless:
         self.x = 1
 
 
+class Slotted:
+    __slots__ = ("__dict__", "a")
+
+    def __init__(self) -> None:
+        self.a, self.b = 1, 2
+
+
 def test_other_classes_are_refused_by_name() -> None:
     with pytest.raises(
         pickle.UnpicklingError, match=r"module posix is blocked|module nt is blocked"
@@ -272,6 +279,21 @@ def test_the_users_own_list() -> None:
     assert again(Harmless()).x == 1
     serialization.clear_safe_globals()
     assert serialization.get_safe_globals() == []
+
+
+def test_arrays_load_where_the_list_has_what_they_are_made_of() -> None:
+    """A dtype's own type is not named by the pickle; states of classes may have slots."""
+    array = np.arange(3, dtype=np.uint32)
+    made_by: list[Any] = [array.__reduce__()[0], np.ndarray, np.dtype]
+    with (
+        serialization.safe_globals(made_by),
+        pytest.raises(pickle.UnpicklingError, match=r"Can only build .*UInt32DType"),
+    ):
+        again(array)
+    with serialization.safe_globals([*made_by, type(array.dtype), Slotted]):
+        assert again({"state": array})["state"].tolist() == [0, 1, 2]
+        slotted = again(Slotted())
+        assert (slotted.a, slotted.b) == (1, 2)
 
 
 def hostile(body: bytes) -> io.BytesIO:

@@ -214,6 +214,7 @@ def test_names_that_model_libraries_reach_for() -> None:
         torch._assert(False, "not held")
     assert torch.cuda.OutOfMemoryError is torch.OutOfMemoryError
     assert torch.cuda.is_current_stream_capturing() is False
+    assert torch.cuda._initialized is torch.cuda.is_initialized()
     with pytest.warns(FutureWarning, match="renamed to"):
         assert torch.cuda.memory_cached() == 0
     with (
