@@ -38,9 +38,9 @@ def test_versions_are_shared() -> None:
 
 
 def test_what_says_which_tensor_it_is() -> None:
-    x = torch.ones(3)
-    same = [x][0]
-    assert x._cdata == same._cdata != x.detach()._cdata
+    x, other = torch.ones(3), torch.ones(3)
+    assert x._cdata == x.requires_grad_()._cdata
+    assert x._cdata not in {other._cdata, x.detach()._cdata}
 
 
 def test_in_place_chain() -> None:
