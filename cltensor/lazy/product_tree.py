@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..runtime import STATS, Buffer, Numbers, Recorder, Trace
 from ..symbols import WORKING, Work
-from .expression import PRODUCTS, RESHAPED, UNKNOWN_READS, Expr
+from .expression import PRODUCTS, RESHAPED, Expr
 from .product import Factors, let_go
 from .recompute import is_large
-from .tree import DECIDED, LeafRecord, drop_done, walk
+from .tree import DECIDED, LeafRecord, settle, walk
+from .tree import MOST as NODES
 
 if TYPE_CHECKING:
     from ..runtime import Backend
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     Long = Callable[[Backend, Storage, Expr], None]
 
 MOST = 1024  # trees that are remembered; none with 0
-NODES = 12  # of a tree that is looked at
 
 
 class _Launched(NamedTuple):
@@ -83,16 +83,8 @@ def run_product_tree(storage: Storage, expr: Expr, long: Long) -> bool:
     buffers = launched.trace.play(given, launched.numbers)
     STATS.replays += 1
     let_go(factors)
-    # What is seen through a View may be held, too, stays pending, and reads what is kept here.
-    reads = UNKNOWN_READS if any(through is not None for _, through in names) else 0
-    for (node, other), place in zip(held, launched.places, strict=False):
-        other.value = node.value = buffers[place]
-        other.reads = reads
-        node.args = ()
-    storage.value = expr.value = buffers[launched.places[-1]]
-    storage.reads = 0
-    expr.args = ()
-    drop_done(backend)
+    *kept, last = [buffers[place] for place in launched.places]
+    settle(storage, expr, last, held, kept, names)
     return True
 
 

@@ -116,18 +116,30 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     buffer = home if taken else backend.alloc_held(storage.nbytes)  # type: ignore[assignment]
     args += (buffer, 0)
     start(backend, entry.kernel, n, args, n * itemsize)
+    settle(storage, expr, buffer, held, held_in, names)
+    return True
+
+
+def settle(
+    storage: Storage,
+    expr: Expr,
+    buffer: Buffer,
+    held: Sequence[tuple[Expr, Storage]],
+    kept: Sequence[Buffer],
+    names: dict[Any, int],
+) -> None:
+    """Give a tree that has run, and the inner results that somebody holds, their buffers; `held` and `names` as `walk` found them."""
     storage.value = expr.value = buffer
     storage.home = None
     storage.reads = 0
     expr.args = ()
     # What is seen through a View may be held, too, stays pending, and reads what is kept here.
     reads = UNKNOWN_READS if any(through is not None for _, through in names) else 0
-    for (node, other), buffer in zip(held, held_in, strict=True):
-        other.value = node.value = buffer
+    for (node, other), its in zip(held, kept, strict=True):
+        other.value = node.value = its
         other.reads = reads
         node.args = ()
-    drop_done(backend)
-    return True
+    _drop_done(storage.backend)
 
 
 def _run_node(storage: Storage, expr: Expr) -> bool:
@@ -165,11 +177,11 @@ def _run_node(storage: Storage, expr: Expr) -> bool:
     storage.value = expr.value = buffer
     storage.reads = 0
     expr.args = ()
-    drop_done(backend)
+    _drop_done(backend)
     return True
 
 
-def drop_done(backend: Backend) -> None:
+def _drop_done(backend: Backend) -> None:
     """Take the latest results that are no longer pending from the list of those that are."""
     pending = backend.pending
     while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):

@@ -29,6 +29,8 @@ def cholesky(backend: Backend, a: Operand, info: Operand) -> None:
 
     `info` [count]: the order of the first leading minor that is not positive, 0 if all are.
     """
+    if not a.nbytes:
+        return
     count, n, _ = a.shape
     if side_by_side(backend, a, n):
         launch(
@@ -43,7 +45,7 @@ def cholesky(backend: Backend, a: Operand, info: Operand) -> None:
             kind="cholesky",
             most=SMALL,
         )
-    elif a.nbytes:
+    else:
         _factor(backend, a, info, 0, block_width(backend, count))
 
 

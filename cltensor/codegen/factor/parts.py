@@ -96,8 +96,8 @@ def middle(n: int, width: int) -> int:
 
 def side_by_side(backend: Backend, x: Operand, n: int) -> bool:
     """Whether matrices of n rows and columns, one of them perhaps X, are so small and so many that each is better a lane of vectors; on a CPU."""
-    few = x.dtype.is_complex or n > SMALL or is_gpu(backend)
-    return not few and x.shape[0] >= 2 * lanes_of(backend, x.dtype) > 2
+    small = n <= SMALL and not x.dtype.is_complex and not is_gpu(backend)
+    return small and x.shape[0] >= 2 * lanes_of(backend, x.dtype) > 2
 
 
 def runs(backend: Backend, count: int, work: int) -> int:

@@ -38,9 +38,7 @@ FEW = 8  # places along a dim that make no tile
 TALL = 2  # lines of a destination's row that are written at once
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
 _SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
-BLOCK = (
-    64  # numbers of a block that is copied by a table of places, at most; and such blocks, at least
-)
+BLOCK = 64  # numbers of a block copied by a table of places, at most; and such blocks, at least
 # Of a block that is written several times: bytes that do not stay in a core's own cache, and of a piece that does.
 REPEATED, _PIECE = 1 << 18, 1 << 14
 

@@ -151,7 +151,7 @@ def _coordinates(places: _Places, many: int) -> Operand:
     src = places.mask
     ndim = len(src.shape)
     result = empty(places.backend, dtypes.int64, (ndim, many))
-    if many and ndim:
+    if many:
         dims = Dims.apart(src.shape, [src.strides])  # whose places are the coordinates
         scalars = [many, places.n, src.offset, *dims.args()]
         places.launch("nonzero", dims, [result], scalars, dtypes.int64)
