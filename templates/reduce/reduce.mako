@@ -3,7 +3,7 @@ One reduction of a fused expression: nout outputs, nred elements each.
 row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time.
          Of pairs, real and imaginary parts, two lanes are left at the end.
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
-         With one lane it is also the GPU's: a lane per output.
+         With one lane it is also the GPU's: a lane per output. Of rows of `narrow` vectors the states stay in registers.
 group    a work-group per output, a tree in local memory (GPU), or, of many short ones, `team` of its lanes.
 merge    parts of outputs become outputs, sequentially; merge_group: by a work-group with the tree.
 On a GPU four elements are read before the first is added (`at_once`), in the same order: a lane that waits for each would leave most of the memory's
@@ -159,7 +159,9 @@ ${r.lines(state.merge(p2, lo, hi, half), 4)}\
 ${r.store(p, 1, 'o', '1', 'rlo')}\
   }
 % elif schedule == 'col':
+## Accumulators take whole vectors at `vectors`, the last one m lanes.
 <%def name="run(accs, m, vectors)">\
+<% lanes_of_each = [str(L)] * (len(accs) - 1) + [m] %>\
 % for acc in accs:
 ${r.lines(state.declare(acc, L), 4)}\
 % endfor
@@ -170,7 +172,9 @@ ${r.lines(state.declare(acc, L), 4)}\
 ${r.lines(reader.reduced_bases('row'), 6)}\
 % if state.prime:
       if (start == rlo) {
-${prime(accs, 'col', m, vectors)}\
+% for acc, count, vector in zip(accs, lanes_of_each, vectors):
+${prime([acc], 'col', count, [vector])}\
+% endfor
       }
 % endif
       long j = col;
@@ -179,8 +183,8 @@ ${prime(accs, 'col', m, vectors)}\
 % for many in sorted({1, at_once}, reverse=True):
         for (; j${f' + {many - 1}' if many > 1 else ''} < stop; j += ${many}) {
 % for u in range(many):
-% for acc, vector in zip(accs, vectors):
-${element(acc, f'j + {u}' if u else 'j', m, vector, f'skew + j + {u}')}\
+% for acc, count, vector in zip(accs, lanes_of_each, vectors):
+${element(acc, f'j + {u}' if u else 'j', count, vector, f'skew + j + {u}')}\
 % endfor
 % endfor
         }
@@ -203,6 +207,19 @@ ${final_flush(accs)}\
 ${r.lines(reader.kept_bases('krow', inner='kcol'), 4)}\
 ${run(['s0_'], '1', ['0'])}\
 ${r.store('s0_', 1, 'o', '1', 'rlo')}\
+  }
+% elif narrow:
+<% accs = [f's{v}_' for v in range(narrow)] %>\
+  const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
+  const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
+  const int m = (int)(kinner - ${(narrow - 1) * L});
+  for (long o = olo; o < ohi; o += kinner) {
+    const long krow = o / kinner;
+${r.lines(reader.kept_bases('krow', inner='0'), 4)}\
+${run(accs, 'm' if L > 1 else '1', [str(v * L) for v in range(narrow)])}\
+% for v, acc in enumerate(accs):
+${r.store(acc, L, f'o + {v * L}', str(L) if v < narrow - 1 else 'm', 'rlo')}\
+% endfor
   }
 % else:
 ## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time.
@@ -251,8 +268,8 @@ ${r.lines(keep(), 10)}\
         for (; j < stop; j += ${U}) {
           int w = 0;
           const int rows = (int)min((long)${U}, stop - j);
-% if U > 1 and not together:
-          if (vectors >= ${short[0]} && vectors <= ${short[1]}) {
+% if U > 1 and not ahead:
+          if (vectors >= ${short[0]} && vectors <= ${short[2 if together else 1]}) {
             for (long e = j; e < j + rows; e++)
               for (w = 0; w < full; w++) {
 ${r.lines(fetch(), 16)}\

@@ -225,6 +225,38 @@ def test_columns_do_not_depend_on_how_long_the_rows_are(columns: int) -> None:
         np.testing.assert_allclose(found, [fn(c, 0).item() for c in one], 1e-5, 1e-6)
 
 
+# Rows that end within a vector and that do not; of samples, whose rows are a work-item's each; in one part and in several.
+@pytest.mark.parametrize(
+    ("shape", "dim", "parts"),
+    [((150, 60), 0, None), ((3, 140, 112), 1, 3), ((140, 2, 48), 0, 3)],
+    ids=str,
+)
+def test_states_of_short_rows_in_registers_give_the_bits_of_those_in_memory(
+    shape: tuple[int, ...], dim: int, parts: int | None
+) -> None:
+    a = data(*shape)
+    a[-1, ..., 5], a[2, ..., 41] = np.inf, np.nan
+    x = ct.tensor(a)
+    backend, source = get_backend(x.device), of_operands(core.kernel_operand(x))
+    for kind, names in (("sum", ["value"]), ("var", ["var", "mean"]), ("aminmax", ["min", "max"])):
+        outputs = tuple((n, ct.float32) for n in names)
+        found = []
+        for least in (0, a.size + 1):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(family, "NARROW_LEAST", least)
+                plan = family._plan.__wrapped__(
+                    backend, 0, kind, source.pattern(), (dim,), ct.float32, outputs, "col", parts
+                )
+                assert ("_n" in plan.kernel.name) == (not least)
+                patch.setattr(family, "_plan", lambda *_, plan=plan: plan)
+                made = family.reduce(
+                    backend, kind, source, (dim,), ct.float32, outputs, scale=9.0 * (kind == "var")
+                )
+            found.append([core.result(v, x.device).cpu().numpy() for v in made])
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_deviations_of_columns_far_from_each_other() -> None:
     a = (data(64, 40) + np.arange(40) * 1e4).astype(np.float32)
     np.testing.assert_allclose(

@@ -35,7 +35,10 @@ TEAM, TEAM_MOST = 16, 256
 # Of running states that a work-item goes along before it takes the next reduced rows: they come and go once for several rows.
 COL_BYTES = 1 << 14
 COL_VECTORS = 256
-SHORT = (8, 64)  # vectors of a row, least and most, for rows to be read one by one as they lie
+# Vectors of a row, for rows to be read one by one as they lie: least, most, and most of a state that else sees several rows together.
+SHORT = (8, 64, 24)
+# States that registers hold, for many short rows to be read one by one; and elements that are worth a kernel for a row's length.
+NARROW, NARROW_LEAST = 28, 1 << 17
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
 
 _kernels: dict[tuple, Any] = {}
@@ -145,7 +148,7 @@ def _plan(
         wide=state.dt.itemsize > 4,
     )
     unroll = 1 if gpu else _unroll(reader, state, row)
-    team = team_of(backend, cut) if gpu and row and parts is None else GROUP
+    team, narrow = team_of(backend, cut) if gpu and row and parts is None else GROUP, 0
     if not cut.nout:
         division, kernel = (0, 0, 1, 0), None
     else:
@@ -154,8 +157,12 @@ def _plan(
         else:
             vectors = unroll if row else _col_vectors(state, reader.lanes)
             alone = cut.nout * cut.nred * _weight(reader, state) < PACE * wake_us
-            division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone)
-        kernel = _kernel(backend, state, reader, gpu, unroll, team, outputs, division[2] > 1)
+            narrow = 0 if row else _narrow(cut, reader, state)
+            grain = cut.kept[-1] if narrow else reader.lanes
+            division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
+        kernel = _kernel(
+            backend, state, reader, gpu, unroll, team, outputs, division[2] > 1, narrow
+        )
     stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
     scaled = state.scale and division[2] == 1
     return _Plan(
@@ -230,6 +237,15 @@ def _col_vectors(state: State, lanes: int) -> int:
     return max(16, min(COL_VECTORS, COL_BYTES // size))
 
 
+def _narrow(cut: Split, reader: Reader, state: State) -> int:
+    """How many vectors a row of outputs is, if their states stay in registers while many rows are read; else 0."""
+    vectors = -(-cut.kept[-1] // reader.lanes)
+    if state.ahead or cut.nout * cut.nred < NARROW_LEAST:
+        return 0
+    short = 2 < vectors < SHORT[0] and vectors * len(state.block or state.fields) <= NARROW
+    return int(vectors) if short else 0
+
+
 def _plan_cpu(
     backend: Backend,
     cut: Split,
@@ -238,10 +254,11 @@ def _plan_cpu(
     vectors: int,
     parts: int | None,
     alone: bool,
+    grain: int,
 ) -> tuple[int, int, int, int]:
     """Work-items, outputs per item, parts per output, elements per part; `vectors` are read together.
 
-    alone: one work-item, if `parts` does not ask for more.
+    alone: one work-item, if `parts` does not ask for more. grain: outputs that an item of columns has a multiple of.
     """
     total = cut.nout * max(cut.nred, 1)
     # Enough items that threads which finish early find more; columns are dear to merge.
@@ -253,9 +270,10 @@ def _plan_cpu(
         wanted = 1 if cut.nout >= items else -(-items // cut.nout)
     else:
         # Long runs of outputs before more parts: rows are then read a page at a time.
-        ochunk = -(-max(1, -(-cut.nout // items)) // lanes) * lanes
+        ochunk = max(1, -(-cut.nout // items))
         if cut.nred >= 512:
-            ochunk = max(ochunk, min(-(-cut.nout // lanes) * lanes, width))
+            ochunk = max(ochunk, min(cut.nout, width))
+        ochunk = -(-ochunk // grain) * grain
         wanted = -(-items // -(-cut.nout // ochunk))
     wanted = max(parts or wanted, -(-cut.nred // (1 << 30)))
     pchunk = max(1, -(-cut.nred // wanted))
@@ -306,6 +324,7 @@ def _kernel(
     team: int,
     outputs: tuple,
     partial: bool,
+    narrow: int,
 ) -> Any:
     key = (
         backend.device,
@@ -319,6 +338,7 @@ def _kernel(
         team,
         None if partial else outputs,
         partial,
+        narrow,
     )
     kernel = _kernels.get(key)
     if kernel is not None:
@@ -348,14 +368,14 @@ def _kernel(
     )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'pairs_' if state.paired else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{'p' if partial else ''}"
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'pairs_' if state.paired else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'p' if partial else ''}"
     first = schedule == "row" and state.needs_index
     ahead = schedule == "col" and state.ahead and not gpu
     text = render(
         "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, team=team, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
         compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + reader.headers(state.dt) + include(*state.headers), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
-        partial=partial, convert=convert,
+        partial=partial, convert=convert, narrow=narrow,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
@@ -399,7 +419,7 @@ def _merge(
         text = render(
             "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, team=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
             reader=None, compute=(compute,), ahead=False, headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
-            partial=False, convert=convert,
+            partial=False, convert=convert, narrow=0,
         )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
     args: list = [
