@@ -149,7 +149,8 @@ def test_a_wide_matrix_across_memory_times_a_vector(dtype: str, monkeypatch: Any
         found = matrix.t() @ vector
         assert np.array_equal(found.double().numpy(), a.T @ x)
     if matrix._storage.backend.info.kind == "cpu":
-        assert [(given[0], given[-1]) for given in made] == [("cols", True)] * 3
+        assert [given[0] for given in made] == ["cols"] * 3
+        assert made[0][-1] and made[2][-1]  # a row is longer than what is kept of it
 
 
 def test_strided_operands() -> None:
