@@ -40,12 +40,10 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
                 F s0_${i} = 0;
 % endfor
                 int c = 0;
-                for (; c + ${V} <= E; c += ${V}) {
-                    const F x = AT(query + c);
 % for i in range(V):
-                    s0_${i} = x * ${loadv(f"near{i} + c")} + s0_${i};
+                for (c = 0; c + ${V} <= E; c += ${V})
+                    s0_${i} = AT(query + c) * ${loadv(f"near{i} + c")} + s0_${i};
 % endfor
-                }
 ## The sums of V vectors' lanes become the lanes of one: neighbours are added, of two vectors at a time.
 % for stage in range(1, stages + 1):
 % for i in range(V >> stage):
@@ -71,7 +69,7 @@ ${tiles.masked('q0')}\
             }
             __global const ${ta} *v = vz + k0 * v_r;
             int c = 0;
-% for many in (4, 1):
+% for many in (8, 4, 1):
             for (; c + ${many * V} <= EV; c += ${many * V}) {
 % for i in range(many):
                 F f${i} = AT(found + c + ${i * V}) * by;
