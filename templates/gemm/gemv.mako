@@ -1,10 +1,12 @@
 <%doc>
 Matrix times vector, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m];
 or, where rows are adjacent, times N vectors, few enough that this still holds, S at a time.
-One of three bodies:
-  rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time share x, each summed in U vectors of V lanes.
+One of four bodies:
+  rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time, each summed in U vectors of V lanes; one after the other,
+         as memory has them, or, by several vectors, all together.
   cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory, four k at a time; one vector.
          ahead: its part of the next four is asked for meanwhile, which the processor would not foresee.
+  narrow work-item z: as cols, of rows of at most R vectors, whose sums are registers.
   group  work-group (y, z) of G lanes: row y, lanes stride over k, tree of sums in local memory; one vector.
 x is read at any stride in cols and group; rows with stage copies it to local memory first, X_ROOM elements at a time.
 Variables: fn body ta to acc load loadv store unaligned V R S U G stage X_ROOM M_ROOM ahead headers.
@@ -13,6 +15,13 @@ Variables: fn body ta to acc load loadv store unaligned V R S U G stage X_ROOM M
 av = f"{acc}{V}"
 tile = [(r, s) for r in range(R) for s in range(S)]
 %>\
+<%def name="finish(first, count)">\
+        for (long i = ${first}; i < ${first} + ${count}; i++) {
+            ${acc} y = sum[i - ${first}] * alpha;
+            if (has_bias) y += beta * ${load("d[i * sd]", "to")};
+            ${store("y", "c", "i * sc")};
+        }
+</%def>\
 % for h in headers:
 ${h}
 % endfor
@@ -33,7 +42,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % if stage:
     __local ${acc} xl[${X_ROOM}] __attribute__((aligned(64)));
 % endif
-% if body == "cols":
+% if body in ("cols", "narrow"):
     __local ${acc} sum[${M_ROOM}] __attribute__((aligned(64)));
 % endif
 % if body == "group":
@@ -72,7 +81,8 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
         ${acc} y${r}_${s} = 0;
 % endfor
         long k = 0;
-        for (; k + ${U * V} <= kc; k += ${U * V}) {
+% for block in ([[r] for r in range(R)] if S == 1 else [range(R)]):
+        for (k = 0; k + ${U * V} <= kc; k += ${U * V}) {
 % for u in range(U):
             {
 % for s in range(S):
@@ -82,7 +92,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                 const ${av} v${s} = ${loadv(f"x + (n0 + {s}) * sxn + k + {u * V}")};
 % endif
 % endfor
-% for r in range(R):
+% for r in block:
                 {
                     const ${av} w = ${loadv(f"a + {r} * sam + k + {u * V}")};
 % for s in range(S):
@@ -93,6 +103,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
             }
 % endfor
         }
+% endfor
         for (; k < kc; k++) {
 % for s in range(S):
             const ${acc} v${s} = ${"xl[k]" if stage else load(f"x[(n0 + {s}) * sxn + k]")};
@@ -127,6 +138,23 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
         }
     }
     }
+% elif body == "narrow":
+## The last vector ends where a row does, and may begin within the one before.
+    __global const ${ta} *a = Az;
+% for w in range(R):
+    const long at${w} = ${f"M - {V}" if w == R - 1 else w * V};
+    ${av} y${w} = 0;
+% endfor
+    for (long k = 0; k < Kz; k++, a += sak) {
+        const ${acc} xk = ${load("x[k * sx]")};
+% for w in range(R):
+        y${w} = xk * ${loadv(f"a + at{w}")} + y${w};
+% endfor
+    }
+% for w in range(R):
+    *(__local ${av}_u *)(sum + at${w}) = y${w};
+% endfor
+${finish("0", "M")}\
 % elif body == "cols":
     for (long m = mb; m < me; m += ${M_ROOM}) {
         const long width = MIN(me - m, (long)${M_ROOM}), full = width / ${V} * ${V};
@@ -161,11 +189,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
             }
         }
 % endfor
-        for (long i = m; i < m + width; i++) {
-            ${acc} y = sum[i - m] * alpha;
-            if (has_bias) y += beta * ${load("d[i * sd]", "to")};
-            ${store("y", "c", "i * sc")};
-        }
+${finish("m", "width")}\
     }
 % else:
     for (long m = mb; m < me; m += step) {

@@ -153,6 +153,40 @@ def test_a_wide_matrix_across_memory_times_a_vector(dtype: str, monkeypatch: Any
         assert made[0][-1] and made[2][-1]  # a row is longer than what is kept of it
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_many_short_rows_times_a_vector(dtype: str) -> None:
+    dt = getattr(torch, dtype)
+    rng = np.random.default_rng(0)
+    for shape in ((200, 2), (131, 17), (3, 70, 63)):
+        # Whole numbers, so that sums are exact in every order; after the end of a row comes what must not be added.
+        a, x = rng.integers(-3, 4, shape), rng.integers(-2, 3, shape[-1])
+        wide = np.full((*shape[:-1], shape[-1] + 3), np.nan)
+        wide[..., : shape[-1]] = a
+        matrix, vector = torch.tensor(wide).to(dt)[..., : shape[-1]], torch.tensor(x).to(dt)
+        expected = a @ x
+        assert np.array_equal((matrix @ vector).double().numpy(), expected)
+        assert np.array_equal((matrix.contiguous() @ vector).double().numpy(), expected)
+        if len(shape) == 2:
+            out = torch.zeros(2 * len(a), dtype=dt)[::2]
+            torch.addmv(vector.new_full((len(a),), 3), matrix, vector, beta=2, alpha=-1, out=out)
+            assert np.array_equal(out.double().numpy(), 6 - expected)
+    infinite = torch.tensor([[np.inf, 1.0, 2.0]] * 80).to(dt) @ torch.tensor([1.0, 0, 0]).to(dt)
+    assert torch.equal(infinite.float(), torch.full((80,), np.inf))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
+def test_few_columns_across_memory_times_a_vector(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    # In whole vectors and not, in one piece and in several.
+    for k, m in ((90, 16), (70, 41), (20_001, 100), (3000, 250)):
+        a, x = rng.integers(-3, 4, (k, m)), rng.integers(-2, 3, k)
+        matrix, vector = (torch.tensor(v).to(getattr(torch, dtype)) for v in (a, x))
+        exact = torch.tensor(a.T @ x).to(getattr(torch, dtype)).double().numpy()
+        assert np.array_equal((matrix.t() @ vector).double().numpy(), exact)
+        several = torch.stack([matrix, -matrix]).mT @ vector
+        assert np.array_equal(several.double().numpy(), [exact, -exact])
+
+
 def test_strided_operands() -> None:
     x, y = data(6, 8), data(8, 6, seed=1)
     a, b = t(x), t(y)

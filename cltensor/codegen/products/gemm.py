@@ -19,7 +19,7 @@ from ...layouts import collapse, contiguous_strides, numel
 from ..operand import Operand
 from ..source import render
 from . import epilogue as epilogues
-from . import gemm_cpu, gemm_gram, gemm_small, gemm_tall, gemv
+from . import gemm_cpu, gemm_gram, gemm_small, gemm_tall, gemv, gemv_short
 from .product import (
     LONG,
     SIDES,
@@ -265,6 +265,9 @@ def _run(
         return gemm_tall.run(backend, dt, p)
     if cpu and gemm_gram.takes(dt, p):
         return gemm_gram.run(backend, dt, p)
+    if cpu and (short := gemv_short.chosen(backend, dt, p)) is not None:
+        gemv_short.run(backend, dt, short)
+        return True
     if (few := gemv.chosen(p, cpu)) is not None:
         if p.epilogue is None:
             gemv.run(backend, dt, few, cpu)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 X_ROOM = 2048  # elements of the vector staged at a time
 M_ROOM = 2048  # sums of a column kept in local memory
+NARROW = 16  # vectors of sums that are registers
 FEW = 8  # columns for which a large matrix is multiplied row by row
 LARGE = 1 << 16  # numbers of such a matrix, at least
 TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
@@ -101,18 +102,22 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
     alone = cpu and nbytes * ceil_div(p.n, 2) < PACE_BYTES * backend.info.wake_us
     wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * units)
     if cpu:
-        along_k = p.a.col == 1 or p.k <= 1
+        along_k, lanes = p.a.col == 1 or p.k <= 1, tile(backend, acc)[1]
         rows = 1 if p.m < 4 or not along_k else 4 if p.n == 1 else 6
-        step = rows if along_k else 8 * tile(backend, acc)[1]
+        step = rows if along_k else 8 * lanes
         tasks = min(ceil_div(wanted, batches), ceil_div(p.m, step))
+        narrow = not along_k and lanes <= p.m <= NARROW * lanes
         if not along_k:  # a row's parts far apart are slow to read: no more of them than it takes
             tasks = min(tasks, max(ceil_div(units, batches), ceil_div(p.m, M_ROOM)))
+        if narrow:
+            tasks = 1
         stage = along_k and p.n == 1 < p.k and (p.b.row != 1 or dt.itemsize < 4)
     else:
-        along_k, rows, step, stage, tasks = True, 1, 1, False, p.m
+        along_k, rows, step, stage, narrow, tasks = True, 1, 1, False, False, p.m
     short = tasks * batches < (units if cpu else 2 * units)
-    if p.kstep == 0 and p.inner == 1 and short and p.k >= 2 * PIECE // min(p.m, 8):
-        pieces = max(min(ceil_div(2 * units, tasks * batches), p.k * min(p.m, 8) // PIECE), 1)
+    least = 4 * PIECE // p.m if narrow else PIECE // min(p.m, 8)  # of K
+    if p.kstep == 0 and p.inner == 1 and short and p.k >= 2 * least:
+        pieces = max(min(ceil_div(2 * units, tasks * batches), p.k // least), 1)
         in_pieces(
             backend,
             dt,
@@ -126,6 +131,8 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
         in_pieces(backend, dt, out, p, p.k, lambda wide, q: run(backend, dt, q, cpu, wide))
         return
     body = "group" if not cpu else "rows" if along_k else "cols"
+    if narrow:
+        body, rows = "narrow", int(ceil_div(p.m, lanes))
     block = ceil_div(ceil_div(p.m, tasks), step) * step
     ahead = body == "cols" and min(block, M_ROOM) < p.m
     kernel = _kernel(backend, dt, out, body, rows, min(p.n, 2), stage, ahead)

@@ -1,0 +1,66 @@
+"""Matrix of many short rows times a vector on a CPU (templates/gemm/short.mako): points by weights, keys by a query.
+
+gemv.py goes along one row with all its lanes, and has to add these up for each; here that is done for a vector of rows at once.
+Owns which products they are and how rows are shared among work-items. Knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..pointwise import Memory
+from ..source import include, lane_macros, render
+from .product import (  # fmt: skip
+    LONG,
+    SIDES,
+    Product,
+    accumulator,
+    built,
+    ceil_div,
+    ending_types,
+    side_args,
+    spread_args,
+    tile,
+    traffic,
+)
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend
+
+DEPTH = 63  # numbers in a row, at most: of longer ones the adding up is little
+TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
+PACE_BYTES = 20_000  # memory that a CPU's thread reads in a microsecond
+
+
+def chosen(backend: Backend, dt: dtype, p: Product) -> Product | None:
+    """Return a product as it is of this kind, itself or transposed; None if it is not."""
+    if min(p.m, p.n) != 1 or dt.category != 2 or p.kstep or p.epilogue is not None:
+        return None
+    q = p if p.n == 1 else p.transposed()
+    several = q.m >= 4 * tile(backend, accumulator(dt))[1]
+    return q if several and q.a.col == 1 and 1 < q.k <= DEPTH else None
+
+
+def run(backend: Backend, dt: dtype, p: Product) -> None:
+    """Run what `chosen` returned."""
+    acc, lanes, batches = accumulator(dt), tile(backend, accumulator(dt))[1], p.outer * p.inner
+    nbytes = p.m * p.k * batches * dt.itemsize
+    alone = nbytes < PACE_BYTES * backend.info.wake_us
+    wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * backend.info.compute_units)
+    block = lanes * ceil_div(ceil_div(p.m, lanes), ceil_div(wanted, batches))
+
+    def make() -> tuple[str, str, list[Any]]:
+        memory = Memory(dt, lanes)
+        head = lane_macros(lanes, dt.reg == "double")
+        head += include("half") if dt.reg != dt.cl else ""
+        name = f"gemv_short_{dt.code}_{lanes}"
+        text = render(
+            "gemm/short", fn=name, headers=head, memory=memory, V=lanes, depth=DEPTH + 1 + lanes
+        )
+        return name, text, [*SIDES, *ending_types(acc), *[LONG] * 13]
+
+    kernel = built(backend, ("gemv short", dt, lanes), make)
+    args = *side_args(p, acc), p.m, p.k, block, batches, p.inner, *spread_args(p)
+    size = ceil_div(p.m, block), batches
+    backend.launch(kernel, size, (1, 1), args, *traffic(dt, dt, p))
