@@ -114,8 +114,9 @@ def _export(name: str, compute: Callable[..., list[Tensor]], doc: str) -> None:
     def function(self: Any, *args: Any, **named: Any) -> tuple[Tensor, ...]:
         return tuple(compute(full, self, *args, **named))
 
-    def function_(self: Any, *args: Any, **named: Any) -> list[Tensor]:
-        return compute(full + "_", self, *args, **named)
+    def function_(self: Any, *args: Any, **named: Any) -> Any:
+        compute(full + "_", self, *args, **named)
+        return self
 
     full = f"_foreach_{name}"
     FUNCTIONS[full] = titled(function, full, doc)
@@ -205,18 +206,20 @@ def _lerp(full: str, self: Any, tensors1: Any, weight: Any) -> list[Tensor]:
     return _each(full, row.op(2), [xs, ends, beside], lambda i: fn(xs[i], ends[i], weights[i]))
 
 
-def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> list[Tensor]:
+def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Write each tensor of one list into that of another."""
     xs = _list("_foreach_copy_", self)
     sources = _beside("_foreach_copy_", xs, src)
-    return _each("_foreach_copy_", _ASSIGNED, [xs, sources], lambda i: xs[i].copy_(sources[i]))
+    _each("_foreach_copy_", _ASSIGNED, [xs, sources], lambda i: xs[i].copy_(sources[i]))
+    return self
 
 
-def _foreach_zero_(self: Any) -> list[Tensor]:
+def _foreach_zero_(self: Any) -> Any:
     """Set all tensors of a list to zero."""
     xs = _list("_foreach_zero_", self)
     _some(xs)
-    return _each("_foreach_zero_", _ZERO, [xs], lambda i: xs[i].zero_())
+    _each("_foreach_zero_", _ZERO, [xs], lambda i: xs[i].zero_())
+    return self
 
 
 def _foreach_clone(self: Any, *, memory_format: Any = None) -> tuple[Tensor, ...]:

@@ -90,3 +90,19 @@ def test_errors(line: str) -> None:
     found, expected = (Ran(m, lambda m: run(m, line)) for m in (ct, th))
     assert expected.error is not None
     assert_same_error(found, expected)
+
+
+def test_in_place_gives_back_the_list() -> None:
+    def names(module: Any) -> list[bool]:
+        listed = [tensor(module, data(3)), tensor(module, data(2))]
+        fixed = tuple(listed)
+        made = [
+            module._foreach_add_(listed, 1) is listed,
+            module._foreach_lerp_(listed, listed, 0.5) is listed,
+            module._foreach_exp_(fixed) is fixed,
+            module._foreach_copy_(listed, listed) is listed,
+            module._foreach_zero_(fixed) is fixed,
+        ]
+        return [*made, all(x is y for x, y in zip(listed, fixed, strict=True))]
+
+    assert names(ct) == names(th) == [True] * 6
