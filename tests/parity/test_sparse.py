@@ -424,3 +424,25 @@ def test_narrow_copy_is_a_function_too() -> None:
         assert got.layout is torch.sparse_coo
         assert got.to_dense().tolist() == torch.arange(4.0, 12.0).reshape(2, 4).tolist()
         assert torch.narrow_copy(s.to_dense(), 1, 0, 1).tolist() == [[0.0], [4.0], [8.0]]
+
+
+def test_gradcheck_takes_sparse_inputs() -> None:
+    def outcomes(torch: Any) -> list[str]:
+        x = torch.tensor([[1.5, 0.0, 2.0], [0.0, -1.0, 0.0]], dtype=torch.float64)
+        d = torch.ones(3, 2, dtype=torch.float64).requires_grad_()
+        full, told = (x + 5).to_sparse().requires_grad_(), []
+        for s in (x.to_sparse().requires_grad_(), x.to_sparse_csr().requires_grad_()):
+            for fn, args, how in (
+                (torch.sparse.mm, (s, d), {"masked": True}),
+                (torch.sparse.mm, (s, d), {"masked": True, "fast_mode": True}),
+                (torch.sparse.mm, (s, d), {"raise_exception": False}),
+                (torch.sparse.mm, (full, d), {}),
+                (lambda a: a * 2, (s,), {}),
+            ):
+                try:
+                    told.append(str(torch.autograd.gradcheck(fn, args, **how)))
+                except ValueError as error:
+                    told.append(str(error))
+        return told
+
+    assert outcomes(ct) == outcomes(th)
