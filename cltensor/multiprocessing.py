@@ -179,6 +179,10 @@ def _map(storage: Storage, path: str) -> None:
 
 def _send(t: Tensor) -> tuple:
     """How a tensor travels to another process."""
+    if t.requires_grad and not t.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue)."
+        )
     if t._storage not in _shared:
         return t.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
     layout = t.dtype, tuple(t.shape), t._strides, t._offset

@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 import zipfile
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import pytest
@@ -223,3 +224,17 @@ def test_modules_that_are_there_without_an_import_of_their_own() -> None:
         text = f"import cltensor; print(cltensor.{name}.__name__)"
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)  # fmt: skip
         assert done.stdout.strip() == f"cltensor.{name}"
+
+
+def test_names_of_before_and_marks() -> None:
+    for torch in (th, ct):
+        with pytest.warns(FutureWarning, match="`NLLLoss2d` has been deprecated"):
+            loss = torch.nn.NLLLoss2d(ignore_index=1)
+        assert isinstance(loss, torch.nn.NLLLoss)
+        hook = torch.utils.hooks.unserializable_hook(lambda g: g)
+        assert hook.__torch_unserializable__ is True
+        x = torch.ones(2, requires_grad=True)
+        importlib.import_module(f"{torch.__name__}.multiprocessing")
+        ForkingPickler.dumps(x)
+        with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf"):
+            ForkingPickler.dumps(x * 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "SmoothL1Loss",
     "HuberLoss",
     "NLLLoss",
+    "NLLLoss2d",
     "CrossEntropyLoss",
     "LinearCrossEntropyLoss",
     "PoissonNLLLoss",
@@ -192,6 +194,18 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
             f"label_smoothing={self.label_smoothing}, options={self.options}"
         )
+
+
+class NLLLoss2d(NLLLoss):
+    """`NLLLoss` by a name of before, with a FutureWarning."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        warnings.warn(
+            "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **named)
 
 
 class PoissonNLLLoss(_Loss):
