@@ -35,7 +35,7 @@ def into(made: Any, out: Any, name: str) -> Any:
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
-    return out._become(made)
+    return out._become(relaid(made, out.layout))
 
 
 HANDLERS["into"] = into
@@ -51,8 +51,13 @@ def is_number(x: Any) -> bool:
 
 def _same_sizes(a: Tensor, b: Tensor) -> None:
     if a.shape != b.shape:
+        if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
+            raise RuntimeError(
+                f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}"
+            )
         raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same sizes, but self: {list(a.shape)}, other: {list(b.shape)}"
+            f"add: expected 'self' and 'other' to have same size, but self has size {list(a.shape)} while other has size {list(b.shape)} "
+            "(FYI: dense-sparse addition does not currently support broadcasting)"
         )
 
 

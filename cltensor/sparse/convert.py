@@ -392,6 +392,14 @@ def is_same_size(input: Any, other: Any) -> bool:
     )
 
 
+_INSTEAD = """
+You could try the following options:
+1. If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`.
+2. If you need to resize this tensor, you have the following options:
+    1. For both sparse and dense dimensions, keep the number of them constant and the size of them non-shrinking, and then try the same call again.
+    2. Or, create a new sparse tensor with the correct indices and values from this sparse tensor."""
+
+
 @op("sparse_resize_", function=False)
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
     """Take larger sizes, with the entries; sizes alone may shrink where there are none."""
@@ -402,18 +410,27 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Spa
     p = self._pattern
     if not p.count:
         return self._become(empty(size, self.dtype, self.device, sparse_dim))
-    if sparse_dim != len(p.sizes) or dense_dim != self._v.ndim - 1:
-        raise RuntimeError(
-            f"changing the number of {'sparse' if sparse_dim != len(p.sizes) else 'dense'} dimensions on a non-empty tensor is not supported."
-        )
-    if any(n < m for n, m in zip(size[:sparse_dim], self.shape, strict=False)):
-        raise RuntimeError(
-            "shrinking the size of sparse dimensions on a non-empty tensor is not supported."
-        )
-    if tuple(size[sparse_dim:]) != tuple(self.shape[sparse_dim:]):
-        raise NotImplementedError("sparse_resize_: dense dims of a tensor with entries stay")
-    pattern = Pattern(size[:sparse_dim], p.indices, coalesced=p.coalesced, checked=p._checked)
-    return self._become(pack(pattern, self._v, size, sparse_coo))
+    now = tuple(self.shape)
+    before, after = (
+        (now[: len(p.sizes)], now[len(p.sizes) :]),
+        (size[:sparse_dim], size[sparse_dim:]),
+    )
+    for kind, old, new in zip(("sparse", "dense"), before, after, strict=True):
+        if len(old) != len(new):
+            raise RuntimeError(
+                f"changing the number of {kind} dimensions (from {len(old)} to {len(new)}) on a non-empty sparse tensor is not supported.{_INSTEAD}"
+            )
+    for kind, old, new in zip(("sparse", "dense"), before, after, strict=True):
+        if any(n < m for n, m in zip(new, old, strict=True)):
+            raise RuntimeError(
+                f"shrinking the size of {kind} dimensions (from {list(old)} to {list(new)}) on a non-empty sparse tensor is not supported.{_INSTEAD}"
+            )
+    values = self._v
+    if tuple(after[1]) != before[1]:  # numbers keep their order in memory, not their places
+        values = values.new_zeros((p.count, *after[1]))
+        values.view(-1)[: self._v.numel()].copy_(self._v.reshape(-1))
+    pattern = Pattern(after[0], p.indices, coalesced=p.coalesced, checked=p._checked)
+    return self._become(pack(pattern, values, size, sparse_coo))
 
 
 @op("sparse_resize_and_clear_", function=False)

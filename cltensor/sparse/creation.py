@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from .. import creation, dtypes
@@ -105,6 +106,12 @@ def _asked(t: SparseTensor, requires_grad: bool) -> SparseTensor:
 # ------------------------------------------------------------------------------------------- coordinates
 
 
+def _countable(size: Sequence[int]) -> None:
+    """RuntimeError if places in a tensor cannot be numbered."""
+    if prod(size) >= 1 << 63:
+        raise RuntimeError("numel: integer multiplication overflow")
+
+
 def coo_of(
     indices: Tensor,
     values: Tensor,
@@ -134,6 +141,7 @@ def coo_of(
             size = (*[n + 1 for n in ends[1]], *dense)
         else:
             size = (*[0] * dims, *dense)
+        _countable(size)
         return pack(Pattern(size[:dims], indices, coalesced=coalesced, checked=True), values, size)
     size = Size(size)
     if len(size) != dims + len(dense):
@@ -144,6 +152,7 @@ def coo_of(
         raise RuntimeError(
             f"values has incorrect size, expected {[count, *size[dims:]]}, got {list(values.shape)}"
         )
+    _countable(size)
     pattern = Pattern(size[:dims], indices, coalesced=coalesced)
     if _wanted(check):
         pattern.check()
@@ -206,6 +215,7 @@ def empty(
 ) -> SparseTensor:
     """A sparse tensor without entries; of its dims the first `sparse` are sparse, else all."""
     shape = Size(size)
+    _countable(shape)
     where = place(device)
     dims = len(shape) if sparse is None else sparse
     values = creation.zeros((0, *shape[dims:]), dtype=dtype, device=where)

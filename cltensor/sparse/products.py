@@ -116,7 +116,7 @@ def _check(function: str, a: Any, b: Any) -> None:
                 f"addmm: expected a sparse matrix with scalar values, but got values with dense_dim {x.dense_dim()}"
             )
     if a.shape[1] != b.shape[0]:
-        if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
+        if isinstance(a, SparseTensor) and a.is_sparse and not isinstance(b, SparseTensor):
             raise RuntimeError(
                 f"addmm: Argument #3 (dense): Expected dim 0 size {a.shape[1]}, got {b.shape[0]}"
             )
@@ -135,7 +135,7 @@ def _check(function: str, a: Any, b: Any) -> None:
 
 def _sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     """Every entry of `a` meets all entries of `b` in the row that its column names; what falls together is added up."""
-    kind = a.layout
+    kind = sparse_coo if a.layout is sparse_coo else sparse_csr
     a, b = coalesced(to_coo(a)), coalesced(to_coo(b))
     p, q = a._pattern, b._pattern
     with unrecorded():
@@ -180,6 +180,10 @@ def mv(input: Any, vec: Any) -> Any:
     if isinstance(vec, SparseTensor):
         return NotImplemented
     if input.shape[1] != vec.shape[0]:
+        if isinstance(input, SparseTensor) and not input.is_sparse:
+            raise RuntimeError(
+                f"size mismatch, got input ({input.shape[0]}), mat ({input.shape[0]}x{input.shape[1]}), vec ({vec.shape[0]})"
+            )
         raise RuntimeError(
             f"mv: expected self.size(-1) == vec.size(-1), but got {input.shape[1]} and {vec.shape[0]}"
         )
@@ -257,21 +261,23 @@ def _added(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 @op("addmm", mixed=True)
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(
+    input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None
+) -> Any:
     """Compute beta * input + alpha * mat1 @ mat2 with a sparse matrix among them."""
     if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
         return NotImplemented
-    return _added(input, mm(mat1, mat2), beta, alpha)
+    made = _added(input, mm(mat1, mat2), beta, alpha)
+    return made if out is None else into(made, out, "addmm")
 
 
 @op("addmv", mixed=True)
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * mat @ vec with a sparse matrix."""
-    return (
-        _added(input, mv(mat, vec), beta, alpha)
-        if isinstance(mat, SparseTensor)
-        else NotImplemented
-    )
+    if not isinstance(mat, SparseTensor):
+        return NotImplemented
+    made = _added(input, mv(mat, vec), beta, alpha)
+    return made if out is None else into(made, out, "addmv")
 
 
 @public(method=False, aliases=("dsmm",))

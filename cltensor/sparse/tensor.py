@@ -109,13 +109,15 @@ class SparseTensor(Tensor):
     def stride(self, dim: int | None = None) -> Any:
         """Return zeros; RuntimeError for a compressed matrix."""
         if self._layout is not sparse_coo:
-            raise RuntimeError("Sparse CSR tensors do not have strides")
+            name = "CSR" if self._layout is sparse_csr else "CSC"
+            raise RuntimeError(f"Sparse {name} tensors do not have strides")
         return (0,) * self.ndim if dim is None else 0
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Return False; RuntimeError for a compressed matrix."""
         if self._layout is not sparse_coo:
-            raise RuntimeError("Tensors of type SparseCsrTensorImpl do not have is_contiguous")
+            name = "CSR" if self._layout is sparse_csr else "CSC"
+            raise RuntimeError(f"Sparse {name} tensors do not have is_contiguous")
         return False
 
     @property

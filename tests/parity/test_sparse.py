@@ -446,3 +446,44 @@ def test_gradcheck_takes_sparse_inputs() -> None:
         return told
 
     assert outcomes(ct) == outcomes(th)
+
+
+def test_products_of_compressed_matrices_and_sizes() -> None:
+    def outcomes(torch: Any) -> list[str]:
+        a = torch.sparse_csr_tensor([0, 2, 3, 3], [0, 2, 1], [1.0, 2, 3], (3, 3))
+        b, c, ones = a.to_dense().t().contiguous().to_sparse_csr(), a.to_sparse_csc(), torch.ones
+        h = torch.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.arange(6.0).reshape(2, 3), (2, 3))
+        r = torch.eye(3).to_sparse_csr()
+        v, m, far = torch.empty(3), torch.empty(3, 3), torch.tensor([[2**40], [2**40]])
+        asked = [
+            lambda: (a @ b).layout,
+            lambda: [(x @ y).layout for x in (c, a) for y in (c, a)],
+            lambda: (c @ b).to_dense().tolist(),
+            lambda: torch.addmm(a, a, b, out=r) is r,
+            lambda: (r.layout, r.to_dense().tolist()),
+            lambda: torch.addmm(ones(3, 3), a, ones(3, 3), out=m).tolist(),
+            lambda: torch.addmv(ones(3), a, ones(3), out=v).tolist(),
+            lambda: torch.mm(a, ones(2, 2)),
+            lambda: torch.mv(a, ones(2)),
+            lambda: a.is_contiguous(),
+            lambda: c.is_contiguous(),
+            lambda: a.to_sparse() + h.to_dense().to_sparse(),
+            lambda: ones(4, 4).add_(a.to_sparse()),
+            lambda: torch.sparse_coo_tensor(far, ones(1), (2**41, 2**41)),
+            lambda: torch.sparse_coo_tensor((2**32, 2**31)),
+            lambda: torch.sparse_coo_tensor((2**32, 2**31 - 1)).shape,
+            lambda: h.clone().sparse_resize_((4, 5), 1, 1).shape,
+            lambda: h.clone().sparse_resize_((4, 5), 1, 1).values().reshape(-1)[:6].tolist(),
+            lambda: h.clone().sparse_resize_((4, 2), 1, 1),
+            lambda: h.clone().sparse_resize_((1, 3), 1, 1),
+            lambda: h.clone().sparse_resize_((2, 3, 4), 1, 2),
+        ]
+        told = []
+        for ask in asked:
+            try:
+                told.append(str(ask()))
+            except RuntimeError as error:
+                told.append(str(error))
+        return told
+
+    assert outcomes(ct) == outcomes(th)
