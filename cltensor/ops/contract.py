@@ -455,9 +455,9 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
         "two or more tensors rather than multiple parameters.",
         UserWarning, stacklevel=2,
     )  # fmt: skip
-    for i, m in enumerate(matrices):
+    for m in matrices:
         if m.ndim != 2:
-            raise RuntimeError(f"Tensor #{i + 1} must be a 2D tensor, but it is {m.ndim}D")
+            raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices, out=out)

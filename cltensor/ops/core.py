@@ -260,11 +260,11 @@ def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | 
     if x.shape == shape:
         if x._contig:
             return Leaf(buffer, x.dtype, None, x._offset)
-        before = strides[0]
-        for step in strides:
-            if not 0 < step <= before:
+        before, wider = strides[0], shape[0]
+        for step, n in zip(strides, shape, strict=True):
+            if not 0 < step <= before or (step == before and n > wider):
                 return None
-            before = step
+            before, wider = step, n
         return Leaf(buffer, x.dtype, strides, x._offset)
     own = x.shape
     if not x._contig or len(own) > len(shape):

@@ -397,3 +397,9 @@ def test_whole_numbers_equal_themselves_without_a_kernel() -> None:
     assert not ct.equal(x[1:], x[:-1])
     nan = ct.tensor([1.0, float("nan")], device=ct.get_default_device())
     assert not ct.equal(nan, nan)
+
+
+def test_dims_with_equal_steps_lie_as_in_the_long_way() -> None:
+    y = ct.arange(24.0).reshape(4, 3, 2).contiguous()[:, :, ::2].transpose(1, 2)
+    assert y.stride() == (6, 2, 2)
+    assert [z.stride() for z in (y.exp(), y + y, ct.zeros_like(y))] == [(3, 1, 1)] * 3

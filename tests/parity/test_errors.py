@@ -193,6 +193,7 @@ a.gather(1, torch.tensor([[4]]))                ## index 4 is out of bounds for 
 a.gather(1, torch.tensor([0]))                  ## Index tensor must have the same number of dimensions as input tensor
 a.gather(1, torch.tensor([[0.0]]))              ## gather(): Expected dtype int32/int64 for index
 torch.chain_matmul()                            ## chain_matmul(): Expected one or more matrices
+torch.chain_matmul(a, v[0])                     ## Tensor dimension is 0, expected 2 instead.
 torch.take_along_dim(v[0], i[0], 0)             ## Dimension specified as 0 but tensor has no dimensions
 a.scatter(1, torch.tensor([[5]]), 1.0)          ## index 5 is out of bounds for dimension 1 with size 4
 a.scatter(1, torch.tensor([[0]]), k)            ## scatter(): Expected self.dtype to be equal to src.dtype
