@@ -403,3 +403,5 @@ def test_dims_with_equal_steps_lie_as_in_the_long_way() -> None:
     y = ct.arange(24.0).reshape(4, 3, 2).contiguous()[:, :, ::2].transpose(1, 2)
     assert y.stride() == (6, 2, 2)
     assert [z.stride() for z in (y.exp(), y + y, ct.zeros_like(y))] == [(3, 1, 1)] * 3
+    y = ct.arange(13.0).as_strided((4, 2, 3), (3, 1, 1))
+    assert [z.stride() for z in (y.exp(), y + y, ct.zeros_like(y))] == [(6, 1, 2)] * 3
