@@ -187,6 +187,22 @@ def test_few_columns_across_memory_times_a_vector(dtype: str) -> None:
         assert np.array_equal(several.double().numpy(), [exact, -exact])
 
 
+# Vectors side by side and across, fewer than are met at once, matrices that a cache keeps and that it does not, batches of which one is shared.
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+def test_many_rows_times_a_few_vectors(dtype: str) -> None:
+    dt = getattr(torch, dtype)
+    rng = np.random.default_rng(0)
+    for n, k, columns in ((40_000, 129, 3), (2500, 70, 8), (1200, 1100, 5)):
+        a, b = rng.integers(-2, 3, (n, k)), rng.integers(-1, 2, (k, columns))
+        exact = torch.tensor(a @ b).to(dt).double().numpy()
+        x, y = torch.tensor(a).to(dt), torch.tensor(b).to(dt)
+        assert np.array_equal((x @ y).double().numpy(), exact)
+        assert np.array_equal((x @ y.t().contiguous().t()).double().numpy(), exact)
+        assert np.array_equal((y.t() @ x.t()).double().numpy(), exact.T)
+    found = x.view(2, 600, 1100) @ torch.stack([y, -y])
+    assert np.array_equal(found.double().numpy(), [exact[:600], -exact[600:]])
+
+
 def test_strided_operands() -> None:
     x, y = data(6, 8), data(8, 6, seed=1)
     a, b = t(x), t(y)

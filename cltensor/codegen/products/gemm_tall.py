@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 COLUMNS = 16  # of float32, at most; of float64 half as many
 DEPTH = 384  # summed numbers, at most: so many rows of B stay in the nearest cache, and gemm_cpu.py sums as many at once
 ROWS = 64  # at least
-DOTS = 16  # times as many numbers as columns are better summed lane by lane, as gemv.py does where they are adjacent
+DOTS = 16  # times as many numbers as columns are better summed lane by lane, as gemv.py and gemv_short.py do where a row's are adjacent
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 
 
@@ -48,7 +48,7 @@ def takes(dt: dtype, p: Product) -> bool:
         and 0 < p.k <= DEPTH
         and p.out.col == 1
         and not p.kstep
-        and not (p.n <= gemv.FEW and p.k >= DOTS * p.n and p.a.col == p.b.row == 1)
+        and not (p.n <= gemv.FEW and p.k >= DOTS * p.n and p.a.col == 1)
     )
 
 

@@ -6,13 +6,18 @@ with a few columns where both are adjacent along K; the others are left to gemm.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from ...layouts import contiguous_strides
+from ..move.copies import copy_strided
+from ..operand import Operand
 from ..source import include, render
 from .product import (
     LONG,
     SIDES,
     Product,
+    Side,
     access_variables,
     accumulator,
     built,
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
 X_ROOM = 2048  # elements of the vector staged at a time
 M_ROOM = 2048  # sums of a column kept in local memory
 NARROW = 16  # vectors of sums that are registers
+NEAR = 4096  # numbers of several vectors that stay in the nearest cache
+FAR_BYTES = 1 << 22  # of a matrix that does not
 FEW = 8  # columns for which a large matrix is multiplied row by row
 LARGE = 1 << 16  # numbers of such a matrix, at least
 TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
@@ -45,8 +52,8 @@ def chosen(p: Product, cpu: bool) -> Product | None:
         return None
     q = p if p.n <= p.m else p.transposed()
     if q.n > 1:
-        few = cpu and q.m >= 4 * FEW and q.m * q.k >= LARGE
-        return q if few and q.a.col == q.b.row == 1 else None
+        few = cpu and q.m >= 4 * FEW and q.m * q.k >= LARGE and q.k > 1
+        return q if few and q.a.col == 1 else None
     fits = not cpu or q.a.col == 1 or q.k <= 1 or (q.a.row == 1 and q.m >= 8)
     return q if fits else None
 
@@ -91,8 +98,20 @@ def _group(backend: Backend) -> int:
     return 64 if backend.info.max_group >= 64 else 8
 
 
+def _adjacent(backend: Backend, dt: dtype, p: Product) -> Side:
+    """Copy the vectors of a product, so that each lies side by side."""
+    shape = p.outer if p.b.outer else 1, p.inner if p.b.inner else 1, p.n, p.k
+    there = Operand(backend.alloc(prod(shape) * dt.itemsize), dt, shape, contiguous_strides(shape), 0)  # fmt: skip
+    here = Operand(p.b.buffer, dt, shape, (p.b.outer, p.b.inner, p.b.col, p.b.row), p.b.offset)
+    copy_strided(backend, here, there)
+    outer, inner, col, row = there.strides
+    return Side(there.buffer, 0, row, col, outer if p.b.outer else 0, inner if p.b.inner else 0)
+
+
 def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None = None) -> None:
     """Run a product that `chosen` returned."""
+    if p.n > 1 and p.b.row != 1:
+        p = p._replace(b=_adjacent(backend, dt, p))
     out = out_dt or dt
     acc = accumulator(dt)
     batches = p.outer * p.inner
@@ -135,7 +154,10 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
         body, rows = "narrow", int(ceil_div(p.m, lanes))
     block = ceil_div(ceil_div(p.m, tasks), step) * step
     ahead = body == "cols" and min(block, M_ROOM) < p.m
-    kernel = _kernel(backend, dt, out, body, rows, min(p.n, 2), stage, ahead)
+    span = min(p.n, 2)
+    if span > 1 and p.n * length <= NEAR and nbytes >= FAR_BYTES:  # rows one by one, as they lie
+        rows, span = 1, 8 if p.n == 8 else 4 if p.n >= 4 else 2
+    kernel = _kernel(backend, dt, out, body, rows, span, stage, ahead)
     args = (
         *side_args(p, acc),
         *(p.m, p.n, p.k, block, batches, p.inner, p.kstep),
