@@ -4,12 +4,14 @@ Products of many rows with a few columns, on a CPU: a work-item owns `per` rows,
 B is copied into local memory (cache) as K rows of V numbers, zeros past N; then ${R} rows of A at a time go along K, the last one
 again where there are fewer left. Rows of a result without gaps are stored as whole vectors, whose ends the next row overwrites,
 as long as that is one of this work-item's and nothing that is added may lie there. With `finish` a row goes through it. Sums go over K in order, as the larger products' do.
+ahead: the next rows are asked for meanwhile, for of several long ones at once the processor foresees nothing.
 </%doc>\
-<% acc, reg = memory.dt.reg, memory.reg %>\
+<% acc, reg, line = memory.dt.reg, memory.reg, 64 // memory.dt.itemsize %>\
 % if finish:
 ${finish.text}
 typedef ${acc}${finish.lanes} run_u __attribute__((aligned(4)));
 % endif
+${headers}\
 #pragma OPENCL FP_CONTRACT ON
 typedef ${reg} row_u __attribute__((aligned(${memory.dt.itemsize})));
 /* The first numbers of a vector, or all of it, and zeros; and where they are stored. Not often: apart from the loop, which is slower around them. */
@@ -48,6 +50,13 @@ void ${fn}(__global const ${acc} *A, long aoff, long sam, long sak, __global con
     ${reg} t${r} = 0;
 % endfor
     for (long k = 0; k < K; k++, a += sak) {
+% if ahead:
+      if (k % ${line} == 0) {
+% for r in range(R):
+        CLT_PREFETCH(a + at${r} + ${R} * sam);
+% endfor
+      }
+% endif
       const ${reg} row = *(__local const ${reg} *)(columns + k * ${V});
 % for r in range(R):
       t${r} = a[at${r}] * row + t${r};

@@ -203,6 +203,19 @@ def test_many_rows_times_a_few_vectors(dtype: str) -> None:
     assert np.array_equal(found.double().numpy(), [exact[:600], -exact[600:]])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_rows_by_some_columns_go_part_by_part(dtype: str) -> None:
+    dt = getattr(torch, dtype)
+    rng = np.random.default_rng(0)
+    n, k, columns = 401, 803, 6 if dtype == "float64" else 10
+    a, b, c = (rng.integers(-2, 3, shape) for shape in ((n, k), (k, columns), (n, columns)))
+    x, y, z = (torch.tensor(v).to(dt) for v in (a, b, c))
+    close((x @ y).cpu(), a @ b, 0)
+    close((x.t().contiguous().t() @ y).cpu(), a @ b, 0)
+    close(torch.addmm(z, x, y, beta=3, alpha=-2).cpu(), 3 * c - 2 * (a @ b), 0)
+    close(torch.nn.functional.linear(x, y.t().contiguous(), z[0]).relu().cpu(), np.maximum(a @ b + c[0], 0), 0)  # fmt: skip
+
+
 def test_strided_operands() -> None:
     x, y = data(6, 8), data(8, 6, seed=1)
     a, b = t(x), t(y)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..pointwise import Memory
-from ..source import render
+from ..source import include, render
 from . import epilogue as epilogues
 from . import gemv
 from .product import (
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 COLUMNS = 16  # of float32, at most; of float64 half as many
 DEPTH = 384  # summed numbers, at most: so many rows of B stay in the nearest cache, and gemm_cpu.py sums as many at once
+PARTS, LARGE = (
+    16,
+    1 << 18,
+)  # of longer sums, each added to those before it; numbers of a matrix that is worth these launches
+FAR = 160  # numbers in a row, from which the next rows are asked for
 ROWS = 64  # at least
 DOTS = 16  # times as many numbers as columns are better summed lane by lane, as gemv.py and gemv_short.py do where a row's are adjacent
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
@@ -45,7 +50,9 @@ def takes(dt: dtype, p: Product) -> bool:
         and p.outer * p.inner == 1
         and 1 < p.n <= 4 * COLUMNS // dt.itemsize
         and p.m >= ROWS
-        and 0 < p.k <= DEPTH
+        and (
+            0 < p.k <= DEPTH or (p.epilogue is None and p.k <= PARTS * DEPTH and p.m * p.k >= LARGE)
+        )
         and p.out.col == 1
         and not p.kstep
         and not (p.n <= gemv.FEW and p.k >= DOTS * p.n and p.a.col == 1)
@@ -54,10 +61,13 @@ def takes(dt: dtype, p: Product) -> bool:
 
 def run(backend: Backend, dt: dtype, p: Product) -> bool:
     """Run it; False, with nothing done, if its epilogue does not fit."""
+    if p.k > DEPTH:
+        return _in_parts(backend, dt, p)
     # A chain takes whole vectors of its own.
     lanes = 8 if p.n <= 8 and (p.epilogue is None or dt.itemsize == 8) else 16
     # What does not fit into registers is no faster by more rows.
     rows = 8 if lanes <= tile(backend, dt.reg)[1] else 4
+    ahead = p.a.col == 1 and p.k >= FAR
     program, span = epilogues.fitted(backend, p.epilogue, lanes)
     if not span:
         return False
@@ -68,9 +78,9 @@ def run(backend: Backend, dt: dtype, p: Product) -> bool:
 
     def make() -> tuple[str, str, list[Any], Sequence[str]]:
         finish = epilogues.finish(program, span) if program else None
-        name = f"gemm_tall_{dt.code}_{lanes}x{rows}{epilogues.suffix(program)}"
+        name = f"gemm_tall_{dt.code}_{lanes}x{rows}{'_ahead' * ahead}{epilogues.suffix(program)}"
         text = render(
-            "gemm/tall", fn=name, memory=Memory(dt, lanes), V=lanes, R=rows, depth=DEPTH, finish=finish
+            "gemm/tall", fn=name, memory=Memory(dt, lanes), V=lanes, R=rows, depth=DEPTH, finish=finish, ahead=ahead, headers=include("ahead") * ahead
         )  # fmt: skip
         types = [*SIDE, *SIDE, *SIDE[:3], *SIDE, *ending_types(dt.reg), *[LONG] * 4]
         return (
@@ -80,7 +90,7 @@ def run(backend: Backend, dt: dtype, p: Product) -> bool:
             epilogues.options(backend, finish),
         )
 
-    kernel = built(backend, ("tall", dt, lanes, rows, program), make)
+    kernel = built(backend, ("tall", dt, lanes, rows, program, ahead), make)
     bias = p.bias or p.out
     args = (
         *p.a.args,
@@ -96,4 +106,15 @@ def run(backend: Backend, dt: dtype, p: Product) -> bool:
     if p.epilogue is not None:
         args += tuple(p.epilogue.arguments())
     backend.launch(kernel, (ceil_div(p.m, per),), (1,), args, *traffic(dt, dt, p))
+    return True
+
+
+def _in_parts(backend: Backend, dt: dtype, p: Product) -> bool:
+    """Run a product of longer rows part by part, the results so far being what is added."""
+    part = 16 * ceil_div(ceil_div(p.k, ceil_div(p.k, DEPTH)), 16)
+    for k in range(0, p.k, part):
+        a = p.a._replace(offset=p.a.offset + k * p.a.col)
+        b = p.b._replace(offset=p.b.offset + k * p.b.row)
+        q = p._replace(a=a, b=b, k=min(part, p.k - k))
+        run(backend, dt, q._replace(bias=p.out, beta=1.0) if k else q)
     return True
