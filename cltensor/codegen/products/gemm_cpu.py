@@ -151,7 +151,7 @@ def _cost(p: Product, mr: int, lanes: int, narrow: bool, paired: bool) -> tuple[
         rounded = 0 if p.out.col == 1 else 8 * p.m * p.n  # one by one
         return work / 2 + copied + rounded, pack_a, pack_b
     if pack_b:
-        work += p.k * cols * nr / (lanes if p.b.col == 1 else 4 if p.b.row == 1 else 0.7)
+        work += p.k * cols * nr / (lanes if p.b.col == 1 else 1 if p.b.row == 1 else 0.7)
     return work + store, pack_a, pack_b
 
 
