@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 MOST = 16  # rows and columns of float32; of float64 half as many
-LEAST = 4096  # numbers of K
+LEAST = 256  # numbers of K
 BLOCK = 512  # of them are added to one sum, whose error grows with them
 PIECE = 2048  # of them that make a work-item worth its start
 TILE = 4  # rows and columns whose dot products are summed side by side
@@ -42,7 +42,7 @@ def run(backend: Backend, dt: dtype, p: Product) -> bool:
         return False
     q = min(p, p.transposed(), key=lambda each: _cost(dt, each))
     alone = q.k * _padded(q.m) * _padded(q.n) < PACE * backend.info.wake_us
-    pieces = 1 if alone else min(q.k // PIECE, 4 * backend.info.compute_units)
+    pieces = 1 if alone else max(1, min(q.k // PIECE, 4 * backend.info.compute_units))
     in_pieces(backend, dt, dt, q, ceil_div(q.k, pieces), lambda _, part: _run(backend, dt, part))
     return True
 

@@ -50,9 +50,7 @@ def takes(dt: dtype, p: Product) -> bool:
         and p.outer * p.inner == 1
         and 1 < p.n <= 4 * COLUMNS // dt.itemsize
         and p.m >= ROWS
-        and (
-            0 < p.k <= DEPTH or (p.epilogue is None and p.k <= PARTS * DEPTH and p.m * p.k >= LARGE)
-        )
+        and (0 < p.k <= DEPTH or (p.k <= PARTS * DEPTH and p.m * p.k >= LARGE))
         and p.out.col == 1
         and not p.kstep
         and not (p.n <= gemv.FEW and p.k >= DOTS * p.n and p.a.col == 1)
@@ -60,9 +58,9 @@ def takes(dt: dtype, p: Product) -> bool:
 
 
 def run(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Run it; False, with nothing done, if its epilogue does not fit."""
+    """Run it; False, with nothing done, if its epilogue does not fit, or if the sums go part by part and there is one."""
     if p.k > DEPTH:
-        return _in_parts(backend, dt, p)
+        return p.epilogue is None and _in_parts(backend, dt, p)
     # A chain takes whole vectors of its own.
     lanes = 8 if p.n <= 8 and (p.epilogue is None or dt.itemsize == 8) else 16
     # What does not fit into registers is no faster by more rows.
