@@ -286,7 +286,9 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         continue;
                     }
 % endif
-                    if (rows == ${MR} && cols == ${NR} && scn == 1 && (!add || (ulong)sen <= 1)) {
+                    // A tile that begins before its place holds again what is there, from this work-item.
+                    const bool down = rows == ${MR}${'' if pack_a else ' || (!add && i0 >= ib)'}, across = cols == ${NR}${'' if pack_b else ' || (!add && j0 >= jb)'};
+                    if (down && across && scn == 1 && (!add || (ulong)sen <= 1)) {
                         if (add) {
 % for r in range(MR):
 % for v in range(NV):
