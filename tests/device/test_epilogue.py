@@ -86,7 +86,7 @@ def test_sums_over_blocks_of_k(backend: Any, size: tuple[int, int, int]) -> None
 
 @settings(max_examples=25, deadline=None, database=None)
 @given(
-    size=st.tuples(st.integers(9, 70), st.integers(9, 150), st.integers(2, 600)),
+    size=st.tuples(st.integers(17, 70), st.integers(9, 150), st.integers(2, 600)),
     turned=st.tuples(st.booleans(), st.booleans()),
 )
 def test_everything_packed(backend: Any, size: Any, turned: Any) -> None:
