@@ -1,7 +1,7 @@
 <%doc>
 One reduction of a fused expression: nout outputs, nred elements each.
 row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time.
-         Of pairs, real and imaginary parts, two lanes are left at the end.
+         Of pairs, real and imaginary parts, two lanes are left at the end. Of short rows, lanes are joined for several at once (`abreast`).
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
          With one lane it is also the GPU's: a lane per output. Of rows of `narrow` vectors the states stay in registers.
 group    a work-group per output, a tree in local memory (GPU), or, of many short ones, `team` of its lanes.
@@ -77,7 +77,49 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % for line in reader.scalars() if reader else ():
   ${line}
 % endfor
-% if schedule == 'row':
+% if schedule == 'row' and abreast:
+## The states of ${L} rows; then neighbouring lanes are joined, of two rows at a time, until each lane is a row's.
+  const long g = get_global_id(0), olo = g * ochunk, ohi = min(olo + ochunk, nout);
+% for n, t, _ in state.fields:
+  ${reg(t)} A_${n}[${L}];
+% endfor
+  for (long first = olo; first < ohi; first += ${L}) {
+    for (int k = 0; k < ${L}; k++) {
+      const long o = min(first + k, ohi - 1);
+${r.lines(reader.kept_bases('o'), 6)}\
+${r.lines(reader.reduced_bases('0'), 6)}\
+${r.lines(state.declare('s_', L), 6)}\
+      long j = 0;
+      for (; j + ${L} <= nred; j += ${L})
+${element('s_', 'j', str(L))}\
+      if (j < nred) {
+        const int m = (int)(nred - j);
+${element('s_', 'j', 'm')}\
+      }
+${r.lines(state.flush('s_', L), 6)}\
+% for n, _, _ in state.fields:
+      A_${n}[k] = s_${n};
+% endfor
+    }
+% for row in range(L):
+% for n, t, _ in state.fields:
+    ${reg(t)} r0_${row}_${n} = A_${n}[${row}];
+% endfor
+% endfor
+% for stage in range(1, L.bit_length()):
+% for row in range(L >> stage):
+<% one, two, d = f'r{stage - 1}_{2 * row}_', f'r{stage - 1}_{2 * row + 1}_', f'r{stage}_{row}_' %>\
+% for n, t, _ in state.fields:
+    const ${reg(t)} e${d}${n} = (${reg(t)})(${one}${n}.even, ${two}${n}.even), o${d}${n} = (${reg(t)})(${one}${n}.odd, ${two}${n}.odd);
+    ${reg(t)} ${d}${n};
+% endfor
+${r.lines(state.merge(d, 'e' + d, 'o' + d, L), 4)}\
+% endfor
+% endfor
+    const int live = (int)min((long)${L}, ohi - first);
+${r.store(f'r{L.bit_length() - 1}_0_', L, 'first', 'live', '0')}\
+  }
+% elif schedule == 'row':
 <%
 accs = [f"s{u}_" for u in range(U)]
 step = U * L

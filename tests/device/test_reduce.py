@@ -257,6 +257,39 @@ def test_states_of_short_rows_in_registers_give_the_bits_of_those_in_memory(
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
+def test_lanes_of_short_rows_are_joined_beside_others(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(family, "NARROW_LEAST", 0)
+    made: list[str] = []
+    kernel = family._kernel
+    monkeypatch.setattr(family, "_kernel", lambda *a: made.append(kernel(*a).name) or kernel(*a))
+    family._plan.cache_clear()
+    for shape in ((67, 10), (5, 30, 33), (70, 63)):
+        # Whole numbers, so that sums are exact in every order.
+        a = np.round(data(*shape) * 2)
+        x = ct.tensor(a).to(getattr(ct, dtype))
+        wide = ct.zeros(*shape[:-1], shape[-1] + 5).to(x.dtype)
+        wide[..., :-5] = x
+        for y in (x, wide[..., :-5]):
+            np.testing.assert_array_equal(y.sum(-1).double().cpu(), a.sum(-1))
+            np.testing.assert_array_equal((y * 2 - y).sum(-1).double().cpu(), a.sum(-1))
+            np.testing.assert_array_equal(y.amax(-1).double().cpu(), a.max(-1))
+            low, high = y.aminmax(dim=-1)
+            np.testing.assert_array_equal(high.double().cpu() - low.double().cpu(), a.max(-1) - a.min(-1))  # fmt: skip
+            if x.is_floating_point():
+                close(y.double().mean(-1).cpu(), a.mean(-1), 1e-6)
+                close(y.norm(dim=-1).double().cpu(), np.linalg.norm(a, axis=-1), 1e-2)
+    assert dtype != "float32" or sum("_abreast" in name for name in made) > 12
+    family._plan.cache_clear()
+    if x.is_floating_point():
+        x[3, 7], x[4, 0], x[5] = np.nan, np.inf, -np.inf
+        a = x.double().cpu().numpy()
+        np.testing.assert_array_equal(x.amax(1).double().cpu(), a.max(1))
+        np.testing.assert_array_equal(x.sum(1)[3:6].double().cpu(), [np.nan, np.inf, -np.inf])
+
+
 def test_deviations_of_columns_far_from_each_other() -> None:
     a = (data(64, 40) + np.arange(40) * 1e4).astype(np.float32)
     np.testing.assert_allclose(

@@ -39,6 +39,8 @@ COL_VECTORS = 256
 SHORT = (8, 64, 24)
 # States that registers hold, for many short rows to be read one by one; and elements that are worth a kernel for a row's length.
 NARROW, NARROW_LEAST = 28, 1 << 17
+# Numbers of a row from which its lanes are joined beside those of others, and from which alone; four times as many where that asks for NaN.
+ABREAST_LEAST, ABREAST = 10, 64
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
 
 _kernels: dict[tuple, Any] = {}
@@ -130,8 +132,10 @@ def _plan(
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
     if schedule is None:
         row = along_reduced(cut) if not gpu else _group_wins(cut)
+        abreast = not gpu and _abreast(cut, state, parts)
+        row = row or (abreast and along_reduced(cut, ABREAST_LEAST))
     else:
-        row = schedule in ("row", "gpu-group")
+        row, abreast = schedule in ("row", "gpu-group"), False
     pairs = row and not gpu and state.pairs and compute.is_complex and _plainly(source, compute)
     pairs = pairs and not cut.constant[0] and cut.reduced_strides[0][-1] == 1
     if pairs:
@@ -160,8 +164,9 @@ def _plan(
             narrow = 0 if row else _narrow(cut, reader, state)
             grain = cut.kept[-1] if narrow else reader.lanes
             division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
+        abreast = abreast and row and reader.lanes > 1 and division[2] == 1
         kernel = _kernel(
-            backend, state, reader, gpu, unroll, team, outputs, division[2] > 1, narrow
+            backend, state, reader, gpu, unroll, team, outputs, division[2] > 1, narrow, abreast
         )
     stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
     scaled = state.scale and division[2] == 1
@@ -246,6 +251,15 @@ def _narrow(cut: Split, reader: Reader, state: State) -> int:
     return int(vectors) if short else 0
 
 
+def _abreast(cut: Split, state: State, parts: int | None) -> bool:
+    """Whether lanes are joined for several rows at once: what costs more than short rows take to be read."""
+    if state.prime or state.needs_index or state.dt.is_complex or not state.light:
+        return False
+    short = len(cut.reduced) == 1 and 1 < cut.nred < ABREAST * (1 if state.block else 4)
+    large = cut.nout >= ABREAST and cut.nout * cut.nred >= NARROW_LEAST
+    return bool(short and large and parts is None)
+
+
 def _plan_cpu(
     backend: Backend,
     cut: Split,
@@ -325,6 +339,7 @@ def _kernel(
     outputs: tuple,
     partial: bool,
     narrow: int,
+    abreast: bool,
 ) -> Any:
     key = (
         backend.device,
@@ -339,6 +354,7 @@ def _kernel(
         None if partial else outputs,
         partial,
         narrow,
+        abreast,
     )
     kernel = _kernels.get(key)
     if kernel is not None:
@@ -368,14 +384,14 @@ def _kernel(
     )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'pairs_' if state.paired else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'p' if partial else ''}"
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'pairs_' if state.paired else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_abreast' * abreast}{'p' if partial else ''}"
     first = schedule == "row" and state.needs_index
     ahead = schedule == "col" and state.ahead and not gpu
     text = render(
         "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, team=team, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
         compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + reader.headers(state.dt) + include(*state.headers), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
-        partial=partial, convert=convert, narrow=narrow,
+        partial=partial, convert=convert, narrow=narrow, abreast=abreast,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
@@ -419,7 +435,7 @@ def _merge(
         text = render(
             "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, team=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
             reader=None, compute=(compute,), ahead=False, headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
-            partial=False, convert=convert, narrow=0,
+            partial=False, convert=convert, narrow=0, abreast=False,
         )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
     args: list = [
