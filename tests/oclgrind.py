@@ -75,6 +75,7 @@ TEMPLATES = {
     "gemm tall": "gemm/tall",
     "gemm gram": "gemm/gram gemm/dots",
     "gemv": "gemm/gemv",
+    "gemv short": "gemm/short",
     "conv2d": "conv/cpu conv/gpu gemm/lanes conv/filters conv/patch conv/weight",
     "conv2d many": "conv/unfold conv/fold",
     "conv2d depthwise": "conv/depthwise conv/depthwise_weight",
@@ -180,6 +181,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         rowwise.TURNED_LEAST = lazy.TURN = 1
         return r(37, 19).T.softmax(-1), F.layer_norm(r(2, 17, 3, 7).permute(0, 2, 3, 1), (17,))
 
+    def short_rows() -> Any:
+        from cltensor.codegen.reduce import reduction
+
+        reduction.NARROW_LEAST = 1
+        return r(37, 61).var(0), r(2, 19, 97).sum(1), r(67, 19).sum(1), r(3, 67, 70).amax(-1)
+
     def padded() -> Any:
         from cltensor.codegen import region
         from cltensor.codegen.move import pad
@@ -269,6 +276,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "reduce all": lambda: (r(517) * 2).sum(),
         "reduce rows": lambda: r(6, 37).amax(1),
         "reduce columns": lambda: r(37, 6).var(0),
+        "reduce short rows": short_rows,
         "reduce middle": lambda: r(3, 19, 5).aminmax(dim=1),
         "argmax": lambda: r(5, 41).argmax(1),
         "softmax of rows across": turned_rows,
@@ -340,7 +348,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemm tall": lambda: (r(67, 9) @ r(9, 5), r(67, 9) @ r(11, 9).t(), torch.addmm(r(67, 5), r(3, 67).t(), r(3, 5), beta=2), (r(67, 3) @ r(3, 5) + r(5)).relu()),
         "gemm gram": lambda: (r(4100, 2).t() @ r(4100, 3), r(2, 4100) @ r(3, 4100).t(), r(5, 4100) @ r(4100, 1).expand(4100, 2)),
         "gemv": lambda: (r(17, 33) @ r(33), r(33, 37).t() @ r(33)),
-        "gemv few": lambda: r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T,
+        "gemv short": lambda: (r(67, 19) @ r(19), r(2, 70, 63) @ r(63), r(80, 2) @ r(2)),
+        "gemv few": lambda: (r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T, r(300, 257) @ r(257, 3)),
         "random": lambda: (torch.rand(33) + torch.randn(33), torch.randint(9, (133,))),
         "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),
         "conv1d": lambda: grads(lambda x, w: F.conv1d(x, w, dilation=2), r(2, 3, 21), r(5, 3, 3)),
