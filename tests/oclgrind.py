@@ -349,7 +349,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemm gram": lambda: (r(4100, 2).t() @ r(4100, 3), r(2, 4100) @ r(3, 4100).t(), r(5, 4100) @ r(4100, 1).expand(4100, 2)),
         "gemv": lambda: (r(17, 33) @ r(33), r(33, 37).t() @ r(33)),
         "gemv short": lambda: (r(67, 19) @ r(19), r(2, 70, 63) @ r(63), r(80, 2) @ r(2)),
-        "gemv few": lambda: (r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T, r(300, 257) @ r(257, 3)),
+        "gemv few": lambda: (r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T, r(1100, 61) @ r(61, 3)),
         "random": lambda: (torch.rand(33) + torch.randn(33), torch.randint(9, (133,))),
         "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),
         "conv1d": lambda: grads(lambda x, w: F.conv1d(x, w, dilation=2), r(2, 3, 21), r(5, 3, 3)),

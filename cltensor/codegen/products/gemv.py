@@ -7,7 +7,7 @@ with a few columns where both are adjacent along K; the others are left to gemm.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...layouts import contiguous_strides
 from ..move.copies import copy_strided
@@ -108,58 +108,61 @@ def _adjacent(backend: Backend, dt: dtype, p: Product) -> Side:
     return Side(there.buffer, 0, row, col, outer if p.b.outer else 0, inner if p.b.inner else 0)
 
 
+class _Schedule(NamedTuple):
+    """A body of the template, rows and vectors it takes at a time, work-items for a matrix, and what a work-item has a multiple of."""
+
+    body: str
+    rows: int
+    span: int
+    tasks: int
+    step: int
+
+
+def _on_cpu(backend: Backend, dt: dtype, p: Product, nbytes: int, wanted: int) -> _Schedule:
+    units, lanes, batches = backend.info.compute_units, tile(backend, accumulator(dt))[1], p.outer * p.inner  # fmt: skip
+    share = ceil_div(wanted, batches)
+    if p.a.col == 1 or p.k <= 1:
+        rows, span = 1 if p.m < 4 else 4 if p.n == 1 else 6, min(p.n, 2)
+        if span > 1 and p.n * (p.kstep or p.k) <= NEAR and nbytes >= FAR_BYTES:
+            rows, span = 1, 8 if p.n == 8 else 4 if p.n >= 4 else 2  # one by one, as they lie
+        return _Schedule("rows", rows, span, min(share, ceil_div(p.m, rows)), rows)
+    if lanes <= p.m <= NARROW * lanes:
+        return _Schedule("narrow", int(ceil_div(p.m, lanes)), 1, 1, 1)
+    # A row's parts far apart are slow to read: no more of them than it takes.
+    least = max(ceil_div(units, batches), ceil_div(p.m, M_ROOM))
+    return _Schedule("cols", 1, 1, min(share, ceil_div(p.m, 8 * lanes), least), 8 * lanes)
+
+
 def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None = None) -> None:
     """Run a product that `chosen` returned."""
     if p.n > 1 and p.b.row != 1:
         p = p._replace(b=_adjacent(backend, dt, p))
-    out = out_dt or dt
-    acc = accumulator(dt)
-    batches = p.outer * p.inner
-    units = backend.info.compute_units
-    length = p.kstep or p.k
+    out, batches, length = out_dt or dt, p.outer * p.inner, p.kstep or p.k
+    units = backend.info.compute_units if cpu else 2 * backend.info.compute_units
     nbytes = p.m * length * batches * dt.itemsize
-    alone = cpu and nbytes * ceil_div(p.n, 2) < PACE_BYTES * backend.info.wake_us
-    wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * units)
     if cpu:
-        along_k, lanes = p.a.col == 1 or p.k <= 1, tile(backend, acc)[1]
-        rows = 1 if p.m < 4 or not along_k else 4 if p.n == 1 else 6
-        step = rows if along_k else 8 * lanes
-        tasks = min(ceil_div(wanted, batches), ceil_div(p.m, step))
-        narrow = not along_k and lanes <= p.m <= NARROW * lanes
-        if not along_k:  # a row's parts far apart are slow to read: no more of them than it takes
-            tasks = min(tasks, max(ceil_div(units, batches), ceil_div(p.m, M_ROOM)))
-        if narrow:
-            tasks = 1
-        stage = along_k and p.n == 1 < p.k and (p.b.row != 1 or dt.itemsize < 4)
+        alone = nbytes * ceil_div(p.n, 2) < PACE_BYTES * backend.info.wake_us
+        wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * units)
+        how = _on_cpu(backend, dt, p, nbytes, wanted)
     else:
-        along_k, rows, step, stage, narrow, tasks = True, 1, 1, False, False, p.m
-    short = tasks * batches < (units if cpu else 2 * units)
-    least = 4 * PIECE // p.m if narrow else PIECE // min(p.m, 8)  # of K
-    if p.kstep == 0 and p.inner == 1 and short and p.k >= 2 * least:
-        pieces = max(min(ceil_div(2 * units, tasks * batches), p.k // least), 1)
-        in_pieces(
-            backend,
-            dt,
-            out,
-            p,
-            ceil_div(p.k, pieces),
-            lambda wide, q: run(backend, dt, q, cpu, wide),
-        )
+        how = _Schedule("group", 1, min(p.n, 2), p.m, 1)
+    stage = how.body == "rows" and p.n == 1 < p.k and (p.b.row != 1 or dt.itemsize < 4)
+
+    piece, tasks = 0, how.tasks * batches
+    least = 4 * PIECE // p.m if how.body == "narrow" else PIECE // min(p.m, 8)  # of K
+    if p.kstep == 0 and p.inner == 1 and tasks < units and p.k >= 2 * least:
+        missing = ceil_div(2 * backend.info.compute_units, tasks)
+        piece = ceil_div(p.k, max(min(missing, p.k // least), 1))
+    elif stage and length > X_ROOM and out.itemsize == 2 and out.is_floating_point:
+        piece = p.k
+    if piece:
+        in_pieces(backend, dt, out, p, piece, lambda wide, q: run(backend, dt, q, cpu, wide))
         return
-    if stage and length > X_ROOM and out.itemsize == 2 and out.is_floating_point:
-        in_pieces(backend, dt, out, p, p.k, lambda wide, q: run(backend, dt, q, cpu, wide))
-        return
-    body = "group" if not cpu else "rows" if along_k else "cols"
-    if narrow:
-        body, rows = "narrow", int(ceil_div(p.m, lanes))
-    block = ceil_div(ceil_div(p.m, tasks), step) * step
-    ahead = body == "cols" and min(block, M_ROOM) < p.m
-    span = min(p.n, 2)
-    if span > 1 and p.n * length <= NEAR and nbytes >= FAR_BYTES:  # rows one by one, as they lie
-        rows, span = 1, 8 if p.n == 8 else 4 if p.n >= 4 else 2
-    kernel = _kernel(backend, dt, out, body, rows, span, stage, ahead)
+    block = ceil_div(ceil_div(p.m, how.tasks), how.step) * how.step
+    ahead = how.body == "cols" and min(block, M_ROOM) < p.m
+    kernel = _kernel(backend, dt, out, how.body, how.rows, how.span, stage, ahead)
     args = (
-        *side_args(p, acc),
+        *side_args(p, accumulator(dt)),
         *(p.m, p.n, p.k, block, batches, p.inner, p.kstep),
         *spread_args(p),
     )
