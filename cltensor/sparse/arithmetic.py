@@ -11,7 +11,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo
-from ..ops import core, writes
+from ..ops import core, power, writes
 from ..ops.arithmetic import no_bools
 from ..ops.core import NUMBERS
 from ..ops.elsewhere import HANDLERS
@@ -214,18 +214,31 @@ def _in_both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
         )
     if a._pattern is b._pattern and (a._pattern.coalesced or a.layout is not sparse_coo):
         return like(a, values_of(a) * values_of(b), "MulBackward0")
+    with unrecorded():
+        made = _intersection(a, b)
+    graph.record("MulBackward0", (a, b), made, _product_back, {"x": a, "y": b})
+    return made
+
+
+def _product_back(ctx: Any, g: Tensor) -> tuple:
+    """Gradients of a product, with entries wherever the other factor and `g` have them."""
+    return (
+        mul(g, F["conj"](ctx.y)) if ctx.needs[0] else None,
+        mul(g, F["conj"](ctx.x)) if ctx.needs[1] else None,
+    )
+
+
+def _intersection(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     if a.layout is not sparse_coo:
-        return relaid(_in_both(to_coo(a), to_coo(b)), a.layout)
+        return relaid(_intersection(to_coo(a), to_coo(b)), a.layout)
     a, b = coalesced(a), coalesced(to_coo(b))
     p, q = a._pattern, b._pattern
-    with unrecorded():
-        found, place = q.find(p)
-        here = found.nonzero().reshape(-1)
-        place = place.index_select(0, here)
-        pattern = Pattern(p.sizes, p.indices.index_select(1, here), coalesced=True, checked=True)
-    values = values_of(a).index_select(0, here) * values_of(b).index_select(0, place)
-    shape = (*p.sizes, *values.shape[1:])
-    return pack(pattern, values, shape, sparse_coo, "MulBackward0")
+    found, place = q.find(p)
+    here = found.nonzero().reshape(-1)
+    place = place.index_select(0, here)
+    pattern = Pattern(p.sizes, p.indices.index_select(1, here), coalesced=True, checked=True)
+    values = a._v.index_select(0, here) * b._v.index_select(0, place)
+    return SparseTensor._of(pattern, values, (*p.sizes, *values.shape[1:]))
 
 
 @op("mul", "multiply")
@@ -292,6 +305,11 @@ def pow_(input: Any, exponent: Any, **_: Any) -> Any:
         )
     s = coalesced(input) if input.layout is sparse_coo else input
     return like(s, values_of(s) ** exponent, "PowBackward0")
+
+
+HANDLERS["pow_scalar"] = pow_
+for _exponent, _row in power.POWERS.items():
+    HANDLERS[_row.name] = functools.partial(pow_, exponent=_exponent)
 
 
 @op("square")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from inspect import signature
 from types import FunctionType
 from typing import Any
 
 from ..interception import Ask, ask_first, for_good
-from ..ops.elsewhere import refuse
+from ..ops.elsewhere import HANDLERS, refuse
 from ..ops.row import FUNCTIONS, METHODS, ROWS
 from ..tensor import Tensor
 from .shape import getitem
@@ -79,6 +80,7 @@ def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
     if not isinstance(dense, FunctionType) or hasattr(dense, "__takes_sparse__"):
         return
     listed = name in ("cat", "concat", "concatenate", "stack")
+    delivered = "out" in signature(dense).parameters and "out" not in signature(sparse).parameters
 
     def make(plain: FunctionType) -> Ask:
         def ask(args: Any, kwargs: Any) -> Any:
@@ -90,7 +92,10 @@ def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
                     return plain(*args)
                 if not any(v.__class__ is SparseTensor for v in kwargs.values()):
                     return plain(*args, **kwargs)
+            out = kwargs.get("out") if delivered else None
             made = sparse(*args, **kwargs)
+            if out is not None and made is not NotImplemented:
+                made = HANDLERS["into"](made, out, name)
             if made is NotImplemented:
                 raise refuse(name)
             return made

@@ -290,6 +290,11 @@ torch.sparse.spdiags(torch.arange(6.0).reshape(2, 3), torch.tensor([0, 1]), (3, 
 torch.stack([S, S]).bmm(torch.stack([S, S]))
 torch.sparse.check_sparse_tensor_invariants.is_enabled()
 torch.optim.SparseAdam([torch.nn.Parameter(S)])
+torch.sub(S, 2 * S, out=U).to_dense() + U
+torch.mul(S, 2, out=U) is U
+torch.div(S, 2, rounding_mode="floor", out=U).to_dense() + U
+torch.pow(S.coalesce(), 2)
+torch.pow(S, 3.5, out=U)
 """
 
 
@@ -444,6 +449,21 @@ def test_gradcheck_takes_sparse_inputs() -> None:
                 except ValueError as error:
                     told.append(str(error))
         return told
+
+    assert outcomes(ct) == outcomes(th)
+
+
+def test_gradients_of_products_lie_where_the_other_factor_has_entries() -> None:
+    def outcomes(torch: Any) -> list[Any]:
+        told: list[Any] = []
+        for made in (lambda x: x.to_sparse(), lambda x: x.to_sparse_csr()):
+            x = made(torch.tensor([[2.0, 0.0], [0.0, 3.0]])).requires_grad_()
+            y = made(torch.tensor([[0.0, 5.0], [0.0, 7.0]])).requires_grad_()
+            product = x * y
+            product.backward(made(torch.tensor([[1.0, 2.0], [3.0, 0.0]])))
+            told += [product.grad_fn.name(), x.grad.layout, y.grad.layout]
+            told += [x.grad.to_dense().tolist(), y.grad.to_dense().tolist()]
+        return [str(t) for t in told]
 
     assert outcomes(ct) == outcomes(th)
 
