@@ -78,7 +78,7 @@ def check_result(before: Any, after: Any, hook: Any) -> None:
     if not hasattr(after, "_vc"):
         raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
     if before is None:
-        return
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     name = _hook_name(hook)
     if after.dtype is not before.dtype or after.device != before.device:
         raise RuntimeError(
@@ -90,9 +90,7 @@ def check_result(before: Any, after: Any, hook: Any) -> None:
 
 
 def run_tensor_hooks(hooks: dict[int, Any], grad: Any) -> Any:
-    """Pass a gradient through a tensor's hooks; return what the last one left."""
-    if grad is None:
-        return None
+    """Pass a gradient, or None where there is none, through a tensor's hooks; return what the last one left."""
     for hook in list(hooks.values()):
         result = hook(grad)
         if result is not None:

@@ -436,3 +436,19 @@ def test_a_copy_of_a_result_is_a_leaf() -> None:
         return [(t.is_leaf, t.requires_grad, t.grad_fn is None) for t in made]
 
     assert run(ct) == run(th)
+
+
+def test_hooks_of_results_that_no_gradient_reaches_get_none() -> None:
+    def told(torch: Any) -> list[Any]:
+        x = torch.ones(3, 2).requires_grad_()
+        a, b, c = x.unbind()
+        seen: list[Any] = []
+        for t in (a, b, c):
+            t.register_hook(lambda g: seen.append(g if g is None else g.tolist()))
+        b.sum().backward(retain_graph=True)
+        a.register_hook(lambda g: b.detach())
+        with pytest.raises(RuntimeError, match="can't replace a None gradient"):
+            b.sum().backward()
+        return [*seen, x.grad.tolist()]
+
+    assert told(ct) == told(th)
