@@ -104,9 +104,16 @@ def _densely(
     if not places:
         return func, func, inputs
 
+    def made(a: Any, mask: Any) -> Any:
+        if masked:
+            return a.sparse_mask(mask)
+        s = a.detach().sparse_mask(mask)  # its gradient counts everywhere
+        record("SparseMaskBackward0", (a,), s, lambda ctx, g: g.to_dense())
+        return s
+
     def at(kept: dict[int, Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
-            out = func(*(a.sparse_mask(kept[i]) if i in kept else a for i, a in enumerate(args)))
+            out = func(*(made(a, kept[i]) if i in kept else a for i, a in enumerate(args)))
             if any(isinstance(o, TensorBase) and not o._strided for o in as_tuple(out)):
                 raise ValueError(
                     "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck."

@@ -34,7 +34,13 @@ Tensor = Any
 
 @op("to_dense", function=False)
 def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return the dense tensor with the same elements."""
+    """Return the dense tensor with the same elements; its gradient is wanted at the entries, or everywhere."""
+    if masked_grad is False and graph.needs_grad(self):
+        with unrecorded():
+            out = to_dense(self, dtype)
+        kept = {"dims": self.sparse_dim(), "kind": self.layout}
+        graph.record("ToDenseBackward0", (self,), out, _dense_back, kept)
+        return out
     p, values = self._pattern, values_of(self)
     if dtype is not None:
         values = values.to(dtype)
@@ -44,6 +50,10 @@ def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -
     else:
         flat = summed(values, p.keys, count)
     return flat.reshape(self.shape)
+
+
+def _dense_back(ctx: Any, g: Tensor) -> SparseTensor:
+    return relaid(_from_dense(g, ctx.dims), ctx.kind)
 
 
 # ------------------------------------------------------------------------------------------- from dense

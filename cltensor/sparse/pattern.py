@@ -225,7 +225,7 @@ class Pattern:
         with unrecorded():
             indices = F["stack"]([self.indices[d] for d in order])
         made = Pattern(sizes, indices, checked=self._checked)
-        made.coalesced = self.coalesced and list(order) == sorted(order)
+        made.coalesced = self.coalesced and (not self.count or list(order) == sorted(order))
         return made
 
     def compress(self, along: int) -> tuple[Pattern, Tensor | None]:

@@ -294,6 +294,7 @@ torch.sub(S, 2 * S, out=U).to_dense() + U
 torch.mul(S, 2, out=U) is U
 torch.div(S, 2, rounding_mode="floor", out=U).to_dense() + U
 torch.pow(S.coalesce(), 2)
+torch.zeros(2, 3).to_sparse().t().is_coalesced(), S.coalesce().t().is_coalesced()
 torch.pow(S, 3.5, out=U)
 """
 
@@ -443,6 +444,8 @@ def test_gradcheck_takes_sparse_inputs() -> None:
                 (torch.sparse.mm, (s, d), {"raise_exception": False}),
                 (torch.sparse.mm, (full, d), {}),
                 (lambda a: a * 2, (s,), {}),
+                (lambda a: a.to_dense(masked_grad=False), (s,), {}),
+                (lambda a: a.to_dense(masked_grad=True), (s,), {"masked": True}),
             ):
                 try:
                     told.append(str(torch.autograd.gradcheck(fn, args, **how)))
