@@ -36,6 +36,8 @@ def test_arguments() -> None:
     assert set(torch.randint_like(base, 3, 5).flatten().tolist()) <= {3.0, 4.0}
     assert torch.normal(torch.zeros(3, 1), torch.ones(4)).shape == (3, 4)
     assert torch.normal(0.0, 1.0, (2, 2)).shape == (2, 2)
+    for none in (torch.randn(2, 0, dtype=torch.int64), torch.empty(0, dtype=torch.bool).normal_()):
+        assert none.numel() == 0
 
 
 def test_filling_a_view_changes_only_the_view() -> None:

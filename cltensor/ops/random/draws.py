@@ -260,6 +260,9 @@ def floating(
 ) -> Expr:
     """The expression of a floating distribution; complex dtypes get one over their components."""
     if dt.category < 2:
+        if kind == "normal" and not numel(shape):  # no number is drawn, and none refused
+            none = normal(shape, dtypes.float32, draw_from.take(0))
+            return Expr(IDENTITY, dt, dt, shape, (none,))
         raise NotImplementedError(f"\"{function}\" not implemented for '{dt.scalar_name}'")
     make: Callable[..., Expr] = uniform if kind == "uniform" else normal
     if dt.is_complex:
