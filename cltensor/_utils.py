@@ -6,6 +6,7 @@ Pickles that torch wrote call their functions by this module's name, where a pro
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from .dtypes import dtype
 from .ops.row import FUNCTIONS
 from .serialization import rebuild
 from .tensor import Tensor
+from .utils.data.worker import Failure
 
 __all__: list[str] = []
 
@@ -53,3 +55,14 @@ def _get_device_module(device_type: str) -> Any:
 def _get_all_device_indices() -> list[int]:
     """Return the numbers of the devices of that kind."""
     return list(range(cuda.device_count()))
+
+
+class ExceptionWrapper(Failure):
+    """An exception of another thread or process, by default the one being handled, to be raised again."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind, error, trace = exc_info or sys.exc_info()
+        self.exc_type, self.where = kind, where
+        self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
+        if error is not None:
+            super().__init__(error, where)

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..dtypes import dtype
+from . import writes
 from .core import Tensor
 from .nn.activation import gelu
 from .nn.attention import scaled_dot_product_attention
@@ -319,13 +320,17 @@ def _index_put_impl_(
 
 
 @public(method=False)
-def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
+def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the product of matrices of 8 bits in 32."""
     if input.dtype not in (dtypes.int8, dtypes.uint8):
         raise RuntimeError(f"int_mm_out_cpu: Expected self dtype to be int8 or uint8 but got {input.dtype.scalar_name.lower()}")  # fmt: skip
     if mat2.dtype is not dtypes.int8:
         raise RuntimeError(f"int_mm_out_cpu: Expected mat2 dtype to be of type int8 but got {mat2.dtype.scalar_name.lower()}")  # fmt: skip
-    return input.to(dtypes.int32) @ mat2.to(dtypes.int32)
+    value = input.to(dtypes.int32) @ mat2.to(dtypes.int32)
+    for dim, n in enumerate(value.shape if out is not None else ()):
+        if out.shape[dim] != n:
+            raise RuntimeError(f"int_mm_out_cpu: Expected result.size({dim}) to be {n} but got {out.shape[dim]}")  # fmt: skip
+    return writes.deliver(value, out, "_int_mm", (input, mat2))
 
 
 @public(method=False)

@@ -46,6 +46,7 @@ LINES = [
     "torch._index_put_impl_(x.clone(), [i % 2], x[0]), torch._conj_physical(x * 1j), torch._int_mm((x[0] * 9).to(torch.int8), (e * 9).to(torch.int8))",
     "torch._VF.norm(x), torch._vmap_internals.vmap(lambda v: v * 2)(x), torch._vmap_internals._vmap(torch.sum, 1)(x)",
     "torch.view_as_complex_copy(x[..., :2])",
+    "torch._int_mm((e * 9).to(torch.int8), (e * 9).to(torch.int8).t(), out=(o := torch.empty(4, 4, dtype=torch.int32))), o",
 ]  # fmt: skip
 ERRORS = [
     "torch._int_mm(x[0], x[1])",

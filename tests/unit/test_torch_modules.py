@@ -488,7 +488,15 @@ def test_pieces_that_containers_of_tensors_are_built_with() -> None:
         x.tolist(),
         x[0].tolist(),
     ]
+    try:
+        {}["here"]
+    except KeyError:
+        kept = torch._utils.ExceptionWrapper(where="there")
+    assert (kept.exc_type, kept.where) == (KeyError, "there")
+    with pytest.raises(KeyError, match=r"Caught KeyError there\.\nOriginal Traceback"):
+        kept.reraise()
     layer = torch.nn.Linear(2, 1)
+    assert layer._call_impl(x[:, :2]).shape == layer._wrapped_call_impl(x[:, :2]).shape == (2, 1)
     weight = layer.weight
     assert swap_tensor(layer, "weight", x) is weight
     assert layer.weight is x

@@ -140,6 +140,8 @@ class Module(Hooked, Stateful):
             return hooks.run(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
+    _call_impl = _wrapped_call_impl = __call__  # names that libraries call
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: kernels are fused and compiled when they are needed."""
 
