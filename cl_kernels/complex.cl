@@ -111,6 +111,7 @@
     return (T2)(cosh(z.x) * cos(z.y), sinh(z.x) * sin(z.y));                                                                   \
   }                                                                                                                            \
   static inline T2 ctanh_##T2(T2 z) {                                                                                          \
+    if (!isfinite(z.y) && !isinf(z.x)) return (T2)(z.x == 0 ? z.x : (T)NAN, NAN);                                              \
     T a = fabs(z.x);                                                                                                           \
     if (a > BIG * K(0.25)) {                                                                                                   \
       T imag = isfinite(z.y) ? 4 * sin(z.y) * cos(z.y) * exp(-2 * a) : K(0.0);                                                 \
@@ -133,17 +134,20 @@
   static inline bool clt_far_##T2(T2 z) { return fmax(fabs(z.x), fabs(z.y)) > K(1e17); }                                       \
   static inline T2 clt_log_twice_##T2(T2 z) { return clog_##T2(z) + (T2)(K(0.6931471805599453), 0); }                          \
   static inline T2 casin_##T2(T2 z) {                                                                                          \
+    if (z.x == 0 && isnan(z.y)) return z;                                                                                      \
     if (clt_far_##T2(z)) return (T2)(atan2(z.x, fabs(z.y)), copysign(clt_log_twice_##T2(z).x, z.y));                           \
     if (z.y == 0 && fabs(z.x) <= 1) return (T2)(asin(z.x), z.y);                                                               \
     T2 p = csqrt_##T2((T2)(K(1.0) - z.x, -z.y)), q = csqrt_##T2((T2)(K(1.0) + z.x, z.y));                                      \
     return (T2)(atan2(z.x, p.x * q.x - p.y * q.y), asinh(p.x * q.y - p.y * q.x));                                              \
   }                                                                                                                            \
   static inline T2 cacos_##T2(T2 z) {                                                                                          \
+    if (z.x == 0 && isnan(z.y)) return (T2)(K(1.5707963267948966), z.y);                                                       \
     if (clt_far_##T2(z)) return (T2)(atan2(fabs(z.y), z.x), copysign(clt_log_twice_##T2(z).x, -z.y));                          \
     T2 p = csqrt_##T2((T2)(K(1.0) - z.x, -z.y)), q = csqrt_##T2((T2)(K(1.0) + z.x, z.y));                                      \
     return (T2)(2 * atan2(p.x, q.x), asinh(q.x * p.y - q.y * p.x));                                                            \
   }                                                                                                                            \
   static inline T2 cacosh_##T2(T2 z) {                                                                                         \
+    if (z.x == 0 && isnan(z.y)) return (T2)(z.y, K(1.5707963267948966));                                                       \
     if (clt_far_##T2(z)) return clt_log_twice_##T2(z);                                                                         \
     T2 p = csqrt_##T2((T2)(z.x - K(1.0), z.y)), q = csqrt_##T2((T2)(z.x + K(1.0), z.y));                                       \
     return (T2)(asinh(p.x * q.x + p.y * q.y), 2 * atan2(p.y, q.x));                                                            \
@@ -153,6 +157,7 @@
     return (T2)(r.y, -r.x);                                                                                                    \
   }                                                                                                                            \
   static inline T2 catanh_##T2(T2 z) {                                                                                         \
+    if (z.x == 0 && isnan(z.y)) return z;                                                                                      \
     T a = fabs(z.x), b = fabs(z.y);                                                                                            \
     if (a > K(1e15) || b > K(1e15)) {                                                                                          \
       T re = isinf(a) || isinf(b) ? K(0.0) : crecip_##T2((T2)(a, b)).x;                                                        \

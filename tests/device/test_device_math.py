@@ -265,6 +265,29 @@ def test_branch_cuts_follow_the_sign_of_zero(name: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_a_part_that_is_no_number_leaves_what_is_known_of_the_other() -> None:
+    nan, inf = np.nan, np.inf
+    parts = [
+        (0, nan),
+        (-0.0, nan),
+        (nan, 0),
+        (nan, -0.0),
+        (0, inf),
+        (-0.0, -inf),
+        (inf, 0),
+        (1, nan),
+        (100, inf),
+    ]
+    z = np.array([complex(*p) for p in parts], np.complex64)
+    x = torch.tensor(z.tolist())
+    for name in ("tan", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh"):
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, name.replace("a", "arc", 1) if name[0] == "a" else name)(z)
+        found = np.array(getattr(torch, name)(x).tolist())
+        for got, want in ((found.real, wanted.real), (found.imag, wanted.imag)):
+            np.testing.assert_allclose(np.abs(got), np.abs(want), rtol=1e-6, err_msg=name)
+
+
 def test_complex_products_and_quotients() -> None:
     a, b = complex_samples("complex64"), complex_samples("complex64")[::-1].copy()
     wide = a.astype(np.complex128), b.astype(np.complex128)
