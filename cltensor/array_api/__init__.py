@@ -22,6 +22,7 @@ from .elementwise import (
     maximum,
     minimum,
     nextafter,
+    sign,
 )
 from .kinds import __array_namespace_info__, astype, can_cast, finfo, iinfo, isdtype, result_type
 from .linalg import matmul, matrix_transpose, tensordot, vecdot
@@ -88,8 +89,8 @@ _DTYPES = [
 
 globals().update({name: _F[name] for name in _SAME})
 globals().update({name: getattr(dtypes, name) for name in _DTYPES})
-# Under these names torch has something else: whether all elements are equal, the sign of real numbers.
-bitwise_invert, equal, sign = _F["bitwise_not"], _F["eq"], _F["sgn"]
+# Under this name torch has something else: whether all elements are equal.
+bitwise_invert, equal = _F["bitwise_not"], _F["eq"]
 
 __all__ = [  # noqa: PLE0604 - the tables hold names
     "__array_namespace_info__", "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "astype", "atan2", "bitwise_invert",

@@ -1,4 +1,4 @@
-"""Functions of two arrays that torch gives no numbers, which the standard does."""
+"""Functions that take more than torch's of the name: numbers beside arrays, NaN."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..ops.row import FUNCTIONS as F
 from ..tensor import Tensor
 
 __all__ = [
-    "atan2", "hypot", "logaddexp", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "nextafter",
+    "atan2", "hypot", "logaddexp", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "nextafter", "sign",
 ]  # fmt: skip
 
 
@@ -33,3 +33,9 @@ def _binary(name: str) -> Any:
 atan2, hypot, logaddexp, nextafter = map(_binary, ("atan2", "hypot", "logaddexp", "nextafter"))
 maximum, minimum = _binary("maximum"), _binary("minimum")
 logical_and, logical_or, logical_xor = map(_binary, ("logical_and", "logical_or", "logical_xor"))
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """Return the sign of real numbers and the direction of complex ones; NaN's is NaN."""
+    found = F["sgn"](x)
+    return F["where"](x.isnan(), x, found) if x.is_floating_point() else found

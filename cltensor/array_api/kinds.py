@@ -43,7 +43,16 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Tell whether promotion turns one dtype into another."""
     source = from_.dtype if isinstance(from_, Tensor) else from_
-    return dtypes.promote_types(source, to) is to
+    if source is to:
+        return True
+    if isdtype(source, "unsigned integer") and isdtype(
+        to, "integral"
+    ):  # torch promotes few of them
+        return source.itemsize + isdtype(to, "signed integer") <= to.itemsize
+    try:
+        return dtypes.promote_types(source, to) is to
+    except RuntimeError:
+        return False
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:

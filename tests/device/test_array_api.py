@@ -101,6 +101,14 @@ def test_limits_name_the_dtype(x: Any) -> None:
     assert xp.repeat(x, torch.tensor([1, 2], dtype=torch.int8), axis=0).shape == (3, 3)
 
 
+def test_casts_and_signs_are_the_standards() -> None:
+    assert xp.can_cast(torch.uint8, torch.uint16)
+    assert xp.can_cast(torch.uint32, torch.int64)
+    assert not xp.can_cast(torch.uint32, torch.int32)
+    assert not xp.can_cast(torch.bool, torch.uint16)
+    assert str(xp.sign(torch.tensor([-2.0, torch.nan])).tolist()) == "[-1.0, nan]"
+
+
 def test_to_device(x: Any) -> None:
     assert x.to_device(x.device) is x
     with pytest.raises(ValueError, match="one stream"):
