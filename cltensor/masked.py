@@ -14,9 +14,11 @@ from typing import Any
 
 from . import dtypes
 from .dtypes import dtype as DType
+from .memory_format import sparse_coo
 from .nn import functional
 from .ops.norms import vector_norm
 from .ops.row import FUNCTIONS
+from .sparse.reduce import reduced
 from .tensor import Tensor
 
 Dims = int | Sequence[int] | None
@@ -109,6 +111,21 @@ def _counts(input: Tensor, dim: Dims, mask: Tensor | None) -> Tensor:
     return which.sum(_dims(dim, input.ndim), True)
 
 
+def _of_sparse(
+    function: Callable, input: Tensor, dim: Dims, keepdim: bool | None, dtype: DType | None, mask: Tensor | None
+) -> Tensor:  # fmt: skip
+    """Reduce the entries of a sparse tensor of coordinates that count to another one."""
+    name = function.__name__
+    dims = _dims(dim, input.ndim)
+    if mask is None and name != "sum":
+        told = "prod" if name == "prod" else "amax"  # torch's words for amin, too
+        raise ValueError(f"masked {told} expects explicit mask for sparse_coo tensor input")
+    wide = name in ("sum", "prod") and input.dtype.category < 2
+    dtype = dtype or (dtypes.int64 if wide else input.dtype)
+    nothing = _ignored(name, input.dtype)
+    return reduced(input, name, dims, builtins.bool(keepdim), dtype, mask, nothing)
+
+
 # ------------------------------------------------------------------------------------------- reductions
 
 
@@ -116,6 +133,8 @@ def sum(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Add the elements; 0 where none counts."""
+    if input.layout is sparse_coo:
+        return _of_sparse(sum, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(sum, input, mask)
     dtype = (dtypes.int64 if input.dtype.category < 2 else input.dtype) if dtype is None else dtype
     return value.sum(_dims(dim, input.ndim), builtins.bool(keepdim), dtype=dtype)
@@ -125,6 +144,8 @@ def prod(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Multiply the elements; 1 where none counts."""
+    if input.layout is sparse_coo:
+        return _of_sparse(prod, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(prod, input, mask)
     value = value.to(
         (dtypes.int64 if input.dtype.category < 2 else input.dtype) if dtype is None else dtype
@@ -138,6 +159,8 @@ def amax(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Find the largest elements; the dtype's lowest value where none counts."""
+    if input.layout is sparse_coo:
+        return _of_sparse(amax, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(amax, input, mask)
     return value.amax(_dims(dim, input.ndim), builtins.bool(keepdim)).to(dtype or input.dtype)
 
@@ -146,6 +169,8 @@ def amin(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Find the smallest elements; the dtype's highest value where none counts."""
+    if input.layout is sparse_coo:
+        return _of_sparse(amin, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(amin, input, mask)
     return value.amin(_dims(dim, input.ndim), builtins.bool(keepdim)).to(dtype or input.dtype)
 
@@ -175,6 +200,10 @@ def mean(
         raise ValueError(
             f"mean(): Could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be either a "
             f"floating point or complex dtype. Got: {found}"
+        )
+    if input.layout is sparse_coo:
+        raise ValueError(
+            f"masked mean expects strided or sparse_csr tensor (got {input.layout} tensor)"
         )
     mask = None if mask is None else _input_mask(input, mask=mask)
     total = sum(input, dim, keepdim=keepdim, dtype=found, mask=mask)

@@ -12,7 +12,7 @@ from ..ops.row import FUNCTIONS as F
 from .convert import relaid, to_coo
 from .pattern import Pattern
 from .table import op
-from .tensor import SparseTensor, check_dims, coalesced, pack, summed, values_of
+from .tensor import SparseTensor, at, check_dims, coalesced, pack, summed, values_of
 
 Tensor = Any
 
@@ -74,6 +74,48 @@ def _whole(input: Any, dtype: Any) -> Tensor:
 
 def _spread_out(ctx: Any, g: Tensor) -> Tensor:
     return g.expand(ctx.shapes[0])
+
+
+def reduced(
+    input: Any, name: str, dims: tuple[int, ...], keepdim: bool, dtype: Any, mask: Any, nothing: Any
+) -> SparseTensor:
+    """Reduce what is there, or what `mask` says, by "sum", "prod", "amax" or "amin"; `nothing` changes no result."""
+    s, sparse = coalesced(input), input.sparse_dim()
+    p, values = s._pattern, values_of(s)
+    if mask is not None:
+        if mask.shape != s.shape or not isinstance(mask, SparseTensor):
+            mask = mask.to_dense().expand(s.shape).to_sparse(sparse)
+        kept = coalesced(to_coo(mask))
+        with unrecorded():
+            true = kept._v.to(dtypes.bool)
+            there = true.flatten(1).any(1) if true.ndim > 1 else true
+            which = there.nonzero().reshape(-1)
+            places = kept._pattern.indices.index_select(1, which)
+        p = Pattern(p.sizes, places, coalesced=True, checked=True)
+        values = F["where"](true.index_select(0, which), at(s, p), nothing)
+    values = values.to(dtype)
+    over = [d - sparse + 1 for d in dims if d >= sparse]
+    for d in reversed(over):
+        values = F[name](values, d, keepdim)
+    left = [d for d in range(sparse) if d not in dims]
+    if not left:
+        whole = F[name](values, 0) if p.count else values.new_full(values.shape[1:], nothing)
+        whole = whole.reshape((1,) * (sparse if keepdim else 0) + tuple(whole.shape))
+        return whole.to_sparse()
+    with unrecorded():
+        rows = [
+            p.indices[d] if d in left else p.indices.new_zeros(p.count)
+            for d in range(sparse)
+            if d in left or keepdim
+        ]
+        sizes = [p.sizes[d] if d in left else 1 for d in range(sparse) if d in left or keepdim]
+        merge = Pattern(sizes, F["stack"](rows), checked=True).merge
+        group, count = merge.group, merge.pattern.count
+    if group is not None:
+        to = group.reshape(-1, *[1] * (values.ndim - 1)).expand(values.shape)
+        start = values.new_zeros((count, *values.shape[1:]))
+        values = start.scatter_reduce(0, to, values, name, include_self=False)
+    return pack(merge.pattern, values, (*sizes, *values.shape[1:]))
 
 
 @op("norm")

@@ -471,6 +471,30 @@ def test_gradients_of_products_lie_where_the_other_factor_has_entries() -> None:
     assert outcomes(ct) == outcomes(th)
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+def test_masked_reductions_of_coordinates(name: str) -> None:
+    def told(torch: Any) -> list[str]:
+        i = torch.tensor([[0, 1, 2, 2], [0, 1, 2, 0]])
+        s = torch.sparse_coo_tensor(i, torch.tensor([0.5, -0.25, 3.0, 2.0]), (3, 4)).coalesce()
+        kept = torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]], dtype=torch.bool)
+        mask = torch.sparse_coo_tensor(i[:, :2].flip(1), torch.tensor([True, False]), (3, 4))
+        inputs = (s, s.long(), torch.sparse_coo_tensor((3, 4)))
+        cases = [(x, m) for x in inputs for m in (None, kept, mask, kept[0])]
+        h = torch.sparse_coo_tensor(i, torch.arange(12.0).reshape(4, 3), (3, 4, 3)).coalesce()
+        found = []
+        for x, m in (*cases, (h, None)):
+            for dim in (None, 0, (0, 1), 2):
+                for keepdim in (False, True):
+                    try:
+                        r = getattr(torch.masked, name)(x, dim, keepdim=keepdim, mask=m).coalesce()
+                        found.append(f"{r.shape} {r.dtype} {r.indices()} {r.values()}")
+                    except (ValueError, IndexError) as error:
+                        found.append(str(error))
+        return found
+
+    assert told(ct) == told(th)
+
+
 def test_products_of_compressed_matrices_and_sizes() -> None:
     def outcomes(torch: Any) -> list[str]:
         a = torch.sparse_csr_tensor([0, 2, 3, 3], [0, 2, 1], [1.0, 2, 3], (3, 3))
