@@ -13,8 +13,11 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from ..library import Operator
 from ..ops import added_products, composite, dense, matmul, products
 from ..ops.nn import attention, convolution, correlation
+from ..tensor import Tensor
+from ._pytree import tree_map
 from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
@@ -59,7 +62,8 @@ _WATCHED: tuple[tuple[tuple[Any, ...], str, Callable[..., Count]], ...] = (
 class FlopCounterMode:
     """Within the block, count floating-point operations by module and op; print a table of them after it.
 
-    depth: how deep the table goes into modules. A multiplication with its addition counts as two.
+    depth: how deep the table goes into modules. A multiplication with its addition counts as two. custom_mapping: formulas of operators of
+    `torch.library`, called with the shapes of arguments and, as out_shape, of the result; what such an operator calls does not count.
 
     >>> import cltensor as torch
     >>> with FlopCounterMode(display=False) as counter:
@@ -68,7 +72,13 @@ class FlopCounterMode:
     48
     """
 
-    def __init__(self, mods: Any = None, depth: int | None = 2, display: bool = True) -> None:
+    def __init__(
+        self,
+        mods: Any = None,
+        depth: int | None = 2,
+        display: bool = True,
+        custom_mapping: dict[Any, Callable[..., int]] | None = None,
+    ) -> None:
         if mods is not None:
             warnings.warn(
                 "mods argument is not needed anymore, you can stop passing it", stacklevel=2
@@ -77,6 +87,12 @@ class FlopCounterMode:
         self.depth, self.display = depth, display
         self.mod_tracker = ModuleTracker()
         self._found: list[tuple[Any, str, Any]] = []
+        self._formulas: dict[Operator, Callable[..., int]] = {}
+        self._within = False  # an operator that has a formula
+        for op, formula in (custom_mapping or {}).items():
+            if not isinstance(op, Operator):
+                raise NotImplementedError(f"custom_mapping: {op} is no operator of torch.library")
+            self._formulas[op] = formula
 
     def get_total_flops(self) -> int:
         """Return the number of operations in all."""
@@ -95,6 +111,10 @@ class FlopCounterMode:
                 fn = getattr(holder, name)
                 self._found.append((holder, name, fn))
                 setattr(holder, name, self._counting(fn, formula))
+        if self._formulas:
+            call = Operator.__call__
+            self._found.append((Operator, "__call__", call))
+            Operator.__call__ = self._counting_operators(call)  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *exc: Any) -> None:
@@ -109,9 +129,34 @@ class FlopCounterMode:
         @functools.wraps(fn)
         def counting(*args: Any, **how: Any) -> Any:
             out = fn(*args, **how)
-            op, flops = formula(out, *args)
-            for name in self.mod_tracker.parents:
-                self.flop_counts[name][f"aten.{op}"] += flops
+            if not self._within:
+                op, flops = formula(out, *args)
+                self._count(f"aten.{op}", flops)
+            return out
+
+        return counting
+
+    def _count(self, op: str, flops: int) -> None:
+        for name in self.mod_tracker.parents:
+            self.flop_counts[name][op] += flops
+
+    def _counting_operators(self, fn: Callable) -> Callable:
+        @functools.wraps(fn)
+        def counting(op: Operator, *args: Any, **how: Any) -> Any:
+            formula = self._formulas.get(op)
+            if formula is None or self._within:
+                return fn(op, *args, **how)
+            self._within = True
+            try:
+                out = fn(op, *args, **how)
+            finally:
+                self._within = False
+            if getattr(formula, "_get_raw", False):
+                flops = formula(*args, **how, out_val=out)
+            else:
+                sizes, named, made = tree_map(_shape, (args, how, out))
+                flops = formula(*sizes, **named, out_shape=made)
+            self._count(repr(op), flops)
             return out
 
         return counting
@@ -138,6 +183,10 @@ class FlopCounterMode:
         for m in shown:
             rows += lines(m, m.count(".") + bool(rows))
         return _laid_out([("Module", "FLOP", "% Total"), *(rows or [("Global", "0", "0%")])])
+
+
+def _shape(x: Any) -> Any:
+    return x.shape if isinstance(x, Tensor) else x
 
 
 def _laid_out(rows: list[tuple[str, str, str]]) -> str:

@@ -47,3 +47,20 @@ def test_attention_and_what_is_printed(capsys: Any) -> None:
         torch.ones(2) + 1
     assert counter.get_flop_counts() == {}
     assert counter.get_table().splitlines()[2].split() == ["Global", "0", "0%"]
+
+
+def test_operators_with_formulas_of_their_own() -> None:
+    @torch.library.custom_op("counted::twice", mutates_args=())
+    def twice(x: torch.Tensor, n: int) -> torch.Tensor:
+        return (x @ x.t()) * n
+
+    def formula(x: Any, n: int, *, out_shape: Any) -> int:
+        return x[0] * n + out_shape[1]
+
+    op = torch.ops.counted.twice
+    with FlopCounterMode(display=False, custom_mapping={op: formula}) as counter:
+        twice(torch.ones(3, 2), 5)
+        torch.ones(2, 3) @ torch.ones(3, 4)
+    assert counter.get_flop_counts()["Global"] == {"counted.twice": 18, "aten.mm": 48}
+    twice(torch.ones(3, 2), 5)
+    assert counter.get_total_flops() == 66
