@@ -26,7 +26,7 @@
       return (T2)(c * h * e * e, s * h * e * e);                                                                               \
     }                                                                                                                          \
     T e = exp(x);                                                                                                              \
-    if (e == 0) return (T2)(copysign(K(0.0), isfinite(y) ? c : 1), copysign(K(0.0), isfinite(y) ? s : 1));                     \
+    if (e == 0 && (isinf(x) || isfinite(y))) return (T2)(copysign(K(0.0), isfinite(y) ? c : 1), copysign(K(0.0), isfinite(y) ? s : 1)); \
     return (T2)(e * h * c, e * h * s);                                                                                         \
   }                                                                                                                            \
   static inline T2 cexpm1_##T2(T2 z) {                                                                                         \

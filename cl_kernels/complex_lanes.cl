@@ -15,8 +15,9 @@
     const I big = x > (F)(BIG) && x < (F)(4 * BIG), whole = (y - y) == (F)(K(0.0));                                    \
     const F e = exp_##F(big ? x * (F)(K(0.5)) : x), one = (F)(K(1.0)), more = big ? e : one;                           \
     const F s = sin##S(y), c = cos##S(y);                                                                              \
-    const F re = e == (F)(K(0.0)) ? as_##F(as_##I(whole ? c : one) & (I)(SIGN)) : e * c * more;                        \
-    const F im = e == (F)(K(0.0)) ? as_##F(as_##I(whole ? s : one) & (I)(SIGN)) : e * s * more;                        \
+    const I none = e == (F)(K(0.0)) && (whole || x == (F)(-INFINITY));                                                 \
+    const F re = none ? as_##F(as_##I(whole ? c : one) & (I)(SIGN)) : e * c * more;                                    \
+    const F im = none ? as_##F(as_##I(whole ? s : one) & (I)(SIGN)) : e * s * more;                                    \
     *imaginary = y == (F)(K(0.0)) ? y : im;                                                                            \
     return y == (F)(K(0.0)) ? e * more : x == (F)(INFINITY) && !whole ? x : re;                                        \
   }
