@@ -160,3 +160,13 @@ static inline void ${helper}_${code}(__global ${mem.cl} *p, const ${mem.reg} v, 
 % endif
 % endfor
 </%def>\
+## What the lanes of vectors s0_0, s0_1, …, as many as a vector has lanes, add up to: the lanes of the one that is left,
+## s<log2 of L>_0. Neighbours are added, of two vectors at a time.
+<%def name="joined(reg, L, indent)">\
+% for stage in range(1, L.bit_length()):
+% for k in range(L >> stage):
+<% one, two = f's{stage - 1}_{2 * k}', f's{stage - 1}_{2 * k + 1}' %>\
+${' ' * indent}const ${reg} s${stage}_${k} = (${reg})(${one}.even + ${one}.odd, ${two}.even + ${two}.odd);
+% endfor
+% endfor
+</%def>\

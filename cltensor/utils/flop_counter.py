@@ -13,7 +13,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..library import Operator
+from .. import library
 from ..ops import added_products, composite, dense, matmul, products
 from ..ops.nn import attention, convolution, correlation
 from ..tensor import Tensor
@@ -62,8 +62,8 @@ _WATCHED: tuple[tuple[tuple[Any, ...], str, Callable[..., Count]], ...] = (
 class FlopCounterMode:
     """Within the block, count floating-point operations by module and op; print a table of them after it.
 
-    depth: how deep the table goes into modules. A multiplication with its addition counts as two. custom_mapping: formulas of operators of
-    `torch.library`, called with the shapes of arguments and, as out_shape, of the result; what such an operator calls does not count.
+    depth: how deep the table goes into modules. A multiplication with its addition counts as two. custom_mapping: formulas of operators that
+    programs made, called with the shapes of arguments and, as out_shape, of the result; what such an operator calls does not count.
 
     >>> import cltensor as torch
     >>> with FlopCounterMode(display=False) as counter:
@@ -87,11 +87,13 @@ class FlopCounterMode:
         self.depth, self.display = depth, display
         self.mod_tracker = ModuleTracker()
         self._found: list[tuple[Any, str, Any]] = []
-        self._formulas: dict[Operator, Callable[..., int]] = {}
+        self._formulas: dict[library.Operator, Callable[..., int]] = {}
         self._within = False  # an operator that has a formula
         for op, formula in (custom_mapping or {}).items():
-            if not isinstance(op, Operator):
-                raise NotImplementedError(f"custom_mapping: {op} is no operator of torch.library")
+            if not isinstance(op, library.Operator):
+                raise NotImplementedError(
+                    f"custom_mapping: {op} is no operator that a program made"
+                )
             self._formulas[op] = formula
 
     def get_total_flops(self) -> int:
@@ -112,9 +114,9 @@ class FlopCounterMode:
                 self._found.append((holder, name, fn))
                 setattr(holder, name, self._counting(fn, formula))
         if self._formulas:
-            call = Operator.__call__
-            self._found.append((Operator, "__call__", call))
-            Operator.__call__ = self._counting_operators(call)  # type: ignore[method-assign]
+            call = library.Operator.__call__
+            self._found.append((library.Operator, "__call__", call))
+            library.Operator.__call__ = self._counting_operators(call)  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *exc: Any) -> None:
@@ -142,7 +144,7 @@ class FlopCounterMode:
 
     def _counting_operators(self, fn: Callable) -> Callable:
         @functools.wraps(fn)
-        def counting(op: Operator, *args: Any, **how: Any) -> Any:
+        def counting(op: library.Operator, *args: Any, **how: Any) -> Any:
             formula = self._formulas.get(op)
             if formula is None or self._within:
                 return fn(op, *args, **how)

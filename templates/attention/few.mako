@@ -4,6 +4,7 @@ attention/forward.mako copies tiles of them that many rows of queries meet. A ta
 neighbouring tasks. ${V} keys at a time meet a query, ${4 * V} columns of values are summed at a time; ${BK} keys make a step (online softmax).
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
 exp = f"clt_exp_neg_{acc}{V}" if acc == "float" else "exp"
 exp1 = "clt_exp_neg_float" if acc == "float" else "exp"
@@ -44,12 +45,7 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
                 for (c = 0; c + ${V} <= E; c += ${V})
                     s0_${i} = AT(query + c) * ${loadv(f"near{i} + c")} + s0_${i};
 % endfor
-## The sums of V vectors' lanes become the lanes of one: neighbours are added, of two vectors at a time.
-% for stage in range(1, stages + 1):
-% for i in range(V >> stage):
-                const F s${stage}_${i} = (F)(s${stage - 1}_${2 * i}.even + s${stage - 1}_${2 * i}.odd, s${stage - 1}_${2 * i + 1}.even + s${stage - 1}_${2 * i + 1}.odd);
-% endfor
-% endfor
+${lane_memory.joined('F', V, 16)}\
                 F all = s${stages}_0;
                 for (; c < E; c++) all += query[c] * (F)(${', '.join(load(f"near{i}[c]") for i in range(V))});
                 AT(s + j) = all;

@@ -41,12 +41,7 @@ void ${fn}(__global const ${cl} *A, long aoff, long sam, long sak, __global cons
 % for r in range(V):
       const ${reg} s0_${r} = *(__local const ${reg} *)(sums + ${V * r});
 % endfor
-% for stage in range(1, stages + 1):
-% for r in range(V >> stage):
-<% one, two = f's{stage - 1}_{2 * r}', f's{stage - 1}_{2 * r + 1}' %>\
-      const ${reg} s${stage}_${r} = (${reg})(${one}.even + ${one}.odd, ${two}.even + ${two}.odd);
-% endfor
-% endfor
+${lane_memory.joined(reg, V, 6)}\
       const ${reg} y = s${stages}_0 * alpha;
       if (i + ${V} <= end && sc == 1 && !has_bias) {
         ${memory.vector_store('c + i', 'y')};

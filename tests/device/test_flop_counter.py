@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cltensor as torch
-from cltensor import nn
+from cltensor import library, nn
 from cltensor.utils.flop_counter import FlopCounterMode
 
 
@@ -50,7 +50,7 @@ def test_attention_and_what_is_printed(capsys: Any) -> None:
 
 
 def test_operators_with_formulas_of_their_own() -> None:
-    @torch.library.custom_op("counted::twice", mutates_args=())
+    @library.custom_op("counted::twice", mutates_args=())
     def twice(x: torch.Tensor, n: int) -> torch.Tensor:
         return (x @ x.t()) * n
 

@@ -264,7 +264,13 @@ def test_lanes_of_short_rows_are_joined_beside_others(
     monkeypatch.setattr(family, "NARROW_LEAST", 0)
     made: list[str] = []
     kernel = family._kernel
-    monkeypatch.setattr(family, "_kernel", lambda *a: made.append(kernel(*a).name) or kernel(*a))
+
+    def noted(*given: Any) -> Any:
+        found = kernel(*given)
+        made.append(found.name)
+        return found
+
+    monkeypatch.setattr(family, "_kernel", noted)
     family._plan.cache_clear()
     for shape in ((67, 10), (5, 30, 33), (70, 63)):
         # Whole numbers, so that sums are exact in every order.
@@ -282,12 +288,12 @@ def test_lanes_of_short_rows_are_joined_beside_others(
                 close(y.double().mean(-1).cpu(), a.mean(-1), 1e-6)
                 close(y.norm(dim=-1).double().cpu(), np.linalg.norm(a, axis=-1), 1e-2)
     assert dtype != "float32" or sum("_abreast" in name for name in made) > 12
-    family._plan.cache_clear()
     if x.is_floating_point():
         x[3, 7], x[4, 0], x[5] = np.nan, np.inf, -np.inf
         a = x.double().cpu().numpy()
         np.testing.assert_array_equal(x.amax(1).double().cpu(), a.max(1))
         np.testing.assert_array_equal(x.sum(1)[3:6].double().cpu(), [np.nan, np.inf, -np.inf])
+    family._plan.cache_clear()
 
 
 def test_deviations_of_columns_far_from_each_other() -> None:

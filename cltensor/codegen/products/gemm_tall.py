@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
 COLUMNS = 16  # of float32, at most; of float64 half as many
 DEPTH = 384  # summed numbers, at most: so many rows of B stay in the nearest cache, and gemm_cpu.py sums as many at once
-PARTS, LARGE = (
-    16,
-    1 << 18,
-)  # of longer sums, each added to those before it; numbers of a matrix that is worth these launches
+PARTS = 16  # of longer sums, at most, each added to those before it
+LARGE = 1 << 18  # numbers of a matrix that is worth a launch for each part
 FAR = 160  # numbers in a row, from which the next rows are asked for
 ROWS = 64  # at least
 DOTS = 16  # times as many numbers as columns are better summed lane by lane, as gemv.py and gemv_short.py do where a row's are adjacent

@@ -1,16 +1,14 @@
 """Matrix times one vector or a few, and dot products, bound by the memory the matrix is read from.
 
 Owns the schedules of templates/gemm/gemv.mako, for products with one column whose matrix has an adjacent dim, and on a CPU
-with a few columns where both are adjacent along K; the others are left to gemm.py. Knows nothing of tensors.
+with a few columns where the matrix is adjacent along K; the others are left to gemm.py. Knows nothing of tensors.
 """
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...layouts import contiguous_strides
-from ..move.copies import copy_strided
+from ..move.copies import dense
 from ..operand import Operand
 from ..source import include, render
 from .product import (
@@ -101,11 +99,10 @@ def _group(backend: Backend) -> int:
 def _adjacent(backend: Backend, dt: dtype, p: Product) -> Side:
     """Copy the vectors of a product, so that each lies side by side."""
     shape = p.outer if p.b.outer else 1, p.inner if p.b.inner else 1, p.n, p.k
-    there = Operand(backend.alloc(prod(shape) * dt.itemsize), dt, shape, contiguous_strides(shape), 0)  # fmt: skip
-    here = Operand(p.b.buffer, dt, shape, (p.b.outer, p.b.inner, p.b.col, p.b.row), p.b.offset)
-    copy_strided(backend, here, there)
-    outer, inner, col, row = there.strides
-    return Side(there.buffer, 0, row, col, outer if p.b.outer else 0, inner if p.b.inner else 0)
+    steps = p.b.outer, p.b.inner, p.b.col, p.b.row
+    made = dense(backend, Operand(p.b.buffer, dt, shape, steps, p.b.offset))
+    outer, inner, col, row = made.strides
+    return Side(made.buffer, made.offset, row, col, outer if p.b.outer else 0, inner if p.b.inner else 0)  # fmt: skip
 
 
 class _Schedule(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..pointwise import Memory
 from ..source import include, lane_macros, render
+from .gemv import PACE_BYTES, TASK_BYTES
 from .product import (  # fmt: skip
     LONG,
     SIDES,
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 DEPTH = 63  # numbers in a row, at most: of longer ones the adding up is little
-TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
-PACE_BYTES = 20_000  # memory that a CPU's thread reads in a microsecond
 
 
 def chosen(backend: Backend, dt: dtype, p: Product) -> Product | None:

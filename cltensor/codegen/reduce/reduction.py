@@ -152,7 +152,8 @@ def _plan(
         wide=state.dt.itemsize > 4,
     )
     unroll = 1 if gpu else _unroll(reader, state, row)
-    team, narrow = team_of(backend, cut) if gpu and row and parts is None else GROUP, 0
+    team = team_of(backend, cut) if gpu and row and parts is None else GROUP
+    narrow = 0
     if not cut.nout:
         division, kernel = (0, 0, 1, 0), None
     else:
