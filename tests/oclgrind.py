@@ -74,6 +74,7 @@ TEMPLATES = {
     "gemm chain": "gemm/epilogue",
     "gemm tall": "gemm/tall",
     "gemm gram": "gemm/gram gemm/dots",
+    "gemm tiles": "gemm/amx gemm/amx_rows",
     "gemv": "gemm/gemv",
     "gemv short": "gemm/short",
     "conv2d": "conv/cpu conv/gpu gemm/lanes conv/filters conv/patch conv/weight",
@@ -251,6 +252,14 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             found += grads(call, r(2, 3, *plane), r(3, 1, 3, 3))
         return found
 
+    def tiles() -> Any:
+        from cltensor.codegen.products import gemm_amx
+
+        gemm_amx.takes = lambda backend, dt, p: gemm_amx.fits(dt, p)
+        gemm_amx.SPAN, gemm_amx.ROOM, gemm_amx.NEAR, gemm_amx.COPIED = 64, 4096, 1024, 1
+        a, b, c = r(67, 35).bfloat16(), r(67, 33).bfloat16(), r(20, 67).bfloat16()
+        return a.T @ b, torch.addmm(a, c.T, r(35, 20).bfloat16().T, alpha=2), c @ b
+
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
     many = torch.arange(70) % 5
     places = torch.tensor([[0, 0, 1, 1, 3, 3], [2, 6, 0, 5, 4, 6]])
@@ -346,6 +355,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemm long": lambda: (r(3, 2100) @ r(2100, 2), r(3, 2100).half() @ r(2100, 5).half()),
         "gemm chain": chain,
         "gemm tall": lambda: (r(67, 9) @ r(9, 5), r(67, 9) @ r(11, 9).t(), torch.addmm(r(67, 5), r(3, 67).t(), r(3, 5), beta=2), (r(67, 3) @ r(3, 5) + r(5)).relu()),
+        "gemm tiles": tiles,
         "gemm gram": lambda: (r(4100, 2).t() @ r(4100, 3), r(2, 4100) @ r(3, 4100).t(), r(5, 4100) @ r(4100, 1).expand(4100, 2)),
         "gemv": lambda: (r(17, 33) @ r(33), r(33, 37).t() @ r(33)),
         "gemv short": lambda: (r(67, 19) @ r(19), r(2, 70, 63) @ r(63), r(80, 2) @ r(2)),

@@ -6,7 +6,7 @@ arrive already equal (stride 0 where broadcast).
 
 Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm/gpu.mako, here: a work-item is a lane). On a
 CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, few rows with few columns over a
-long K to gemm_gram.py. Products with one row or column, on a CPU a few, go to gemv.py when the matrix has an adjacent dim.
+long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles. Products with one row or column, on a CPU a few, go to gemv.py when the matrix has an adjacent dim.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...layouts import collapse, contiguous_strides, numel
 from ..operand import Operand
 from ..source import render
 from . import epilogue as epilogues
-from . import gemm_cpu, gemm_gram, gemm_small, gemm_tall, gemv, gemv_short
+from . import gemm_amx, gemm_cpu, gemm_gram, gemm_small, gemm_tall, gemv, gemv_short
 from .product import (
     LONG,
     SIDES,
@@ -256,6 +256,9 @@ def _run(
     if p.k == 0:
         p = p._replace(alpha=0)
     cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
+    if cpu and gemm_amx.takes(backend, dt, p):
+        gemm_amx.run(backend, out or dt, p)
+        return True
     if out is not None and out is not dt:
         return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, out, p)
     if cpu and gemm_small.takes(backend, dt, p):

@@ -1,0 +1,205 @@
+"""Products of bfloat16 matrices by tiles of Intel's AMX, on a CPU that has it (templates/gemm/amx.mako).
+
+Owns which products these are, how they are cut, and the launches. Knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ...errors import BuildError, debug_line
+from ...runtime import amx
+from ..source import include, render
+from .product import (
+    LONG,
+    SIDE,
+    SIDES,
+    Product,
+    Side,
+    access_variables,
+    built,
+    ceil_div,
+    ending_types,
+    headers,
+    in_pieces,
+    side_args,
+    spread_args,
+    traffic,
+)
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend, Kernel
+
+TILE = 32  # rows and columns of sums, and steps of K, that are made at a time
+LEAST = 16  # rows and columns that make a tile worth its zeros
+ROOM = 512 * 1024  # numbers of B that are copied at a time: half of a core's own cache
+LOCAL = 3 << 19  # bytes of local memory that these and a strip of A need
+NEAR = 64 * 1024  # and where few rows meet them
+FEW = 4  # tiles of rows
+SPAN = 4096  # the longest block of K
+PACE = 500_000  # multiply-adds that a thread is done with in a microsecond, at most
+PIECE = 2048  # the shortest piece of K worth a second pass
+COPIED = 1 << 16  # numbers of an A that is better copied once than for each block of columns
+SHARE = 1 << 15  # of which a work-item copies at least so many
+
+_PROBE = """
+__kernel void cltensor_probe_tiles(__global float *out, __global const int *in) {
+  __local float sums[1024];
+  clt_tiles_begin();
+  clt_sums_begin(sums);
+  clt_sums_add(sums, CLT_PLACE(in), 64, CLT_PLACE(in));
+  clt_sums_end(sums);
+  clt_tiles_end();
+  out[0] = sums[1023];
+}
+"""
+_found: dict[Backend, bool] = {}
+
+
+def has_tiles(backend: Backend) -> bool:
+    """Say whether kernels can use tiles: processor, system and the driver's compiler are asked."""
+    found = _found.get(backend)
+    if found is None:
+        info = backend.info
+        able = info.takes_assembly and info.local_mem >= LOCAL and amx.allowed()
+        found = _found[backend] = able and _probe(backend)
+    return found
+
+
+def _probe(backend: Backend) -> bool:
+    out, pairs = backend.alloc(4), backend.alloc(2048)
+    try:
+        kernel = backend.kernel("cltensor_probe_tiles", include("amx") + _PROBE, [None, None])
+    except BuildError as error:
+        debug_line(1, "no products of tiles: %s", error)
+        return False
+    backend.write(pairs, 0, np.full(512, 0x40003FC0, np.uint32))  # 1.5 and 2
+    backend.launch(kernel, (1,), (1,), (out, pairs))
+    return float(backend.read(out, 0, 4).view(np.float32)[0]) == 16 * (2.25 + 4)
+
+
+def fits(dt: dtype, p: Product) -> bool:
+    """Say whether a product is one for tiles, wherever there are any."""
+    large = min(p.m, p.n) >= LEAST and p.k >= TILE
+    return large and dt is dtypes.bfloat16 and p.epilogue is None
+
+
+def takes(backend: Backend, dt: dtype, p: Product) -> bool:
+    """Say whether a product is made of tiles here."""
+    return fits(dt, p) and has_tiles(backend)
+
+
+class _Plan(NamedTuple):
+    transposed: bool
+    copied: bool  # A is made dense first
+    grid: tuple[int, int, int]
+    blocks: tuple[int, int, int, int, int]  # BM, BN, GN, KC, per
+    piece: int  # not 0: the product has to run over pieces of K of this length
+
+
+def _cost(p: Product) -> float:
+    """Estimate the cycles of a product as written, without those of the tiles, which both ways round share."""
+    stored = 0 if p.out.col == 1 else 2 * p.m * p.n
+    rows = 0.0 if p.a.col == 1 and p.m >= TILE else 0.2 if 1 in (p.a.row, p.a.col) else 2
+    columns = 0.15 if p.b.col == 1 else 0.2 if p.b.row == 1 else 2
+    return stored + p.k * (p.m * rows + p.n * columns)
+
+
+def _plan(backend: Backend, out_dt: dtype, p: Product) -> _Plan:
+    """Choose how the product is written and cut into work-items."""
+    turned = p.transposed()
+    transposed = _cost(turned) < 0.9 * _cost(p)
+    if transposed:
+        p = turned
+    rows, cols = ceil_div(p.m, TILE), ceil_div(p.n, TILE)
+    batches, length = p.outer * p.inner, max(p.kstep or p.k, 1)
+    kc = TILE * ceil_div(length, TILE * ceil_div(length, SPAN))
+    units = backend.info.compute_units
+    alone = p.m * p.n * length * batches < PACE * backend.info.wake_us
+    # Columns are cut first, because each block of rows copies all columns again.
+    wanted = 1 if alone else 2 * units if batches == 1 else units
+    across = ceil_div(cols, min(ceil_div(wanted, batches), cols))
+    panels = ceil_div(cols, across)
+    down = ceil_div(rows, min(ceil_div(wanted, panels * batches), rows))
+    blocks = ceil_div(rows, down)
+    per = max(1, batches // wanted) if panels * blocks == 1 else 1
+    group = min(max((NEAR if down <= FEW else ROOM) // (kc * TILE), 1), across)
+    piece = 0
+    if not p.kstep:
+        missing = units // (panels * blocks * batches)
+        if p.inner == 1 and missing > 1 and not alone and p.k >= 2 * PIECE:
+            piece = ceil_div(p.k, min(missing, p.k // PIECE))
+        elif kc < p.k and out_dt.itemsize == 2:
+            piece = p.k  # sums between blocks of K must not be rounded
+    again = ceil_div(cols, group) > 1 and not (piece or p.kstep)
+    copied = again and p.a.col != 1 and p.m * p.k * batches >= COPIED
+    sizes = down * TILE, across * TILE, group * TILE, kc, per
+    return _Plan(transposed, copied, (panels, blocks, ceil_div(batches, per)), sizes, piece)
+
+
+def _kernel(backend: Backend, out_dt: dtype) -> Kernel:
+    twin = not has_tiles(backend)
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"gemm_amx_{'twin_' if twin else ''}{out_dt.code}"
+        source = render(
+            "gemm/amx",
+            fn=name,
+            room=ROOM,
+            span=SPAN,
+            tiles=include("amx_twin" if twin else "amx"),
+            direct=not twin,
+            **access_variables(dtypes.bfloat16, out_dt, 16),
+        )
+        return name, source, [*SIDES, *ending_types("float"), *[LONG] * 19]
+
+    return built(backend, ("amx", out_dt, twin, ROOM, SPAN), make)
+
+
+def _rows(backend: Backend, p: Product) -> Side:
+    """Copy the left operand to rows of adjacent numbers."""
+    a, outer, inner = p.a, p.outer if p.a.outer else 1, p.inner if p.a.inner else 1
+    strips, pitch = ceil_div(p.m, TILE), TILE * (ceil_div(p.k, TILE) + 1)
+    matrix = strips * TILE * pitch
+    copied = backend.alloc(outer * inner * matrix * 2)
+
+    def make() -> tuple[str, str, list[Any]]:
+        texts = headers((), 16)
+        source = render("gemm/amx_rows", fn="gemm_amx_rows", headers=texts)
+        return "gemm_amx_rows", source, [*SIDE, None, *[LONG] * 7]
+
+    tasks = min(strips, ceil_div(p.m * p.k, SHARE), 2 * backend.info.compute_units)
+    block = TILE * ceil_div(strips, tasks)
+    backend.launch(
+        built(backend, ("amx rows",), make),
+        (ceil_div(p.m, block), outer * inner, 1),
+        (1, 1, 1),
+        (*a.args, copied, p.m, p.k, pitch, block, inner, a.outer, a.inner),
+        4 * outer * inner * p.m * p.k,
+    )
+    return Side(copied, 0, pitch, 1, inner * matrix if a.outer else 0, matrix if a.inner else 0)
+
+
+def run(backend: Backend, out_dt: dtype, p: Product) -> None:
+    """Run a product of bfloat16 matrices, whose results are of `out_dt`.
+
+    Where there are no tiles, their twin in plain OpenCL C does what they would: slowly, for tests.
+    """
+    plan = _plan(backend, out_dt, p)
+    if plan.piece:
+        in_pieces(
+            backend, dtypes.bfloat16, out_dt, p, plan.piece, lambda wide, q: run(backend, wide, q)
+        )
+        return
+    cost = traffic(dtypes.bfloat16, out_dt, p)
+    if plan.transposed:
+        p = p.transposed()
+    if plan.copied:
+        p = p._replace(a=_rows(backend, p))
+    sizes = p.m, p.n, p.k, *plan.blocks[:4], p.outer * p.inner, plan.blocks[4], p.inner, p.kstep
+    args = (*side_args(p, "float"), *sizes, *spread_args(p))
+    backend.launch(_kernel(backend, out_dt), plan.grid, (1, 1, 1), args, *cost)

@@ -1,0 +1,37 @@
+"""Asking Linux for the tiles of Intel's Advanced Matrix Extensions.
+
+A process gets the eight kilobytes of state for each of its threads only after it has asked. Must not import pyopencl.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+
+from cltensor.errors import debug_line
+
+from .processor import facts
+
+_ARCH_PRCTL = 158  # the number of this system call on x86-64
+_REQUEST, _TILE_DATA = (
+    0x1023,
+    18,
+)  # ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA: Linux, Documentation/arch/x86/xstate.rst
+_NEEDED = frozenset(["amx_tile", "amx_bf16", "avx512f"])
+
+
+@functools.cache
+def allowed() -> bool:
+    """Say whether threads of this process may use tiles, which is asked for at the first call. Forked children may, too."""
+    if not sys.platform.startswith("linux") or os.environ.get("CLTENSOR_AMX") == "0":
+        return False
+    if not facts().get("flags", frozenset()) >= _NEEDED:
+        return False
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    if call(ctypes.c_long(_ARCH_PRCTL), ctypes.c_long(_REQUEST), ctypes.c_long(_TILE_DATA)):
+        debug_line(1, "no AMX: %s", os.strerror(ctypes.get_errno()))
+        return False
+    return True

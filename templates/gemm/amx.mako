@@ -1,0 +1,144 @@
+<%doc>
+Matrix product of bfloat16 numbers by tiles of Intel's AMX (cl_kernels/amx.cl), for devices where a work-item is a thread.
+
+Work-item (x, y, z) owns columns [x*BN, x*BN+BN) and rows [y*BM, y*BM+BM) of the matrices z*per .. z*per+per-1. It walks K in blocks
+of KC and columns in groups of GN: B's block is copied as tiles (`bp`, panels of 32 columns), then every 32 rows of A meet all its panels.
+Rows whose numbers are adjacent are read where they lie, save the last steps of an odd K; others are copied first (`strip`). Tails of
+rows and columns compute on zeros where there are less than 32, else on rows and columns of the tile before, and are not stored.
+Variables: fn to load loadv store storev room (numbers of bp) span (the longest KC) headers unaligned tiles (how tiles are multiplied)
+direct (rows of A can be read where they lie).
+</%doc>
+<%namespace name="pack" file="amx_pack.mako"/>\
+#pragma OPENCL FP_CONTRACT ON
+% for h in headers:
+${h}
+% endfor
+% for t, size in unaligned:
+typedef ${t}16 ${t}16_u __attribute__((aligned(${size})));
+% endfor
+${tiles}
+#define PITCH ${span // 2 + 16} // pairs from row to row of a strip
+${pack.helpers()}\
+// B's kc x cols block becomes panels of 32 columns, of two tiles for 32 steps of K: rows of 16 pairs. Past kc are zeros; past cols,
+// too, or the last column again. With 32 columns or more the last panel holds the last 32.
+CLT_WIDE static void pack_columns(__global const ushort *p, long sk, long sn, long kc, long cols, __local int *q)
+{
+    const long all = (kc + 31) / 32 * 16, whole = kc / 2, last = MAX(cols - 32, 0L), panels = (cols + 31) / 32 * 32;
+    long k = 0;
+    if (cols >= 32 && sn == 1) {
+        for (; k < whole; k++)
+            for (long j = 0; j < cols; j += 32) {
+                __global const ushort *from = p + 2 * k * sk + MIN(j, last);
+                __local int *to = q + j * all + k / 16 * 512 + k % 16 * 16;
+                *(__local pairs_u *)to = stack(from, sk);
+                *(__local pairs_u *)(to + 256) = stack(from + 16, sk);
+            }
+    } else if (sk == 1) {
+        for (long j = 0; j < panels; j += 16)
+            for (k = 0; k + 16 <= whole; k += 16) {
+                const long first = MIN(j / 32 * 32, last) + j % 32;
+                __global const ushort *from = p + 2 * k;
+                __local int *to = q + j / 32 * 32 * all + k * 32 + j % 32 * 16;
+                ${pack.turn("__local", lambda i: f"*(__global const pairs_u *)(from + MIN(first + {i}, cols - 1) * sn)", lambda i: f"to + {16 * i}")}
+            }
+    }
+    PLAIN
+    for (; k < all; k++)
+        for (long j = 0; j < panels; j += 16) {
+            const long first = MIN(j / 32 * 32, last) + j % 32;
+            __local int *to = q + j / 32 * 32 * all + k / 16 * 512 + k % 16 * 16 + j % 32 * 16;
+            *(__local pairs_u *)to = 0;
+            PLAIN
+            for (long n = 0; 2 * k < kc && n < MIN(cols - first, 16L); n++)
+                to[n] = pair(p + 2 * k * sk + (first + n) * sn, sk, k < whole);
+        }
+}
+${pack.pack_strip('__local')}\
+// One vector of sums becomes one of results: times alpha, plus gamma times what is there.
+CLT_WIDE static inline float16 ended(float16 sum, float alpha, bool add, float gamma, __global const ${to} *e, long sen)
+{
+    sum *= alpha;
+    if (add) sum += gamma * (sen ? ${loadv("e", "to")} : (float16)(${load("*e", "to")}));
+    return sum;
+}
+
+#define CLT_WHOLE
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
+    __global const ushort *B, long boff, long sbk, long sbn,
+    __global ${to} *C, long coff, long scm, long scn,
+    __global const ${to} *D, long doff, long sdm, long sdn, int has_bias, float alpha, float beta,
+    long M, long N, long K, long BM, long BN, long GN, long KC,
+    long batches, long per, long inner, long kstep, long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1)
+{
+    __local int bp[${room // 2}] __attribute__((aligned(64)));
+    __local int strip[32 * PITCH] __attribute__((aligned(64)));
+    __local float sums[32 * 32] __attribute__((aligned(64)));
+    const long jb = get_global_id(0) * BN, ib = get_global_id(1) * BM;
+    const long je = MIN(jb + BN, N), ie = MIN(ib + BM, M);
+    const long zb = get_global_id(2) * per, ze = MIN(zb + per, batches);
+    clt_tiles_begin();
+    for (long z = zb; z < ze; z++) {
+        const long zo = z / inner, zi = z % inner;
+        __global const ushort *Az = A + aoff + zo * a0 + zi * a1, *Bz = B + boff + zo * b0 + zi * b1;
+        __global ${to} *Cz = C + coff + zo * c0 + zi * c1;
+        __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
+        const long Kz = kstep ? MIN(kstep, K - zi * kstep) : K;
+        for (long kb = 0; kb == 0 || kb < Kz; kb += KC) {
+            const long kc = MIN(KC, Kz - kb), steps = (kc + 31) / 32;
+            // What a tile is added to: nothing, the blocks of K before, or the bias.
+            const bool add = kb || has_bias;
+            __global const ${to} *Ez = kb ? Cz : Dz;
+            const long sem = kb ? scm : sdm, sen = kb ? scn : sdn;
+            const float gamma = kb ? 1 : beta;
+            for (long g = jb; g < je; g += GN) {
+                // A group's panels begin at g0 and every 32 columns behind it; the last one holds the last 32.
+                const long g0 = MIN(g, MAX(N - 32, 0L)), end = MIN(g + GN, je), held = MAX(end, MIN(g0 + 32, N)) - g0, last = MAX(held - 32, 0L);
+                pack_columns(Bz + kb * sbk + g0 * sbn, sbk, sbn, kc, held, bp);
+                for (long i = ib; i < ie; i += 32) {
+                    const long i0 = MIN(i, MAX(M - 32, 0L)), rows = MIN(ie - i, 32L);
+                    __global const ushort *a = Az + i0 * sam + kb * sak;
+                    const long whole = ${'sak == 1 && M >= 32 ? kc / 32 : 0' if direct else '0'}; // steps for which A is read where it lies
+                    if (whole < steps)
+                        pack_strip(a + whole * 32 * sak, sam, sak, kc - whole * 32, MIN(M - i0, 32L), PITCH, strip);
+                    for (long j = g; j < end; j += 32) {
+                        const long j0 = g0 + MIN(j - g, last), cols = MIN(end - j, 32L);
+                        __local const int *b = bp + (j - g) * steps * 16;
+                        clt_sums_begin(sums);
+% if direct:
+                        for (long s = 0; s < whole; s++, b += 512)
+                            clt_sums_add(sums, CLT_PLACE(a + s * 32), sam * 2, CLT_PLACE(b));
+% endif
+                        __local const int *left = strip;
+                        for (long s = whole; s < steps; s++, b += 512, left += 16)
+                            clt_sums_add(sums, CLT_PLACE(left), PITCH * 4L, CLT_PLACE(b));
+                        clt_sums_end(sums);
+                        // Of the tile only what follows row i - i0 and column j - j0 is its own.
+                        __global ${to} *c = Cz + i0 * scm + j0 * scn;
+                        __global const ${to} *e = Ez + i0 * sem + j0 * sen;
+                        if (j == j0 && cols == 32 && scn == 1 && (!add || (ulong)sen <= 1)) {
+                            for (long r = i - i0; r < i - i0 + rows; r++) {
+                                __local const float *t = sums + r * 32;
+                                const float16 y0 = ended(*(__local const float16 *)t, alpha, add, gamma, e + r * sem, sen);
+                                const float16 y1 = ended(*(__local const float16 *)(t + 16), alpha, add, gamma, e + r * sem + 16 * sen, sen);
+                                ${storev("y0", "c + r * scm")};
+                                ${storev("y1", "c + r * scm + 16")};
+                            }
+                            continue;
+                        }
+                        PLAIN
+                        for (long r = i - i0; r < i - i0 + rows; r++) {
+                            PLAIN
+                            for (long n = j - j0; n < j - j0 + cols; n++) {
+                                float y = sums[r * 32 + n] * alpha;
+                                if (add) y += gamma * ${load("e[r * sem + n * sen]", "to")};
+                                ${store("y", "c", "r * scm + n * scn")};
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    clt_tiles_end();
+}

@@ -1,0 +1,53 @@
+<%doc>
+Packing of bfloat16 numbers for products of tiles (amx.mako, amx_rows.mako): what lies across becomes pairs that lie along.
+</%doc>
+<%namespace name="square" file="/square.mako"/>\
+<%def name="helpers()">\
+#define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
+typedef int16 pairs_u __attribute__((aligned(2)));
+typedef ushort16 half_u __attribute__((aligned(2)));
+// Pairs of numbers that lie `step` apart, of 16 neighbours; of one.
+CLT_WIDE static inline int16 stack(__global const ushort *p, long step)
+{
+    return as_int16(convert_uint16(*(__global const half_u *)p) | convert_uint16(*(__global const half_u *)(p + step)) << 16);
+}
+static inline int pair(__global const ushort *p, long step, bool both)
+{
+    return p[0] | (both ? p[step] << 16 : 0);
+}
+</%def>\
+<%def name="turn(space, place, to)">
+{   // 16 rows of 16 pairs that lie across become what lies along
+% for i in range(16):
+    const int16 r${i} = ${place(i)};
+% endfor
+${square.turned("int16", 16, 'r', 't')}\
+% for i in range(16):
+    *(${space} pairs_u *)(${to(i)}) = t${i};
+% endfor
+}
+</%def>\
+<%def name="pack_strip(space)">\
+// Rows of A, 32 at most, become 32 rows of numbers adjacent in K, `pitch` pairs apart. Past kc and past rows are zeros.
+CLT_WIDE static void pack_strip(__global const ushort *p, long sm, long sk, long kc, long rows, long pitch, ${space} int *q)
+{
+    const long all = (kc + 31) / 32 * 16, whole = kc / 2;
+    long k = 0;
+    if (rows == 32 && sm == 1) {
+        for (; k + 16 <= whole; k += 16)
+            for (int v = 0; v < 2; v++) {
+                __global const ushort *from = p + 2 * k * sk + 16 * v;
+                ${space} int *to = q + 16 * v * pitch + k;
+                ${turn(space, lambda i: f"stack(from + {2 * i} * sk, sk)", lambda i: f"to + {i} * pitch")}
+            }
+    } else if (sk == 1) {
+        for (; k + 16 <= whole; k += 16)
+            for (long r = 0; r < 32; r++)
+                *(${space} pairs_u *)(q + r * pitch + k) = r < rows ? *(__global const pairs_u *)(p + r * sm + 2 * k) : (int16)(0);
+    }
+    for (long r = 0; r < 32; r++)
+        PLAIN
+        for (long at = k; at < all; at++)
+            q[r * pitch + at] = r < rows && 2 * at < kc ? pair(p + r * sm + 2 * at * sk, sk, at < whole) : 0;
+}
+</%def>\
