@@ -15,8 +15,8 @@ import numpy as np
 
 from ..layouts import contiguous_strides
 from .operand import Operand
-from .region import Dims, empty, from_host, is_gpu
-from .source import render
+from .region import Dims, empty, from_host, is_gpu, past_cache
+from .source import include, render
 
 if TYPE_CHECKING:
     from ..dtypes import dtype
@@ -27,6 +27,7 @@ FINE = 4096  # entries in the fine part of a long table, known to the template
 CPU_LONGEST = 4096  # a block of lines of it is 1 MiB of scratch: it stays in the second-level cache
 # Elements of a line from which on two passes are better, where lines leave vectors half empty.
 WORTH_SPLITTING = 2048
+COLUMNS = (16, 8)  # that a line of adjacent numbers is taken for
 GPU_GROUP = 128
 GPU_BYTES = 32768
 
@@ -139,6 +140,14 @@ def _steps(backend: Backend, dt: dtype, n: int, count: int, lanes: int) -> Buffe
     return _upload(backend, dt, np.stack([roots.real, roots.imag], 1).reshape(-1).view(complex))
 
 
+@functools.lru_cache(maxsize=64)
+def _twists(backend: Backend, dt: dtype, n: int, columns: int, lanes: int) -> Buffer:
+    """exp(-2 pi i c k / n), real and imaginary parts as vectors for each k below n / columns; a lane's column is c."""
+    k = np.arange(n // columns, dtype=np.int64)[:, None]
+    roots = unit_roots(k * (np.arange(lanes, dtype=np.int64) % columns) % n, n)
+    return _upload(backend, dt, np.stack([roots.real, roots.imag], 1).reshape(-1).view(complex))
+
+
 def _divisor(n: int, longest: int) -> int:
     """Return the divisor nearest to the square root of n that a pass can transform, 1 where there is none."""
     found = {1}
@@ -203,7 +212,9 @@ def transform(
         sign = 1.0 if forward else -1.0
         batch = tuple(shape[d] for d in rest)
         real = not out.is_complex and nout == n if herm else forward and not src.dtype.is_complex
-        halved = real and n % 2 == 0 and not _splits(schedule(backend, value), batch, n // 2)
+        adjacent = src.strides[dim] == result.strides[dim] == 1
+        plan = schedule(backend, value)
+        halved = real and n % 2 == 0 and not _splits(plan, batch, n // 2, adjacent)
         _run(
             _Job(backend, value, src.dtype.is_complex, out.is_complex),
             batch,
@@ -222,15 +233,17 @@ class _Job(NamedTuple):
     complex_out: bool
 
 
-def _splits(plan: Schedule, batch: tuple[int, ...], n: int) -> bool:
-    """Say whether lines of length n are transformed in several passes."""
-    few = 2 * math.prod(batch) <= plan.lanes
-    return n > plan.longest or (not plan.gpu and few and n >= WORTH_SPLITTING)
+def _splits(plan: Schedule, batch: tuple[int, ...], n: int, adjacent: bool) -> bool:
+    """Say whether lines of length n, perhaps of adjacent numbers, are transformed in several passes."""
+    lines = math.prod(batch)
+    if n > plan.longest or plan.gpu or 2 * lines > plan.lanes:
+        return n > plan.longest
+    return n >= WORTH_SPLITTING and not (adjacent and _columns(plan, lines, n))
 
 
 def _run(job: _Job, batch: tuple[int, ...], src: Side, dst: Side, n: int, order: Order) -> None:
     plan = schedule(job.backend, job.dtype)
-    n1 = _divisor(n, plan.longest) if _splits(plan, batch, n) else 1
+    n1 = _divisor(n, plan.longest) if _splits(plan, batch, n, src.step == dst.step == 1) else 1
     if n1 == 1:
         _pass(job, plan, batch, src, dst, n, n, 1, WHOLE, WHOLE, order, False)
         return
@@ -268,12 +281,10 @@ def _pass(
     """Launch one pass: transforms of length n over `cols` columns of every row of the batch."""
     backend, dt = job.backend, job.dtype
     dims = Dims(batch, [src.strides, dst.strides])
+    if cols == 1 and src.step == dst.step == 1 and _by_line(job, plan, dims, src, dst, n, order):
+        return
     lines = dims.n * cols
-    walk, rank = dims.args(), dims.rank
-    if rank == 1:
-        # A leading dim of one position, so that most transforms share one kernel.
-        n0, s0, d0 = walk
-        walk, rank = [1, n0, 0, s0, 0, d0], 2
+    walk, rank = _padded(dims)
     kernel = _kernel(backend, dt, plan, rank)
     width = plan.lanes
     if plan.gpu:
@@ -295,9 +306,6 @@ def _pass(
         turns = _turns(backend, dt, full)
     elif order.halved:
         turns = _roots(backend, dt, 2 * n)
-    packed = 0
-    for r in reversed(factors(n) or []):
-        packed = packed << 5 | r
     args: list[Any] = [
         src.buffer,
         dst.buffer,
@@ -305,7 +313,18 @@ def _pass(
         turns,
         _steps(backend, dt, full, n, plan.lanes) if turned else roots,
         backend.alloc(scratch),
-        *(n, packed, lines, cols, run, width, full, order.nout, int(order.herm), int(order.halved)),
+        *(
+            n,
+            _radices(n),
+            lines,
+            cols,
+            run,
+            width,
+            full,
+            order.nout,
+            int(order.herm),
+            int(order.halved),
+        ),
         *(int(not job.complex_in), int(not job.complex_out), int(turned)),
         # Which way neighbouring lanes of a GPU go: across lines or along them.
         int((cols > 1 and read.column == 1) or abs(src.step) > 1),
@@ -315,6 +334,106 @@ def _pass(
         *walk,
     ]
     backend.launch(kernel, (size,), (local,), args, 2 * lines * n * dt.itemsize)
+
+
+def _by_line(
+    job: _Job, plan: Schedule, dims: Dims, src: Side, dst: Side, n: int, order: Order
+) -> bool:
+    """Launch the transform of lines whose numbers are adjacent (fft_line.mako); False where it is for `_pass` to do."""
+    if plan.gpu:
+        return False
+    if order.halved:
+        kind = "back" if order.herm else "real"
+        whole = order.herm or (order.nout == n + 1 and order.sign_in == order.sign_out == 1)
+    else:
+        kind = "complex"
+        whole = not order.herm and job.complex_in and job.complex_out and order.nout == n
+    columns = _columns(plan, dims.n, n)
+    if not whole or not columns:
+        return False
+    backend, dt = job.backend, job.dtype
+    together = plan.lanes // columns
+    walk, rank = _padded(dims)
+    blocks = -(-dims.n // together)
+    size = max(1, min(blocks, backend.info.compute_units * 4))
+    roots = _roots(backend, dt, n // columns)
+    args = [
+        src.buffer,
+        dst.buffer,
+        roots,
+        _twists(backend, dt, n, columns, plan.lanes),
+        _roots(backend, dt, 2 * n) if order.halved else roots,
+        backend.alloc(size * (n // columns) * 6 * plan.lanes * (dt.itemsize // 2)),
+        *(n // columns, _radices(n // columns), dims.n, src.offset),
+        *(order.sign_in, order.sign_out, order.scale),
+        *walk,
+    ]
+    bytes_each = n * dt.itemsize
+    streamed = (
+        kind != "real"
+        and past_cache(backend, dims.n * bytes_each)
+        and all(place * dt.itemsize % 64 == 0 for place in (dst.offset, *dst.strides))
+        and n // columns % plan.lanes == 0
+    )
+    kernel = _line_kernel(backend, dt, plan.lanes, columns, kind, rank, streamed)
+    backend.launch(kernel, (size,), (1,), args, 2 * dims.n * n * dt.itemsize)
+    return True
+
+
+def _columns(plan: Schedule, lines: int, n: int) -> int:
+    """Return for how many columns lines of length n are best taken, of which vectors of neighbours are transformed at the end; or 0."""
+    few = 2 * lines <= plan.lanes  # the other way would leave vectors half empty
+    for columns in COLUMNS:
+        numbers, rest = divmod(n, columns)
+        whole = numbers % plan.lanes == 0 or few
+        if columns <= plan.lanes and rest == 0 and numbers >= plan.lanes and whole:
+            return columns
+    return 0
+
+
+def _padded(dims: Dims) -> tuple[list[int], int]:
+    """What a kernel is told of the batch, and its rank: a leading dim of one position added to a single one, so that most share a kernel."""
+    walk, rank = dims.args(), dims.rank
+    if rank == 1:
+        n0, s0, d0 = walk
+        return [1, n0, 0, s0, 0, d0], 2
+    return walk, rank
+
+
+def _radices(n: int) -> int:
+    """Pack the radices of a length, by five bits each, the first one lowest."""
+    packed = 0
+    for r in reversed(factors(n) or []):
+        packed = packed << 5 | r
+    return packed
+
+
+@functools.cache
+def _line_kernel(
+    backend: Backend, dt: dtype, lanes: int, columns: int, kind: str, rank: int, streamed: bool
+) -> Any:
+    real = dt.to_real()
+    name = f"fft_line{columns}_{kind}_{real.code}_r{rank}{'_streamed' if streamed else ''}"
+    roots = unit_roots(np.arange(16, dtype=np.int64), 16)
+    text = render(
+        "fft_line",
+        fn=name,
+        T=real.cl,
+        itemsize=real.itemsize,
+        lanes=lanes,
+        columns=columns,
+        kind=kind,
+        rank=rank,
+        gpu=False,
+        group=1,
+        ahead=include("ahead"),
+        stream=include("stream"),
+        streamed=streamed,
+        sixteenths=[(float(w.real), float(w.imag)) for w in roots],
+    )
+    i64 = np.int64
+    types: list[Any] = [None] * 6 + [i64] * 4 + [real.np] * 3 + [i64] * (3 * rank)
+    return backend.kernel(name, text, types)
 
 
 @functools.cache

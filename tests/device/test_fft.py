@@ -218,6 +218,31 @@ def test_lines_of_reals_know_nothing_of_each_other(n: int) -> None:
     assert error(back, x[sound]) < 5e-7
 
 
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_lines_of_adjacent_numbers(
+    kind: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines taken for columns, one or two in a vector, wherever they lie and however few; nothing beside them is met."""
+    tol = 5e-7 if kind == "complex64" else 1e-15
+    cases = [(128, 5, False), (256, 3, True), (400, 2, False)]
+    for n, lines, streams in cases[: 3 if kind == "complex64" else 1]:
+        monkeypatch.setattr(family, "past_cache", lambda backend, results, on=streams: on)
+        wide = np.full((2 * lines + 1, n + 3), np.nan, kind)
+        wide[1::2, 2:-1] = z = data(lines, n, dtype=kind)
+        t = ct.tensor(wide)[1::2, 2:-1]
+        assert error(ct.fft.fft(t), np.fft.fft(z)) < tol, n
+        assert error(ct.fft.ifft(t, norm="ortho"), np.fft.ifft(z, norm="ortho")) < tol, n
+        half = np.fft.rfft(z.real).astype(kind)
+        wide[1::2, : n // 2 + 1] = half
+        given = ct.tensor(wide)[1::2, : n // 2 + 1]
+        assert error(ct.fft.irfft(given, n=n), z.real) < tol, n
+        assert error(ct.fft.hfft(given, n=n), np.fft.hfft(half, n=n)) < tol, n
+        wide[1::2, 2:-1] = z
+        reals = ct.tensor(wide.real.copy())[1::2, 2:-1]
+        assert error(ct.fft.rfft(reals), np.fft.rfft(z.real)) < tol, n
+        assert error(ct.fft.ihfft(reals), np.fft.ihfft(z.real)) < tol, n
+
+
 def test_tables_are_exact() -> None:
     k = np.arange(360, dtype=np.int64)
     roots = family.unit_roots(k, 360)
