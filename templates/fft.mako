@@ -6,7 +6,8 @@ CPU: a work-item takes whole blocks, a line is a lane of a vector, working memor
 GPU: a work-group takes a block, a lane a butterfly of one line, working memory is local.
 
 A line l is column c = l % cols of row l / cols. Its element i is index c * ic + i * ii of the row, of stride `is` (out: oc, oi, os), so
-that both passes of a four-step transform read and write in place of a transposition. Indices beyond nout are not stored.
+that both passes of a four-step transform read and write in place of a transposition. Indices beyond nout are not stored. Numbers of
+halved lines are multiplied by those of a `window`, if there is one, on a CPU.
 The inverse transform is conj(forward(conj x)): the imaginary parts are multiplied by sign_in and sign_out.
 herm: the source holds indices 0 .. full / 2, the others are conjugates. halved: a line is 2 n real numbers, taken as n complex ones, or
 becomes that (herm); `turns` are then the roots of unity of 2 n, by which its spectrum and that of the n numbers follow from each other. turned: element k of column c is multiplied by the
@@ -24,6 +25,7 @@ def lit(x): return f"{x!r}{S}" if x >= 0 else f"({x!r}{S})"
 def at(i): return f"2 * ({i})" if not gpu else f"2 * ({i}) * width + b"
 im = "+ 1" if not gpu else "+ width"
 %>\
+${ahead}
 typedef long I;
 typedef ${T} T;
 typedef ${T}2 T2;
@@ -117,7 +119,7 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 __attribute__((reqd_work_group_size(${group}, 1, 1)))
 % endif
 __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *roots, __global const T2 *turns, __global const T *steps,
-    __global T *work, const I length, const I plan, const I lines, const I cols, const I run, const I width_, const I full, const I nout, const I herm_, const I halved_, const I src_real_, const I dst_real_, const I turned, const I across, const I out_across,
+    __global const T *window, __global T *work, const I windowed, const I length, const I plan, const I lines, const I cols, const I run, const I width_, const I full, const I nout, const I herm_, const I halved_, const I src_real_, const I dst_real_, const I turned, const I across, const I out_across,
     const I so, const I ic, const I ii, const I is, const I oc, const I oi, const I os, const T sign_in, const T sign_out, const T scale
     ${w.params('p', rank, ['s', 'd'])}) {
   const int n = (int)length, herm = (int)herm_, halved = (int)halved_, src_real = (int)src_real_, dst_real = (int)dst_real_;
@@ -174,7 +176,7 @@ ${line('min(start + b, lines - 1)')}
       in_row &= sb[b] + column * ic * is == sb[0] + col[0] * ic * is + b;
       out_row &= db[b] == db[0] + b;
     }
-    if (in_row && (!herm || halved)) {
+    if (in_row && !windowed && (!herm || halved)) {
       const I first = sb[0] + col[0] * ic * is, step = ii * is;
       for (int i = 0; i < n; ++i) {
         if (src_real) {
@@ -198,8 +200,9 @@ ${line('min(start + b, lines - 1)')}
       for (int b = 0; b < ${V}; ++b) from[b] = src + (src_real ? 1 : 2) * (sb[b] + col[b] * ic);
       int f = 0;
       for (; f + ${V} <= 2 * n; f += ${V}) {
+        const TV weights = windowed ? *(__global const UV *)(window + f) : (TV)(1);
 % for i in range(V):
-        const TV r${i} = *(__global const UV *)(from[${i}] + f);
+        const TV r${i} = *(__global const UV *)(from[${i}] + f) * weights;
 % endfor
 ${square.turned('TV', V, 'r', 't')}\
 % for i in range(V):
@@ -207,7 +210,7 @@ ${square.turned('TV', V, 'r', 't')}\
 % endfor
       }
       for (; f < 2 * n; ++f)
-        for (int b = 0; b < ${V}; ++b) to[f * ${V} + b] = from[b][f] * (f % 2 ? sign_in : 1);
+        for (int b = 0; b < ${V}; ++b) to[f * ${V} + b] = from[b][f] * (windowed ? window[f] : 1) * (f % 2 ? sign_in : 1);
       if (pairs) for (int b = 0; b < ${V}; ++b) to[${V} + b] = from[b][2 * n] * sign_in;
     } else {
       __global T *to = (__global T *)x;
@@ -245,6 +248,10 @@ ${transformed()}\
         }
         const TV zr = x[2 * k] * scale;
         const I place = db[0] + (pairs ? 2 * k : k) * oi * os;
+        if (!dst_real) {
+          __global T *later = dst + 2 * (place + ${far} * oi * os);
+          CLT_PREFETCH_TO_WRITE(later); CLT_PREFETCH_TO_WRITE(later + ${V}); CLT_PREFETCH_TO_WRITE(later + ${2 * V - 1});
+        }
         if (dst_real) {
           *(__global UV *)(dst + place) = zr;
           if (pairs) *(__global UV *)(dst + place + os) = x[2 * k + 1] * scale_im;

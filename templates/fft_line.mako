@@ -7,7 +7,7 @@ are rows becomes columns: number k + n j of the line is number j of the C-point 
 The inverse transform is conj(forward(conj x)): imaginary parts are multiplied by sign_in and sign_out.
 kind: "complex"; "real": a line is 2 N real numbers, taken as N complex ones, of which N + 1 numbers of their spectrum are made; "back": the
 other way. `turns` are then the roots of unity of 2 N. What the next lines are read from is asked for while these are.
-Variables: fn T itemsize lanes columns kind rank, streamed (results go past the cache), sixteenths (powers of the root of unity of 16).
+Real lines may be multiplied by a `window`. Variables: fn T itemsize lanes columns kind rank, streamed (results go past the cache), sixteenths (powers of the root of unity of 16).
 </%doc>\
 <%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -76,7 +76,7 @@ ${paired(f"z{j}r * scale", f"z{j}i * scale_im + none", f"to{line} + 2 * ({place}
 #define CLT_WHOLE
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *roots, __global const T *twists, __global const T *turns,
-    __global T *work, const I length, const I plan, const I lines, const I so, const T sign_in, const T sign_out, const T scale
+    __global const T *window, __global T *work, const I windowed, const I length, const I plan, const I lines, const I so, const T sign_in, const T sign_out, const T scale
     ${w.params('p', rank, ['s', 'd'])}) {
   const int n = (int)length, N = n * ${C};
   const T none = sign_out < 0 ? 0 : -(T)0, scale_im = scale * sign_out; // conjugated zeros stay positive
@@ -138,9 +138,15 @@ ${paired('zr', 'zi', 'z + 2 * k')}\
 % endfor
 % endfor
 % if L == 1:
-      const TV lo = *(__global const UV *)(from0 + ${2 * C} * i), hi = *(__global const UV *)(from0 + ${2 * C} * i + ${V});
+      TV lo = *(__global const UV *)(from0 + ${2 * C} * i), hi = *(__global const UV *)(from0 + ${2 * C} * i + ${V});
 % else:
-      const TV lo = *(__global const UV *)(from0 + ${2 * C} * i), hi = *(__global const UV *)(from1 + ${2 * C} * i);
+      TV lo = *(__global const UV *)(from0 + ${2 * C} * i), hi = *(__global const UV *)(from1 + ${2 * C} * i);
+% endif
+% if kind == 'real':
+      if (windowed) {
+        lo *= *(__global const UV *)(window + ${2 * C} * i);
+        hi *= *(__global const UV *)(window + ${2 * C} * i${f' + {V}' if L == 1 else ''});
+      }
 % endif
       x[2 * i] = (TV)(lo.even, hi.even);
       x[2 * i + 1] = (TV)(lo.odd, hi.odd)${'' if kind == 'back' else ' * sign_in'};

@@ -28,6 +28,7 @@ CPU_LONGEST = 4096  # a block of lines of it is 1 MiB of scratch: it stays in th
 # Elements of a line from which on two passes are better, where lines leave vectors half empty.
 WORTH_SPLITTING = 2048
 COLUMNS = (16, 8)  # that a line of adjacent numbers is taken for
+FAR = 8  # indices of neighbouring lines whose places are asked for ahead of being written
 GPU_GROUP = 128
 GPU_BYTES = 32768
 
@@ -196,11 +197,12 @@ def transform(
     scale: float,
     nout: int | None = None,
     herm: bool = False,
+    window: Operand | None = None,
 ) -> Operand:
     """Transform every line of `src` along `dim` to length n (smooth) into fresh dense memory of dtype `out`.
 
     A real source counts as complex; a real result is the real part. `herm` reads a half spectrum of n // 2 + 1 numbers; `nout`
-    keeps only the first indices. Between n real numbers, n even, and their spectrum lies a transform of n / 2, if one pass does it.
+    keeps only the first indices. Numbers are multiplied by those of a `window`, if `windows` says so. Between n real numbers, n even, and their spectrum lies a transform of n / 2, if one pass does it.
     """
     value = out.to_complex()
     backend.require(value)
@@ -216,7 +218,7 @@ def transform(
         plan = schedule(backend, value)
         halved = real and n % 2 == 0 and not _splits(plan, batch, n // 2, adjacent)
         _run(
-            _Job(backend, value, src.dtype.is_complex, out.is_complex),
+            _Job(backend, value, src.dtype.is_complex, out.is_complex, window),
             batch,
             Side(src.buffer, src.offset, tuple(src.strides[d] for d in rest), src.strides[dim]),
             Side(result.buffer, 0, tuple(result.strides[d] for d in rest), result.strides[dim]),
@@ -226,11 +228,27 @@ def transform(
     return result
 
 
+def windows(backend: Backend, src: Operand, n: int, window: Operand) -> bool:
+    """Say whether lines of n numbers along the last dim can be multiplied by a window on their way into a transform to half of a spectrum."""
+    plan, batch = schedule(backend, src.dtype.to_complex()), tuple(src.shape[:-1])
+    return (
+        not plan.gpu
+        and not src.dtype.is_complex
+        and src.dtype is window.dtype
+        and src.strides[-1] == 1
+        and (tuple(window.shape), window.strides, window.offset) == ((n,), (1,), 0)
+        and n % 2 == 0
+        and is_smooth(n)
+        and not _splits(plan, batch, n // 2, True)
+    )
+
+
 class _Job(NamedTuple):
     backend: Backend
     dtype: dtype
     complex_in: bool
     complex_out: bool
+    window: Operand | None = None
 
 
 def _splits(plan: Schedule, batch: tuple[int, ...], n: int, adjacent: bool) -> bool:
@@ -312,7 +330,9 @@ def _pass(
         roots,
         turns,
         _steps(backend, dt, full, n, plan.lanes) if turned else roots,
+        job.window.buffer if job.window else roots,
         backend.alloc(scratch),
+        int(job.window is not None),
         *(
             n,
             _radices(n),
@@ -363,7 +383,9 @@ def _by_line(
         roots,
         _twists(backend, dt, n, columns, plan.lanes),
         _roots(backend, dt, 2 * n) if order.halved else roots,
+        job.window.buffer if job.window else roots,
         backend.alloc(size * (n // columns) * 6 * plan.lanes * (dt.itemsize // 2)),
+        int(job.window is not None),
         *(n // columns, _radices(n // columns), dims.n, src.offset),
         *(order.sign_in, order.sign_out, order.scale),
         *walk,
@@ -432,7 +454,7 @@ def _line_kernel(
         sixteenths=[(float(w.real), float(w.imag)) for w in roots],
     )
     i64 = np.int64
-    types: list[Any] = [None] * 6 + [i64] * 4 + [real.np] * 3 + [i64] * (3 * rank)
+    types: list[Any] = [None] * 7 + [i64] * 5 + [real.np] * 3 + [i64] * (3 * rank)
     return backend.kernel(name, text, types)
 
 
@@ -444,6 +466,8 @@ def _kernel(backend: Backend, dt: dtype, plan: Schedule, rank: int) -> Any:
     text = render(
         "fft",
         fn=name,
+        ahead=include("ahead"),
+        far=FAR,
         T=real.cl,
         itemsize=real.itemsize,
         lanes=plan.lanes,
@@ -453,5 +477,5 @@ def _kernel(backend: Backend, dt: dtype, plan: Schedule, rank: int) -> Any:
         rank=rank,
     )
     i64 = np.int64
-    types: list[Any] = [None] * 6 + [i64] * 22 + [real.np] * 3 + [i64] * (3 * rank)
+    types: list[Any] = [None] * 7 + [i64] * 23 + [real.np] * 3 + [i64] * (3 * rank)
     return backend.kernel(name, text, types)

@@ -62,7 +62,7 @@ def _lines(
 def _transformed(
     xs: Sequence[Tensor], dim: int, n: int, dt: dtype, forward: bool, scale: float, half: bool, real: bool
 ) -> list[Tensor]:  # fmt: skip
-    (x,) = xs
+    x, *window = xs
     backend = get_backend(x.device)
     with backend.lock:
         found = family.transform(
@@ -75,8 +75,21 @@ def _transformed(
             scale=scale,
             nout=n // 2 + 1 if half else n,
             herm=real,
+            window=core.kernel_operand(window[0]) if window else None,
         )
     return [core.result(found, x.device)]
+
+
+def windowed(frames: Tensor, window: Tensor, scale: float) -> Tensor | None:
+    """Half of the spectrum of (..., n) real numbers times (n,) others, without history; None where the product has to be made first."""
+    backend, n = get_backend(frames.device), window.shape[0]
+    given = frames.detach(), window.detach()
+    with backend.lock:
+        frames_there, window_there = map(core.kernel_operand, given)
+        if not family.windows(backend, frames_there, n, window_there):
+            return None
+    dt = frames.dtype.to_complex()
+    return _transformed(given, frames.ndim - 1, n, dt, True, scale, True, False)[0]
 
 
 def _whole(

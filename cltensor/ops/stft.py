@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..autograd.record import needs_grad
 from ..errors import warn_once
 from . import fft
 from .core import Tensor, is_tensor
@@ -83,19 +84,26 @@ def stft(
         left = (n_fft - length) // 2
         signal = FUNCTIONS["constant_pad_nd"](signal, [left, n_fft - length - left], 0)
     frames = signal.unfold(-1, n_fft, hop)
-    if whole is not None:
-        frames = frames * whole
     scale = 1 / math.sqrt(n_fft) if normalized else 1.0
-    if frames.dtype.is_complex:
-        if onesided:
-            raise RuntimeError("Cannot have onesided output if window or input is complex")
-        out = fft.c2c(frames, (2,), scale, True)
-    else:
-        out = fft.r2c(fft.supported(frames), (2,), scale, onesided is None or onesided)
+    half = onesided is None or onesided
+    out = None
+    if whole is not None and half and not needs_grad(frames, whole):
+        out = fft.windowed(frames, whole, scale)
+    if out is None:
+        out = _spectra(frames if whole is None else frames * whole, scale, half, bool(onesided))
     out = out.transpose(1, 2)
     if input.ndim == 1:
         out = out.squeeze(0)
     return out if as_complex else FUNCTIONS["view_as_real"](out)
+
+
+def _spectra(frames: Tensor, scale: float, half: bool, asked: bool) -> Tensor:
+    """The transforms of frames (B, T, N); half: of real ones the first half, `asked` for by name."""
+    if not frames.dtype.is_complex:
+        return fft.r2c(fft.supported(frames), (2,), scale, half)
+    if asked:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    return fft.c2c(frames, (2,), scale, True)
 
 
 def _returns_complex(input: Tensor, window: Tensor | None, asked: bool | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from cltensor import dtypes
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import fft as family
 from cltensor.codegen.region import from_host
-from cltensor.runtime import get_backend
+from cltensor.runtime import STATS, get_backend
 
 # Radices alone and together, a prime in loops, one pass, two passes, primes for Bluestein.
 LENGTHS = [1, 2, 3, 5, 7, 8, 16, 30, 77, 221, 360, 1024, 37, 202]
@@ -284,6 +285,23 @@ def test_stft_is_the_transform_of_frames(one_by_one: None) -> None:
     window = np.pad(np.asarray(w[:6].tolist()), 1)
     expected = np.fft.fft(frames(x[0], 8, 3) * window, norm="ortho").T
     assert error(found, expected) < 5e-7
+
+
+@pytest.mark.parametrize("n", [48, 400, 512])
+def test_window_is_met_on_the_way(n: int, dev: Any) -> None:
+    """Frames are neither kept nor multiplied beforehand, where no gradient asks for them: the same bits in one launch."""
+    x, window = ct.tensor(data(2, 1600)), ct.tensor(data(2 * n, seed=1))
+    for hop, w in ((1 + n // 3, window[:n]), (1, window[:n]), (97, window[::2]), (97, window[n:])):
+        call = partial(ct.stft, n_fft=n, hop_length=hop, window=w, center=False, return_complex=True)  # fmt: skip
+        call(x).tolist()
+        before = STATS.launches
+        found = call(x)
+        found.tolist()
+        launches = STATS.launches - before
+        fits = w.is_contiguous() and not w.storage_offset()
+        if get_backend(dev).info.kind == "cpu":
+            assert launches == (1 if fits else 2), (hop, w.stride())
+        assert ct.equal(found, call(x.clone().requires_grad_()).detach())
 
 
 def test_istft_undoes_stft(one_by_one: None) -> None:
