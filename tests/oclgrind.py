@@ -187,7 +187,13 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         from cltensor.codegen.reduce import reduction
 
         reduction.NARROW_LEAST = 1
-        return r(37, 61).var(0), r(2, 19, 97).sum(1), r(67, 19).sum(1), r(3, 67, 70).amax(-1)
+        return (
+            r(37, 61).var(0),
+            r(2, 19, 97).sum(1),
+            r(67, 19).sum(1),
+            r(3, 67, 70).amax(-1),
+            r(99, 5).var(0),
+        )
 
     def padded() -> Any:
         from cltensor.codegen import region

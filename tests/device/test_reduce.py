@@ -296,6 +296,43 @@ def test_lanes_of_short_rows_are_joined_beside_others(
     family._plan.cache_clear()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "complex64"])
+def test_rows_of_few_numbers_are_added_up_side_by_side(
+    dtype: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several rows, a column's numbers are parts of its result; rows beside each other may be far from each other's mean."""
+    monkeypatch.setattr(family, "NARROW_LEAST", 0)
+    made: list[int] = []
+    plan = family._plan.__wrapped__
+
+    def noted(*given: Any) -> Any:
+        found = plan(*given)
+        made.append(found.folded)
+        return found
+
+    monkeypatch.setattr(family, "_plan", noted)
+    for rows, width in ((2640, 3), (330, 10), (144, 15), (2640, 2), (101, 3)):
+        # Whole numbers, so that sums are exact in every order.
+        a = np.round(data(rows, width) * 2) + (np.arange(width) * 64 if dtype == "float32" else 0)
+        x = ct.tensor(a).to(getattr(ct, dtype))
+        np.testing.assert_array_equal(x.sum(0).to(ct.complex128).cpu().real, a.sum(0))
+        np.testing.assert_array_equal((x * 2 - x).sum(0).to(ct.complex128).cpu().real, a.sum(0))
+        if dtype == "complex64":
+            continue
+        low, high = x.aminmax(dim=0)
+        np.testing.assert_array_equal(low.double().cpu(), a.min(0))
+        np.testing.assert_array_equal(high.double().cpu(), a.max(0))
+        np.testing.assert_array_equal(x.argmax(0).cpu(), a.argmax(0))
+        if dtype == "float32":
+            x[7, 1] = np.nan
+            assert x.amax(0).isnan().tolist() == [k == 1 for k in range(width)]
+            x[7, 1] = a[7, 1] = 9
+            var, mean = ct.var_mean(x, 0)
+            close(var.cpu(), a.var(0, ddof=1), 1e-5)
+            close(mean.cpu(), a.mean(0), 1e-6)
+    assert max(made) == (1 if get_backend(x.device).info.kind != "cpu" else 30)
+
+
 def test_deviations_of_columns_far_from_each_other() -> None:
     a = (data(64, 40) + np.arange(40) * 1e4).astype(np.float32)
     np.testing.assert_allclose(

@@ -74,21 +74,21 @@ def reduce(
     if kernel is None:
         return results
     targets = [r.buffer for r in results]
-    if parts > 1:
-        targets = [backend.alloc(plan.nout * parts * size) for size in plan.stored]
-    args = [plan.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
+    if parts * plan.folded > 1:
+        targets = [backend.alloc(plan.nout * plan.folded * parts * size) for size in plan.stored]
+    args = [cut.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
     if plan.pairs:
         leaves = [(b, dt, strides, 2 * at) for b, dt, strides, at in source.leaves]
         source = source._replace(leaves=tuple(leaves))
     args += plan.reader.arguments(source, cut)
     if scaled:
         args.append(scale)
-    n = plan.nout * cut.nred
+    n = cut.nout * cut.nred
     nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
     backend.launch(kernel, (plan.items,), (GROUP,) if plan.gpu else (1,), [*args, *targets], nbytes)
-    if parts > 1:
+    if parts * plan.folded > 1:
         _merge(
-            backend, kind, compute, tuple(outputs), targets, results, plan.nout, parts, scale, plan.gpu
+            backend, kind, compute, tuple(outputs), targets, results, plan.nout, parts * plan.folded, scale, plan.gpu
         )  # fmt: skip
     return results
 
@@ -110,6 +110,7 @@ class _Plan(NamedTuple):
     parts: int
     pchunk: int
     pairs: bool  # whether complex numbers are read as twice as many real ones
+    folded: int  # how many rows of outputs are taken side by side, each of them a part of its own
 
 
 @remembered(4096)
@@ -136,6 +137,10 @@ def _plan(
         row = row or (abreast and along_reduced(cut, ABREAST_LEAST))
     else:
         row, abreast = schedule in ("row", "gpu-group"), False
+    folded = 1
+    if not (gpu or schedule or parts):
+        folded, cut = _folded(cut, state, backend.info.lanes)
+        row = row and folded == 1
     pairs = row and not gpu and state.pairs and compute.is_complex and _plainly(source, compute)
     pairs = pairs and not cut.constant[0] and cut.reduced_strides[0][-1] == 1
     if pairs:
@@ -167,10 +172,19 @@ def _plan(
             division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
         abreast = abreast and row and reader.lanes > 1 and division[2] == 1
         kernel = _kernel(
-            backend, state, reader, gpu, unroll, team, outputs, division[2] > 1, narrow, abreast
+            backend,
+            state,
+            reader,
+            gpu,
+            unroll,
+            team,
+            outputs,
+            division[2] * folded > 1,
+            narrow,
+            abreast,
         )
     stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
-    scaled = state.scale and division[2] == 1
+    scaled = state.scale and division[2] * folded == 1
     return _Plan(
         kept,
         contiguous_strides(kept),
@@ -183,6 +197,7 @@ def _plan(
         stored,
         *division,
         pairs,
+        folded,
     )
 
 
@@ -250,6 +265,26 @@ def _narrow(cut: Split, reader: Reader, state: State) -> int:
         return 0
     short = 2 < vectors < SHORT[0] and vectors * len(state.block or state.fields) <= NARROW
     return int(vectors) if short else 0
+
+
+def _folded(cut: Split, state: State, lanes: int) -> tuple[int, Split]:
+    """Take rows of few adjacent numbers several side by side, so that vectors are full and there are some of them: how many, and the dims."""
+    one = len(cut.kept) == len(cut.reduced) == 1
+    if not one or state.needs_index or cut.nout * cut.nred < NARROW_LEAST:
+        return 1, cut
+    width, rows = cut.kept[0], cut.reduced[0]
+    layouts = zip(cut.kept_strides, cut.reduced_strides, cut.constant, strict=False)
+    if not 1 < width < lanes or any(not c and (k, r) != ((1,), (width,)) for k, r, c in layouts):
+        return 1, cut
+    for times in range(4 * lanes // width, 2 * lanes // width, -1):
+        if rows % times == 0:
+            count = times * width
+            across = tuple([(k[0] and 1,) for k in cut.kept_strides])
+            along = tuple([(r[0] and count,) for r in cut.reduced_strides])
+            return times, Split(
+                (count,), (rows // times,), across, along, cut.constant, count, rows // times
+            )
+    return 1, cut
 
 
 def _abreast(cut: Split, state: State, parts: int | None) -> bool:
