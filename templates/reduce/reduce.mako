@@ -3,7 +3,8 @@ One reduction of a fused expression: nout outputs, nred elements each.
 row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time.
          Of pairs, real and imaginary parts, two lanes are left at the end. Of short rows, lanes are joined for several at once (`abreast`).
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
-         With one lane it is also the GPU's: a lane per output. Of rows of `narrow` vectors the states stay in registers.
+         With one lane it is also the GPU's: a lane per output. Of rows of `narrow` vectors the states stay in registers; `rest` numbers of
+         one more may follow.
 group    a work-group per output, a tree in local memory (GPU), or, of many short ones, `team` of its lanes.
 merge    parts of outputs become outputs, sequentially; merge_group: by a work-group with the tree.
 On a GPU four elements are read before the first is added (`at_once`), in the same order: a lane that waits for each would leave most of the memory's
@@ -25,10 +26,10 @@ def lane_ids(t): return f"({reg(t)})({', '.join(map(str, range(L)))})"
 ${headers}
 ${lane_memory.helpers(memories, L)}\
 ## One vector of elements at `at` goes into accumulator `acc`; `m` lanes of it count.
-<%def name="element(acc, at, m, vector='0', position='')">\
+<%def name="element(acc, at, m, vector='0', position='', some=False)">\
 <%
 statements, values = reader.element(at, m, compute, vector)
-masked = reader.row and m != str(L) and L > 1
+masked = (reader.row or some) and m != str(L) and L > 1
 %>\
       {
 ${r.lines(statements, 8)}\
@@ -239,6 +240,18 @@ ${flush(accs, 8)}\
       }
       start += run; row++; col = 0;
     }
+% if rest:
+    if (rhi == nred) { // behind the last row lies a part of one
+${r.lines(reader.reduced_bases('0'), 6)}\
+% for acc, vector in zip(accs, vectors):
+      {
+        const int m = (int)min(rest - ${vector}, (long)${L});
+        if (m > 0)
+${element(acc, 'nred', 'm', vector, some=True)}\
+      }
+% endfor
+    }
+% endif
 ${final_flush(accs)}\
 </%def>\
   const long kinner = n${reader.kept_rank - 1}, inner = m${reader.reduced_rank - 1};

@@ -83,6 +83,8 @@ def reduce(
     args += plan.reader.arguments(source, cut)
     if scaled:
         args.append(scale)
+    if plan.rest:
+        args.append(plan.rest)
     n = cut.nout * cut.nred
     nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
     backend.launch(kernel, (plan.items,), (GROUP,) if plan.gpu else (1,), [*args, *targets], nbytes)
@@ -111,6 +113,7 @@ class _Plan(NamedTuple):
     pchunk: int
     pairs: bool  # whether complex numbers are read as twice as many real ones
     folded: int  # how many rows of outputs are taken side by side, each of them a part of its own
+    rest: int  # numbers that rows side by side leave
 
 
 @remembered(4096)
@@ -137,9 +140,23 @@ def _plan(
         row = row or (abreast and along_reduced(cut, ABREAST_LEAST))
     else:
         row, abreast = schedule in ("row", "gpu-group"), False
-    folded = 1
+    width = 1 if gpu else backend.info.lanes
+
+    def read(row: bool, values: list[dtype]) -> Reader:
+        return Reader(
+            source,
+            cut,
+            row=row,
+            lanes=width,
+            outputs=values,
+            beside=[dt for name, dt in outputs if name == "index"],
+            wide=state.dt.itemsize > 4,
+        )
+
+    values = [dt for name, dt in outputs if name != "index"]
+    folded, rest = 1, 0
     if not (gpu or schedule or parts):
-        folded, cut = _folded(cut, state, backend.info.lanes)
+        folded, rest, cut = _folded(cut, state, read(False, values).lanes)
         row = row and folded == 1
     pairs = row and not gpu and state.pairs and compute.is_complex and _plainly(source, compute)
     pairs = pairs and not cut.constant[0] and cut.reduced_strides[0][-1] == 1
@@ -147,15 +164,7 @@ def _plan(
         state = KINDS[kind](compute.to_real())
         state.paired = compute
         source, cut = _in_parts(source, cut, state.dt)
-    reader = Reader(
-        source,
-        cut,
-        row=row,
-        lanes=1 if gpu else backend.info.lanes,
-        outputs=[state.dt if pairs else dt for name, dt in outputs if name != "index"],
-        beside=[dt for name, dt in outputs if name == "index"],
-        wide=state.dt.itemsize > 4,
-    )
+    reader = read(row, [state.dt] * len(values) if pairs else values)
     unroll = 1 if gpu else _unroll(reader, state, row)
     team = team_of(backend, cut) if gpu and row and parts is None else GROUP
     narrow = 0
@@ -167,7 +176,8 @@ def _plan(
         else:
             vectors = unroll if row else _col_vectors(state, reader.lanes)
             alone = cut.nout * cut.nred * _weight(reader, state) < PACE * wake_us
-            narrow = 0 if row else _narrow(cut, reader, state)
+            narrow = 0 if row else _narrow(cut, reader, state, 0 if rest else NARROW_LEAST)
+            assert narrow or not rest
             grain = cut.kept[-1] if narrow else reader.lanes
             division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
         abreast = abreast and row and reader.lanes > 1 and division[2] == 1
@@ -181,6 +191,7 @@ def _plan(
             outputs,
             division[2] * folded > 1,
             narrow,
+            rest > 0,
             abreast,
         )
     stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
@@ -198,6 +209,7 @@ def _plan(
         *division,
         pairs,
         folded,
+        rest,
     )
 
 
@@ -258,33 +270,39 @@ def _col_vectors(state: State, lanes: int) -> int:
     return max(16, min(COL_VECTORS, COL_BYTES // size))
 
 
-def _narrow(cut: Split, reader: Reader, state: State) -> int:
-    """How many vectors a row of outputs is, if their states stay in registers while many rows are read; else 0."""
+def _narrow(cut: Split, reader: Reader, state: State, least: int) -> int:
+    """How many vectors a row of outputs is, if their states stay in registers while many rows, of `least` numbers, are read; else 0."""
     vectors = -(-cut.kept[-1] // reader.lanes)
-    if state.ahead or cut.nout * cut.nred < NARROW_LEAST:
+    if state.ahead or cut.nout * cut.nred < least:
         return 0
     short = 2 < vectors < SHORT[0] and vectors * len(state.block or state.fields) <= NARROW
     return int(vectors) if short else 0
 
 
-def _folded(cut: Split, state: State, lanes: int) -> tuple[int, Split]:
-    """Take rows of few adjacent numbers several side by side, so that vectors are full and there are some of them: how many, and the dims."""
+def _folded(cut: Split, state: State, lanes: int) -> tuple[int, int, Split]:
+    """Take rows of few adjacent numbers several side by side, so that vectors are full and there are some of them.
+
+    Returns how many, the numbers that are left, and the dims. Rows are left only where states stay in registers (see `_narrow`).
+    """
+    whole = 1, 0, cut
     one = len(cut.kept) == len(cut.reduced) == 1
     if not one or state.needs_index or cut.nout * cut.nred < NARROW_LEAST:
-        return 1, cut
+        return whole
     width, rows = cut.kept[0], cut.reduced[0]
     layouts = zip(cut.kept_strides, cut.reduced_strides, cut.constant, strict=False)
     if not 1 < width < lanes or any(not c and (k, r) != ((1,), (width,)) for k, r, c in layouts):
-        return 1, cut
-    for times in range(4 * lanes // width, 2 * lanes // width, -1):
-        if rows % times == 0:
-            count = times * width
-            across = tuple([(k[0] and 1,) for k in cut.kept_strides])
-            along = tuple([(r[0] and count,) for r in cut.reduced_strides])
-            return times, Split(
-                (count,), (rows // times,), across, along, cut.constant, count, rows // times
-            )
-    return 1, cut
+        return whole
+    most = 4 * lanes // width
+    times = next((n for n in range(most, 2 * lanes // width, -1) if rows % n == 0), 0)
+    if not times:
+        if state.ahead:
+            return whole
+        times = most
+    count, left = times * width, rows % times * width
+    across = tuple([(k[0] and 1,) for k in cut.kept_strides])
+    along = tuple([(r[0] and count,) for r in cut.reduced_strides])
+    rows //= times
+    return times, left, Split((count,), (rows,), across, along, cut.constant, count, rows)
 
 
 def _abreast(cut: Split, state: State, parts: int | None) -> bool:
@@ -375,6 +393,7 @@ def _kernel(
     outputs: tuple,
     partial: bool,
     narrow: int,
+    rest: bool,
     abreast: bool,
 ) -> Any:
     key = (
@@ -390,6 +409,7 @@ def _kernel(
         None if partial else outputs,
         partial,
         narrow,
+        rest,
         abreast,
     )
     kernel = _kernels.get(key)
@@ -409,6 +429,9 @@ def _kernel(
     if state.scale and not partial:
         parameters.append(f"const {_real(state.dt).reg} scale")
         types.append(scalar_type(state.dt))
+    if rest:
+        parameters.append("const long rest")
+        types.append(i64)
     targets = _stored(state) if partial else [dt.cl for _, dt in outputs]
     parameters += [f"__global {t} *q{k}" for k, t in enumerate(targets)]
     types += [None] * len(targets)
@@ -420,14 +443,14 @@ def _kernel(
     )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'pairs_' if state.paired else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_abreast' * abreast}{'p' if partial else ''}"
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'pairs_' if state.paired else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}"
     first = schedule == "row" and state.needs_index
     ahead = schedule == "col" and state.ahead and not gpu
     text = render(
         "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, team=team, lanes=reader.lanes, unroll=unroll,
         block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
         compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + reader.headers(state.dt) + include(*state.headers), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
-        partial=partial, convert=convert, narrow=narrow, abreast=abreast,
+        partial=partial, convert=convert, narrow=narrow, rest=rest, abreast=abreast,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
@@ -471,7 +494,7 @@ def _merge(
         text = render(
             "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, team=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
             reader=None, compute=(compute,), ahead=False, headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
-            partial=False, convert=convert, narrow=0, abreast=False,
+            partial=False, convert=convert, narrow=0, rest=False, abreast=False,
         )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
     args: list = [
