@@ -331,6 +331,16 @@ def test_cross_entropy_of_large_logits_is_exact() -> None:
     close(x.grad[:, 5], [0.05, 0.05])
 
 
+def test_weights_of_16_bit_floats() -> None:
+    wide = on_device(data(4, 6))
+    t, weight = ct.tensor([5, 0, 2, 2]), ct.tensor([0.5, 2.0, 1.5, 1.0, 1.0, 0.25])
+    wanted = wide.softmax(1)
+    wanted[[0, 1, 2, 3], t] -= 1
+    x = wide.half().requires_grad_()
+    F.cross_entropy(x, t, weight.half(), reduction="sum").backward()
+    close(x.grad, wanted * weight[t][:, None], 2e-3)
+
+
 def test_a_hook_between_the_nodes_is_heard() -> None:
     x = on_device(data(4, 5)).requires_grad_()
     t = ct.tensor([0, 1, 2, 3])

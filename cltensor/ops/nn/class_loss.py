@@ -50,7 +50,7 @@ def cross_entropy(
     value, total = _reduced(loss, factor, hit, reduction, input, target)
     if not graph.needs_grad(input):
         return value
-    saved = {"hit": hit, "factor": factor, "total_weight": total, "dim": dim}
+    saved = {"hit": hit, "factor": factor, "total_weight": total, "dim": dim, "dtype": input.dtype}
     below = {"top": top, "log_sum": log_sum, "hit": hit, "dim": dim}
     if smoothing:
         saved |= below | {
@@ -190,9 +190,11 @@ def _nll_back(ctx: Any, g: Tensor) -> tuple:
     unseen = ctx.handed is not None and _unseen(ctx)
     if unseen:
         strides = layouts.expand_strides(each.shape, each._strides, shape)
-        hot = core.make(each._storage, shape, g.dtype, g.device, strides, each._offset)
+        # factors of 16-bit floats are float32: the dtype is the input's, or the engine makes another tensor of it
+        hot = core.make(each._storage, shape, ctx.dtype, g.device, strides, each._offset)
     else:
         hot = graph.tie(ctx, where(_hot(hit, shape, dim), -each, 0.0))
+        hot = hot if hot.dtype is ctx.dtype else hot.to(ctx.dtype)
     if ctx.handed is not None and not graph.needs_grad(hot):
         ctx.handed.give(hot, g, unseen)
     return (hot,)
