@@ -195,6 +195,7 @@ FAR = [  # a function, an argument where a careless formula overflows or cancels
     ("log_ndtr", lambda x: ct.special.log_ndtr(x), 20.0, 0.0, 0.0),
     ("i1", lambda x: ct.special.i1(x), 1e-30, 0.5, 0.0),
     ("sinc", ct.sinc, 0.0, 0.0, -3.2898681336964524),
+    ("nextafter itself", lambda x: ct.nextafter(x, ONE) * x, 1.0, 1.0, 0.0),
     ("sinc nearby", ct.sinc, 1e-4, -3.289868e-4, -3.2898680),
 ]
 
