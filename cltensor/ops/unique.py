@@ -177,6 +177,9 @@ def unique_consecutive(
 _FEW = 32
 
 
+_UNORDERED = {bool: dtypes.bool, complex: dtypes.complex128}
+
+
 @public(method=False)
 def isin(
     elements: Any,
@@ -189,6 +192,10 @@ def isin(
     """Whether each element is among the test elements; either may be a number."""
     if not is_tensor(elements) and not is_tensor(test_elements):
         raise invalid_combination("isin", (elements, test_elements))
+    for given in (elements, test_elements):
+        kind = given.dtype if is_tensor(given) else _UNORDERED.get(given.__class__, dtypes.int64)
+        if kind is dtypes.bool or kind.is_complex:
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {kind.scalar_name}")
     if elements.__class__ in NUMBERS:
         elements = test_elements.new_full(
             (), elements, dtype=core.result_type((test_elements, elements))
@@ -199,8 +206,6 @@ def isin(
         )
     core.common_device((elements, test_elements))
     dt = core.result_type((elements, test_elements))
-    if dt is dtypes.bool or dt.is_complex:
-        raise RuntimeError(f"Unsupported input type encountered for isin(): {dt.scalar_name}")
     x, among = elements.detach().to(dt), test_elements.detach().to(dt).reshape(-1)
     if not among.numel():
         found = x != x
