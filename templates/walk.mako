@@ -89,6 +89,9 @@ static inline void clt_st_${tag}(__global ushort *p, const float v) {
     const uint u = as_uint(v);
     *p = v != v ? (ushort)0x7fc0 : (ushort)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
+% elif dt.code == "c32":
+static inline float2 clt_ld_${tag}(__global const uint *p) { return vload_half2(0, (__global const half *)p); }
+static inline void clt_st_${tag}(__global uint *p, const float2 v) { vstore_half2_rte(v, 0, (__global half *)p); }
 % else:
 static inline ${dt.reg} clt_ld_${tag}(__global const ${dt.cl} *p) { return *p; }
 static inline void clt_st_${tag}(__global ${dt.cl} *p, const ${dt.reg} v) { *p = v; }

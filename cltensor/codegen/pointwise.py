@@ -105,6 +105,8 @@ def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> i
         pairs = node.compute.is_complex
         if (pairs or node.result.is_complex) and not complexes:
             return 1
+        if "c32" in (node.compute.code, node.result.code):
+            return 1
         formula = node.op.formula
         if not complex_lanes(formula) if pairs else formula.scalar_only:
             return 1

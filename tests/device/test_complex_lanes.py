@@ -133,3 +133,20 @@ def test_rows_of_real_parts_in_double_precision() -> None:
     found = torch.softmax(torch.tensor(given), 1, dtype=torch.float64).cpu().numpy()
     raised = np.exp(given.real.astype(np.float64))
     np.testing.assert_allclose(found, raised / raised.sum(1, keepdims=True), 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_complex32_on_the_way() -> None:
+    x = torch.tensor([1.0 + 2j, 0.1 - 1j, 0, 3, 4])
+    assert x.to(torch.complex32).to(torch.int64).tolist() == [1, 0, 0, 3, 4]
+    found = x.to(torch.complex32).to(torch.complex64) * 2
+    np.testing.assert_array_equal(found.cpu().numpy()[1], np.complex64(2 * np.float16(0.1) - 2j))
+
+
+def test_complex32_is_found_and_added_to_where_indices_say() -> None:
+    x = torch.tensor([1.0 + 2j, 0, 1j]).to(torch.complex32).requires_grad_()
+    assert x.detach().nonzero().tolist() == [[0], [2]]
+    at = torch.tensor([2, 0, 2])
+    assert x.detach().index_add(0, at, x.detach()).tolist() == [1 + 2j, 0, 1 + 4j]
+    (x[at] * (2 - 1j)).to(torch.complex64).sum().real.backward()
+    assert x.grad is not None and x.grad.tolist() == [2 + 1j, 0, 4 + 2j]

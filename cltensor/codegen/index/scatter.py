@@ -108,10 +108,6 @@ def _along(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
         )
     action = _ACTIONS[reduce]
-    if dst.dtype is dtypes.complex32 and action != "move":
-        raise NotImplementedError(
-            f"scatter with reduce={reduce!r} is not implemented for 'ComplexHalf'"
-        )
     if dst.dtype.is_complex and action in ("amax", "amin"):
         raise NotImplementedError(
             f"scatter with reduce={reduce!r} is not implemented for '{dst.dtype.scalar_name}'"
