@@ -277,6 +277,7 @@ torch.nn.functional.batch_norm(a, None, None, training=True, eps=0.0)  ## batch_
 torch.nn.functional.nll_loss(a, torch.tensor([0, 1, 2]), torch.ones(4).half())  ## expected scalar type Float but found Half
 torch.nn.functional.multi_margin_loss(a, torch.tensor([0, 1, 2]), weight=torch.ones(4).half())  ## expected scalar type Float but found Half
 torch.nn.functional.mse_loss(a, a, reduction='x')  ## x is not a valid value for reduction
+torch.nn.functional.l1_loss(a, a, weight=v)     ## Weights and input must have the same size.
 a.foo                                           ## 'Tensor' object has no attribute 'foo'
 a.sum(axes=0)                                   ## sum()
 torch.add(a)                                    ## add()

@@ -121,15 +121,9 @@ def _loss(
 
 def _weighted(value: Tensor, weight: Tensor, shape: Any, reduction: str) -> Tensor:
     if weight.shape != shape:
-        raise ValueError("Inputs and weight must have the same size.")
+        raise ValueError("Weights and input must have the same size.")
     value = value * weight
-    return (
-        value
-        if reduction == "none"
-        else sum(value)
-        if reduction == "sum"
-        else sum(value) / sum(weight)
-    )
+    return sum(value) / sum(weight) if reduction == "mean" else reduced(value, reduction)
 
 
 def mse_loss(
@@ -141,12 +135,12 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Squared differences: their mean, sum, or each."""
-    reduction = reduction_of(size_average, reduce, reduction)
+    reduction, shape = reduction_of(size_average, reduce, reduction), input.shape
     input, target = _paired(input, target)
     _computed("mse_cpu", input, target)
     way = reduction if weight is None else "none"
     out = _loss("MseLossBackward0", input, target, way, _SQUARED, _SQUARED_BACK)
-    return out if weight is None else _weighted(out, weight, input.shape, reduction)
+    return out if weight is None else _weighted(out, weight, shape, reduction)
 
 
 def l1_loss(
@@ -158,13 +152,11 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Absolute differences: their mean, sum, or each."""
-    reduction = reduction_of(size_average, reduce, reduction)
+    reduction, shape = reduction_of(size_average, reduce, reduction), input.shape
     input, target = _paired(input, target)
     value = (input - target).abs()
     return (
-        reduced(value, reduction)
-        if weight is None
-        else _weighted(value, weight, input.shape, reduction)
+        reduced(value, reduction) if weight is None else _weighted(value, weight, shape, reduction)
     )
 
 
@@ -195,15 +187,15 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Squared below `delta`, linear above: 0.5 d², or delta (|d| - 0.5 delta)."""
-    reduction = reduction_of(None, None, reduction)
+    """Squared below `delta`, linear above: 0.5 d², or delta (|d| - 0.5 delta). A mean is not divided by the weights."""
+    reduction, shape = reduction_of(None, None, reduction), input.shape
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     input, target = _paired(input, target)
     _computed("huber_cpu", input, target, into=input)
     way = reduction if weight is None else "none"
     out = _loss("HuberLossBackward0", input, target, way, _HUBER, _HUBER_BACK, float(delta))
-    return out if weight is None else _weighted(out, weight, input.shape, reduction)
+    return out if weight is None else reduced(_weighted(out, weight, shape, "none"), reduction)
 
 
 def kl_div(
