@@ -93,16 +93,16 @@ def arange(
     if made.category in (0, 3):
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{made.scalar_name}'")
     _check_step(start, end, step)
-    if made.category < 2:
-        start, step = int(start), int(step)
-        if dt is not None:
-            end = int(end)
+    if made in (dtypes.int64, dtypes.uint64):  # of the others a count is one of the numbers given
+        start, end, step = int(start), int(end), int(step)
         if step == 0:
             raise ValueError("step must be nonzero")
     if any(isinstance(v, float) for v in (start, end, step)):
         count = math.ceil((end - start) / step)
     else:
         count = max(0, -((start - end) // step))
+    if made.category < 2:
+        start, step = int(start), int(step)
     return _ramp(count, start, step, made, dev)
 
 

@@ -408,6 +408,8 @@ torch.nextafter(torch.tensor([0.0, -0.0, torch.inf, torch.nan, 65504]).half(), t
 [torch.round((a / 3).to(t), decimals=n).view(torch.int16) for t in (torch.half, torch.bfloat16) for n in (2, -1)]
 torch.pow(2, torch.tensor([0, 7, 8, 17], dtype=torch.uint8)), torch.pow(-3, torch.tensor([0, 5, 127, -1], dtype=torch.int8)), torch.pow(3, torch.tensor([63, 100, 2**40 + 1]))
 torch.heaviside(a / a - a / a + torch.nan, b)
+torch.arange(2.1, -2.9, -1, dtype=torch.int16), torch.arange(0, 5, 1.5, dtype=torch.uint8), torch.arange(0, 2, 0.5, dtype=torch.int32)
+torch.tensor([1, -1]).sum(dtype=torch.bool), torch.tensor([[0.5, -2], [0, 1]]).prod(1, dtype=torch.bool)
 torch.i0(a / 0), torch.special.i1(a / 0)
 torch.acos(torch.complex(a / 0, b / 0)), torch.asin(torch.complex(a / 0, b / 0)), torch.exp2(torch.complex(a / 0, b))
 torch.cumulative_trapezoid(a[:0], dim=0), torch.cumulative_trapezoid(a[:, :1]), torch.trapezoid(u[:0], u[:0])
