@@ -51,11 +51,12 @@ def sum(
     dtype: dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Add up the elements over `dim` (all by default); integers and bool add up to int64."""
+    """Add up the elements over `dim` (all by default); integers and bool add up to int64, as bool by "or"."""
     refuse(input, "sum")
     dims = dims_of("sum", dim, len(input.shape))
     dt = result_dtype("sum", dtype, out, summed(input))
-    (value,) = run("sum", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
+    kind, compute = ("max", dt) if dt is dtypes.bool else ("sum", accumulator(dt))
+    (value,) = run(kind, input, dims, compute, (("value", dt),), keepdim=keepdim)
     if graph.needs_grad(input):
         name = "SumBackward0" if dim is None else "SumBackward1"
         graph.record(name, (input,), value, _sum_back, {"dim": dims, "keepdim": keepdim}, _sum_push)
@@ -210,7 +211,7 @@ def hash_tensor(
 
 
 def _prod_back(ctx: Any, g: Tensor) -> Tensor:
-    x, dims, keepdim = ctx.self, ctx.dim, ctx.keepdim
+    x, dims, keepdim = ctx.self.to(g.dtype), ctx.dim, ctx.keepdim
     ctx.result  # noqa: B018  # torch's formula divides it: one that was written to is refused
     shape = x.shape
     if not len(shape):
@@ -251,11 +252,12 @@ def prod(
     dtype: dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Multiply the elements over one `dim` (all by default); integers and bool give int64."""
+    """Multiply the elements over one `dim` (all by default); integers and bool give int64, as bool "and"."""
     refuse(input, "prod")
     dims = one_or_all("prod", dim, input.ndim)
     dt = result_dtype("prod", dtype, out, summed(input))
-    (value,) = run("prod", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
+    kind, compute = ("min", dt) if dt is dtypes.bool else ("prod", accumulator(dt))
+    (value,) = run(kind, input, dims, compute, (("value", dt),), keepdim=keepdim)
     if graph.needs_grad(input):
         name = "ProdBackward0" if dim is None else "ProdBackward1"
         saved = {"self": input, "result": value, "dim": dims, "keepdim": keepdim}

@@ -209,6 +209,13 @@ def test_derivatives_where_formulas_overflow_or_cancel(case):
     assert (slope.item(), bend) == pytest.approx((first, second), rel=1e-5, abs=1e-20)
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_products_of_real_parts_differentiate():
+    x = ct.tensor([2.0 + 5.0j, 3.0], requires_grad=True)
+    x.prod(0, dtype=ct.float32).backward()
+    assert x.grad.tolist() == [3.0, 2.0]
+
+
 def test_running_logarithms_differentiate_twice_where_complex_shares_cancel():
     x = ct.tensor([40.0, 0.0, 0.0], dtype=ct.complex128, requires_grad=True)  # every result is 40
     shares = ct.tensor([1.0, 0.5, -0.5], dtype=ct.complex128, requires_grad=True)
