@@ -193,9 +193,13 @@ def huber_loss(
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     input, target = _paired(input, target)
     _computed("huber_cpu", input, target, into=input)
-    way = reduction if weight is None else "none"
+    own = input.dtype is target.dtype  # else each loss is rounded to the input's dtype
+    way = reduction if own and weight is None else "none"
     out = _loss("HuberLossBackward0", input, target, way, _HUBER, _HUBER_BACK, float(delta))
-    return out if weight is None else reduced(_weighted(out, weight, shape, "none"), reduction)
+    if own and weight is None:
+        return out
+    out = out if own else out.to(input.dtype)
+    return reduced(out if weight is None else _weighted(out, weight, shape, "none"), reduction)
 
 
 def kl_div(
