@@ -304,12 +304,15 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
-    if target.dtype.category == 1 and input.dtype.category > 1:  # the product goes into 1 - target
+    if target.dtype.category == 1 and input.dtype.category > 1:
         _computed("log_sigmoid_cpu", input, target, into=target)
     x, y = input.detach(), target.detach()
     positive = 1.0 if pos_weight is None else (pos_weight.detach() - 1) * y + 1
     value = (1 - y) * x - log_sigmoid(x) * positive
-    out = reduced(value if weight is None else value * weight, reduction)
+    value = value if weight is None else value * weight
+    if value.dtype is not target.dtype and target.dtype.category == 2:
+        value = value.to(target.dtype)  # the product goes into 1 - target
+    out = reduced(value, reduction)
 
     def backward(ctx: Any, g: Tensor) -> tuple:
         x, y = ctx.self, ctx.target

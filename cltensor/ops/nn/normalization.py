@@ -380,8 +380,8 @@ def rms_norm(
     same = weight is None or weight.dtype is input.dtype
     if same and input.dtype.category == 2 and rowwise.worth(input, dims):
         return _rms_by_rows(input, weight, dims, small)
-    out = (x * ((x * x).mean(dims, True) + small).rsqrt()).to(input.dtype)
-    return out if weight is None else out * weight
+    out = x * ((x * x).mean(dims, True) + small).rsqrt()
+    return (out if weight is None else out * weight).to(input.dtype)
 
 
 def _rms_by_rows(input: Tensor, weight: Tensor | None, dims: tuple[int, ...], eps: float) -> Tensor:
