@@ -37,13 +37,14 @@ def _pow_exponent_grad(g: Tensor, x: Any, y: Any, result: Tensor) -> Tensor:
             if log is not None
             else g * conj(result * core.Registry.tensor._scalar(complex(x)).log())
         )
-    if x.dtype.is_complex or y.dtype.is_complex:
+    log = x.to(result.dtype).log()  # of a negative real that a complex exponent has it is complex
+    if result.dtype.is_complex:
         return where(
             (x == 0) & (y.real >= 0 if y.dtype.is_complex else y >= 0),
             0.0,
-            g * conj(result * x.to(result.dtype).log()),  # a negative real has a complex logarithm
+            g * conj(result * log),
         )
-    return where((x == 0) & (y >= 0), 0.0, g * (result * x.log()))
+    return where((x == 0) & (y >= 0), 0.0, g * (result * log))
 
 
 pow_row = Row(

@@ -540,7 +540,7 @@ METHODS["polygamma"] = lambda self, n: polygamma(n, self)
 
 xlogy = Row(
     "xlogy", {"f": "where(y != y, y, where(x == 0, 0, x * log(y)))"}, promote=FLOAT, args=("input", "other"), domain=(0.1, 3.0), numbers="xy", number_nodes={"x": "XlogyBackward1", "y": "XlogyBackward2"},
-    grad={"x": lambda g, x, y: where((x == 0) & (y <= 0), 0.0, g * y.log()) if not isinstance(y, float | int) else g * math.log(y), "y": lambda g, x, y: g * x / y},
+    grad={"x": lambda g, x, y: where((x == 0) & (y <= 0), 0.0, g * y.to(g.dtype).log()) if not isinstance(y, float | int) else g * math.log(y), "y": lambda g, x, y: g * x / y},
     doc="`input` * log(`other`), 0 where `input` is 0 and `other` is not nan.",
 )  # fmt: skip
 logaddexp = Row(

@@ -209,6 +209,13 @@ def test_derivatives_where_formulas_overflow_or_cancel(case):
     assert (slope.item(), bend) == pytest.approx((first, second), rel=1e-5, abs=1e-20)
 
 
+def test_logarithms_of_operands_of_less_precision_keep_digits():
+    x = ct.tensor([2.0], requires_grad=True)
+    y = ct.tensor([3.0], dtype=ct.half)
+    assert ct.autograd.grad(ct.xlogy(x, y), x)[0].item() == pytest.approx(np.log(3), rel=1e-6)
+    assert ct.autograd.grad(y**x, x)[0].item() == pytest.approx(9 * np.log(3), rel=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore:Casting complex values to real")
 def test_products_of_real_parts_differentiate():
     x = ct.tensor([2.0 + 5.0j, 3.0], requires_grad=True)
