@@ -22,6 +22,15 @@ __all__ = ["TensorBase", "needs_grad", "rebase", "record", "tie"]
 Formula = Callable[..., Any]
 
 
+def refuse_gradient(function: str, **given: Any) -> None:
+    """Raise torch's RuntimeError for an input that is to have a gradient which `function` does not have."""
+    for name, t in given.items():
+        if GRAD.enabled and needs_grad(t) and requires_grad(t):
+            raise RuntimeError(
+                f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot have requires_grad True."
+            )
+
+
 def needs_grad(*tensors: Any) -> bool:
     """Return True if an op on these inputs is to be recorded; non-tensors are let pass.
 

@@ -57,11 +57,9 @@ def _passed(ctx: Any, g: Tensor) -> Tensor:
 def _single(argument: str, value: Any) -> Any:
     if not is_tensor(value):
         return value
-    if graph.requires_grad(value):
-        raise RuntimeError(
-            "The function '_fake_quantize_per_tensor_affine_cachemask_tensor_qparams' is not differentiable with respect to argument "
-            f"'{argument}'. This input cannot have requires_grad True."
-        )
+    graph.refuse_gradient(
+        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", **{argument: value}
+    )
     return value.item()
 
 
@@ -91,6 +89,9 @@ def fake_quantize_per_channel_affine(
     input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
     """As `fake_quantize_per_tensor_affine`, with a scale and a zero point for each index of the dim `axis`."""
+    graph.refuse_gradient(
+        "fake_quantize_per_channel_affine_cachemask", scale=scale, zero_point=zero_point
+    )
     if scale.dtype not in (dtypes.float32, dtypes.bfloat16):
         raise RuntimeError(f"Scale must be Float or BFloat16, found {scale.dtype.scalar_name}")
     if zero_point.dtype not in (dtypes.int32, dtypes.float32, dtypes.float16):

@@ -43,7 +43,7 @@ def cross_entropy(
 
     `smoothing`: the share of a target's probability that is spread over all classes.
     """
-    own = None if weight is None else along_classes(weight.detach(), input.ndim, dim)
+    own = _own(input, weight, dim)
     kind = kinds.nll(own is not None, smoothing > 0)
     top, log_sum, loss, *more, hit = _rows(kind, input, own, target, ignore, dim, smoothing)
     factor = more[0] if more else None
@@ -74,7 +74,7 @@ def nll_loss(
     dim: int,
 ) -> Tensor:
     """Compute minus the number at each target along `dim`, and its reduction. IndexError for a target that is no class."""
-    own = None if weight is None else along_classes(weight.detach(), input.ndim, dim)
+    own = _own(input, weight, dim)
     value, *more, hit = _rows(kinds.picked(own is not None), input, own, target, ignore, dim)
     factor = more[0] if more else None
     value, total = _reduced(value, factor, hit, reduction, input, target)
@@ -104,6 +104,13 @@ def _reduced(
     else:
         value = value.reshape(target.shape if input.ndim > 1 else ())
     return value if value.dtype is input.dtype else value.to(input.dtype), total
+
+
+def _own(input: Tensor, weight: Tensor | None, dim: int) -> Tensor | None:
+    if weight is None:
+        return None
+    graph.refuse_gradient(f"nll_loss{'2d' * (input.ndim > 2)}_forward", weight=weight)
+    return along_classes(weight.detach(), input.ndim, dim)
 
 
 def along_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:

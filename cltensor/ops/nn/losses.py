@@ -306,6 +306,7 @@ def binary_cross_entropy_with_logits(
         )
     if target.dtype.category == 1 and input.dtype.category > 1:
         _computed("log_sigmoid_cpu", input, target, into=target)
+    graph.refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     x, y = input.detach(), target.detach()
     positive = 1.0 if pos_weight is None else (pos_weight.detach() - 1) * y + 1
     value = (1 - y) * x - log_sigmoid(x) * positive

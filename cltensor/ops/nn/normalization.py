@@ -492,6 +492,7 @@ def batch_parts(
     eps: float,
 ) -> tuple[Tensor, ...]:
     """Return what `batch_norm` gives, and in training mean, variance and reciprocal deviation."""
+    graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
     whole = tuple(input.shape)
     if training:
         check_several(input.shape)
