@@ -165,6 +165,10 @@ def nanmean(
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.scalar_name}"
         )
+    if dtype is not None and dtype.category < 2:
+        raise RuntimeError(
+            f"nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: {dtype.scalar_name}"
+        )
     number = sum((~input.detach().isnan()), dim, keepdim)
     return writes.deliver(
         nansum(input, dim, keepdim, dtype=dtype) / number, out, "nanmean", (input,)

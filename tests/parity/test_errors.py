@@ -327,6 +327,7 @@ torch.max(a, dim=1, other=a)                    ## received an invalid combinati
 torch.quantile(a, 0.5, out=v[0].double())       ## out tensor must be same dtype as the input tensor
 torch.all(a, 0, out=v.clone())                  ## all only supports bool tensor for result, got: Float
 torch.unique(v[0], dim=0)                       ## Dimension specified as 0 but tensor has no dimensions
+torch.nanmean(a, dtype=torch.int64)             ## nanmean(): could not infer output dtype.
 torch.isin(k, True)                             ## Unsupported input type encountered for isin(): Bool
 torch.add(k, k, alpha=1j)                       ## For integral input tensors, argument alpha must not be a floating
 torch.add(a, a, alpha=1j)                       ## argument alpha must not be a complex number
