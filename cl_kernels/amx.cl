@@ -21,12 +21,24 @@ static inline void clt_tiles_end(void)
 {
     __asm__ volatile("tilerelease" : : : "memory");
 }
-static inline void clt_sums_begin(__local float *sums)
+static inline void clt_sums_begin(size_t sums, long pitch)
 {
     __asm__ volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" : : : "memory");
 }
+/* Begin with what lies at `sums`, 32 rows of 32 numbers, `pitch` bytes apart, where they will be stored, too. */
+static inline void clt_sums_take(size_t sums, long pitch)
+{
+    __asm__ volatile(
+        "tileloadd (%0,%4,1), %%tmm0\n\t"
+        "tileloadd (%1,%4,1), %%tmm1\n\t"
+        "tileloadd (%2,%4,1), %%tmm2\n\t"
+        "tileloadd (%3,%4,1), %%tmm3"
+        :
+        : "r"(sums), "r"(sums + 64), "r"(sums + 16 * pitch), "r"(sums + 16 * pitch + 64), "r"(pitch)
+        : "memory");
+}
 /* 32 steps of K are added: of 32 rows at `a`, `step` bytes apart, and of two tiles at `b`, one behind the other. */
-static inline void clt_sums_add(__local float *sums, size_t a, long step, size_t b)
+static inline void clt_sums_add(size_t sums, long pitch, size_t a, long step, size_t b)
 {
     __asm__ volatile(
         "tileloadd (%2,%5,1), %%tmm6\n\t"
@@ -41,8 +53,7 @@ static inline void clt_sums_add(__local float *sums, size_t a, long step, size_t
         : "r"(a), "r"(a + 16 * step), "r"(b), "r"(b + 1024), "r"(step), "r"(64L)
         : "memory");
 }
-/* The sums are stored as rows of 32. */
-static inline void clt_sums_end(__local float *sums)
+static inline void clt_sums_end(size_t sums, long pitch)
 {
     __asm__ volatile(
         "tilestored %%tmm0, (%0,%4,1)\n\t"
@@ -50,6 +61,13 @@ static inline void clt_sums_end(__local float *sums)
         "tilestored %%tmm2, (%2,%4,1)\n\t"
         "tilestored %%tmm3, (%3,%4,1)"
         :
-        : "r"(sums), "r"(sums + 16), "r"(sums + 16 * 32), "r"(sums + 16 * 32 + 16), "r"(128L)
+        : "r"(sums), "r"(sums + 64), "r"(sums + 16 * pitch), "r"(sums + 16 * pitch + 64), "r"(pitch)
         : "memory");
+}
+/* Float32 numbers as bfloat16; below the least normal one they are zero. Such a processor has this, too. */
+static inline ushort16 clt_rounded(float16 v)
+{
+    ushort16 rounded;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(rounded) : "v"(v));
+    return rounded;
 }

@@ -88,6 +88,7 @@ TEMPLATES = {
     "interpolate bytes": "resample/bytes",
     "grid_sample": "resample/grid",
     "attention": "attention/forward attention/backward attention/gpu attention/tiles",
+    "attention by tiles": "attention/forward gemm/amx_pack",
     "attention of a few": "attention/few",
     "ctc_loss": "ctc/gpu ctc/cpu",
     "lstm": "recurrent/forward recurrent/backward recurrent/pack recurrent/steps",
@@ -147,6 +148,15 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 
         condense._SMALL = 0
         return torch.linalg.eigvalsh(r(7, 7) ** 2), torch.linalg.svdvals(r(7, 7) ** 2)
+
+    def attention_by_tiles() -> Any:
+        from cltensor.codegen import attention
+
+        attention._by_tiles = lambda backend, asked: attention._fits_tiles(asked)
+        q, k, v = (r(1, 1, n, w).bfloat16() for n, w in ((35, 40), (37, 40), (37, 32)))
+        return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(
+            k, k, v, is_causal=True
+        )
 
     def attention(queries: int = 19, **options: Any) -> Any:
         heads = (r(1, 2, queries, 8), r(1, 2, 21, 8), r(1, 2, 21, 8))
@@ -433,6 +443,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             lambda x, g: F.grid_sample(x, g, "bilinear", "border", True), r(1, 1, 3, 4, 3), r(1, 2, 2, 2, 3)
         ),
         "attention": lambda: attention(),
+        "attention by tiles": attention_by_tiles,
         "attention of a few": lambda: (*attention(1), *attention(2, is_causal=True), *attention(3, attn_mask=r(3, 21))),
         "attention causal": lambda: attention(is_causal=True),
         "attention masked": lambda: attention(attn_mask=r(19, 21)),

@@ -50,6 +50,7 @@ CASES = [
     _case("32 x 1024 x 4096, B transposed (few rows)", 32, 1024, 4096, tb=True),
     _case("float64 512³", 512, 512, 512, dtype="float64"),
     _case("bfloat16 512³", 512, 512, 512, 1e-1, dtype="bfloat16"),
+    _case("bfloat16 1024³, A transposed", 1024, 1024, 1024, 1e-1, ta=True, dtype="bfloat16"),
     _case("float16 512³", 512, 512, 512, 1e-1, dtype="float16"),
     Case("gemm", "batched 64 x 64²", on(product, (64, 64, 64), (64, 64, 64)), 12.0 * 64**3, 2.0 * 64**4, bar=0.7, quick=True, also=EVERY),
     Case("gemm", "batched 64 x 63²", on(product, (64, 63, 63), (64, 63, 63)), 12.0 * 64 * 63**2, 2.0 * 64 * 63**3),

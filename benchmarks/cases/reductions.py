@@ -30,6 +30,7 @@ CASES += [
     Case("reduction", "sum, all, of every second column, 4096²", on(lambda t, a: a[:, ::2].sum(), (N, 2 * N)), 2 * BYTES, bound="read"),
     Case("reduction", "sum, all, bfloat16, 4096²", on(_along("sum", None), (N, N), dtype="bfloat16"), BYTES / 2, tolerance=2e-2, bound="read"),
     Case("reduction", "sum, dim 1, float64, 2048 x 4096", on(_along("sum", 1), (2048, N), dtype="float64"), BYTES, bound="read"),
+    Case("reduction", "mean, dim 0, 4 Mi - 1 x 3", on(_along("mean", 0), (4 * Mi - 1, 3)), 12.0 * (4 * Mi - 1), bound="read"),
     Case("reduction", "any(a > 2), 4096²", on(lambda t, a: (a > 2).any(), (N, N)), BYTES, bound="read"),
     Case("reduction", "norm of (x - 1), 16 Mi", on(lambda t, a: (a - 1).square().sum().sqrt(), (1 << 24,)), BYTES, quick=True, bound="read"),
     Case("reduction", "logsumexp, dim 1, 4096²", on(_along("logsumexp", 1), (N, N)), BYTES, bound="read"),

@@ -16,6 +16,7 @@ import numpy as np
 from .. import dtypes
 from ..layouts import contiguous_strides, numel
 from .operand import Operand
+from .products import gemm_amx
 from .products.product import (
     LONG,
     PACE,
@@ -233,8 +234,13 @@ def _variables(asked: _Attention, lanes: int) -> dict[str, Any]:
 class _Blocks:
     """Sizes of a tile on a device, for an accumulating type: no more rows than there are, in whole register tiles."""
 
-    def __init__(self, backend: Backend, acc: str, length: int, keys: int) -> None:
-        self.MR, self.V = tile(backend, acc)
+    def __init__(
+        self, backend: Backend, acc: str, length: int, keys: int, tiles: bool = False
+    ) -> None:
+        self.MR, self.V = (gemm_amx.TILE, 16) if tiles else tile(backend, acc)
+        if tiles:
+            self.queries, self.keys = min(128, _up(length, 32)), min(256, _up(keys, 32))
+            return
         self.queries = min(self.MR * CHUNK_TILES, _up(length, self.MR))
         # A multiple of the register tile's rows and columns, or more than the keys fill of either.
         needed = max(_up(keys, self.MR), _up(keys, 2 * self.V))
@@ -289,35 +295,52 @@ def _forward_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer)
         return
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
-    blocks = _Blocks(backend, acc, length, keys)
+    tiles = _by_tiles(backend, asked)
+    blocks = _Blocks(backend, acc, length, keys, tiles)
     texts, types, args = _sides(asked.named)
 
     def make() -> tuple[str, str, list[Any]]:
-        name = asked.kernel_name("forward")
+        name = asked.kernel_name("tiles" if tiles else "forward")
         text = render(
             "attention/forward",
             fn=name,
             parameters=texts,
             products=("set", "scale"),
+            amx=gemm_amx.instructions(backend) if tiles else "",
             MR=blocks.MR,
             **_variables(asked, blocks.V),
         )
         return name, text, [*types, *[None] * 3, *[LONG] * 5, *[INT] * 12, SCALARS[acc]]
 
-    kernel = built(backend, ("attention forward", *asked.key), make)
+    kernel = built(backend, ("attention forward", *asked.key, tiles), make)
     batches = numel(batch)
     rows = _part(backend, batches, length, blocks.queries, CHUNKS)
     parts = ceil_div(length, rows)
     tasks = batches * parts
     le, lv, ls = blocks.width(width), blocks.width(depth), blocks.keys + PAD
     numbers = rows * (le + lv + blocks.V) + _up(rows, blocks.V) + 2 * _up(blocks.queries, blocks.V)
-    numbers += blocks.queries * ls + blocks.keys * (le + lv) + le * ls
+    if tiles:  # keys, values, probabilities and queries are pairs
+        numbers += blocks.queries * (ls + blocks.keys // 2 + PAD)
+        numbers += (_up(width, 32) + _up(depth, 32)) * blocks.keys // 2
+    else:
+        numbers += blocks.queries * ls + blocks.keys * (le + lv) + le * ls
     work = batches * length * keys * (width + depth)
     scratch, slot, items = _scratch(backend, numbers, WIDE[acc].itemsize, tasks, work)
     args += [out.buffer, lse, scratch, slot, *out.strides[:4], *batch[1:]]
     args += [tasks, parts, rows, length, keys, width, depth]
     args += [blocks.queries, blocks.keys, int(asked.causal), asked.scale]
     backend.launch(kernel, (items,), (1,), args, flops=2 * work)
+
+
+def _fits_tiles(asked: _Attention) -> bool:
+    length, keys, _, depth = asked.sizes
+    fits = min(length, keys) >= gemm_amx.LEAST and depth % gemm_amx.TILE == 0
+    return fits and asked.q.dtype is dtypes.bfloat16
+
+
+def _by_tiles(backend: Backend, asked: _Attention) -> bool:
+    """Whether products are made of tiles of bfloat16 numbers (see products/gemm_amx.py)."""
+    return _fits_tiles(asked) and gemm_amx.has_tiles(backend)
 
 
 def _part(backend: Backend, batches: int, n: int, block: int, most: int) -> int:

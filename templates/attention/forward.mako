@@ -2,15 +2,26 @@
 Attention for devices where a work-item is a thread's loop over wide vectors (work-groups of one). A task is a part of the query
 rows of one batch element: they stay in scratch memory (cache) with what they have gathered, while tiles of keys and values go
 by (online softmax). A work-item does every so many-th task in its own slice of scratch. Sizes are arguments.
+With `amx` (cl_kernels/amx.cl or its twin) the two products are made of tiles of bfloat16 numbers: queries and probabilities lie as rows of
+pairs, keys and values as panels (gemm/amx_pack.mako), and register tiles are 32 rows. Values are whole panels wide.
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
+<%namespace name="packing" file="/gemm/amx_pack.mako"/>\
 <%
 NR = 2 * V
 exp = f"clt_exp_neg_{acc}{V}" if acc == "float" else "exp"
 log = f"log_{acc}{V}" if acc == "float" else "log"
 %>\
 ${tiles.helpers()}
+% if amx:
+#define CLT_SPACE __global
+${amx}
+${packing.helpers()}\
+${packing.pack_columns('__global')}\
+${packing.pack_strip('__global')}\
+% else:
 ${tiles.tile_products()}
+% endif
 // Where the numbers of row r of the scores end that a tile has computed, in whole vectors.
 #define EDGE(r) UP(max(min(n, diag + (r) / ${MR} * ${MR} + ${MR}), 0), ${V})
 #define CLT_WHOLE
@@ -22,11 +33,24 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
 {
     CLT_FLUSH;
     const int e = UP(E, ${NR}), ev = UP(EV, ${NR});
-    const long le = e + 16, lv = ev + 16, ls = bk + 16;
+% if amx:
+    clt_tiles_begin();
+    const long le = e / 2 + 16, lp = bk / 2 + 16; // pairs
+    const bool later = ${'false' if mask else 'scale > 0'}; // scores are scaled as they are used
+    const T late = later ? scale : 1;
+% else:
+    const long le = e + 16;
+% endif
+    const long lv = ev + 16, ls = bk + 16;
     __global T *queries = scratch + get_global_id(0) * slot, *found = queries + part_rows * le;
     __global T *sums = found + part_rows * lv, *tops = sums + part_rows * ${V};
     __global T *by = tops + UP(part_rows, ${V}), *bases = by + UP(bq, ${V});
+% if amx:
+    __global T *scores = bases + UP(bq, ${V});
+    __global int *packed = (__global int *)queries, *keys = (__global int *)(scores + bq * ls), *values = keys + bk * (e / 2), *weights = values + ev * (bk / 2);
+% else:
     __global T *keys = bases + UP(bq, ${V}), *turned = keys + bk * le, *values = turned + e * ls, *scores = values + bk * lv;
+% endif
     for (int task = get_global_id(0); task < tasks; task += get_global_size(0)) {
         const long z = task / parts, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
         const int q0 = task % parts * part_rows, rows = min(part_rows, L - q0), all = UP(rows, ${MR});
@@ -34,7 +58,12 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};
 % endif
+% if amx:
+        for (int r = 0; r < all; r += 32)
+            pack_strip(qz + (q0 + r) * q_r, q_r, q_c, E, min(rows - r, 32), le, packed + r * le);
+% else:
         pack(qz + q0 * q_r, q_r, q_c, rows, E, scale, queries, le, all, e);
+% endif
         for (int r = 0; r < all; r++) {
             tops[r] = -INFINITY;
             AT(sums + r * ${V}) = (F)(0);
@@ -42,21 +71,44 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
         }
         for (int k0 = 0; k0 < S && !(causal && k0 >= q0 + rows); k0 += bk) {
             const int n = min(S - k0, bk);
+% if amx:
+            const int steps = UP(n, 32) / 32;
+            // Each is called in one place only: of functions apart from their kernel PoCL makes wrong code where they are called twice.
+            for (int which = 0; which < 2; which++)
+                pack_columns(which ? vz + k0 * v_r : kz + k0 * k_r, which ? v_r : k_c, which ? v_c : k_r, which ? n : E, which ? EV : n, which ? values : keys);
+% else:
             pack(kz + k0 * k_r, k_r, k_c, n, E, 1, keys, le, bk, e);
             turn(keys, le, turned, ls, bk, e);
             pack(vz + k0 * v_r, v_r, v_c, n, EV, 1, values, lv, bk, ev);
+% endif
             for (int r0 = 0; r0 < rows; r0 += bq) {
                 const int diag = causal ? q0 + r0 - k0 : FREE, high = min(all - r0, bq);
                 if (diag + bq <= 0) continue;
+% if amx:
+                for (int r = 0; r < high; r += 32)
+                    for (int j = 0; j < n && j < diag + r + 32; j += 32) {
+                        // The last panel of keys holds the last 32.
+                        __global T *s = scores + r * ls + min(j, max(n - 32, 0));
+                        clt_sums_begin(CLT_PLACE(s), ls * 4);
+                        for (int t = 0; t < e / 32; t++)
+                            clt_sums_add(CLT_PLACE(s), ls * 4, CLT_PLACE(packed + (r0 + r) * le + t * 16), le * 4, CLT_PLACE(keys + j * (e / 2) + t * 512));
+                        clt_sums_end(CLT_PLACE(s), ls * 4);
+                    }
+% else:
                 product_set(queries + r0 * le, le, 1, turned, ls, high, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
+% endif
                 for (int r1 = 0; r1 < high; r1 += ${V}) {
                     const int r2 = min(r1 + ${V}, high);
                     for (int r = r1; r < r2; r++) {
                         __global T *s = scores + r * ls;
                         const int seen = r0 + r < rows ? min(n, diag + r + 1) : 0, edge = EDGE(r);
+% if amx:
+                        if (!later)
+                            for (int j = 0; j < edge; j += ${V}) AT(s + j) *= scale;
+% endif
 ${tiles.masked('q0 + r0 + r')}\
                         F most = (F)(-INFINITY);
-                        for (int j = 0; j < edge; j += ${V}) { const F x = AT(s + j); most = x > most ? x : most; }
+                        for (int j = 0; j < edge; j += ${V}) { const F x = AT(s + j)${' * late' if amx else ''}; most = x > most ? x : most; }
                         ${tiles.folded('most', lambda a, b: f"{a} > {b} ? {a} : {b}")}\
                         const T before = tops[r0 + r], top = most1 > before ? most1 : before, base = top == -INFINITY ? 0 : top;
                         tops[r0 + r] = top;
@@ -69,15 +121,37 @@ ${tiles.masked('q0 + r0 + r')}\
                         const int edge = EDGE(r);
                         const T base = bases[r];
                         F sum = AT(sums + (r0 + r) * ${V}) * by[r];
-                        for (int j = 0; j < edge; j += ${V}) {
-                            const F p = ${exp}(AT(s + j) - base);
+                        int j = 0;
+                        for (; j < edge; j += ${V}) {
+                            const F p = ${exp}(AT(s + j)${' * late' if amx else ''} - base);
+% if amx:
+                            *(__global half_u *)((__global ushort *)(weights + r * lp) + j) = clt_rounded(p);
+% else:
                             AT(s + j) = p;
+% endif
                             sum += p;
                         }
+% if amx:
+                        for (; j < UP(edge, 32); j += ${V}) *(__global half_u *)((__global ushort *)(weights + r * lp) + j) = 0;
+% endif
                         AT(sums + (r0 + r) * ${V}) = sum;
                     }
                 }
+% if amx:
+                for (int r = 0; r < high; r += 32) {
+                    for (int i = r; i < r + 32; i++)
+                        for (int c = 0; c < ev; c += ${V}) AT(found + (r0 + i) * lv + c) *= by[i];
+                    for (int c = 0; c < ev; c += 32) {
+                        __global T *f = found + (r0 + r) * lv + c;
+                        clt_sums_take(CLT_PLACE(f), lv * 4);
+                        for (int t = 0; t < steps && t * 32 < diag + r + 32; t++)
+                            clt_sums_add(CLT_PLACE(f), lv * 4, CLT_PLACE(weights + r * lp + t * 16), lp * 4, CLT_PLACE(values + c * steps * 16 + t * 512));
+                        clt_sums_end(CLT_PLACE(f), lv * 4);
+                    }
+                }
+% else:
                 product_scale(scores, ls, 1, values, lv, high, ev, n, found + r0 * lv, lv, FREE, diag, FREE, by);
+% endif
             }
         }
         for (int r1 = 0; r1 < rows; r1 += ${V}) {
@@ -100,5 +174,8 @@ ${tiles.masked('q0 + r0 + r')}\
             }
         }
     }
+% if amx:
+    clt_tiles_end();
+% endif
     CLT_FLUSH_END;
 }

@@ -16,43 +16,11 @@ ${h}
 % for t, size in unaligned:
 typedef ${t}16 ${t}16_u __attribute__((aligned(${size})));
 % endfor
+#define CLT_SPACE __local
 ${tiles}
 #define PITCH ${span // 2 + 16} // pairs from row to row of a strip
 ${pack.helpers()}\
-// B's kc x cols block becomes panels of 32 columns, of two tiles for 32 steps of K: rows of 16 pairs. Past kc are zeros; past cols,
-// too, or the last column again. With 32 columns or more the last panel holds the last 32.
-CLT_WIDE static void pack_columns(__global const ushort *p, long sk, long sn, long kc, long cols, __local int *q)
-{
-    const long all = (kc + 31) / 32 * 16, whole = kc / 2, last = MAX(cols - 32, 0L), panels = (cols + 31) / 32 * 32;
-    long k = 0;
-    if (cols >= 32 && sn == 1) {
-        for (; k < whole; k++)
-            for (long j = 0; j < cols; j += 32) {
-                __global const ushort *from = p + 2 * k * sk + MIN(j, last);
-                __local int *to = q + j * all + k / 16 * 512 + k % 16 * 16;
-                *(__local pairs_u *)to = stack(from, sk);
-                *(__local pairs_u *)(to + 256) = stack(from + 16, sk);
-            }
-    } else if (sk == 1) {
-        for (long j = 0; j < panels; j += 16)
-            for (k = 0; k + 16 <= whole; k += 16) {
-                const long first = MIN(j / 32 * 32, last) + j % 32;
-                __global const ushort *from = p + 2 * k;
-                __local int *to = q + j / 32 * 32 * all + k * 32 + j % 32 * 16;
-                ${pack.turn("__local", lambda i: f"*(__global const pairs_u *)(from + MIN(first + {i}, cols - 1) * sn)", lambda i: f"to + {16 * i}")}
-            }
-    }
-    PLAIN
-    for (; k < all; k++)
-        for (long j = 0; j < panels; j += 16) {
-            const long first = MIN(j / 32 * 32, last) + j % 32;
-            __local int *to = q + j / 32 * 32 * all + k / 16 * 512 + k % 16 * 16 + j % 32 * 16;
-            *(__local pairs_u *)to = 0;
-            PLAIN
-            for (long n = 0; 2 * k < kc && n < MIN(cols - first, 16L); n++)
-                to[n] = pair(p + 2 * k * sk + (first + n) * sn, sk, k < whole);
-        }
-}
+${pack.pack_columns('__local')}\
 ${pack.pack_strip('__local')}\
 // One vector of sums becomes one of results: times alpha, plus gamma times what is there.
 CLT_WIDE static inline float16 ended(float16 sum, float alpha, bool add, float gamma, __global const ${to} *e, long sen)
@@ -104,15 +72,15 @@ void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
                     for (long j = g; j < end; j += 32) {
                         const long j0 = g0 + MIN(j - g, last), cols = MIN(end - j, 32L);
                         __local const int *b = bp + (j - g) * steps * 16;
-                        clt_sums_begin(sums);
+                        clt_sums_begin(CLT_PLACE(sums), 128);
 % if direct:
                         for (long s = 0; s < whole; s++, b += 512)
-                            clt_sums_add(sums, CLT_PLACE(a + s * 32), sam * 2, CLT_PLACE(b));
+                            clt_sums_add(CLT_PLACE(sums), 128, CLT_PLACE(a + s * 32), sam * 2, CLT_PLACE(b));
 % endif
                         __local const int *left = strip;
                         for (long s = whole; s < steps; s++, b += 512, left += 16)
-                            clt_sums_add(sums, CLT_PLACE(left), PITCH * 4L, CLT_PLACE(b));
-                        clt_sums_end(sums);
+                            clt_sums_add(CLT_PLACE(sums), 128, CLT_PLACE(left), PITCH * 4L, CLT_PLACE(b));
+                        clt_sums_end(CLT_PLACE(sums), 128);
                         // Of the tile only what follows row i - i0 and column j - j0 is its own.
                         __global ${to} *c = Cz + i0 * scm + j0 * scn;
                         __global const ${to} *e = Ez + i0 * sem + j0 * sen;

@@ -1,5 +1,5 @@
 <%doc>
-Packing of bfloat16 numbers for products of tiles (amx.mako, amx_rows.mako): what lies across becomes pairs that lie along.
+Packing of bfloat16 numbers for products of tiles (amx.mako, amx_rows.mako, attention/forward.mako): what lies across becomes pairs that lie along.
 </%doc>
 <%namespace name="square" file="/square.mako"/>\
 <%def name="helpers()">\
@@ -49,5 +49,41 @@ CLT_WIDE static void pack_strip(__global const ushort *p, long sm, long sk, long
         PLAIN
         for (long at = k; at < all; at++)
             q[r * pitch + at] = r < rows && 2 * at < kc ? pair(p + r * sm + 2 * at * sk, sk, at < whole) : 0;
+}
+</%def>\
+<%def name="pack_columns(space)">\
+// B's kc x cols block becomes panels of 32 columns, of two tiles for 32 steps of K: rows of 16 pairs. Past kc are zeros; past cols,
+// too, or the last column again. With 32 columns or more the last panel holds the last 32.
+CLT_WIDE static void pack_columns(__global const ushort *p, long sk, long sn, long kc, long cols, ${space} int *q)
+{
+    const long all = (kc + 31) / 32 * 16, whole = kc / 2, last = MAX(cols - 32, 0L), panels = (cols + 31) / 32 * 32;
+    long k = 0;
+    if (cols >= 32 && sn == 1) {
+        for (; k < whole; k++)
+            for (long j = 0; j < cols; j += 32) {
+                __global const ushort *from = p + 2 * k * sk + MIN(j, last);
+                ${space} int *to = q + j * all + k / 16 * 512 + k % 16 * 16;
+                *(${space} pairs_u *)to = stack(from, sk);
+                *(${space} pairs_u *)(to + 256) = stack(from + 16, sk);
+            }
+    } else if (sk == 1) {
+        for (long j = 0; j < panels; j += 16)
+            for (k = 0; k + 16 <= whole; k += 16) {
+                const long first = MIN(j / 32 * 32, last) + j % 32;
+                __global const ushort *from = p + 2 * k;
+                ${space} int *to = q + j / 32 * 32 * all + k * 32 + j % 32 * 16;
+                ${turn(space, lambda i: f"*(__global const pairs_u *)(from + MIN(first + {i}, cols - 1) * sn)", lambda i: f"to + {16 * i}")}
+            }
+    }
+    PLAIN
+    for (; k < all; k++)
+        for (long j = 0; j < panels; j += 16) {
+            const long first = MIN(j / 32 * 32, last) + j % 32;
+            ${space} int *to = q + j / 32 * 32 * all + k / 16 * 512 + k % 16 * 16 + j % 32 * 16;
+            *(${space} pairs_u *)to = 0;
+            PLAIN
+            for (long n = 0; 2 * k < kc && n < MIN(cols - first, 16L); n++)
+                to[n] = pair(p + 2 * k * sk + (first + n) * sn, sk, k < whole);
+        }
 }
 </%def>\

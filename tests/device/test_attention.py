@@ -17,6 +17,7 @@ from support import close, data
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import attention as family
+from cltensor.codegen.products import gemm_amx
 from cltensor.nn import functional as F
 from cltensor.runtime import STATS, device, get_backend
 
@@ -341,3 +342,39 @@ def test_weights_too_small_to_be_normal_are_zeros(queries: int) -> None:
     assert (v.grad[..., 0, :] == queries).all()
     assert not v.grad[..., 1:, :].any()
     assert (k.detach() * 1e-39).any()  # the mode is as before
+
+
+@pytest.mark.parametrize("of", ["tiles", "twin"])
+def test_products_of_tiles(
+    of: str, dev: Any, poisoned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bfloat16 by a processor's tiles, or by their twin: ends of rows, keys and widths, masks, layouts, rows that see nothing."""
+    backend = get_backend(dev)
+    if backend.info.kind != "cpu":
+        pytest.skip("tiles are for work-items that are threads")
+    if of == "tiles" and not gemm_amx.has_tiles(backend):
+        pytest.skip("no tiles on this processor and driver")
+    if of == "twin":
+        monkeypatch.setattr(gemm_amx, "has_tiles", lambda backend: False)
+        monkeypatch.setattr(family, "_by_tiles", lambda backend, asked: family._fits_tiles(asked))
+    for queries, keys, width, depth in ((17, 40, 40, 32), (150, 150, 64, 64), (33, 290, 8, 32)):
+        q, k, v = (
+            ct.tensor(data(2, 3, n, w, seed=w)).bfloat16()
+            for n, w in ((queries, width), (keys, width), (keys, depth))
+        )
+        seen = data(queries, keys, seed=5) > -0.5
+        seen[2] = False
+        added = ct.tensor(data(queries, keys, seed=6)).bfloat16()
+        exact = [x.float().numpy(force=True) for x in (q, k, v)]
+        for mask, causal in ((None, False), (None, True), (ct.tensor(seen), False), (added, False)):
+            if causal and queries != keys:
+                continue
+            there = mask if mask is None or mask is not added else added.float()
+            there = there if there is None else there.numpy(force=True)
+            expected = _numpy(*exact, there, causal)
+            for turned in (False, True):
+                given = q.transpose(1, 2).contiguous().transpose(1, 2) if turned else q
+                found = attend(given, k, v, attn_mask=mask, is_causal=causal)
+                close(found.float().numpy(force=True), expected, 2e-2)
+    negative = attend(q, k, v, scale=-0.5).float().numpy(force=True)
+    close(negative, _numpy(exact[0] * -0.5 * math.sqrt(width), *exact[1:]), 2e-2)

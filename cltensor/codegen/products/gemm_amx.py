@@ -50,9 +50,9 @@ _PROBE = """
 __kernel void cltensor_probe_tiles(__global float *out, __global const int *in) {
   __local float sums[1024];
   clt_tiles_begin();
-  clt_sums_begin(sums);
-  clt_sums_add(sums, CLT_PLACE(in), 64, CLT_PLACE(in));
-  clt_sums_end(sums);
+  clt_sums_begin(CLT_PLACE(sums), 128);
+  clt_sums_add(CLT_PLACE(sums), 128, CLT_PLACE(in), 64, CLT_PLACE(in));
+  clt_sums_end(CLT_PLACE(sums), 128);
   clt_tiles_end();
   out[0] = sums[1023];
 }
@@ -80,6 +80,11 @@ def _probe(backend: Backend) -> bool:
     backend.write(pairs, 0, np.full(512, 0x40003FC0, np.uint32))  # 1.5 and 2
     backend.launch(kernel, (1,), (1,), (out, pairs))
     return float(backend.read(out, 0, 4).view(np.float32)[0]) == 16 * (2.25 + 4)
+
+
+def instructions(backend: Backend) -> str:
+    """Return what multiplies tiles: the processor's instructions, or their twin in plain OpenCL C, slow, for tests."""
+    return include("amx" if has_tiles(backend) else "amx_twin")
 
 
 def fits(dt: dtype, p: Product) -> bool:
@@ -151,7 +156,7 @@ def _kernel(backend: Backend, out_dt: dtype) -> Kernel:
             fn=name,
             room=ROOM,
             span=SPAN,
-            tiles=include("amx_twin" if twin else "amx"),
+            tiles=instructions(backend),
             direct=not twin,
             **access_variables(dtypes.bfloat16, out_dt, 16),
         )
@@ -185,10 +190,7 @@ def _rows(backend: Backend, p: Product) -> Side:
 
 
 def run(backend: Backend, out_dt: dtype, p: Product) -> None:
-    """Run a product of bfloat16 matrices, whose results are of `out_dt`.
-
-    Where there are no tiles, their twin in plain OpenCL C does what they would: slowly, for tests.
-    """
+    """Run a product of bfloat16 matrices, whose results are of `out_dt`."""
     plan = _plan(backend, out_dt, p)
     if plan.piece:
         in_pieces(
