@@ -73,9 +73,8 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
             const int n = min(S - k0, bk);
 % if amx:
             const int steps = UP(n, 32) / 32;
-            // Each is called in one place only: of functions apart from their kernel PoCL makes wrong code where they are called twice.
-            for (int which = 0; which < 2; which++)
-                pack_columns(which ? vz + k0 * v_r : kz + k0 * k_r, which ? v_r : k_c, which ? v_c : k_r, which ? n : E, which ? EV : n, which ? values : keys);
+            pack_columns(kz + k0 * k_r, k_c, k_r, E, n, keys);
+            pack_columns(vz + k0 * v_r, v_r, v_c, n, EV, values);
 % else:
             pack(kz + k0 * k_r, k_r, k_c, n, E, 1, keys, le, bk, e);
             turn(keys, le, turned, ls, bk, e);

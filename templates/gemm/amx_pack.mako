@@ -1,5 +1,7 @@
 <%doc>
 Packing of bfloat16 numbers for products of tiles (amx.mako, amx_rows.mako, attention/forward.mako): what lies across becomes pairs that lie along.
+What is packed into local memory is packed in the kernel itself: a function apart from it is told by LLVM which array that is, before
+PoCL gives the array its place, and PoCL tells the kernel alone.
 </%doc>
 <%namespace name="square" file="/square.mako"/>\
 <%def name="helpers()">\
@@ -16,6 +18,9 @@ static inline int pair(__global const ushort *p, long step, bool both)
     return p[0] | (both ? p[step] << 16 : 0);
 }
 </%def>\
+<%def name="packs(space)" filter="trim">
+${'CLT_WIDE static __attribute__((always_inline))' if space == '__local' else 'CLT_WIDE static __attribute__((noinline))'}
+</%def>\
 <%def name="turn(space, place, to)">
 {   // 16 rows of 16 pairs that lie across become what lies along
 % for i in range(16):
@@ -29,7 +34,7 @@ ${square.turned("int16", 16, 'r', 't')}\
 </%def>\
 <%def name="pack_strip(space)">\
 // Rows of A, 32 at most, become 32 rows of numbers adjacent in K, `pitch` pairs apart. Past kc and past rows are zeros.
-CLT_WIDE static void pack_strip(__global const ushort *p, long sm, long sk, long kc, long rows, long pitch, ${space} int *q)
+${packs(space)} void pack_strip(__global const ushort *p, long sm, long sk, long kc, long rows, long pitch, ${space} int *q)
 {
     const long all = (kc + 31) / 32 * 16, whole = kc / 2;
     long k = 0;
@@ -54,7 +59,7 @@ CLT_WIDE static void pack_strip(__global const ushort *p, long sm, long sk, long
 <%def name="pack_columns(space)">\
 // B's kc x cols block becomes panels of 32 columns, of two tiles for 32 steps of K: rows of 16 pairs. Past kc are zeros; past cols,
 // too, or the last column again. With 32 columns or more the last panel holds the last 32.
-CLT_WIDE static void pack_columns(__global const ushort *p, long sk, long sn, long kc, long cols, ${space} int *q)
+${packs(space)} void pack_columns(__global const ushort *p, long sk, long sn, long kc, long cols, ${space} int *q)
 {
     const long all = (kc + 31) / 32 * 16, whole = kc / 2, last = MAX(cols - 32, 0L), panels = (cols + 31) / 32 * 32;
     long k = 0;
