@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
-from .attributes import hide
+from .attributes import fields, hide
 from .interception import TEMPORARY, Ask, ask_first, asking, for_good, twin
 from .ops.elsewhere import ANSWERING
 from .ops.kinds import WATCHING
@@ -343,8 +343,27 @@ def _enrol(cls: Any, **kwargs: Any) -> None:
     if cls.__module__.startswith(f"{__package__}.") and "__torch_function__" not in vars(cls):
         cls.__torch_function__ = disabled
     hide(cls)
+    if not cls.__module__.startswith(f"{__package__}."):
+        _show_fields()
     if cls.__torch_function__ is not disabled:
         stand_in()
+
+
+class _Field:
+    """`shape`, `dtype` or `device` as an attribute of the class; a tensor's own comes first."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __get__(self, t: Any, owner: Any = None) -> Any:
+        return self if t is None else fields(t)[self.__name__]
+
+
+def _show_fields() -> None:
+    """Have `super().shape` in a subclass find something; without subclasses the class has nothing that every op would look at."""
+    for name in ("shape", "dtype", "device"):
+        if name not in vars(Tensor):
+            setattr(Tensor, name, _Field(name))
 
 
 ANSWERING.append(_answers)

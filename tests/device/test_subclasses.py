@@ -420,3 +420,15 @@ def test_modes_see_plain_sizes() -> None:
         for n in range(2, 6):
             cell(torch.ones(n, 3))
     assert seen == {"<class 'int'>"}
+
+
+def test_a_subclass_finds_the_fields_of_its_base(dev: Any) -> None:
+    class Placed(torch.Tensor):
+        @property
+        def device(self) -> Any:
+            return f"on {super().device}"
+
+    x = torch.ones(2, 3, device=dev)
+    assert torch.Tensor.shape.__get__(x) == (2, 3)
+    assert torch.Tensor.dtype.__get__(x) is torch.float32
+    assert x.as_subclass(Placed).device == f"on {dev}"
