@@ -329,6 +329,7 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
         if (name in FUNCTIONS or factory) and name not in _UNASKED:
             yield value, None, False
     yield package._assert, None, False
+    yield package.ops.profiler._record_function_exit, None, False
     for path in _MODULES:
         module = sys.modules.get(f"{__package__}.{path}")
         for name, value in list(vars(module).items()) if module else ():

@@ -73,6 +73,7 @@ from . import (  # isort: skip
     fake_quantize,
     segments,
     positions,
+    profiler,
     foreach,
     native,
     inner,

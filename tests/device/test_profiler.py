@@ -277,3 +277,17 @@ def test_recordings_and_copies(x: Any) -> None:
         value = f(a)
     assert value.item() == 10
     assert len(kernels(prof.events())) == torch.stats().launches - before >= 1
+
+
+def test_stretches_by_calls_that_a_traced_program_holds(x: Any) -> None:
+    graph = torch.fx.Graph()
+    node = graph.placeholder("x")
+    begun = graph.call_function(torch.ops.profiler._record_function_enter, ("part",))
+    done = graph.call_function(torch.sum, (node,))
+    torch.ops.profiler._record_function_exit(torch.fx.Proxy(begun))
+    graph.output(done)
+    traced = torch.fx.GraphModule(torch.nn.Module(), graph)
+    with profile() as prof:
+        traced(x)
+    assert "torch.ops.profiler._record_function_exit" in traced.code
+    assert named(prof.events(), "part").cpu_time_total >= named(prof.events(), "aten::sum").cpu_time_total  # fmt: skip
