@@ -180,3 +180,13 @@ def test_data_of_a_leaf_stays_differentiable() -> None:
     x.data = torch.zeros(2)
     with pytest.raises(RuntimeError, match="must be floating point or complex dtype"):
         x.data = torch.zeros(2, dtype=torch.int64)
+
+
+def test_data_of_a_scalar_is_in_order() -> None:
+    module = torch.nn.Module()
+    module.scale = torch.nn.Parameter(torch.tensor(0.0))
+    scale = module.scale
+    for _ in range(2):  # the second call of a row is quicker
+        torch.nn.functional.softplus(module.to("cpu").scale).backward()  # to() sets its data
+    assert scale.grad is not None
+    assert scale.grad.item() == 1
