@@ -290,7 +290,8 @@ def _folded(cut: Split, state: State, lanes: int) -> tuple[int, int, Split]:
         return whole
     width, rows = cut.kept[0], cut.reduced[0]
     layouts = zip(cut.kept_strides, cut.reduced_strides, cut.constant, strict=False)
-    if not 1 < width < lanes or any(not c and (k, r) != ((1,), (width,)) for k, r, c in layouts):
+    read = [(k, r) for k, r, constant in layouts if not constant]
+    if not 1 < width < lanes or not read or any(steps != ((1,), (width,)) for steps in read):
         return whole
     most = 4 * lanes // width
     times = next((n for n in range(most, 2 * lanes // width, -1) if rows % n == 0), 0)
