@@ -113,7 +113,7 @@ class Tensor(AutogradMixin, Methods):
         self.shape = Size(shape)
         self._strides = strides
         self._offset = offset
-        self._contig = True if strides == layouts.contiguous_strides(self.shape) else None
+        self._contig = True if strides == layouts.contiguous_strides(shape) else None
 
     def _take_layout(self, other: Tensor) -> Tensor:
         """Become what a view of this tensor is (in-place view methods); returns self."""

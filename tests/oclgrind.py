@@ -88,7 +88,7 @@ TEMPLATES = {
     "interpolate bytes": "resample/bytes",
     "grid_sample": "resample/grid",
     "attention": "attention/forward attention/backward attention/gpu attention/tiles",
-    "attention by tiles": "attention/forward gemm/amx_pack",
+    "attention half by tiles": "attention/forward gemm/amx_pack",
     "attention of a few": "attention/few",
     "ctc_loss": "ctc/gpu ctc/cpu",
     "lstm": "recurrent/forward recurrent/backward recurrent/pack recurrent/steps",
@@ -150,9 +150,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         return torch.linalg.eigvalsh(r(7, 7) ** 2), torch.linalg.svdvals(r(7, 7) ** 2)
 
     def attention_by_tiles() -> Any:
-        from cltensor.codegen import attention
+        from cltensor.codegen.products import gemm_amx
 
-        attention._by_tiles = lambda backend, asked: attention._fits_tiles(asked)
+        gemm_amx.TWIN = 1
         q, k, v = (r(1, 1, n, w).bfloat16() for n, w in ((35, 40), (37, 40), (37, 32)))
         return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(
             k, k, v, is_causal=True
@@ -272,8 +272,13 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     def tiles() -> Any:
         from cltensor.codegen.products import gemm_amx
 
-        gemm_amx.takes = lambda backend, dt, p: gemm_amx.fits(dt, p)
-        gemm_amx.SPAN, gemm_amx.ROOM, gemm_amx.NEAR, gemm_amx.COPIED = 64, 4096, 1024, 1
+        gemm_amx.TWIN, gemm_amx.SPAN, gemm_amx.ROOM, gemm_amx.NEAR, gemm_amx.COPIED = (
+            1,
+            64,
+            4096,
+            1024,
+            1,
+        )
         a, b, c = r(67, 35).bfloat16(), r(67, 33).bfloat16(), r(20, 67).bfloat16()
         return a.T @ b, torch.addmm(a, c.T, r(35, 20).bfloat16().T, alpha=2), c @ b
 
@@ -443,7 +448,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             lambda x, g: F.grid_sample(x, g, "bilinear", "border", True), r(1, 1, 3, 4, 3), r(1, 2, 2, 2, 3)
         ),
         "attention": lambda: attention(),
-        "attention by tiles": attention_by_tiles,
+        "attention half by tiles": attention_by_tiles,
         "attention of a few": lambda: (*attention(1), *attention(2, is_causal=True), *attention(3, attn_mask=r(3, 21))),
         "attention causal": lambda: attention(is_causal=True),
         "attention masked": lambda: attention(attn_mask=r(19, 21)),

@@ -300,19 +300,19 @@ def _forward_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer)
     texts, types, args = _sides(asked.named)
 
     def make() -> tuple[str, str, list[Any]]:
-        name = asked.kernel_name("tiles" if tiles else "forward")
+        name = asked.kernel_name("forward" + "_tiles" * tiles + "_twin" * (tiles and gemm_amx.TWIN))
         text = render(
             "attention/forward",
             fn=name,
             parameters=texts,
             products=("set", "scale"),
-            amx=gemm_amx.instructions(backend) if tiles else "",
+            amx=gemm_amx.instructions() if tiles else "",
             MR=blocks.MR,
             **_variables(asked, blocks.V),
         )
         return name, text, [*types, *[None] * 3, *[LONG] * 5, *[INT] * 12, SCALARS[acc]]
 
-    kernel = built(backend, ("attention forward", *asked.key, tiles), make)
+    kernel = built(backend, ("attention forward", *asked.key, tiles, gemm_amx.TWIN), make)
     batches = numel(batch)
     rows = _part(backend, batches, length, blocks.queries, CHUNKS)
     parts = ceil_div(length, rows)
@@ -332,15 +332,11 @@ def _forward_cpu(backend: Backend, asked: _Attention, out: Operand, lse: Buffer)
     backend.launch(kernel, (items,), (1,), args, flops=2 * work)
 
 
-def _fits_tiles(asked: _Attention) -> bool:
-    length, keys, _, depth = asked.sizes
-    fits = min(length, keys) >= gemm_amx.LEAST and depth % gemm_amx.TILE == 0
-    return fits and asked.q.dtype is dtypes.bfloat16
-
-
 def _by_tiles(backend: Backend, asked: _Attention) -> bool:
     """Whether products are made of tiles of bfloat16 numbers (see products/gemm_amx.py)."""
-    return _fits_tiles(asked) and gemm_amx.has_tiles(backend)
+    length, keys, _, depth = asked.sizes
+    fits = min(length, keys) >= gemm_amx.LEAST and depth % gemm_amx.TILE == 0
+    return fits and asked.q.dtype is dtypes.bfloat16 and gemm_amx.multiplies(backend)
 
 
 def _part(backend: Backend, batches: int, n: int, block: int, most: int) -> int:

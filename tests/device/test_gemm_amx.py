@@ -24,10 +24,9 @@ def tiles(request: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if backend.info.kind != "cpu":
         pytest.skip("tiles are for work-items that are threads")
     if request.param == "twin":
-        monkeypatch.setattr(gemm_amx, "has_tiles", lambda backend: False)
+        monkeypatch.setattr(gemm_amx, "TWIN", 1)
     elif not gemm_amx.has_tiles(backend):
         pytest.skip("no tiles on this processor and driver")
-    monkeypatch.setattr(gemm_amx, "takes", lambda backend, dt, p: gemm_amx.fits(dt, p))
     monkeypatch.setattr(gemm_amx, "ROOM", 16 * 1024)
     monkeypatch.setattr(gemm_amx, "NEAR", 8 * 1024)
     monkeypatch.setattr(gemm_amx, "SPAN", 256)

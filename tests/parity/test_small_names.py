@@ -25,6 +25,7 @@ def test_tags() -> None:
 def test_capabilities() -> None:
     theirs, ours = th.cpu.get_capabilities(), ct.cpu.get_capabilities()
     asked = {k for k, v in theirs.items() if isinstance(v, bool)} & set(ours)
+    asked -= {"avx10_1", "avx10_2"}  # which Linux may not know of a processor that has them
     assert {k: ours[k] for k in asked} == {k: theirs[k] for k in asked}
     assert ours["architecture"] == theirs["architecture"]
     with pytest.raises(TypeError):

@@ -45,6 +45,7 @@ PACE = 500_000  # multiply-adds that a thread is done with in a microsecond, at 
 PIECE = 2048  # the shortest piece of K worth a second pass
 COPIED = 1 << 16  # numbers of an A that is better copied once than for each block of columns
 SHARE = 1 << 15  # of which a work-item copies at least so many
+TWIN = 0  # not 0: tiles are multiplied everywhere, in plain OpenCL C; slow, for tests
 
 _PROBE = """
 __kernel void cltensor_probe_tiles(__global float *out, __global const int *in) {
@@ -82,20 +83,20 @@ def _probe(backend: Backend) -> bool:
     return float(backend.read(out, 0, 4).view(np.float32)[0]) == 16 * (2.25 + 4)
 
 
-def instructions(backend: Backend) -> str:
-    """Return what multiplies tiles: the processor's instructions, or their twin in plain OpenCL C, slow, for tests."""
-    return include("amx" if has_tiles(backend) else "amx_twin")
+def multiplies(backend: Backend) -> bool:
+    """Say whether products are made of tiles here."""
+    return bool(TWIN) or has_tiles(backend)
 
 
-def fits(dt: dtype, p: Product) -> bool:
-    """Say whether a product is one for tiles, wherever there are any."""
-    large = min(p.m, p.n) >= LEAST and p.k >= TILE
-    return large and dt is dtypes.bfloat16 and p.epilogue is None
+def instructions() -> str:
+    """Return what multiplies tiles: the processor's instructions, or their twin."""
+    return include("amx_twin" if TWIN else "amx")
 
 
 def takes(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Say whether a product is made of tiles here."""
-    return fits(dt, p) and has_tiles(backend)
+    """Say whether a product is made of tiles."""
+    large = min(p.m, p.n) >= LEAST and p.k >= TILE
+    return large and dt is dtypes.bfloat16 and p.epilogue is None and multiplies(backend)
 
 
 class _Plan(NamedTuple):
@@ -147,22 +148,20 @@ def _plan(backend: Backend, out_dt: dtype, p: Product) -> _Plan:
 
 
 def _kernel(backend: Backend, out_dt: dtype) -> Kernel:
-    twin = not has_tiles(backend)
-
     def make() -> tuple[str, str, list[Any]]:
-        name = f"gemm_amx_{'twin_' if twin else ''}{out_dt.code}"
+        name = f"gemm_amx_{'twin_' if TWIN else ''}{out_dt.code}"
         source = render(
             "gemm/amx",
             fn=name,
             room=ROOM,
             span=SPAN,
-            tiles=instructions(backend),
-            direct=not twin,
+            tiles=instructions(),
+            direct=not TWIN,
             **access_variables(dtypes.bfloat16, out_dt, 16),
         )
         return name, source, [*SIDES, *ending_types("float"), *[LONG] * 19]
 
-    return built(backend, ("amx", out_dt, twin, ROOM, SPAN), make)
+    return built(backend, ("amx", out_dt, TWIN, ROOM, SPAN), make)
 
 
 def _rows(backend: Backend, p: Product) -> Side:
