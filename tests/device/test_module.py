@@ -197,3 +197,17 @@ def test_learning_by_hand() -> None:
                 p -= 0.1 * p.grad
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 10
+
+
+def test_functions_among_the_attributes_of_a_class_are_no_methods() -> None:
+    class Named(nn.Module):
+        product = ct.matmul
+        layer = nn.functional.linear
+        filled = ct.zeros
+        reset = nn.Linear.reset_parameters
+
+    x = ct.ones(2, 2)
+    module = Named()
+    assert module.product(x, x).tolist() == module.layer(x, x).tolist() == [[2, 2], [2, 2]]
+    assert module.filled(2).tolist() == [0, 0]
+    assert module.reset.__self__ is module

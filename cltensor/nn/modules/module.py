@@ -6,9 +6,11 @@ Owns registration and the walks over the tree. Hooks are in hooks.py, the state 
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, TypeVar
 
 from ... import creation
@@ -85,6 +87,12 @@ def _float_cast(name: str, doc: str) -> Any:
     return method
 
 
+# Where functions of tensors say that they are from.
+_BUILT_IN = re.compile(
+    rf"{__package__.partition('.')[0]}(\.(ops|creation|nn\.functional|linalg|fft|special)\b|$)"
+)
+
+
 class Module(Hooked, Stateful):
     """Base class of layers and networks: subclass it, call `super().__init__()`, assign parameters and modules, define `forward`.
 
@@ -94,6 +102,13 @@ class Module(Hooked, Stateful):
     dump_patches = False
     call_super_init = False
     training: bool
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Functions of the package among a class's attributes get no module: torch's are built in, and are no methods."""
+        super().__init_subclass__(**kwargs)
+        for name, value in list(vars(cls).items()):
+            if value.__class__ is FunctionType and _BUILT_IN.match(value.__module__):
+                setattr(cls, name, staticmethod(value))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
