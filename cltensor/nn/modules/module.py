@@ -107,7 +107,7 @@ class Module(Hooked, Stateful):
         """Functions of the package among a class's attributes get no module: torch's are built in, and are no methods."""
         super().__init_subclass__(**kwargs)
         for name, value in list(vars(cls).items()):
-            if value.__class__ is FunctionType and _BUILT_IN.match(value.__module__):
+            if value.__class__ is FunctionType and _BUILT_IN.match(value.__module__ or ""):
                 setattr(cls, name, staticmethod(value))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
