@@ -211,3 +211,15 @@ def test_functions_among_the_attributes_of_a_class_are_no_methods() -> None:
     assert module.product(x, x).tolist() == module.layer(x, x).tolist() == [[2, 2], [2, 2]]
     assert module.filled(2).tolist() == [0, 0]
     assert module.reset.__self__ is module
+
+
+def test_a_derived_list_finds_its_own_items_by_place() -> None:
+    class Listed(nn.ModuleList):
+        def __getitem__(self, idx: Any) -> Any:
+            return self._modules[self._get_abs_string_index(idx)]
+
+    listed = Listed([nn.ReLU(), nn.Tanh()])
+    assert listed[-1] is listed[1]
+    assert nn.ParameterList([ct.ones(1), ct.ones(2)])._get_abs_string_index(-1) == "1"
+    with pytest.raises(IndexError, match="index 2 is out of range"):
+        listed[2]

@@ -169,8 +169,10 @@ class ModuleList(_Ordered):
         if modules is not None:
             self.extend(modules)
 
-    def _key(self, idx: Any) -> str:
+    def _get_abs_string_index(self, idx: Any) -> str:  # torch's name, which subclasses call
         return str(_position(idx, len(self)))
+
+    _key = _get_abs_string_index
 
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
@@ -304,13 +306,16 @@ class ParameterList(Module):
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
+    def _get_abs_string_index(self, idx: Any) -> str:
+        return str(_position(idx, len(self)))
+
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
             return type(self)([self[i] for i in range(len(self))[idx]])
-        return getattr(self, str(_position(idx, len(self))))
+        return getattr(self, self._get_abs_string_index(idx))
 
     def __setitem__(self, idx: int, param: Any) -> None:
-        setattr(self, str(_position(idx, len(self))), _as_parameter(param))
+        setattr(self, self._get_abs_string_index(idx), _as_parameter(param))
 
     def append(self, value: Any) -> ParameterList:
         """Add a value at the end; returns self."""
