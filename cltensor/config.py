@@ -35,6 +35,8 @@ class Config:
     """Bytes of free device memory kept for reuse. Unset: a quarter of the device's memory."""
     team: bool = True
     """Have threads of our own run PoCL's machine code where that is known how to; 0 leaves it to PoCL's queue."""
+    amx: bool = True
+    """Multiply bfloat16 by tiles where processor and system have Intel's AMX; 0 does without."""
     tuning: str | None = None
     """The folder of `python -m cltensor.tune`'s tables; 0 for none. Unset: the user's data folder."""
 
@@ -69,6 +71,7 @@ def _parse_debug(name: str, text: str) -> int:
 _PARSERS = {
     "eager": _parse_flag,
     "team": _parse_flag,
+    "amx": _parse_flag,
     "debug": _parse_debug,
     "cache_dir": lambda name, text: Path(text).expanduser().absolute(),
     "cache_size": parse_bytes,

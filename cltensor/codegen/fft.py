@@ -202,7 +202,8 @@ def transform(
     """Transform every line of `src` along `dim` to length n (smooth) into fresh dense memory of dtype `out`.
 
     A real source counts as complex; a real result is the real part. `herm` reads a half spectrum of n // 2 + 1 numbers; `nout`
-    keeps only the first indices. Numbers are multiplied by those of a `window`, if `windows` says so. Between n real numbers, n even, and their spectrum lies a transform of n / 2, if one pass does it.
+    keeps only the first indices. Numbers are multiplied by those of a `window`, if `windows` says so. Between n real numbers, n even,
+    and their spectrum lies a transform of n / 2, if one pass does it.
     """
     value = out.to_complex()
     backend.require(value)
@@ -229,12 +230,10 @@ def transform(
 
 
 def windows(backend: Backend, src: Operand, n: int, window: Operand) -> bool:
-    """Say whether lines of n numbers along the last dim can be multiplied by a window on their way into a transform to half of a spectrum."""
+    """Say whether lines of n real numbers along the last dim can be multiplied by a window of their dtype on their way to half of a spectrum."""
     plan, batch = schedule(backend, src.dtype.to_complex()), tuple(src.shape[:-1])
     return (
         not plan.gpu
-        and not src.dtype.is_complex
-        and src.dtype is window.dtype
         and src.strides[-1] == 1
         and (tuple(window.shape), window.strides, window.offset) == ((n,), (1,), 0)
         and n % 2 == 0
@@ -390,11 +389,11 @@ def _by_line(
         *(order.sign_in, order.sign_out, order.scale),
         *walk,
     ]
-    bytes_each = n * dt.itemsize
+    unit = dt.itemsize if job.complex_out else dt.itemsize // 2
     streamed = (
         kind != "real"
-        and past_cache(backend, dims.n * bytes_each)
-        and all(place * dt.itemsize % 64 == 0 for place in (dst.offset, *dst.strides))
+        and past_cache(backend, dims.n * n * dt.itemsize)
+        and all(place * unit % 64 == 0 for place in (dst.offset, *dst.strides))
         and n // columns % plan.lanes == 0
     )
     kernel = _line_kernel(backend, dt, plan.lanes, columns, kind, rank, streamed)

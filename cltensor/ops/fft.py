@@ -82,8 +82,10 @@ def _transformed(
 
 def windowed(frames: Tensor, window: Tensor, scale: float) -> Tensor | None:
     """Half of the spectrum of (..., n) real numbers times (n,) others, without history; None where the product has to be made first."""
+    if frames.dtype.is_complex or frames.dtype is not window.dtype:
+        return None
     backend, n = get_backend(frames.device), window.shape[0]
-    given = frames.detach(), window.detach()
+    given = supported(frames).detach(), window.detach()
     with backend.lock:
         frames_there, window_there = map(core.kernel_operand, given)
         if not family.windows(backend, frames_there, n, window_there):

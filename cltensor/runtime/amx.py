@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 
+from cltensor.config import CONFIG
 from cltensor.errors import debug_line
 
 from .processor import facts
@@ -25,7 +26,7 @@ _NEEDED = frozenset(["amx_tile", "amx_bf16", "avx512f"])
 @functools.cache
 def allowed() -> bool:
     """Say whether threads of this process may use tiles, which is asked for at the first call. Forked children may, too."""
-    if not sys.platform.startswith("linux") or os.environ.get("CLTENSOR_AMX") == "0":
+    if not sys.platform.startswith("linux") or not CONFIG.amx:
         return False
     if not facts().get("flags", frozenset()) >= _NEEDED:
         return False

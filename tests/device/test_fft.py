@@ -304,6 +304,15 @@ def test_window_is_met_on_the_way(n: int, dev: Any) -> None:
         assert ct.equal(found, call(x.clone().requires_grad_()).detach())
 
 
+def test_windows_of_sixteen_bits_are_refused_and_of_another_dtype_promote() -> None:
+    x, window = ct.ones(200), ct.hann_window(64)
+    expected = ct.stft(x, 64, window=window, return_complex=True)
+    for dtype, name in ((ct.float16, "Half"), (ct.bfloat16, "BFloat16")):
+        with pytest.raises(RuntimeError, match=f"MKL FFT doesn't support tensors of type: {name}"):
+            ct.stft(x.to(dtype), 64, window=window.to(dtype), return_complex=True)
+        assert ct.equal(ct.stft(x.to(dtype), 64, window=window, return_complex=True), expected)
+
+
 def test_istft_undoes_stft(one_by_one: None) -> None:
     x = data(2, 50)
     t, w = ct.tensor(x), ct.hamming_window(16)

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 TILE = 32  # rows and columns of sums, and steps of K, that are made at a time
 LEAST = 16  # rows and columns that make a tile worth its zeros
 ROOM = 512 * 1024  # numbers of B that are copied at a time: half of a core's own cache
-LOCAL = 3 << 19  # bytes of local memory that these and a strip of A need
-NEAR = 64 * 1024  # and where few rows meet them
-FEW = 4  # tiles of rows
+NEAR, FEW = 64 * 1024, 4  # and where so few tiles of rows meet them
+LOCAL = 3 << 19  # bytes of local memory that ROOM and a strip of A need
 SPAN = 4096  # the longest block of K
 PACE = 500_000  # multiply-adds that a thread is done with in a microsecond, at most
 PIECE = 2048  # the shortest piece of K worth a second pass

@@ -172,7 +172,8 @@ class ModuleList(_Ordered):
     def _get_abs_string_index(self, idx: Any) -> str:  # torch's name, which subclasses call
         return str(_position(idx, len(self)))
 
-    _key = _get_abs_string_index
+    def _key(self, idx: Any) -> str:
+        return self._get_abs_string_index(idx)
 
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):

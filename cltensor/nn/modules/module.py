@@ -6,11 +6,9 @@ Owns registration and the walks over the tree. Hooks are in hooks.py, the state 
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from types import FunctionType
 from typing import Any, TypeVar
 
 from ... import creation
@@ -18,6 +16,7 @@ from ...autograd import no_grad
 from ...tensor import Tensor
 from ..parameter import Buffer, Parameter
 from . import hooks
+from .built_in import unbind
 from .hooks import (
     GLOBAL,
     Hooked,
@@ -87,12 +86,6 @@ def _float_cast(name: str, doc: str) -> Any:
     return method
 
 
-# Where functions of tensors say that they are from.
-_BUILT_IN = re.compile(
-    rf"{__package__.partition('.')[0]}(\.(ops|creation|nn\.functional|linalg|fft|special)\b|$)"
-)
-
-
 class Module(Hooked, Stateful):
     """Base class of layers and networks: subclass it, call `super().__init__()`, assign parameters and modules, define `forward`.
 
@@ -106,9 +99,7 @@ class Module(Hooked, Stateful):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Functions of the package among a class's attributes get no module: torch's are built in, and are no methods."""
         super().__init_subclass__(**kwargs)
-        for name, value in list(vars(cls).items()):
-            if value.__class__ is FunctionType and _BUILT_IN.match(value.__module__ or ""):
-                setattr(cls, name, staticmethod(value))
+        unbind(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
