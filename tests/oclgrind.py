@@ -75,6 +75,7 @@ TEMPLATES = {
     "gemm tall": "gemm/tall",
     "gemm gram": "gemm/gram gemm/dots",
     "gemm tiles": "gemm/amx gemm/amx_rows gemm/amx_pack",
+    "gemm matrix units": "gemm/mma",
     "gemv": "gemm/gemv",
     "gemv short": "gemm/short",
     "conv2d": "conv/cpu conv/gpu gemm/lanes conv/filters conv/patch conv/weight",
@@ -282,6 +283,18 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         a, b, c = r(67, 35).bfloat16(), r(67, 33).bfloat16(), r(20, 67).bfloat16()
         return a.T @ b, torch.addmm(a, c.T, r(35, 20).bfloat16().T, alpha=2), c @ b
 
+    def matrix_units() -> Any:
+        from cltensor.codegen.products import gemm_mma
+
+        gemm_mma.TWIN, gemm_mma.PIECE = 1, 32
+        a, b, c = r(67, 40).bfloat16(), r(67, 33).half(), r(24, 67).bfloat16()
+        return (
+            a.T @ c.T,
+            b.T @ b,
+            torch.addmm(a[:24], c, a, alpha=2),
+            r(3, 17, 48).half() @ r(48, 24).half(),
+        )
+
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])
     many = torch.arange(70) % 5
     places = torch.tensor([[0, 0, 1, 1, 3, 3], [2, 6, 0, 5, 4, 6]])
@@ -378,6 +391,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemm chain": chain,
         "gemm tall": lambda: (r(67, 9) @ r(9, 5), r(67, 9) @ r(11, 9).t(), torch.addmm(r(67, 5), r(3, 67).t(), r(3, 5), beta=2), (r(67, 3) @ r(3, 5) + r(5)).relu()),
         "gemm tiles": tiles,
+        "gemm matrix units": matrix_units,
         "gemm gram": lambda: (r(4100, 2).t() @ r(4100, 3), r(2, 4100) @ r(3, 4100).t(), r(5, 4100) @ r(4100, 1).expand(4100, 2)),
         "gemv": lambda: (r(17, 33) @ r(33), r(33, 37).t() @ r(33)),
         "gemv short": lambda: (r(67, 19) @ r(19), r(2, 70, 63) @ r(63), r(80, 2) @ r(2)),

@@ -19,7 +19,7 @@ from ...layouts import collapse, contiguous_strides, numel
 from ..operand import Operand
 from ..source import render
 from . import epilogue as epilogues
-from . import gemm_amx, gemm_cpu, gemm_gram, gemm_small, gemm_tall, gemv, gemv_short
+from . import gemm_amx, gemm_cpu, gemm_gram, gemm_mma, gemm_small, gemm_tall, gemv, gemv_short
 from .product import (
     LONG,
     SIDES,
@@ -258,6 +258,9 @@ def _run(
     cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
     if cpu and gemm_amx.takes(backend, dt, p):
         gemm_amx.run(backend, out or dt, p)
+        return True
+    if not cpu and gemm_mma.takes(backend, dt, p):
+        gemm_mma.run(backend, dt, out or dt, p)
         return True
     if out is not None and out is not dt:
         return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, out, p)

@@ -1,0 +1,195 @@
+<%doc>
+Products of 16-bit floats by a GPU's matrix units. A work-group of T items makes a tile of BM x BN numbers, a warp of 32 items WM x WN
+of it, in steps of 32 along K. Steps lie in local memory STAGES deep: while one is multiplied, the next ones are on their way.
+How an operand comes: "k": its numbers along K are adjacent and 8 of them aligned, "i": those along the other dim are, "any": neither.
+A step of an operand is kept in units of 8 numbers, along K ("k", "any") or along the other dim ("i"), in an order in which eight lanes
+that read or write units of different rows meet all banks (`unit`). With `direct` the units multiply, else plain loops over the same
+tiles do. Tiles are taken by panels of PANEL rows of them, so that those under way together share operands.
+Variables: fn code to ways direct units load store BM BN WM WN STAGES PANEL headers.
+</%doc>\
+<%
+BK, PANEL = 32, 8
+T = BM // WM * (BN // WN) * 32
+ROWS = dict(a=BM, b=BN)
+MT, NT = WM // 16, WN // 8
+STAGE = (BM + BN) * BK // 8
+START = dict(a=0, b=BM * BK // 8)
+LOW = dict(a="i0", b="j0")
+ALONG = dict(a=("sam", "sak"), b=("sbn", "sbk"))
+COUNT = dict(a=BM * BK // 8 // T, b=BN * BK // 8 // T)
+wide = to == "float"
+SLICE, PITCH = BM // WM * 16, BN + 8
+def unit(side, r, c):
+    """Where unit c of row r of a step lies; rows are K's for "i", the matrix's own for others."""
+    if ways[side] == "i":
+        return f"({r}) * {ROWS[side] // 8} + (({c}) ^ (({r}) & 7))"
+    return f"({r}) * 4 + (({c}) ^ (({r}) >> 1 & 3))"
+def number(side, r, k):
+    """Where the number of row r at k lies."""
+    if ways[side] == "i":
+        return f"8 * ({unit(side, k, f'({r}) / 8')}) + ({r}) % 8"
+    return f"8 * ({unit(side, r, f'({k}) / 8')}) + ({k}) % 8"
+def value(pointer):
+    return f"vload_half(0, (__local const half *)({pointer}))" if code == "f16" else f"as_float((uint)*({pointer}) << 16)"
+%>\
+% for h in headers:
+${h}
+% endfor
+${units}
+#pragma OPENCL FP_CONTRACT ON
+__kernel __attribute__((reqd_work_group_size(${T}, 1, 1)))
+void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
+    __global const ushort *B, long boff, long sbk, long sbn,
+    __global ${to} *C, long coff, long scm, long scn,
+    __global const ${to} *D, long doff, long sdm, long sdn, int has_bias, float alpha, float beta,
+    long M, long N, long K, long batches, long inner, long kstep, int pairs, int across,
+    long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1)
+{
+    __local uint4 tiles[${STAGE * STAGES}];
+    __local float *const slice = (__local float *)tiles;
+    const clt_place all = CLT_PLACE(tiles);
+    const int t = get_local_id(0), warp = t / 32, lane = t % 32;
+    const int wi = warp / ${BN // WN} * ${WM}, wj = warp % ${BN // WN} * ${WN};
+    const int down = (int)((M + ${BM - 1}) / ${BM}), id = get_group_id(0), first = id / (${PANEL} * across) * ${PANEL};
+    const int high = min(${PANEL}, down - first), inside = id - first * across;
+    const long i0 = (long)(first + inside % high) * ${BM}, j0 = (long)(inside / high) * ${BN};
+    const int rows_a = (int)min(M - i0, (long)${BM}), rows_b = (int)min(N - j0, (long)${BN});
+    for (long z = get_group_id(2); z < batches; z += get_num_groups(2)) {
+        const long zo = z / inner, zi = z % inner;
+        const int Kz = (int)(kstep ? min(kstep, K - zi * kstep) : K), steps = (Kz + ${BK - 1}) / ${BK};
+% for s in "ab":
+        __global const ushort *p${s} = ${s.upper()} + ${s}off + zo * ${s}0 + zi * ${s}1 + ${LOW[s]} * ${ALONG[s][0]};
+% for x in range(COUNT[s]):
+<% per = ROWS[s] // 8 if ways[s] == "i" else 4 %>\
+        const int r${s}${x} = (t + ${x * T}) / ${per}, u${s}${x} = (t + ${x * T}) % ${per};
+        const int at_${s}${x} = ${START[s]} + ${unit(s, f"r{s}{x}", f"u{s}{x}")};
+% if ways[s] == "i":
+        const long d${s}${x} = r${s}${x} * ${ALONG[s][1]} + 8 * u${s}${x};
+        const int n${s}${x} = clamp(rows_${s} - 8 * u${s}${x}, 0, 8);
+% else:
+        const long d${s}${x} = r${s}${x} * ${ALONG[s][0]} + 8 * u${s}${x}${'' if ways[s] == 'k' else f' * {ALONG[s][1]}'};
+% endif
+% endfor
+% endfor
+<%def name="fetch(step, stage)">\
+            {
+                const int left = Kz - (${step}) * ${BK};
+                const int base = (${stage}) * ${STAGE};
+% for s in "ab":
+% for x in range(COUNT[s]):
+% if ways[s] == "i":
+                CLT_COPY(CLT_UNIT(all, base + at_${s}${x}), p${s} + d${s}${x}, r${s}${x} < left ? n${s}${x} : 0);
+% elif ways[s] == "k":
+                CLT_COPY(CLT_UNIT(all, base + at_${s}${x}), p${s} + d${s}${x}, r${s}${x} < rows_${s} ? clamp(left - 8 * u${s}${x}, 0, 8) : 0);
+% else:
+                {
+                    const int n = r${s}${x} < rows_${s} ? left - 8 * u${s}${x} : 0;
+                    __global const ushort *q = p${s} + d${s}${x};
+                    const uint ${', '.join(f'e{e} = {e} < n ? q[{e} * {ALONG[s][1]}] : 0' for e in range(8))};
+                    tiles[base + at_${s}${x}] = (uint4)(${', '.join(f'e{e} | e{e + 1} << 16' for e in range(0, 8, 2))});
+                }
+% endif
+% endfor
+                p${s} += ${f'{BK}' if ways[s] == 'k' else f'{BK} * {ALONG[s][1]}'};
+% endfor
+            }
+</%def>\
+% for i in range(MT):
+        float ${', '.join(f's{i}_{j}_{e} = 0' for j in range(NT) for e in range(4))};
+% endfor
+% for st in range(STAGES - 1):
+        if (${st} < steps)
+${fetch(st, st)}\
+        CLT_COPIES_END();
+% endfor
+        for (int step = 0, stage = 0; step < steps; step++) {
+            CLT_COPIES_WAIT(${STAGES - 2});
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (step + ${STAGES - 1} < steps)
+${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
+            CLT_COPIES_END();
+            const clt_place ta = CLT_UNIT(all, stage * ${STAGE}), tb = CLT_UNIT(ta, ${START["b"]});
+            stage = stage == ${STAGES - 1} ? 0 : stage + 1;
+% if direct:
+% for kk in range(BK // 16):
+            {
+                uint ${', '.join(f'x{i}_{e}' for i in range(MT) for e in range(4))};
+                uint ${', '.join(f'y{j}_{e}' for j in range(NT) for e in range(2))};
+% for i in range(MT):
+<% regs = ", ".join(f"x{i}_{e}" for e in range(4)) %>\
+% if ways["a"] == "i":
+                clt_columns(${regs}, CLT_UNIT(ta, ${unit("a", f"{16 * kk} + lane / 16 * 8 + lane % 8", f"(wi + {16 * i}) / 8 + lane / 8 % 2")}));
+% else:
+                clt_rows(${regs}, CLT_UNIT(ta, ${unit("a", f"wi + {16 * i} + lane % 16", f"{2 * kk} + lane / 16")}));
+% endif
+% endfor
+% for j in range(0, NT, 2):
+<% regs = f"y{j}_0, y{j}_1, y{j + 1}_0, y{j + 1}_1" %>\
+% if ways["b"] == "i":
+                clt_columns(${regs}, CLT_UNIT(tb, ${unit("b", f"{16 * kk} + lane / 8 % 2 * 8 + lane % 8", f"wj / 8 + {j} + lane / 16")}));
+% else:
+                clt_rows(${regs}, CLT_UNIT(tb, ${unit("b", f"wj + {8 * j} + lane / 16 * 8 + lane % 8", f"{2 * kk} + lane / 8 % 2")}));
+% endif
+% endfor
+% for i in range(MT):
+% for j in range(NT):
+                clt_multiply_${code}(s${i}_${j}_, x${i}_, y${j}_0, y${j}_1);
+% endfor
+% endfor
+            }
+% endfor
+% else:
+            for (int k = 0; k < ${BK}; k++) {
+                float ${', '.join(f'x{i}_{h}' for i in range(MT) for h in range(2))}, ${', '.join(f'y{j}_{h}' for j in range(NT) for h in range(2))};
+% for i in range(MT):
+% for h in range(2):
+                x${i}_${h} = ${value(f'ta + {number("a", f"wi + {16 * i + 8 * h} + lane / 4", "k")}')};
+% endfor
+% endfor
+% for j in range(NT):
+% for h in range(2):
+                y${j}_${h} = ${value(f'tb + {number("b", f"wj + {8 * j + h} + lane % 4 * 2", "k")}')};
+% endfor
+% endfor
+% for i in range(MT):
+% for j in range(NT):
+                ${' '.join(f's{i}_{j}_{e} += x{i}_{e // 2} * y{j}_{e % 2};' for e in range(4))}
+% endfor
+% endfor
+            }
+% endif
+        }
+        __global ${to} *Cz = C + coff + zo * c0 + zi * c1;
+        __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
+        // Sums go through local memory, a slice of 16 rows of each warp at a time, so that neighbours store neighbours.
+% for i in range(MT):
+        barrier(CLK_LOCAL_MEM_FENCE);
+% for j in range(NT):
+% for h in range(2):
+        *(__local float2 *)(slice + (wi / ${WM} * 16 + lane / 4 + ${8 * h}) * ${PITCH} + wj + ${8 * j} + lane % 4 * 2) = (float2)(s${i}_${j}_${2 * h}, s${i}_${j}_${2 * h + 1});
+% endfor
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int e = t; e < ${SLICE * BN // 2}; e += ${T}) {
+            const int r = e / ${BN // 2}, i = r / 16 * ${WM} + ${16 * i} + r % 16, j = e % ${BN // 2} * 2;
+            if (i < rows_a && j < rows_b) {
+                const long ci = (i0 + i) * scm;
+                const int both = j + 1 < rows_b;
+                float y0 = slice[r * ${PITCH} + j] * alpha, y1 = slice[r * ${PITCH} + j + 1] * alpha;
+                if (has_bias) {
+                    const long di = (i0 + i) * sdm + (j0 + j) * sdn;
+                    y0 += beta * ${load("Dz[di]", "to")};
+                    if (both) y1 += beta * ${load("Dz[di + sdn]", "to")};
+                }
+                if (pairs && both) {
+                    *(__global ${'float2' if wide else 'uint'} *)(Cz + ci + j0 + j) = ${'(float2)(y0, y1)' if wide else f'clt_pair_{code}(y0, y1)'};
+                } else {
+                    ${store("y0", "Cz", "ci + (j0 + j) * scn")};
+                    if (both) ${store("y1", "Cz", "ci + (j0 + j + 1) * scn")};
+                }
+            }
+        }
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}

@@ -1,0 +1,143 @@
+"""Products of 16-bit floats by a GPU's matrix units: the device's where it has them, and their twin in plain OpenCL C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from backends import backend_for
+
+from cltensor import dtypes
+from cltensor.codegen.operand import Operand
+from cltensor.codegen.products import gemm, gemm_mma
+from cltensor.runtime import STATS
+
+from .test_gemm import check, get, put
+
+TOLERANCE = {dtypes.bfloat16: 2.0**-8, dtypes.float16: 2.0**-11, dtypes.float32: 1e-5}
+
+
+@pytest.fixture(params=["units", "twin"])
+def gpu(request: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a backend whose products of 16-bit floats are made by matrix units, or by their twin."""
+    if request.param == "units":
+        if not gemm_mma.has_units(backend):
+            pytest.skip("no matrix units that this driver's compiler knows")
+        return backend
+    monkeypatch.setattr(gemm_mma, "TWIN", 1)
+    return backend_for("gpu")
+
+
+def stored(dt: Any) -> Any:
+    """Return numpy's type of what `put` takes for `dt`."""
+    return np.float16 if dt is dtypes.float16 else np.float32
+
+
+def within_nan(rng: Any, rows: int, cols: int, turned: bool, dt: Any) -> np.ndarray:
+    """Return a matrix whose neighbours in memory are NaN, with adjacent columns or, turned, rows."""
+    wide = np.full((cols + 2, rows + 2) if turned else (rows + 2, cols + 2), np.nan, stored(dt))
+    part = (wide.T if turned else wide)[1:-1, 1:-1]
+    part[...] = rng.random((rows, cols)) - 0.25
+    return part
+
+
+def product(gpu: Any, a: Operand, b: Operand, **how: Any) -> np.ndarray:
+    return get(gpu, gemm.matmul(gpu, a, b, schedule="gpu", **how))
+
+
+@pytest.mark.parametrize("dt", [dtypes.bfloat16, dtypes.float16], ids=str)
+@pytest.mark.parametrize("size", [(16, 16, 16), (31, 130, 40), (65, 64, 96), (72, 8, 104)], ids=str)
+def test_layouts_and_ends(gpu: Any, size: tuple[int, int, int], dt: Any) -> None:
+    """Nothing beside the operands is met, whatever their order; sums are of float32."""
+    m, n, k = size
+    rng = np.random.default_rng(0)
+    for turn_a, turn_b, turn_c in [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 1)]:
+        pa = put(gpu, within_nan(rng, m, k, bool(turn_a), dt), dt)
+        pb = put(gpu, within_nan(rng, k, n, bool(turn_b), dt), dt)
+        a, b = get(gpu, pa), get(gpu, pb)
+        for out_dt in (dt, dtypes.float32):
+            buffer = gpu.alloc(m * n * out_dt.itemsize)
+            out = Operand(buffer, out_dt, (m, n), (1, m) if turn_c else (n, 1))
+            check(product(gpu, pa, pb, out=out), a, b, TOLERANCE[out_dt])
+
+
+def aligned(gpu: Any, rng: Any, rows: int, cols: int, turned: bool, dt: Any) -> Operand:
+    """Return a matrix among NaN, of which eight adjacent numbers begin where eight of memory do."""
+    high, wide = (cols, rows) if turned else (rows, cols)
+    whole = np.full((high + 2, -(-wide // 8) * 8 + 16), np.nan, np.float32)
+    whole[1:-1, 8 : 8 + wide] = rng.random((high, wide)) - 0.25
+    placed = put(gpu, whole, dt)
+    row, col = placed.strides
+    strides = (col, row) if turned else (row, col)
+    return placed._replace(shape=(rows, cols), strides=strides, offset=row + 8)
+
+
+@pytest.mark.parametrize("size", [(33, 150, 47), (100, 60, 130), (129, 129, 33)], ids=str)
+@pytest.mark.parametrize("tile", gemm_mma.TILES, ids=lambda t: f"{t.rows}x{t.columns}")
+def test_aligned_operands(
+    gpu: Any, size: tuple[int, int, int], tile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Units of eight numbers, whole and in part, along K and along the other dim, in every tile."""
+    monkeypatch.setattr(gemm_mma, "TILES", (tile,))
+    m, n, k = size
+    rng = np.random.default_rng(1)
+    dt = dtypes.bfloat16
+    for turn_a, turn_b in np.ndindex(2, 2):
+        pa = aligned(gpu, rng, m, k, bool(turn_a), dt)
+        pb = aligned(gpu, rng, k, n, bool(turn_b), dt)
+        ways = (
+            gemm_mma._way(side(pa), pa.strides[1], pa.strides[0]),
+            gemm_mma._way(side(pb), pb.strides[0], pb.strides[1]),
+        )
+        assert ways == ("i" if turn_a else "k", "k" if turn_b else "i")
+        check(product(gpu, pa, pb), get(gpu, pa), get(gpu, pb), TOLERANCE[dt])
+
+
+def side(operand: Operand) -> Any:
+    row, col = operand.strides
+    return gemm_mma.Side(operand.buffer, operand.offset, row, col, 0, 0)
+
+
+def test_factors_bias_and_batches(gpu: Any) -> None:
+    """A row is added to each matrix of a batch; a matrix is met by all of another operand's."""
+    rng = np.random.default_rng(2)
+    dt = dtypes.bfloat16
+    pa = put(gpu, rng.random((5, 40, 72)).astype(np.float32), dt)
+    pb = put(gpu, rng.random((72, 50)).astype(np.float32), dt)
+    row = put(gpu, rng.random(50).astype(np.float32), dt)
+    a, b, d = get(gpu, pa), get(gpu, pb), get(gpu, row)
+    many = pb._replace(shape=(5, 72, 50), strides=(0, 50, 1))
+    bias = row._replace(shape=(5, 40, 50), strides=(0, 0, 1))
+    found = product(gpu, pa, many, alpha=0.5, beta=2, bias=bias)
+    check(found, 0.5 * a, np.broadcast_to(b, (5, 72, 50)), 2.0**-8, 2 * d)
+
+
+def test_more_batches_than_groups(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_mma, "GROUPS", 2)
+    rng = np.random.default_rng(3)
+    pa = put(gpu, rng.random((5, 17, 24)).astype(np.float16), dtypes.float16)
+    pb = put(gpu, rng.random((5, 24, 16)).astype(np.float16), dtypes.float16)
+    check(product(gpu, pa, pb), get(gpu, pa), get(gpu, pb), 2.0**-11)
+
+
+def test_long_sums_are_added_from_pieces(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_mma, "PIECE", 64)
+    rng = np.random.default_rng(4)
+    pa = put(gpu, within_nan(rng, 20, 200, False, dtypes.bfloat16), dtypes.bfloat16)
+    pb = put(gpu, within_nan(rng, 200, 24, False, dtypes.bfloat16), dtypes.bfloat16)
+    before = STATS.launches
+    found = gemm.matmul(gpu, pa, pb, schedule="gpu")
+    assert STATS.launches - before == (2 if gpu.info.compute_units > 1 else 1)
+    check(get(gpu, found), get(gpu, pa), get(gpu, pb), 2.0**-8)
+
+
+def test_nan_and_infinity_stay_in_their_rows(gpu: Any) -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.random((40, 40)).astype(np.float32), rng.random((40, 40)).astype(np.float32)
+    a[3, 5], a[34, 39] = np.nan, np.inf
+    pa, pb = put(gpu, a, dtypes.bfloat16), put(gpu, b, dtypes.bfloat16)
+    found = product(gpu, pa, pb)
+    assert np.isnan(found[3]).all()
+    assert np.isinf(found[34]).all()
+    assert np.isfinite(np.delete(found, [3, 34], 0)).all()
