@@ -1,7 +1,7 @@
 /* Matrix units of NVIDIA's devices of compute capability 8.0 and later, in PTX: 16-bit numbers come to local memory while others
-   are multiplied, eight lanes' worth of rows of them to registers, and 16 x 16 numbers times 16 x 8 are added to float32 sums.
-   Places are addresses of local memory in bytes. What this file defines, mma_twin.cl defines in plain OpenCL C, save clt_rows,
-   clt_columns and clt_multiply, which need all lanes of a warp. */
+   are multiplied, squares of 8 x 8 of them go to registers, and 16 x 16 numbers times 16 x 8 are added to float32 sums. Places are
+   addresses of local memory in bytes. What this file defines, mma_twin.cl defines in plain OpenCL C, save clt_rows, clt_columns,
+   clt_multiply and clt_beside, which need all lanes of a warp, and clt_power. */
 typedef uint clt_place;
 #define CLT_PLACE(memory) ((uint)(size_t)(memory))
 #define CLT_UNIT(place, n) ((place) + 16 * (n))
@@ -36,4 +36,16 @@ static inline uint clt_pair_f16(float x, float y) {
   uint both;
   __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
   return both;
+}
+/* Another lane's number: that whose place in the warp differs by the bits of `step`. */
+static inline float clt_beside(float v, uint step) {
+  float other;
+  __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(v), "r"(step));
+  return other;
+}
+/* 2 to the power of x. */
+static inline float clt_power(float x) {
+  float y;
+  __asm__("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }

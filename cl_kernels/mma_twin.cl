@@ -9,8 +9,12 @@ static inline void clt_copy(__local ushort *to, __global const ushort *from, int
 #define CLT_COPIES_END()
 #define CLT_COPIES_WAIT(n)
 static inline uint clt_pair_bf16(float x, float y) { return clt_to_bf16_float(x) | (uint)clt_to_bf16_float(y) << 16; }
-static inline uint clt_pair_f16(float x, float y) {
-  uint both;
-  vstore_half2_rte((float2)(x, y), 0, (half *)&both);
-  return both;
+/* The bits of a float16, without a pointer to one: compilers take it for memory of its own. */
+static inline uint clt_bits_f16(float v) {
+  const float r = clt_round_f16_float(v);
+  const uint u = as_uint(r), a = u & 0x7fffffff, sign = u >> 16 & 0x8000;
+  if (a > 0x7f800000) return 0x7e00;
+  if (a == 0x7f800000) return sign | 0x7c00;
+  return sign | (a < 0x38800000 ? (uint)(as_float(a) * 16777216.0f) : (a - 0x38000000) >> 13);
 }
+static inline uint clt_pair_f16(float x, float y) { return clt_bits_f16(x) | clt_bits_f16(y) << 16; }

@@ -4,8 +4,9 @@ of it, in steps of 32 along K. Steps lie in local memory STAGES deep: while one 
 How an operand comes: "k": its numbers along K are adjacent and 8 of them aligned, "i": those along the other dim are, "any": neither.
 A step of an operand is kept in units of 8 numbers, along K ("k", "any") or along the other dim ("i"), in an order in which eight lanes
 that read or write units of different rows meet all banks (`unit`). With `direct` the units multiply, else plain loops over the same
-tiles do. Tiles are taken by panels of PANEL rows of them, so that those under way together share operands.
-Variables: fn code to ways direct units load store BM BN WM WN STAGES PANEL headers.
+tiles do. Tiles are taken by panels of PANEL rows of them, so that those under way together share operands. With `finish` nothing
+is stored but what that makes of the product, rounded as it would have been.
+Variables: fn code to ways direct units load store BM BN WM WN STAGES finish headers.
 </%doc>\
 <%
 BK, PANEL = 32, 8
@@ -32,6 +33,9 @@ def number(side, r, k):
 def value(pointer):
     return f"vload_half(0, (__local const half *)({pointer}))" if code == "f16" else f"as_float((uint)*({pointer}) << 16)"
 %>\
+% if finish:
+${finish.text}
+% endif
 % for h in headers:
 ${h}
 % endfor
@@ -43,7 +47,7 @@ void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
     __global ${to} *C, long coff, long scm, long scn,
     __global const ${to} *D, long doff, long sdm, long sdn, int has_bias, float alpha, float beta,
     long M, long N, long K, long batches, long inner, long kstep, int pairs, int across,
-    long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1)
+    long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1${''.join(f', {p}' for p in finish.parameters) if finish else ''})
 {
     __local uint4 tiles[${STAGE * STAGES}];
     __local float *const slice = (__local float *)tiles;
@@ -181,12 +185,17 @@ ${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
                     y0 += beta * ${load("Dz[di]", "to")};
                     if (both) y1 += beta * ${load("Dz[di + sdn]", "to")};
                 }
+% if finish:
+                finish(i0 + i, j0 + j, 1, clt_round_${code}_float(y0), ${', '.join(finish.names)});
+                if (both) finish(i0 + i, j0 + j + 1, 1, clt_round_${code}_float(y1), ${', '.join(finish.names)});
+% else:
                 if (pairs && both) {
                     *(__global ${'float2' if wide else 'uint'} *)(Cz + ci + j0 + j) = ${'(float2)(y0, y1)' if wide else f'clt_pair_{code}(y0, y1)'};
                 } else {
                     ${store("y0", "Cz", "ci + (j0 + j) * scn")};
                     if (both) ${store("y1", "Cz", "ci + (j0 + j + 1) * scn")};
                 }
+% endif
             }
         }
 % endfor

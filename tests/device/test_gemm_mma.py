@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from backends import backend_for
 
+import cltensor as torch
 from cltensor import dtypes
 from cltensor.codegen.operand import Operand
-from cltensor.codegen.products import gemm, gemm_mma
+from cltensor.codegen.pointwise import Node, PointOp
+from cltensor.codegen.products import epilogue, gemm, gemm_mma
+from cltensor.nn import functional as F
 from cltensor.runtime import STATS
 
 from .test_gemm import check, get, put
@@ -141,3 +144,43 @@ def test_nan_and_infinity_stay_in_their_rows(gpu: Any) -> None:
     assert np.isnan(found[3]).all()
     assert np.isinf(found[34]).all()
     assert np.isfinite(np.delete(found, [3, 34], 0)).all()
+
+
+@pytest.mark.parametrize("dt", [dtypes.bfloat16, dtypes.float16], ids=str)
+@pytest.mark.parametrize("size", [(33, 40, 24), (70, 129, 48)], ids=str)
+def test_a_chain_ends_a_product(gpu: Any, size: tuple[int, int, int], dt: Any) -> None:
+    """relu(p) + row of the product p as it would have been stored, and p itself."""
+    m, n, k = size
+    rng = np.random.default_rng(6)
+    pa = put(gpu, within_nan(rng, m, k, False, dt), dt)
+    pb = put(gpu, within_nan(rng, k, n, True, dt), dt)
+    row = put(gpu, rng.random(n).astype(stored(dt)), dt)
+    outs = [put(gpu, np.full((m, n), np.nan, stored(dt)), dt) for _ in range(2)]
+    place = epilogue.Place
+    chain = epilogue.Epilogue(
+        ((dt, None), (dt, place(row.buffer, row.offset, 0, 1))), (), (),
+        (
+            Node(PointOp("relu", "where(x > 0, x, 0)"), dt, dt, (("a", 0),)),
+            Node(PointOp("add", "x + y"), dt, dt, (("t", 0), ("a", 1))),
+        ),
+        tuple((ref, dt, place(o.buffer, 0, n, 1)) for ref, o in zip((("t", 1), ("a", 0)), outs, strict=True)),
+    )  # fmt: skip
+    assert gemm.fused(gpu, pa, pb, chain, alpha=0.5, schedule="gpu")
+    p = product(gpu, pa, pb, alpha=0.5)
+    both, alone = (get(gpu, o) for o in outs)
+    np.testing.assert_array_equal(alone, p)
+    expected = np.maximum(p.astype(np.float64), 0) + get(gpu, row)
+    np.testing.assert_allclose(both, expected, rtol=TOLERANCE[dt])
+
+
+def test_what_follows_a_layer_is_in_its_launch(backend: Any) -> None:
+    if not gemm_mma.has_units(backend):
+        pytest.skip("no matrix units that this driver's compiler knows")
+    rng = np.random.default_rng(7)
+    x, w, b = (torch.tensor(rng.random(s, "f") - 0.5).bfloat16() for s in ((256, 512), (384, 512), (384,)))  # fmt: skip
+    for _ in range(2):
+        before = STATS.launches
+        found = torch.relu(F.linear(x, w, b)).float().tolist()
+        assert STATS.launches - before == 2  # the last one makes float32 numbers
+    expected = torch.relu(x.float() @ w.float().T + b.float()).tolist()
+    np.testing.assert_allclose(found, expected, rtol=2.0**-7, atol=2.0**-5)

@@ -120,16 +120,27 @@ def fused(
 ) -> bool:
     """Store what `epilogue` makes of a product of two matrices, and not the product.
 
-    Operands as for `matmul`, float32 or float64. The product's bits are those of `matmul`. False, with
-    nothing done, where the product runs in more than one launch or the chain does not fit its kernel.
+    Operands as for `matmul`, float32 or float64, or float16 and bfloat16 where a GPU's matrix units multiply them. The
+    product's bits are those of `matmul`. False, with nothing done, where the product runs in more than one launch or the
+    chain does not fit its kernel.
     """
     (m, k), n = a.shape, b.shape[1]
     dense = Operand(a.buffer, a.dtype, (m, n), (n, 1))
     sides = [a, b, dense] if bias is None or beta == 0 else [a, b, dense, bias]
     p = _product(sides, [0] * 4, (), [()] * 4, m, n, k, alpha, beta)
-    if min(m, n, k) < 2 or a.dtype.name not in ("float32", "float64"):
+    if min(m, n, k) < 2 or not takes_chains(backend, a.dtype, schedule):
+        return False
+    if a.dtype.itemsize == 2 and not gemm_mma.takes(backend, a.dtype, p):
         return False
     return _run(backend, a.dtype, p._replace(epilogue=epilogue), schedule)
+
+
+def takes_chains(backend: Backend, dt: dtype, schedule: str | None = None) -> bool:
+    """Say whether there are kernels for products of this type that end with a chain (see `fused`)."""
+    if dt.name in ("float32", "float64"):
+        return True
+    cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"
+    return not cpu and dt.category == 2 and dt.itemsize == 2 and gemm_mma.multiplies(backend)
 
 
 def matvec(
@@ -260,8 +271,7 @@ def _run(
         gemm_amx.run(backend, out or dt, p)
         return True
     if not cpu and gemm_mma.takes(backend, dt, p):
-        gemm_mma.run(backend, dt, out or dt, p)
-        return True
+        return gemm_mma.run(backend, dt, out or dt, p)
     if out is not None and out is not dt:
         return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, out, p)
     if cpu and gemm_small.takes(backend, dt, p):

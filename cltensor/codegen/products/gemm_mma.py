@@ -12,6 +12,7 @@ import numpy as np
 from ... import dtypes
 from ...errors import BuildError, debug_line
 from ..source import include, render
+from . import epilogue as epilogues
 from .product import (
     LONG,
     SIDES,
@@ -30,6 +31,7 @@ from .product import (
 if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend, Kernel
+    from ..pointwise import Program
 
 STEP = 32  # numbers of K that are kept in local memory at a time
 LEAST = 16  # of K that make a product worth its zeros
@@ -114,12 +116,7 @@ def instructions() -> str:
 def takes(backend: Backend, dt: dtype, p: Product) -> bool:
     """Say whether a product is made by matrix units."""
     large = p.k >= LEAST and min(p.m, p.n) > 1 and p.m * p.n >= LEAST * LEAST
-    return (
-        large
-        and dt in (dtypes.bfloat16, dtypes.float16)
-        and p.epilogue is None
-        and multiplies(backend)
-    )
+    return large and dt in (dtypes.bfloat16, dtypes.float16) and multiplies(backend)
 
 
 def _way(side: Side, along: int, other: int) -> str:
@@ -142,13 +139,21 @@ def _tile(backend: Backend, p: Product) -> Tile:
 
 
 def _kernel(
-    backend: Backend, dt: dtype, out_dt: dtype, tile: Tile, ways: tuple[str, str]
+    backend: Backend,
+    dt: dtype,
+    out_dt: dtype,
+    tile: Tile,
+    ways: tuple[str, str],
+    program: Program | None,
 ) -> Kernel:
     def make() -> tuple[str, str, list[Any], tuple[str, ...]]:
+        finish = epilogues.finish(program, 1) if program else None
         twin = "twin_" if TWIN else ""
-        name = (
-            f"gemm_mma{tile.rows}x{tile.columns}_{twin}{dt.code}_{out_dt.code}_{ways[0]}_{ways[1]}"
-        )
+        name = f"gemm_mma{tile.rows}x{tile.columns}_{twin}{dt.code}_{out_dt.code}_{'_'.join(ways)}"
+        name += epilogues.suffix(program)
+        variables = access_variables(dt, out_dt, 8)
+        if finish:  # which brings the texts for 16-bit floats
+            variables["headers"] = ()
         source = render(
             "gemm/mma",
             fn=name,
@@ -161,26 +166,36 @@ def _kernel(
             WM=tile.warp_rows,
             WN=tile.warp_columns,
             STAGES=tile.stages,
-            **access_variables(dt, out_dt, 8),
+            finish=finish,
+            **variables,
         )
         types = [*SIDES, *ending_types("float"), *[LONG] * 6, np.int32, np.int32, *[LONG] * 8]
+        types += finish.types if finish else ()
         # Two groups at once on a unit that has 65,536 registers.
-        few = tile.items == 256 and not TWIN
-        return name, source, types, ("-cl-nv-maxrregcount=128",) if few else ()
+        few = ("-cl-nv-maxrregcount=128",) if tile.items == 256 and not TWIN else ()
+        return name, source, types, (*epilogues.options(backend, finish), *few)
 
-    return built(backend, ("mma", dt, out_dt, tile, ways, TWIN), make)
+    return built(backend, ("mma", dt, out_dt, tile, ways, program, TWIN), make)
 
 
-def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> None:
-    """Run a product of 16-bit floats, whose results are of `out_dt`: theirs, or float32."""
+def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
+    """Run a product of 16-bit floats, whose results are of `out_dt`: theirs, or float32.
+
+    False, with nothing done, where the chain that it ends with does not fit: none does where K is cut.
+    """
+    program, fits = epilogues.fitted(backend, p.epilogue, 1)
     tile = _tile(backend, p)
     batches, count = p.outer * p.inner, tile.count(p)
     # Too few groups to fill the device over a long K: cut K.
     room = backend.info.compute_units // (count * batches)
     if p.kstep == 0 and p.inner == 1 and room > 1 and p.k >= 2 * PIECE:
+        if program is not None:
+            return False
         piece = STEP * ceil_div(p.k, STEP * min(room, p.k // PIECE))
         in_pieces(backend, dt, out_dt, p, piece, lambda wide, q: run(backend, dt, wide, q))
-        return
+        return True
+    if not fits:
+        return False
     c = p.out
     even = c.offset | c.row | (c.outer if p.outer > 1 else 0) | (c.inner if p.inner > 1 else 0)
     ways = _way(p.a, p.a.col, p.a.row), _way(p.b, p.b.row, p.b.col)
@@ -188,10 +203,13 @@ def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> None:
     pairs = int(c.col == 1 and even % 2 == 0)
     across = ceil_div(p.n, tile.columns)
     args = (*side_args(p, "float"), *sizes, pairs, across, *spread_args(p))
+    if p.epilogue is not None:
+        args += tuple(p.epilogue.arguments())
     backend.launch(
-        _kernel(backend, dt, out_dt, tile, ways),
+        _kernel(backend, dt, out_dt, tile, ways, program),
         (count * tile.items, 1, min(batches, GROUPS)),
         (tile.items, 1, 1),
         args,
         *traffic(dt, out_dt, p),
     )
+    return True
