@@ -40,6 +40,7 @@ lacking: list[str] = []  # kernels that needed the whole header; the tests want 
 _scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose they are
 _short_header = False
 _declarations: Path | None = None  # the file of what is not in the short header
+_WHEELS = (3, 0)  # the version of pip's PoCL, whose header is ours to choose
 _MOST_THREADS = "POCL_CPU_MAX_CU_COUNT"  # of PoCL from 4 on
 _SCRATCH_VARIABLE = "CLTENSOR_POCL_SCRATCH"  # tells children that POCL_CACHE_DIR is not the user's
 
@@ -94,9 +95,10 @@ def _a_thread_per_processor() -> bool:
 def build_options(version: tuple[int, ...]) -> tuple[str, ...]:
     """Return what to build programs for a PoCL with: so that the wheel's is quick, and others get through.
 
-    PoCL 6 ends the process where it meets inline assembly (an assertion in LLVM 18, reached from a pass of its own).
+    PoCL 6 ends the process where it meets inline assembly (an assertion in LLVM 18, reached from a pass of its own). Another PoCL beside
+    the wheel's reads its own header, which has declared every builtin: declared once more behind it, they are errors.
     """
-    options = (BUILTINS,) if _short_header else ()
+    options = (BUILTINS,) if _short_header and version == _WHEELS else ()
     return options if version < (4, 0) else (*options, NO_ASSEMBLY)
 
 

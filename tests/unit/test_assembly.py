@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from cltensor.runtime import pocl
 from cltensor.runtime.folders import shipped
 
@@ -13,6 +15,13 @@ OURS_ALONE = {"team.cl"}  # built for the wheel's PoCL only
 def test_younger_pocls_are_given_none() -> None:
     assert "-DCLT_NO_ASSEMBLY" in pocl.build_options((6, 0))
     assert "-DCLT_NO_ASSEMBLY" not in pocl.build_options((3, 0))
+
+
+def test_no_pocl_but_the_wheels_is_given_builtins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pocl, "_short_header", True)
+    assert pocl.build_options((3, 0)) == (pocl.BUILTINS,)
+    for other in ((1, 8), (3, 1), (5, 0), (7, 0)):
+        assert pocl.BUILTINS not in pocl.build_options(other)
 
 
 def test_all_of_it_asks() -> None:
