@@ -36,6 +36,7 @@ from .runtime import (
     RecordingError,
     default_device,
     get_backend,
+    in_use,
 )
 from .storage import Storage
 from .tensor import Tensor
@@ -337,6 +338,16 @@ def _plain(t: Tensor) -> Tensor:
     return t
 
 
+def _home(result: Any, before: dict[Backend, int]) -> Backend | None:
+    """Return the device of a call's first result, else the one that has been given commands since; None where there are several."""
+    found: list[Tensor] = []
+    _flatten(result, found)
+    if found:
+        return found[0]._storage.backend
+    busy = [backend for backend in in_use() if backend.seq != before.get(backend, 0)]
+    return busy[0] if len(busy) == 1 else None
+
+
 class Captured:
     """A function that plays what it launched; made by `capture`."""
 
@@ -348,6 +359,9 @@ class Captured:
         # Several of a signature find leaves in different states.
         self._recorded: dict[Any, list[_Recorded]] = {}
         self._quick: dict[Any, list[_Recorded]] = {}  # by types alone, for calls with tensors alone
+        self._home: Backend | None = (
+            None  # where calls without tensors compute, as far as they told
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function the first times, record it, then play."""
@@ -381,9 +395,15 @@ class Captured:
             if len(self._calls) > MAX_COUNTED:
                 self._calls.pop(next(iter(self._calls)))
             args, kwargs = _restore(plan, inputs)
-            return self._fn(*args, **kwargs)
+            if inputs:
+                return self._fn(*args, **kwargs)
+            before = {backend: backend.seq for backend in in_use()}
+            result = self._fn(*args, **kwargs)
+            self._home = _home(result, before)
+            return result
         self._make_room()
-        backend = inputs[0]._storage.backend if inputs else get_backend(default_device())
+        backend = inputs[0]._storage.backend if inputs else self._home
+        backend = backend or get_backend(default_device())
         recorded = _Recorded(backend, self._fn, plan, inputs)
         variants = self._recorded.setdefault(key, [])
         variants[:] = [recorded, *[r for r in variants if not r.lost]]

@@ -182,6 +182,25 @@ def test_another_thread_uses_another_device_while_a_function_is_recorded() -> No
     assert [t.tolist() for t in results] == [[1]] * 3
 
 
+@pytest.mark.parametrize("returns", [True, False])
+def test_a_function_without_arguments_is_recorded_where_it_computes(returns: bool) -> None:
+    here = torch.ones(1).device.type
+    p = torch.ones(3, device="opencl:0" if here == "cpu" else "cpu", requires_grad=True)
+    step = torch.optim.SGD([p], lr=0.25)
+
+    @torch.capture
+    def train() -> Any:
+        step.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        step.step()
+        return loss.detach() if returns else None
+
+    for k in range(1, 5):
+        train()
+        assert p.tolist() == [0.5**k] * 3
+
+
 def test_what_has_its_place_alone_is_not_copied(dev: Any) -> None:
     """Gradients and results of the recording's own call stay where they are, if nothing else lay there in the recording."""
     n = 1 << 18
