@@ -1,4 +1,4 @@
-"""The `--device` and `--units` options, the `dev` fixture, and what several folders ask of each of their tests.
+"""The `--device`, `--units` and `--as-gpu` options, the `dev` fixture, and what several folders ask of each of their tests.
 
 What precedes the import is in the root conftest.
 """
@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+_GPU = {
+    "kind": "gpu", "lanes": 1, "native_lanes": 1, "compute_units": 132, "max_group": 1024, "local_mem": 48 << 10,
+    "fp16": False, "subgroups": False,
+}  # fmt: skip
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -22,16 +27,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         help="divide work as for so many compute units, e.g. 24; there are no more threads for it",
     )
+    parser.addoption(
+        "--as-gpu",
+        action="store_true",
+        help="let opencl:0 call itself a GPU of NVIDIA's size with memory of its own, whatever it is",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if units := config.getoption("--units"):
-        from cltensor.runtime import backend
+    from cltensor.runtime import backend
 
-        describe = backend.describe
+    describe = backend.describe
+    if units := config.getoption("--units"):
         backend.describe = lambda *args, **kwargs: dataclasses.replace(
             describe(*args, **kwargs), compute_units=units
         )
+    elif config.getoption("--as-gpu"):
+
+        def as_gpu(cl: Any, dev: Any, host_shared: bool) -> Any:
+            info = describe(cl, dev, host_shared)
+            return info if host_shared else dataclasses.replace(info, **_GPU)
+
+        backend.describe = as_gpu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

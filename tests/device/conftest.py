@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from backends import SCHEDULES, backend_for
+from backends import OF_A_CPU, SCHEDULES, backend_for
 from support import choose_anew, poison
 
 
@@ -46,6 +46,15 @@ def backend(dev: Any) -> Any:
 def be(request: pytest.FixtureRequest) -> Any:
     """Return a backend that takes one schedule after the other."""
     return backend_for(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _no_schedule_of_a_cpu_on_others(request: pytest.FixtureRequest) -> None:
+    """Skip a test's schedules of a CPU where the device under test, on which it runs them, is none."""
+    node = request.node
+    named = node.callspec.params.get("schedule") if hasattr(node, "callspec") else None
+    if named in OF_A_CPU and "backend_for" not in request.function.__code__.co_names:
+        request.getfixturevalue("on_a_cpu")
 
 
 @pytest.fixture

@@ -79,6 +79,7 @@ def test_random_shapes(backend: Any, schedule: str, size: Any, turned: Any) -> N
 
 
 @pytest.mark.parametrize("size", [(40, 50, 1100), (20, 300, 1030), (300, 20, 1030)], ids=str)
+@pytest.mark.usefixtures("on_a_cpu")
 def test_sums_over_blocks_of_k(backend: Any, size: tuple[int, int, int]) -> None:
     for turned in ((False, False), (False, True), (True, False)):
         fused_and_plain(backend, size, turned, "cpu")
@@ -89,7 +90,7 @@ def test_sums_over_blocks_of_k(backend: Any, size: tuple[int, int, int]) -> None
     size=st.tuples(st.integers(17, 70), st.integers(9, 150), st.integers(2, 600)),
     turned=st.tuples(st.booleans(), st.booleans()),
 )
-def test_everything_packed(backend: Any, size: Any, turned: Any) -> None:
+def test_everything_packed(backend: Any, on_a_cpu: None, size: Any, turned: Any) -> None:
     """As for large matrices: rows and columns both copied first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gemm_cpu, "_plans", {})

@@ -159,7 +159,7 @@ def test_products_of_pairs_are_found(backend: Any) -> None:
     assert product.dots(backend)
 
 
-def test_pairs_end_with_k(backend: Any) -> None:
+def test_pairs_end_with_k(backend: Any, on_a_cpu: None) -> None:
     """The second of the last pair counts as zero, whatever is there; float32 numbers are what is summed."""
     rng = np.random.default_rng(11)
     for m, n, k in [(40, 70, 33), (40, 70, 34), (9, 33, 1), (130, 65, 1501), (20, 300, 1502)]:

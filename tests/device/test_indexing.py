@@ -109,10 +109,14 @@ def test_grad_nodes() -> None:
 
 
 @pytest.mark.parametrize("how", ["contiguous", "transposed", "offset", "strided"])
-def test_write(how: str) -> None:
+def test_write(how: str, backend: Any) -> None:
+    places = np.arange(12).reshape(3, 4)
     for name, index in SUBSCRIPTS.items():
         if name in ("list", "false"):
             continue  # duplicates leave the winner open
+        met = places[index]
+        if backend.info.kind != "cpu" and len(np.unique(met)) < met.size:
+            continue
         t, a = laid(data(3, 4), how)
         a = a.copy()
         hole = a[index]
@@ -265,8 +269,13 @@ def test_elements_far_apart_are_asked_for(n: int, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "float16"])
-def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are copied and written in one pass; what is copied stays as it is, and memory that has been used before is no part of it."""
+def test_scatter_along_whole_rows(
+    dtype: str, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are copied and written in one pass; what is copied stays as it is, and memory that has been used before is no part of it.
+
+    The last of what meets in a place stays on a CPU; elsewhere any may, so that equal numbers meet.
+    """
     rng = np.random.default_rng(0)
     for streamed, width in ((0, 33), (1, 33), (1, 64)):
         if streamed:
@@ -274,6 +283,8 @@ def test_scatter_along_whole_rows(dtype: str, monkeypatch: pytest.MonkeyPatch) -
         a = rng.integers(0, 9, (2, 3, width)).astype(dtype)
         i = rng.integers(0, width, (2, 3, 20))
         s = rng.integers(0, 9, i.shape).astype(dtype)
+        if backend.info.kind != "cpu":
+            s = (i % 7).astype(dtype)
         t, index, source = (ct.tensor(x) for x in (a, i, s))
         added, written, ones = a.copy(), a.copy(), a.copy()
         for at in np.ndindex(*i.shape):

@@ -147,7 +147,7 @@ def test_a_wide_matrix_across_memory_times_a_vector(dtype: str, monkeypatch: Any
         a, x = rng.integers(-3, 4, (k, m)), rng.integers(-2, 3, k)
         matrix, vector = (torch.tensor(v).to(getattr(torch, dtype)) for v in (a, x))
         found = matrix.t() @ vector
-        assert np.array_equal(found.double().numpy(), a.T @ x)
+        assert np.array_equal(found.double().cpu().numpy(), a.T @ x)
     if matrix._storage.backend.info.kind == "cpu":
         assert [given[0] for given in made] == ["cols"] * 3
         assert made[0][-1] and made[2][-1]  # a row is longer than what is kept of it
@@ -164,12 +164,12 @@ def test_many_short_rows_times_a_vector(dtype: str) -> None:
         wide[..., : shape[-1]] = a
         matrix, vector = torch.tensor(wide).to(dt)[..., : shape[-1]], torch.tensor(x).to(dt)
         expected = a @ x
-        assert np.array_equal((matrix @ vector).double().numpy(), expected)
-        assert np.array_equal((matrix.contiguous() @ vector).double().numpy(), expected)
+        assert np.array_equal((matrix @ vector).double().cpu().numpy(), expected)
+        assert np.array_equal((matrix.contiguous() @ vector).double().cpu().numpy(), expected)
         if len(shape) == 2:
             out = torch.zeros(2 * len(a), dtype=dt)[::2]
             torch.addmv(vector.new_full((len(a),), 3), matrix, vector, beta=2, alpha=-1, out=out)
-            assert np.array_equal(out.double().numpy(), 6 - expected)
+            assert np.array_equal(out.double().cpu().numpy(), 6 - expected)
     infinite = torch.tensor([[np.inf, 1.0, 2.0]] * 80).to(dt) @ torch.tensor([1.0, 0, 0]).to(dt)
     assert torch.equal(infinite.float(), torch.full((80,), np.inf))
 
@@ -181,10 +181,10 @@ def test_few_columns_across_memory_times_a_vector(dtype: str) -> None:
     for k, m in ((90, 16), (70, 41), (20_001, 100), (3000, 250)):
         a, x = rng.integers(-3, 4, (k, m)), rng.integers(-2, 3, k)
         matrix, vector = (torch.tensor(v).to(getattr(torch, dtype)) for v in (a, x))
-        exact = torch.tensor(a.T @ x).to(getattr(torch, dtype)).double().numpy()
-        assert np.array_equal((matrix.t() @ vector).double().numpy(), exact)
+        exact = torch.tensor(a.T @ x).to(getattr(torch, dtype)).double().cpu().numpy()
+        assert np.array_equal((matrix.t() @ vector).double().cpu().numpy(), exact)
         several = torch.stack([matrix, -matrix]).mT @ vector
-        assert np.array_equal(several.double().numpy(), [exact, -exact])
+        assert np.array_equal(several.double().cpu().numpy(), [exact, -exact])
 
 
 # Vectors side by side and across, fewer than are met at once, matrices that a cache keeps and that it does not, batches of which one is shared.
@@ -194,13 +194,13 @@ def test_many_rows_times_a_few_vectors(dtype: str) -> None:
     rng = np.random.default_rng(0)
     for n, k, columns in ((40_000, 129, 3), (2500, 70, 8), (1200, 1100, 5)):
         a, b = rng.integers(-2, 3, (n, k)), rng.integers(-1, 2, (k, columns))
-        exact = torch.tensor(a @ b).to(dt).double().numpy()
+        exact = torch.tensor(a @ b).to(dt).double().cpu().numpy()
         x, y = torch.tensor(a).to(dt), torch.tensor(b).to(dt)
-        assert np.array_equal((x @ y).double().numpy(), exact)
-        assert np.array_equal((x @ y.t().contiguous().t()).double().numpy(), exact)
-        assert np.array_equal((y.t() @ x.t()).double().numpy(), exact.T)
+        assert np.array_equal((x @ y).double().cpu().numpy(), exact)
+        assert np.array_equal((x @ y.t().contiguous().t()).double().cpu().numpy(), exact)
+        assert np.array_equal((y.t() @ x.t()).double().cpu().numpy(), exact.T)
     found = x.view(2, 600, 1100) @ torch.stack([y, -y])
-    assert np.array_equal(found.double().numpy(), [exact[:600], -exact[600:]])
+    assert np.array_equal(found.double().cpu().numpy(), [exact[:600], -exact[600:]])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

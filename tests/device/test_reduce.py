@@ -194,7 +194,8 @@ def test_positions_and_sums_of_many_parts(columns: int) -> None:
     x = ct.tensor(a)
     backend, source = get_backend(x.device), of_operands(core.kernel_operand(x))
     places, values = [("index", ct.int64)], [("value", ct.float32)]
-    for schedule in ("col", "gpu-col", "gpu-group"):
+    own = ("col",) if backend.info.kind == "cpu" else ()
+    for schedule in (*own, "gpu-col", "gpu-group"):
         for parts in (3, 40):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(family, "_kernels", {})  # of one device, and of two schedules
@@ -232,7 +233,7 @@ def test_columns_do_not_depend_on_how_long_the_rows_are(columns: int) -> None:
     ids=str,
 )
 def test_states_of_short_rows_in_registers_give_the_bits_of_those_in_memory(
-    shape: tuple[int, ...], dim: int, parts: int | None
+    shape: tuple[int, ...], dim: int, parts: int | None, on_a_cpu: None
 ) -> None:
     a = data(*shape)
     a[-1, ..., 5], a[2, ..., 41] = np.inf, np.nan
@@ -259,7 +260,7 @@ def test_states_of_short_rows_in_registers_give_the_bits_of_those_in_memory(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
 def test_lanes_of_short_rows_are_joined_beside_others(
-    dtype: str, monkeypatch: pytest.MonkeyPatch
+    dtype: str, backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(family, "NARROW_LEAST", 0)
     made: list[str] = []
@@ -287,7 +288,8 @@ def test_lanes_of_short_rows_are_joined_beside_others(
             if x.is_floating_point():
                 close(y.double().mean(-1).cpu(), a.mean(-1), 1e-6)
                 close(y.norm(dim=-1).double().cpu(), np.linalg.norm(a, axis=-1), 1e-2)
-    assert dtype != "float32" or sum("_abreast" in name for name in made) > 12
+    if dtype == "float32" and backend.info.kind == "cpu":
+        assert sum("_abreast" in name for name in made) > 12
     if x.is_floating_point():
         x[3, 7], x[4, 0], x[5] = np.nan, np.inf, -np.inf
         a = x.double().cpu().numpy()
@@ -469,7 +471,7 @@ def test_empty_reductions() -> None:
         empty.argmax(0)
 
 
-def test_a_chain_is_the_prologue_of_its_reduction() -> None:
+def test_a_chain_is_the_prologue_of_its_reduction(backend: Any) -> None:
     def step(n: int, m: int) -> tuple[int, int]:
         x, y = ct.ones(n, m) * 3, ct.ones(n, m)
         x.data_ptr(), y.data_ptr()
@@ -480,7 +482,8 @@ def test_a_chain_is_the_prologue_of_its_reduction() -> None:
         return counts
 
     step(64, 100)
-    assert step(65, 90) == (1, 0)
+    launches, builds = step(65, 90)
+    assert launches <= (1 if backend.info.kind == "cpu" else 2) and builds == 0
     step(900, 900)
     launches, builds = step(1000, 800)
     assert launches <= 2 and builds == 0

@@ -66,7 +66,8 @@ def test_the_function_is_called_once_with_what_looks_like_a_slice() -> None:
 
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     assert torch.equal(vmap(f)(x), x * 2)
-    text = "BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[1., 2.],\n            [3., 4.],\n            [5., 6.]])\n)"
+    where = "" if x.device.type == "cpu" else f", device='{x.device}'"
+    text = f"BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[1., 2.],\n            [3., 4.],\n            [5., 6.]]{where})\n)"
     assert seen == [((2,), 1, torch.float32, (1,), True, text)]
 
 
