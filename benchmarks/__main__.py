@@ -73,7 +73,9 @@ def main() -> int:
     seconds = args.seconds or (0.6 if args.quick else 3.0)
     found = suite.run(chosen, args.device, args.threads, seconds, args.peers)
     if begin:
-        found["start"] = start.measure(2 if args.quick else 5)
+        found["start"] = start.measure(
+            2 if args.quick else 5, args.device, found["devices"].get("torch", "cpu")
+        )
         print("\n".join(start.lines(found["start"])))
     if hold:
         found["memory"] = memory.measure(args.device, args.threads)

@@ -29,8 +29,10 @@ class Kit:
         device: str = "cpu",
         wait: Callable[[], Any] = lambda: None,
         version: str = "",
+        submit: Callable[[], Any] = lambda: None,
     ) -> None:
         self.name, self.torch, self.device, self.wait, self.version = name, torch, device, wait, version  # fmt: skip
+        self.submit = submit  # starts what the library would put off
 
     def rand(self, *shape: int, seed: int = 0, dtype: str = "float32", grad: bool = False) -> Any:
         """Uniform numbers in [-1, 1), or integers in (-1000, 1000), the same in every library."""
@@ -71,7 +73,8 @@ class Case:
     make: given a Kit, prepares inputs and returns what is timed. bytes, flops: what one run has to move and compute at least.
     bound: which of the device's memory speeds it is held against: "copy"; "read" when next to nothing is written; "update"
     when it writes over what it read; "write" when several times as much is written as read: bytes are then those written. bar: the ratio to torch eager that the project wants to reach. check: compare the first
-    result with the peers'. also: libraries without torch's names whose kits can run `make`.
+    result with the peers'. also: libraries without torch's names whose kits can run `make`. alone: each run is waited for,
+    on a GPU, too.
     """
 
     family: str
@@ -85,6 +88,7 @@ class Case:
     tolerance: float = 1e-3
     bound: str = "copy"
     also: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def label(self) -> str:

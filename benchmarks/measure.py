@@ -3,6 +3,10 @@
 A shared machine changes its speed from minute to minute: the ratios of one run mean something, its absolute times less.
 OpenMP's threads spin for milliseconds after their work is done, on the cores of whoever comes next: each turn begins with a
 pause that lets them sleep, and with runs that are not timed, which wake the library's own and fill the caches with its code.
+
+A CPU's run is waited for before the next one begins. A GPU has a queue, which programs fill: there a measurement gives it all of
+its runs and waits at the end, for every library alike. What a library would put off is handed over after each run (`submit`), so
+that nothing is left out because its result is dropped.
 """
 
 from __future__ import annotations
@@ -18,10 +22,16 @@ PAUSE = 10e-3  # seconds
 
 
 class Timed:
-    """One library's program, and how to wait for it."""
+    """One library's program, and how to wait for it; with `submit`, which hands over what a run left, only after a measurement's last."""
 
-    def __init__(self, name: str, run: Run, wait: Callable[[], None]) -> None:
-        self.name, self.run, self.wait, self.inner = name, run, wait, 1
+    def __init__(
+        self,
+        name: str,
+        run: Run,
+        wait: Callable[[], Any],
+        submit: Callable[[], Any] | None = None,
+    ) -> None:
+        self.name, self.run, self.wait, self.submit, self.inner = name, run, wait, submit, 1
         self.times: list[float] = []
 
     def first(self) -> tuple[float, Any]:
@@ -35,7 +45,25 @@ class Timed:
         """Find out how many runs make a measurement."""
         for _ in range(4):
             took, _ = self.first()
+        self._repeat(took)
+        if self.submit is not None:  # waiting was a part of that
+            self._repeat(self._measure())
+
+    def _repeat(self, took: float) -> None:
         self.inner = max(1, min(1000, int(LEAST / max(took, 1e-7))))
+
+    def _measure(self) -> float:
+        """Seconds of a run, of as many as make a measurement."""
+        step = self.submit or self.wait
+        begin = time.perf_counter()
+        for _ in range(self.inner):
+            kept = self.run()
+            step()
+        if self.submit is not None:
+            self.wait()
+        took = (time.perf_counter() - begin) / self.inner
+        del kept
+        return took
 
     def once(self) -> float:
         """Let the other library's threads go to sleep, wake one's own, and measure."""
@@ -44,12 +72,7 @@ class Timed:
         self.first()
         while time.perf_counter() < warm:
             self.first()
-        begin = time.perf_counter()
-        for _ in range(self.inner):
-            kept = self.run()
-            self.wait()
-        took = (time.perf_counter() - begin) / self.inner
-        del kept
+        took = self._measure()
         self.times.append(took)
         return took
 

@@ -1,6 +1,7 @@
 """What a training holds at most: the peak of a fresh process over what it held when its library was ready.
 
-Linux only: the kernel counts the peak, and forgets it when asked.
+In the host's memory, on Linux only: the kernel counts the peak, and forgets it when asked. Of a device that has memory of its own the
+library counts, what its tensors hold.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from benchmarks import cases, kits
 from benchmarks.case import Case, Kit
@@ -20,7 +22,7 @@ STEPS = 3
 
 def measure(device: str, threads: int) -> dict[str, dict[str, int]]:
     """Bytes of every training case, for cltensor and torch; nothing where the system does not count."""
-    if not FORGET.exists():
+    if not (FORGET.exists() or _apart(kits.ours(device))):
         return {}
     libraries = ["cltensor", *(["torch"] if find_spec("torch") is not None else [])]
     found: dict[str, dict[str, int]] = {}
@@ -53,11 +55,20 @@ def _count(name: str) -> int:
 def _train_a_little(kit: Kit) -> None:
     nn = kit.torch.nn
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8))
+    model.to(kit.device)
     optimizer = kit.torch.optim.Adam(model.parameters())
     for _ in range(STEPS):
         nn.functional.cross_entropy(model(kit.rand(16, 1, 8, 8)), kit.randint(8, 16)).backward()
         optimizer.step()
     kit.wait()
+
+
+def _apart(kit: Kit) -> Any:
+    """What counts the bytes of a device with memory of its own, by torch's names; None of the host's."""
+    if kit.name == "torch":
+        return kit.torch.cuda if kit.device == "cuda" else None
+    opencl = kit.torch.opencl
+    return None if opencl.get_device_properties(kit.device).host_shared else opencl
 
 
 def held(case: Case, library: str, device: str, threads: int) -> int:
@@ -66,12 +77,19 @@ def held(case: Case, library: str, device: str, threads: int) -> int:
     if library != kit.name:
         (kit,) = kits.peers(device, threads, [library])
     _train_a_little(kit)  # what the library loads and keeps for any training is there from now on
-    before = _count("VmRSS")
-    FORGET.write_text("5")
+    counter = _apart(kit)
+    if counter is not None:
+        before = counter.memory_allocated(kit.device)
+        counter.reset_peak_memory_stats(kit.device)
+    else:
+        before = _count("VmRSS")
+        FORGET.write_text("5")
     run = case.make(kit)
     for _ in range(STEPS):
         run()
         kit.wait()
+    if counter is not None:
+        return counter.max_memory_allocated(kit.device) - before
     return _count("VmHWM") - before
 
 

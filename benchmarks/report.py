@@ -79,8 +79,8 @@ def compare(old_path: Path, new_path: Path) -> int:
     Held against each other are ratios to torch, which do not depend on how busy the machine was; times where there is no torch.
     """
     first, second = read(old_path), read(new_path)
-    for key in ("device_name", "driver", "threads", "versions"):
-        if first.get(key) != second.get(key):
+    for key in ("device_name", "driver", "threads", "versions", "queued"):
+        if first.get(key, False) != second.get(key, False):
             print(f"{key}: {first.get(key)} -> {second.get(key)}")
     old, new = ({label(c): c for c in x["cases"]} for x in (first, second))
     slower = same = 0

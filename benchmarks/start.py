@@ -14,7 +14,10 @@ import time
 from importlib.util import find_spec
 from typing import Any
 
-FIRST = "import {0} as t; x = t.ones(1000); z = t.sigmoid(x * x + 2) * x; assert z.sum().item() > 0"
+FIRST = (
+    "import {0} as t; x = t.ones(1000, device='{1}'); z = t.sigmoid(x * x + 2) * x; "
+    "assert z.sum().item() > 0"
+)
 
 
 def seconds(program: str, **environment: str) -> float:
@@ -25,18 +28,23 @@ def seconds(program: str, **environment: str) -> float:
     return time.perf_counter() - begin
 
 
-def measure(rounds: int = 5) -> dict[str, Any]:
-    """Median seconds of each kind of start, taken in turns."""
+def measure(rounds: int = 5, device: str = "cpu", of_torch: str = "cpu") -> dict[str, Any]:
+    """Median seconds of each kind of start, taken in turns, with first results on these devices of either library."""
+    first = FIRST.format("cltensor", device)
     programs = {"import cltensor": "import cltensor"}
     if find_spec("torch") is not None:
-        programs |= {"import torch": "import torch", "torch, first result": FIRST.format("torch")}
+        programs |= {
+            "import torch": "import torch",
+            "torch, first result": FIRST.format("torch", of_torch),
+        }
     for program in programs.values():
         seconds(program)  # writes the byte code
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             for state in ("cold", "warm"):
-                took = seconds(FIRST.format("cltensor"), CLTENSOR_CACHE_DIR=folder)
+                # NVIDIA's driver keeps what it compiled, too.
+                took = seconds(first, CLTENSOR_CACHE_DIR=folder, CUDA_CACHE_PATH=f"{folder}/nvidia")
                 times.setdefault(f"cltensor, first result, {state}", []).append(took)
         for name, program in programs.items():
             times.setdefault(name, []).append(seconds(program))

@@ -14,9 +14,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks import kits, measure
-from benchmarks.case import Case, Kit
+from benchmarks.case import Case, Kit, Run
 
 HEAD = f"{'':56} {'time':>9} {'rate':>14} {'of peak':>7} {'launches':>8}  ratio to peers"
+
+WAITS = (
+    "each run is waited for",
+    "a measurement's runs are queued and waited for together; each by itself where a case says so",
+)
 
 
 def compiled(timed: measure.Timed) -> measure.Timed:
@@ -26,7 +31,8 @@ def compiled(timed: measure.Timed) -> measure.Timed:
     import torch
 
     torch._dynamo.reset()  # it gives up on a function after a few versions; ours differ in what they enclose
-    made = measure.Timed("torch.compile", torch.compile(timed.run, dynamic=False), timed.wait)
+    fast = torch.compile(timed.run, dynamic=False)
+    made = measure.Timed("torch.compile", fast, timed.wait, timed.submit)
     made.first()
     return made
 
@@ -44,12 +50,17 @@ def disagreement(mine: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> fl
     return worst
 
 
+def timed_on(kit: Kit, run: Run, queued: bool) -> measure.Timed:
+    """A library's program as it is measured."""
+    return measure.Timed(kit.name, run, kit.wait, kit.submit if queued else None)
+
+
 def numbers(kit: Kit, value: Any) -> list[np.ndarray]:
     return [kit.host(v) for v in (value if isinstance(value, tuple | list) else [value])]
 
 
 def beside(
-    case: Case, mine: list[np.ndarray], peers: Sequence[Kit], compile: bool
+    case: Case, mine: list[np.ndarray], peers: Sequence[Kit], compile: bool, queued: bool = False
 ) -> tuple[list[measure.Timed], dict[str, str]]:
     """The peers' programs, their first results held against `mine`; and why the others are left out."""
     timed: list[measure.Timed] = []
@@ -58,7 +69,7 @@ def beside(
         if not (kit.like_torch or kit.name in case.also):
             continue
         try:
-            peer = measure.Timed(kit.name, case.make(kit), kit.wait)
+            peer = timed_on(kit, case.make(kit), queued)
             _, theirs = peer.first()
         except Exception as error:
             left_out[kit.name] = kits.reason(error)
@@ -93,16 +104,17 @@ def one(
     import cltensor
     from cltensor.tune.peaks import probes
 
-    mine = measure.Timed(ours.name, case.make(ours), ours.wait)
+    queued = kits.is_gpu(ours.device) and not case.alone
+    mine = timed_on(ours, case.make(ours), queued)
     first_s, value = mine.first()
     value = numbers(ours, value) if case.check else []
-    timed, left_out = beside(case, value, peers, compile)
+    timed, left_out = beside(case, value, peers, compile, queued)
     del value
     bound = limit(case, peak) if peak else ""
     held: list[measure.Timed] = []
     if bound:
         probe = probes(ours.device)[bound]
-        held = [measure.Timed("the device", probe.run, ours.wait)]
+        held = [measure.Timed("the device", probe.run, ours.wait, mine.submit)]
     measure.alternate([mine, *timed, *held], seconds * (1 + len(timed)))
     of_peak = None
     if bound:
@@ -114,7 +126,7 @@ def one(
     low, _, high = statistics.quantiles(mine.times, n=4)
     return {
         "family": case.family, "name": case.name, "bytes": case.bytes, "flops": case.flops, "bound": case.bound, "bar": case.bar,
-        "limit": bound, "of_peak": of_peak,
+        "limit": bound, "of_peak": of_peak, "queued": queued,
         "first_s": first_s, "launches": launches, **measure.summary(mine), "low_s": low, "high_s": high,
         "peers": {p.name: {**measure.ratios(mine, p), **measure.summary(p)} for p in timed}, "left_out": left_out,
     }  # fmt: skip
@@ -132,6 +144,7 @@ def run(
     versions = {kit.name: kit.version for kit in (ours, *peers)}
     print(f"{info.name} by {info.platform} {info.platform_version}; {threads} threads each")
     print(", ".join(f"{kit.name} {kit.version} on {kit.device}" for kit in (ours, *peers)))
+    print(WAITS[kits.is_gpu(device)])
     peak = best(device, {})
     print(f"{peak_words(peak)}\n{HEAD}")
     found: list[dict[str, Any]] = []
@@ -150,7 +163,7 @@ def run(
     peak = best(device, peak)
     print(peak_words(peak))
     return {
-        "device": device, "device_name": info.name, "driver": driver_words(info), "threads": threads,
+        "device": device, "queued": kits.is_gpu(device), "device_name": info.name, "driver": driver_words(info), "threads": threads,
         "host": host_words(), "when": time.strftime("%Y-%m-%d"),
         "versions": {"python": platform.python_version(), **versions}, "devices": {kit.name: kit.device for kit in peers},
         "peak": peak, "cases": found,

@@ -30,10 +30,10 @@ def _in_turn(torch: Any, x: Any) -> Any:
 
 
 CASES = [
-    Case("launch", "a + 1, 16, waited for", on(lambda t, a: a + 1, (16,)), also=EVERY),
+    Case("launch", "a + 1, 16, waited for", on(lambda t, a: a + 1, (16,)), also=EVERY, alone=True),
     Case("launch", "a + 1, 16, read by the host", on(lambda t, a: (a + 1).tolist(), (16,))),
-    Case("launch", "sum, 16, waited for", on(lambda t, a: a.sum(), (16,)), also=EVERY),
-    Case("launch", "matrix product 16³, waited for", on(lambda t, a, b: a @ b, (16, 16), (16, 16)), also=EVERY),
+    Case("launch", "sum, 16, waited for", on(lambda t, a: a.sum(), (16,)), also=EVERY, alone=True),
+    Case("launch", "matrix product 16³, waited for", on(lambda t, a, b: a @ b, (16, 16), (16, 16)), also=EVERY, alone=True),
     Case("launch", "100 independent a + 1, 16", _apart(lambda x: x + 1)),
     Case("launch", "100 independent a + 1, 16, captured", _apart(lambda x: x + 1, recorded=True)),
     Case("launch", "100 independent sums, 16", _apart(lambda x: x.sum())),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cltensor
 from benchmarks import kits, measure, report, suite
 from benchmarks.case import Case, Index, on
 from cltensor.tune import peaks
@@ -75,6 +77,34 @@ def test_a_case_is_measured_beside_its_peers(ours: Any, peer: Any) -> None:
     assert found["low_s"] <= found["median_s"] <= found["high_s"]
     alone = Case("pointwise", "a", on(lambda t, a: a * 2, (64,)))
     assert suite.one(alone, ours, [peer], 0.0, compile=False)["peers"] == {}
+
+
+def test_a_gpu_is_waited_for_once_a_measurement() -> None:
+    seen: list[str] = []
+    run, wait, submit = (lambda name=name: seen.append(name) for name in ("run", "wait", "submit"))
+    timed = measure.Timed("one", run, wait, submit)
+    timed.inner = 3
+    timed._measure()
+    assert seen == ["run", "submit"] * 3 + ["wait"]
+    seen.clear()
+    alone = measure.Timed("one", run, wait)
+    alone.inner = 2
+    alone._measure()
+    assert seen == ["run", "wait"] * 2
+
+
+def test_queued_runs_are_all_launched(ours: Any, peer: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(kits, "is_gpu", lambda device: True)
+    mine = suite.timed_on(ours, TINY.make(ours), True)
+    mine.first()
+    mine.inner = 7
+    before = cltensor.stats().launches
+    mine._measure()
+    assert cltensor.stats().launches - before == 7
+    found = suite.one(TINY, ours, [peer], 0.0, compile=False)
+    assert found["queued"] and found["launches"] == 1
+    alone = dataclasses.replace(TINY, alone=True)
+    assert not suite.one(alone, ours, [peer], 0.0, compile=False)["queued"]
 
 
 def test_a_peer_that_fails_is_named_and_left_out(ours: Any, peer: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import cases, memory, report
+from benchmarks import cases, memory, report, start
 from benchmarks.environment import PEERS, VARIABLES, limit_threads
 from cltensor.tune.peaks import MOVES
 
@@ -146,6 +146,22 @@ def test_what_trainings_hold_is_said_beside_torchs() -> None:
         "times",
     ]
     assert "times" not in alone
+
+
+def test_first_results_are_those_of_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def seconds(program: str, **environment: str) -> float:
+        asked.append((program, environment))
+        return 1.0
+
+    monkeypatch.setattr(start, "seconds", seconds)
+    monkeypatch.setattr(start, "find_spec", lambda name: object())
+    found = start.measure(1, "opencl:3", "cuda")
+    assert set(found.values()) == {1.0}
+    first = [(p, e) for p, e in asked if "t.ones" in p and "import torch" not in p]
+    assert len(first) == 2 and all("'opencl:3'" in p and e["CLTENSOR_CACHE_DIR"] for p, e in first)
+    assert [p for p, _ in asked if "import torch as" in p and "'cuda'" in p]
 
 
 @pytest.mark.skipif(not memory.FORGET.exists(), reason="the system does not count peaks")
