@@ -35,20 +35,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from cltensor.runtime import backend
-
-    describe = backend.describe
     if units := config.getoption("--units"):
+        from cltensor.runtime import backend
+
+        describe = backend.describe
         backend.describe = lambda *args, **kwargs: dataclasses.replace(
             describe(*args, **kwargs), compute_units=units
         )
-    elif config.getoption("--as-gpu"):
+    if config.getoption("--as-gpu"):
+        from cltensor.runtime.backend import Backend
 
-        def as_gpu(cl: Any, dev: Any, host_shared: bool) -> Any:
-            info = describe(cl, dev, host_shared)
-            return info if host_shared else dataclasses.replace(info, **_GPU)
+        begin = Backend.__init__
 
-        backend.describe = as_gpu
+        def as_gpu(self: Any, dev: Any, cl_device: Any, shared: bool) -> None:
+            begin(self, dev, cl_device, shared)
+            if (dev.type, dev.index) == ("opencl", 0):
+                self.info = dataclasses.replace(self.info, **_GPU)
+
+        Backend.__init__ = as_gpu  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

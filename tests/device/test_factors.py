@@ -238,7 +238,7 @@ def test_what_is_singular_goes_on_to_infinities() -> None:
 def test_many_small_ones_are_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Matrices side by side, singular, with nan, or not positive, are factorized and solved as they are one by one, with the same bits."""
     monkeypatch.setattr("cltensor.codegen.region.GRAIN", 16)  # several work-items
-    a = torch.from_numpy(data(70, 4, 4))
+    a = torch.tensor(data(70, 4, 4))
     a[3] = 0
     a[5, 2] = a[5, 1]
     a[11, 1, 1] = a[13, 0, 0] = a[14, 2, 0] = float("nan")
