@@ -345,6 +345,8 @@ def _home(result: Any, before: dict[Backend, int]) -> Backend | None:
     if found:
         return found[0]._storage.backend
     busy = [backend for backend in in_use() if backend.seq != before.get(backend, 0)]
+    if not busy:  # a team's launches are no commands
+        busy = [backend for backend in in_use() if backend.team is not None]
     return busy[0] if len(busy) == 1 else None
 
 
