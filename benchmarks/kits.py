@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -22,10 +23,12 @@ from benchmarks.case import Kit, Run
 
 def ours(device: str) -> Kit:
     import cltensor
+    from cltensor import lazy
 
-    opencl = cltensor.opencl
-    version = cltensor.__version__
-    return Kit("cltensor", cltensor, device, lambda: opencl.synchronize(), version, opencl.flush)
+    backend = cltensor.runtime.get_backend(cltensor.device(device))
+    submit = functools.partial(lazy.flush, backend)
+    wait, version = cltensor.opencl.synchronize, cltensor.__version__
+    return Kit("cltensor", cltensor, device, wait, version, submit)
 
 
 def is_gpu(device: str) -> bool:
