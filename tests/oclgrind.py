@@ -43,7 +43,7 @@ TEMPLATES = {
     "repeat": "move/repeat",
     "stack of short rows": "move/interleave",
     "cat of rows": "move/beside",
-    "reduce all": "reduce/reduce reduce/parts",
+    "reduce all": "reduce/reduce reduce/gpu reduce/parts",
     "argmax": "reduce/first",
     "softmax": "rowwise",
     "softmax of rows across": "rowwise",

@@ -1,25 +1,18 @@
 <%doc>
-One reduction of a fused expression: nout outputs, nred elements each.
+One reduction of a fused expression on a CPU: nout outputs, nred elements each.
 row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time.
          Of pairs, real and imaginary parts, two lanes are left at the end. Of short rows, lanes are joined for several at once (`abreast`).
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
-         With one lane it is also the GPU's: a lane per output. Of rows of `narrow` vectors the states stay in registers; `rest` numbers of
-         one more may follow.
-group    a work-group per output, a tree in local memory (GPU), or, of many short ones, `team` of its lanes.
-merge    parts of outputs become outputs, sequentially; merge_group: by a work-group with the tree.
-On a GPU four elements are read before the first is added (`at_once`), in the same order: a lane that waits for each would leave most of the memory's
-speed unused. Chains that compute much are not written out four times.
-Where outputs are few, each is cut into `parts` whose states are stored, part-major, and merged by a second launch.
+         Of rows of `narrow` vectors the states stay in registers; `rest` numbers of one more may follow.
+merge    parts of outputs become outputs, sequentially.
+A GPU's schedules are reduce/gpu.mako's. Where outputs are few, each is cut into `parts` whose states are stored, part-major, and merged by a second launch.
 Positions of extremes along the reduced dims on a CPU are reduce/first.mako's.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="r" file="parts.mako"/>\
 <%
 L, U = lanes, unroll
-shared = schedule == 'group' and team < group
 def reg(t): return t if L == 1 else f"{t}{L}"
-at_once = 4 if gpu and reader and sum(node.op.formula.cost for node in reader.program.nodes) <= 64 else 1
-assert block % at_once == 0
 def lane_ids(t): return f"({reg(t)})({', '.join(map(str, range(L)))})"
 %>\
 #pragma OPENCL FP_CONTRACT OFF
@@ -69,11 +62,7 @@ ${r.lines(state.flush(acc, L), 4)}\
 % endfor
 % endif
 </%def>\
-% if not gpu or schedule == 'merge':
 __attribute__((reqd_work_group_size(1, 1, 1)))
-% elif schedule in ('group', 'merge_group'):
-__attribute__((reqd_work_group_size(${group}, 1, 1)))
-% endif
 __kernel void ${fn}(${', '.join(parameters)}) {
 % for line in reader.scalars() if reader else ():
   ${line}
@@ -223,15 +212,11 @@ ${prime([acc], 'col', count, [vector])}\
       long j = col;
       while (j < end) {
         const long from = j, stop = min(end, j + (${block} - steps));
-% for many in sorted({1, at_once}, reverse=True):
-        for (; j${f' + {many - 1}' if many > 1 else ''} < stop; j += ${many}) {
-% for u in range(many):
+        for (; j < stop; j += 1) {
 % for acc, count, vector in zip(accs, lanes_of_each, vectors):
-${element(acc, f'j + {u}' if u else 'j', count, vector, f'skew + j + {u}')}\
-% endfor
+${element(acc, 'j', count, vector, 'skew + j + 0')}\
 % endfor
         }
-% endfor
         steps += (int)(j - from);
 ${flush(accs, 8)}\
 % if not state.block:
@@ -255,15 +240,7 @@ ${element(acc, 'nred', 'm', vector, some=True)}\
 ${final_flush(accs)}\
 </%def>\
   const long kinner = n${reader.kept_rank - 1}, inner = m${reader.reduced_rank - 1};
-% if gpu:
-  for (long t = get_global_id(0); t < nout * parts; t += get_global_size(0)) {
-    const long part = t / nout, o = t - part * nout, krow = o / kinner, kcol = o - krow * kinner;
-    const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
-${r.lines(reader.kept_bases('krow', inner='kcol'), 4)}\
-${run(['s0_'], '1', ['0'])}\
-${r.store('s0_', 1, 'o', '1', 'rlo')}\
-  }
-% elif narrow:
+% if narrow:
 <% accs = [f's{v}_' for v in range(narrow)] %>\
   const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
   const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
@@ -395,9 +372,8 @@ ${r.store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
   }
 % endif
 % else:
-% if schedule == 'merge':
-## A line of outputs at a time on a CPU: the parts of one lie in lines that would be gone when the next one is asked for.
-<% line = 1 if gpu else 16 %>\
+## A line of outputs at a time: the parts of one lie in lines that would be gone when the next one is asked for.
+<% line = 16 %>\
   const long olo = get_global_id(0) * ochunk, ohi = min(olo + ochunk, nout);
   for (long begin = olo; begin < ohi; begin += ${line}) {
     const int width = (int)min(ohi - begin, (long)${line});
@@ -428,92 +404,5 @@ ${r.lines(state.merge('s0_', 's0_', 's1_', 1), 8)}\
 ${r.store('s0_', 1, 'o', '1', '0')}\
     }
   }
-% else:
-% for field, kind, _ in state.fields:
-  __local ${kind} l_${field}[${group}];
-% endfor
-% if shared:
-  const int mine = get_local_id(0), lid = mine % ${team};
-% else:
-  const int lid = get_local_id(0);
-% endif
-% if schedule == 'group':
-  const long groups = get_num_groups(0) / parts, part = get_group_id(0) % parts;
-  const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred), inner = m${reader.reduced_rank - 1};
-% if shared:
-  for (long begin = get_group_id(0) * ${group // team}; begin < nout; begin += get_num_groups(0) * ${group // team}) {
-    const int live = begin + mine / ${team} < nout;
-    const long o = live ? begin + mine / ${team} : begin;
-% else:
-  for (long o = get_group_id(0) / parts; o < nout; o += groups) {
-% endif
-${r.lines(reader.kept_bases('o'), 4)}\
-${r.lines(state.declare('s0_', 1), 4)}\
-    int steps = 0;
-% if state.prime:
-    if (rlo < rhi) {
-      const long row = rlo / inner, col = rlo - row * inner;
-${r.lines(reader.reduced_bases('row'), 6)}\
-${prime(['s0_'], 'col', '1', ['0'])}\
-    }
-% endif
-    long r = ${'live ? rlo + lid : rhi' if shared else 'rlo + lid'};
-% for many in sorted({1, at_once}, reverse=True):
-    for (; r${f' + {(many - 1) * team}' if many > 1 else ''} < rhi; r += ${many * team}) {
-% for u in range(many):
-      {
-        const long at_u = r + ${u * team};
-% if reader.reduced_rank > 1:
-        const long row = at_u / inner, col = at_u - row * inner;
-% else:
-        const long col = at_u;
-% endif
-${r.lines(reader.reduced_bases('row'), 8)}\
-${element('s0_', 'col', '1', '0', 'at_u - rlo')}\
-      }
-% endfor
-      steps += ${many};
-${flush(['s0_'], 6)}\
-    }
-% endfor
-${final_flush(['s0_'])}\
-% else:
-  for (long o = get_group_id(0); o < nout; o += get_num_groups(0)) {
-% for k, (field, kind, first) in enumerate(state.fields):
-    ${kind} s0_${field} = (${kind})(${first});
-% endfor
-    for (long part = lid; part < parts; part += ${group}) {
-% for k, (field, kind, first) in enumerate(state.fields):
-      const ${kind} s1_${field} = p${k}[part * nout + o];
-% endfor
-${r.lines(state.merge('s0_', 's0_', 's1_', 1), 6)}\
-    }
-% endif
-<% own = 'mine' if shared else 'lid' %>\
-% for field, kind, _ in state.fields:
-    l_${field}[${own}] = s0_${field};
-% endfor
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int span = ${team // 2}; span > 0; span >>= 1) {
-      if (lid < span) {
-% for field, kind, _ in state.fields:
-        ${kind} a_${field} = l_${field}[${own}]; const ${kind} b_${field} = l_${field}[${own} + span];
-% endfor
-${r.lines(state.merge('a_', 'a_', 'b_', 1), 8)}\
-% for field, kind, _ in state.fields:
-        l_${field}[${own}] = a_${field};
-% endfor
-      }
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (lid == 0${' && live' if shared else ''}) {
-% for field, kind, _ in state.fields:
-      const ${kind} f_${field} = l_${field}[${'mine' if shared else '0'}];
-% endfor
-${r.store('f_', 1, 'o', '1', 'rlo' if schedule == 'group' else '0')}\
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-% endif
 % endif
 }

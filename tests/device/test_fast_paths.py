@@ -50,7 +50,7 @@ def numbers(shape: tuple[int, ...], seed: int, kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("name", "schedule"),
-    [("argmax", "row"), ("argmin", "col"), ("argmax", "gpu-group"), ("argmin", "gpu-col")],
+    [("argmax", "row"), ("argmin", "col"), ("argmax", "gpu-row"), ("argmin", "gpu-col")],
 )
 @given(
     rows=st.integers(1, 40), columns=st.integers(1, 3000), dim=st.integers(0, 1),

@@ -132,8 +132,8 @@ def test_any_layout_is_read_in_place(change: Any) -> None:
     [
         *((s, None, "float32") for s in ("row", "col")),
         *((s, 3, "int16") for s in ("row", "col")),
-        *((s, 3, "float32") for s in ("gpu-group", "gpu-col")),
-        ("gpu-group", None, "int16"),
+        *((s, 3, "float32") for s in ("gpu-row", "gpu-col")),
+        ("gpu-row", None, "int16"),
     ],
 )
 def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> None:
@@ -195,7 +195,7 @@ def test_positions_and_sums_of_many_parts(columns: int) -> None:
     backend, source = get_backend(x.device), of_operands(core.kernel_operand(x))
     places, values = [("index", ct.int64)], [("value", ct.float32)]
     own = ("col",) if backend.info.kind == "cpu" else ()
-    for schedule in (*own, "gpu-col", "gpu-group"):
+    for schedule in (*own, "gpu-col", "gpu-row"):
         for parts in (3, 40):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(family, "_kernels", {})  # of one device, and of two schedules
@@ -347,7 +347,7 @@ def test_deviations_of_columns_far_from_each_other() -> None:
 
 
 # Neighbouring numbers are a thirtieth of a deviation apart, and so are means.
-@pytest.mark.parametrize("schedule", ["row", "col", "gpu-group", "gpu-col"])
+@pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 @pytest.mark.parametrize("parts", [None, 3, 20])
 def test_deviations_that_are_small_beside_the_mean(schedule: str, parts: int | None) -> None:
     a = (data(3000, 40) + 4e5).astype(np.float32)

@@ -112,6 +112,28 @@ def test_lanes_that_take_several_elements_write_none_beside_them(
     assert not found[n + 32 :].any()
 
 
+@pytest.mark.parametrize("units", [1, 40])
+def test_groups_of_many_shapes_reduce(
+    units: int, lanes: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few and many outputs, elements beside each other or apart, in one piece and in parts."""
+    monkeypatch.setattr(lanes, "info", dataclasses.replace(lanes.info, compute_units=units))
+    rng, made = np.random.default_rng(units), []
+    launch = lanes.launch_held
+    monkeypatch.setattr(lanes, "launch_held", lambda k, *a, **b: (made.append(k.name), launch(k, *a, **b)))  # fmt: skip
+    cases = [((70001,), 0), ((7, 3001), 1), ((3001, 7), 0), ((33, 130), 0), ((9001, 20), 1), ((3, 5, 7, 11), (0, 2)), ((1, 300), 0), ((3, 6, 40, 50), (0, 2, 3)), ((2111, 65), 0), ((3, 6, 40, 50), (1, 3))]  # fmt: skip
+    for shape, dims in cases:
+        a = rng.standard_normal(shape).astype(np.float32)
+        x, exact = ct.tensor(a, device=lanes.device), a.astype(np.float64)
+        np.testing.assert_allclose(x.var(dims, correction=0).tolist(), exact.var(dims), 1e-4, 1e-5)
+        np.testing.assert_allclose((2 * x).sum(dims).tolist(), 2 * exact.sum(dims), 1e-3, 1e-3)
+        if isinstance(dims, int):
+            np.testing.assert_array_equal(x.argmin(dims).tolist(), a.argmin(dims))
+    assert any("gpu_row" in name for name in made)
+    assert any("gpu_col" in name for name in made)
+    assert any("merge_gpu" in name for name in made)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lanes_find_what_vectors_find(
     name: str, lanes: Backend, as_it_was: None, monkeypatch: pytest.MonkeyPatch

@@ -152,6 +152,7 @@ class Reader:
         beside: Sequence[dtype] = (),
         wide: bool = False,
         turned: int | None = None,
+        gpu: bool = False,
     ) -> None:
         self.turned = turned  # the operand whose rows are found in `turned`, one after another from row `begun` on
         self.row, self.kept_rank, self.reduced_rank = row, len(parts.kept), len(parts.reduced)
@@ -169,6 +170,9 @@ class Reader:
             leaves.append(
                 (dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g")
             )
+        # What a GPU's lane reads once: it is one number for all elements of an output.
+        still = [gpu and not any(steps) for steps in parts.reduced_strides]
+        self.still = tuple([k for k in range(len(leaves)) if still[k] and leaves[k][1] != "c"])
         outputs = [*outputs, *beside]
         narrow = (
             len(outputs) if any(cls == "g" for _, cls in leaves) else len(outputs) - len(beside)
@@ -189,7 +193,7 @@ class Reader:
         self.lanes = min(lanes, 8) if wide and lanes > 1 else lanes
         self.program = program
         self.values = source.values
-        self.key = (program, row, self.kept_rank, self.reduced_rank, self.lanes, turned)
+        self.key = (program, row, self.kept_rank, self.reduced_rank, self.lanes, turned, self.still)
         self.types = [dt for dt, _ in leaves] + outputs
 
     @functools.cached_property
@@ -256,34 +260,39 @@ class Reader:
         return out
 
     # ---- positions
-    def kept_bases(self, position: str, *, inner: str | None = None) -> list[str]:
-        """Point h0.. at an output's first element; with `inner` the position counts rows of the innermost kept dim."""
-        rank = self.kept_rank
-        out = [f"long kq = {position};"]
+    def kept_bases(
+        self, position: str, *, inner: str | None = None, index: str = "long"
+    ) -> list[str]:
+        """Point h0.. at an output's first element; with `inner` the position counts rows of the innermost kept dim.
+
+        `index`: the type of positions, "int" where they fit, which a GPU divides in a fraction of the time.
+        """
+        rank, cast = self.kept_rank, "" if index == "long" else f"({index})"
+        out = [f"{index} kq = {position};"]
         last = rank - 1 if inner is not None else rank
         for d in range(last - 1, 0, -1):
-            out.append(f"const long x{d} = kq % n{d}; kq /= n{d};")
+            out.append(f"const {index} x{d} = kq % {cast}n{d}; kq /= {cast}n{d};")
         names = [f"x{d}" for d in range(last)]
         if last:
-            out.append("const long x0 = kq;")
+            out.append(f"const {index} x0 = kq;")
         if inner is not None:
             names.append(inner)
         return out + self._pointers("h", lambda k: f"p{k} + o{k}", "s", names)
 
-    def reduced_bases(self, position: str) -> list[str]:
+    def reduced_bases(self, position: str, index: str = "long") -> list[str]:
         """Point b0.. at a run along the innermost reduced dim, `position` counting its rows."""
-        rank = self.reduced_rank
-        out = [f"long rq = {position};"] if rank > 1 else []
+        rank, cast = self.reduced_rank, "" if index == "long" else f"({index})"
+        out = [f"{index} rq = {position};"] if rank > 1 else []
         for d in range(rank - 2, 0, -1):
-            out.append(f"const long y{d} = rq % m{d}; rq /= m{d};")
+            out.append(f"const {index} y{d} = rq % {cast}m{d}; rq /= {cast}m{d};")
         if rank > 1:
-            out.append("const long y0 = rq;")
+            out.append(f"const {index} y0 = rq;")
         return out + self._pointers("b", lambda k: f"h{k}", "r", [f"y{d}" for d in range(rank - 1)])
 
     def _pointers(self, name: str, base: Any, stride: str, positions: list[str]) -> list[str]:
         out = []
         for k, (dt, cls) in enumerate(self.program.leaves):
-            if cls != "c":
+            if cls != "c" and not (name == "b" and k in self.still):
                 terms = "".join(f" + {x} * {stride}{k}_{d}" for d, x in enumerate(positions))
                 if name == "b" and k == self.turned:
                     terms, place = "", f"(__global const {dt.cl} *)(turned + (o - begun) * across)"
@@ -301,6 +310,8 @@ class Reader:
             step = reduced if self.row else f"s{k}_{self.kept_rank - 1}"
             if cls == "c":
                 pointer = f"p{k} + o{k}"
+            elif k in self.still:
+                pointer = f"h{k}"
             elif self.row:
                 pointer = f"b{k} + ({at})" + ("" if cls == "v" else f" * {step}")
             else:

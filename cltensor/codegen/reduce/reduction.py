@@ -1,6 +1,6 @@
 """The reduction family: a fused expression is reduced over any dims of any layout in one or two launches.
 
-Chooses between vectors along the reduced dims ('row'), along the kept ones ('col') and work-groups ('group'), and how
+Chooses between vectors along the reduced dims ('row') and along the kept ones ('col'), or a GPU's lanes (gpu.py), and how
 many parts an output is cut into where outputs are few. Results are dense over the kept dims. Deterministic: the same
 shapes on the same device always add in the same order. Knows nothing of tensors and pending values.
 """
@@ -20,6 +20,7 @@ from ..language import convert
 from ..operand import Operand
 from ..pointwise import Memory, scalar_type
 from ..source import include, lane_macros, render
+from .gpu import AT_ONCE, LEAST, Division, divide, divide_merge
 from .prologue import Reader, Source, Split, along_reduced, split
 from .state import BLOCK, State
 from .states import KINDS
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
 
 GRAIN = 16384  # elements that are worth a CPU work-item
 PACE = 20_000  # elements times their weight that a CPU's thread is done with in a microsecond
-GROUP = 128
-# Elements up to which a few of a GPU's lanes take an output: a group of all would wait at barriers most of the time.
-TEAM, TEAM_MOST = 16, 256
+# What a chain computes for an element up to which a GPU's kernel has it several times, and operands that are read for several at once.
+WRITTEN_OUT, MANY_READ = 64, 3
 # Of running states that a work-item goes along before it takes the next reduced rows: they come and go once for several rows.
 COL_BYTES = 1 << 14
 COL_VECTORS = 256
@@ -61,7 +61,7 @@ def reduce(
     """Reduce `source` over `dims`: one dense operand over the kept dims for each named output.
 
     `compute` is the accumulator's dtype. `scale` divides (mean, var). `schedule` and `parts` override the choice:
-    "row", "col", "gpu-group", "gpu-col".
+    "row", "col", "gpu-row", "gpu-col".
     """
     plan = _plan(
         backend, backend.info.wake_us, kind, source.pattern(), tuple(sorted(dims)), compute, tuple(outputs), schedule, parts
@@ -87,7 +87,7 @@ def reduce(
         args.append(plan.rest)
     n = cut.nout * cut.nred
     nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
-    backend.launch(kernel, (plan.items,), (GROUP,) if plan.gpu else (1,), [*args, *targets], nbytes)
+    backend.launch(kernel, (plan.items,), (plan.group,), [*args, *targets], nbytes)
     if parts * plan.folded > 1:
         _merge(
             backend, kind, compute, tuple(outputs), targets, results, plan.nout, parts * plan.folded, scale, plan.gpu
@@ -107,7 +107,8 @@ class _Plan(NamedTuple):
     gpu: bool
     scaled: bool  # whether the kernel itself divides
     stored: tuple[int, ...]  # bytes of the fields of a part's state
-    items: int
+    group: int  # work-items of a group,
+    items: int  # and of all
     ochunk: int
     parts: int
     pchunk: int
@@ -135,11 +136,11 @@ def _plan(
     cut = split(shape, tuple([leaf[2] for leaf in source.leaves]), dims, ordered=state.needs_index)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
     if schedule is None:
-        row = along_reduced(cut) if not gpu else _group_wins(cut)
+        row = along_reduced(cut, LEAST) if gpu else along_reduced(cut)
         abreast = not gpu and _abreast(cut, state, parts)
         row = row or (abreast and along_reduced(cut, ABREAST_LEAST))
     else:
-        row, abreast = schedule in ("row", "gpu-group"), False
+        row, abreast = schedule in ("row", "gpu-row"), False
     width = 1 if gpu else backend.info.lanes
 
     def read(row: bool, values: list[dtype]) -> Reader:
@@ -151,6 +152,7 @@ def _plan(
             outputs=values,
             beside=[dt for name, dt in outputs if name == "index"],
             wide=state.dt.itemsize > 4,
+            gpu=gpu,
         )
 
     values = [dt for name, dt in outputs if name != "index"]
@@ -166,36 +168,37 @@ def _plan(
         source, cut = _in_parts(source, cut, state.dt)
     reader = read(row, [state.dt] * len(values) if pairs else values)
     unroll = 1 if gpu else _unroll(reader, state, row)
-    team = team_of(backend, cut) if gpu and row and parts is None else GROUP
+    lanes: Division | None = None
     narrow = 0
     if not cut.nout:
-        division, kernel = (0, 0, 1, 0), None
+        division, kernel = (1, 0, 0, 1, 0), None
     else:
         if gpu:
-            division = _plan_gpu(backend, cut, row, parts, team)
+            wide = max(state.dt.itemsize, *[dt.itemsize for dt in reader.types]) > 4
+            lanes = divide(backend.info, cut, row, sum(_sizes(state)), wide, parts)
+            division = lanes.group, lanes.groups * lanes.group, 1, lanes.parts, lanes.pchunk
         else:
             vectors = unroll if row else _col_vectors(state, reader.lanes)
             alone = cut.nout * cut.nred * _weight(reader, state) < PACE * wake_us
             narrow = 0 if row else _narrow(cut, reader, state, 0 if rest else NARROW_LEAST)
             assert narrow or not rest
             grain = cut.kept[-1] if narrow else reader.lanes
-            division = _plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
-        abreast = abreast and row and reader.lanes > 1 and division[2] == 1
+            division = 1, *_plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
+        abreast = abreast and row and reader.lanes > 1 and division[3] == 1
         kernel = _kernel(
             backend,
             state,
             reader,
-            gpu,
             unroll,
-            team,
+            lanes,
             outputs,
-            division[2] * folded > 1,
+            division[3] * folded > 1,
             narrow,
             rest > 0,
             abreast,
         )
-    stored = tuple([np.dtype(_NUMPY[t]).itemsize for t in _stored(state)])
-    scaled = state.scale and division[2] * folded == 1
+    stored = tuple(_sizes(state))
+    scaled = state.scale and division[3] * folded == 1
     return _Plan(
         kept,
         contiguous_strides(kept),
@@ -245,6 +248,10 @@ def _require(
 
 def _stored(state: State) -> list[str]:
     return [kind for _, kind in state.partial("", 1, "0")]
+
+
+def _sizes(state: State) -> list[int]:
+    return [np.dtype(_NUMPY[t]).itemsize for t in _stored(state)]
 
 
 def _weight(reader: Reader, state: State) -> int:
@@ -352,45 +359,21 @@ def _plan_cpu(
     return -(-cut.nout // ochunk) * parts, ochunk, parts, pchunk
 
 
-def team_of(backend: Backend, cut: Split) -> int:
-    """Return how many of a GPU's lanes take an output of which the elements lie side by side."""
-    many = cut.nout * TEAM >= backend.info.compute_units * 16 * GROUP
-    return TEAM if many and cut.nred <= TEAM_MOST else GROUP
-
-
-def _plan_gpu(
-    backend: Backend, cut: Split, row: bool, parts: int | None, team: int
-) -> tuple[int, int, int, int]:
-    units = backend.info.compute_units * 16  # groups that keep the device's memory busy
-    if team < GROUP:
-        return min(-(-cut.nout * team // GROUP), units * 8) * GROUP, 1, 1, cut.nred
-    if row:
-        groups = min(cut.nout, units * 8)
-        wanted = parts or max(1, min(units // groups, cut.nred // (GROUP * 16)))
-    else:
-        groups = min(-(-cut.nout // GROUP), units * 8)
-        wanted = parts or max(1, min(units // groups, cut.nred // 256))
-    wanted = max(wanted, -(-cut.nred // (1 << 30)))
-    pchunk = max(1, -(-cut.nred // wanted))
-    parts = max(1, -(-cut.nred // pchunk))
-    if not row:
-        groups = min(-(-cut.nout * parts // GROUP), units * 8)
-        return groups * GROUP, 1, parts, pchunk
-    return groups * parts * GROUP, 1, parts, pchunk
-
-
-def _group_wins(cut: Split) -> bool:
-    """On a GPU: neighbouring lanes along the reduced dims, unless outputs are many and lie side by side."""
-    return along_reduced(cut) or cut.nout < 64
+def _at_once(reader: Reader, state: State) -> int:
+    """How many elements a GPU's lane reads before it adds the first."""
+    program = reader.program
+    if sum(node.op.formula.cost for node in program.nodes) > WRITTEN_OUT or not state.light:
+        return 1 if state.light else AT_ONCE // 2
+    read = len(program.leaves) - len(reader.still)
+    return AT_ONCE // 2 if read > MANY_READ or state.dt.itemsize > 8 else AT_ONCE
 
 
 def _kernel(
     backend: Backend,
     state: State,
     reader: Reader,
-    gpu: bool,
     unroll: int,
-    team: int,
+    lanes: Division | None,
     outputs: tuple,
     partial: bool,
     narrow: int,
@@ -404,9 +387,8 @@ def _kernel(
         state.paired,
         reader.key,
         reader.values,
-        gpu,
         unroll,
-        team,
+        lanes and (lanes.across, lanes.along, lanes.narrow),
         None if partial else outputs,
         partial,
         narrow,
@@ -416,7 +398,7 @@ def _kernel(
     kernel = _kernels.get(key)
     if kernel is not None:
         return kernel
-    schedule = "col" if not reader.row else "group" if gpu else "row"
+    schedule = "row" if reader.row else "col"
     i64 = np.int64
     parameters = [
         "const long nout",
@@ -444,15 +426,25 @@ def _kernel(
     )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'pairs_' if state.paired else ''}{schedule}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}"
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}"
     first = schedule == "row" and state.needs_index
-    ahead = schedule == "col" and state.ahead and not gpu
-    text = render(
-        "reduce/first" if first else "reduce/reduce", fn=name, schedule=schedule, gpu=gpu, group=GROUP, team=team, lanes=reader.lanes, unroll=unroll,
-        block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), state=state, reader=reader,
-        compute=(state.dt,) * len(reader.values), headers=include("ahead") * ahead + reader.headers(state.dt) + include(*state.headers), ahead=ahead, short=SHORT, memories=reader.memories, parameters=parameters, outputs=outputs,
-        partial=partial, convert=convert, narrow=narrow, rest=rest, abreast=abreast,
-    )  # fmt: skip
+    ahead = schedule == "col" and state.ahead and not lanes
+    headers = include("ahead") * ahead + reader.headers(state.dt) + include(*state.headers)
+    common = {
+        "fn": name, "state": state, "reader": reader, "compute": (state.dt,) * len(reader.values), "headers": headers,
+        "memories": reader.memories, "parameters": parameters, "outputs": outputs, "partial": partial, "convert": convert,
+    }  # fmt: skip
+    if lanes:
+        text = render(
+            "reduce/gpu", **common, across=lanes.across, along=lanes.along, narrow=lanes.narrow,
+            at_once=_at_once(reader, state), block=BLOCK,
+        )  # fmt: skip
+    else:
+        text = render(
+            "reduce/first" if first else "reduce/reduce", **common, schedule=schedule, lanes=reader.lanes, unroll=unroll,
+            block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), ahead=ahead, short=SHORT, narrow=narrow,
+            rest=rest, abreast=abreast,
+        )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
 
@@ -473,10 +465,11 @@ def _merge(
     scale: float | None,
     gpu: bool,
 ) -> None:
-    grouped = gpu and parts > 16
-    key = (backend.device, "merge", kind, compute, outputs, grouped)
-    kernel = _kernels.get(key)
     state = KINDS[kind](compute, merging=True)
+    lanes = divide_merge(backend.info, nout, parts, sum(_sizes(state))) if gpu else None
+    shape = lanes and (lanes.across, lanes.along, lanes.narrow)
+    key = (backend.device, "merge", kind, compute, outputs, shape)
+    kernel = _kernels.get(key)
     if kernel is None:
         parameters = ["const long nout", "const long ochunk", "const long parts"]
         types: list = [np.int64] * 3
@@ -486,25 +479,30 @@ def _merge(
         parameters += [f"__global const {t} *p{k}" for k, (_, t, _) in enumerate(state.fields)]
         parameters += [f"__global {dt.cl} *q{k}" for k, (_, dt) in enumerate(outputs)]
         types += [None] * (len(state.fields) + len(outputs))
-        name = f"{kind}__{compute.code}_{'_'.join(dict.fromkeys(dt.code for _, dt in outputs))}__merge{'_group' if grouped else ''}"
+        name = f"{kind}__{compute.code}_{'_'.join(dict.fromkeys(dt.code for _, dt in outputs))}__merge{f'_gpu{lanes.across}x{lanes.along}' if lanes else ''}"
         used = [compute, *(dt for _, dt in outputs)]
         head = lane_macros(1, compute.reg in ("double", "double2"))
         head += include("half") if any(d.code in ("f16", "bf16") for d in used) else ""
         head += include("complex") if any(d.is_complex for d in used) else ""
         head += include(*state.headers)
-        text = render(
-            "reduce/reduce", fn=name, schedule="merge_group" if grouped else "merge", gpu=gpu, group=GROUP, team=GROUP, lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, state=state,
-            reader=None, compute=(compute,), ahead=False, headers=head, memories={dt.code: Memory(dt, 1) for dt in used}, parameters=parameters, outputs=outputs,
-            partial=False, convert=convert, narrow=0, rest=False, abreast=False,
-        )  # fmt: skip
+        common = {
+            "fn": name, "state": state, "reader": None, "compute": (compute,), "headers": head, "memories": {dt.code: Memory(dt, 1) for dt in used},
+            "parameters": parameters, "outputs": outputs, "partial": False, "convert": convert,
+        }  # fmt: skip
+        if lanes:
+            text = render(
+                "reduce/gpu", **common, across=lanes.across, along=lanes.along, narrow=lanes.narrow, at_once=1, block=BLOCK,
+            )  # fmt: skip
+        else:
+            text = render(
+                "reduce/reduce", **common, schedule="merge", lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, ahead=False,
+                narrow=0, rest=False, abreast=False,
+            )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
-    args: list = [
-        nout,
-        1 if grouped else max(1, -(-nout // (backend.info.compute_units * 4)) if not gpu else 1),
-        parts,
-    ]
-    items = nout if grouped else -(-nout // args[1])
+    # A line of outputs at a time on a CPU.
+    chunk = 1 if lanes else max(1, -(-nout // (backend.info.compute_units * 4)))
+    args: list = [nout, chunk, parts]
     if state.scale:
         args.append(scale)
-    size, local = ((min(items, 4096) * GROUP,), (GROUP,)) if grouped else ((items,), (1,))
-    backend.launch(kernel, size, local, [*args, *fields, *[r.buffer for r in results]], 0)
+    items, group = (lanes.groups * lanes.group, lanes.group) if lanes else (-(-nout // chunk), 1)
+    backend.launch(kernel, (items,), (group,), [*args, *fields, *[r.buffer for r in results]], 0)

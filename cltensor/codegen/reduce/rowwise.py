@@ -22,8 +22,8 @@ from ..pointwise import scalar_type
 from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN, past_cache
 from ..source import include, render
 from ..turn import turn
+from .gpu import GROUP, team_of
 from .prologue import Reader, Source, Split, along_reduced, split
-from .reduction import GROUP, team_of
 from .row_kinds import Kind
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _plan(
         wide=compute.itemsize > 4,
         turned=turned,
     )
-    team = team_of(backend, cut) if gpu and row else GROUP
+    team = team_of(backend.info, cut) if gpu and row else GROUP
     kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, team, scratch, past)
     along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
     if gpu:

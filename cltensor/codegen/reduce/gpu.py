@@ -1,0 +1,100 @@
+"""How a GPU's work-groups divide a reduction.
+
+A group has lanes side by side along what memory holds side by side, outputs (`across`) or elements of one (`along`). What lanes along the
+elements found is joined in local memory; where outputs are few, each is cut into parts for several groups, which a second launch joins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from .prologue import Split
+
+if TYPE_CHECKING:
+    from ...runtime import DeviceInfo
+
+GROUP = 128
+LANES = 2048  # of a unit, that keep its memory busy
+WIDE = 1024  # lanes of the largest groups, half as many of states of 8-byte numbers: more would leave them too few registers
+COLUMNS = 32  # neighbouring outputs that a group reads: whole lines of memory
+AT_ONCE = 8  # elements that a lane reads before it adds the first
+LEAST = 16  # lanes that take an output, and elements side by side for which they do
+ALONE = 64  # elements for a lane, up to which one group per output is sooner done than parts and a second launch
+PARTED = 512  # lanes of a group of a part
+
+
+class Division(NamedTuple):
+    """Lanes of a group, groups, and parts of an output; `narrow`: whether positions fit 32 bits."""
+
+    across: int
+    along: int
+    groups: int
+    parts: int
+    pchunk: int
+    narrow: bool
+
+    @property
+    def group(self) -> int:
+        """Lanes of a group."""
+        return self.across * self.along
+
+
+def power(n: int) -> int:
+    """Return the least power of two that is not less."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+def largest(info: DeviceInfo, size: int, wide: bool = False) -> int:
+    """Return how many lanes a group may have, each of which leaves `size` bytes in local memory."""
+    most = min(info.max_group, WIDE >> wide, info.local_mem // (2 * size))
+    return max(1, 1 << (most.bit_length() - 1))
+
+
+def divide(
+    info: DeviceInfo, cut: Split, row: bool, size: int, wide: bool, parts: int | None = None
+) -> Division:
+    """Divide a reduction, with states of `size` bytes; `row`: elements of an output lie side by side, else outputs do."""
+    nout, nred, most = cut.nout, max(cut.nred, 1), largest(info, size, wide)
+    wanted, least = info.compute_units * LANES, min(GROUP, most)
+    if row:
+        across, along = 1, min(max(power(-(-nred // AT_ONCE)), LEAST), least)
+        enough = wanted // 2
+    else:
+        across, along = min(power(nout), COLUMNS, most), 1
+        enough = wanted * 3 // 8
+    while across * along < most and nred > along * AT_ONCE and nout * along < enough:
+        along *= 2
+    if nout * along >= enough or nred <= along * ALONE:
+        wanted_parts = 1
+        # Of little work, narrow strips for more groups.
+        while not row and across > 8 and nout * along < enough and nred > along * AT_ONCE:
+            across, along = across // 2, along * 2
+    else:
+        along = max(1, min(PARTED // 2 if row else PARTED, most) // across)
+        wanted_parts = max(1, min(wanted // (nout * along), nred // (along * AT_ONCE * 2)))
+    across = max(across, least // along)
+    wanted_parts = max(parts or wanted_parts, -(-nred // (1 << 30)))
+    pchunk = -(-nred // wanted_parts)
+    if pchunk >= along * AT_ONCE * 4:
+        pchunk = -(-pchunk // (along * AT_ONCE)) * along * AT_ONCE
+    parts = -(-nred // pchunk)
+    groups = min(-(-nout // across) * parts, info.compute_units * 128)
+    return Division(across, along, groups, parts, pchunk, max(nred, nout * parts) <= 1 << 30)
+
+
+def divide_merge(info: DeviceInfo, nout: int, parts: int, size: int) -> Division:
+    """Divide the joining of parts, in each of which outputs are neighbours: a few parts for a lane."""
+    most = largest(info, size)
+    along = min(max(power(-(-parts // 4)), min(power(parts), LEAST) if nout < GROUP else 1), most)
+    across = min(power(nout), max(1, min(GROUP, most) // along))
+    groups = min(-(-nout // across), info.compute_units * 128)
+    return Division(across, along, groups, 1, parts, nout * parts <= 1 << 30)
+
+
+TEAM, TEAM_MOST = 16, 256
+
+
+def team_of(info: DeviceInfo, cut: Split) -> int:
+    """Return how many of a GPU's lanes take an output of which the elements lie side by side."""
+    many = cut.nout * TEAM >= info.compute_units * 16 * GROUP
+    return TEAM if many and cut.nred <= TEAM_MOST else GROUP
