@@ -1,18 +1,16 @@
 <%doc>
-What is computed along rows (sets of elements): stages that each pass over a row and accumulate, then a pass that stores.
+What is computed along rows (sets of elements) on a CPU: stages that each pass over a row and accumulate, then a pass that stores.
 A row stays in cache between passes. A Kind (codegen/reduce/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
 or, where that has another type or goes past the cache (`streams`), in a row of each work-item's own (`scratch`).
 `streams`, PEELED: what lies before a row's first whole line is stored by itself.
 `ahead`: while a row's last stage computes exponentials, or else while it is stored, the next row is asked for, unless rows are
 shorter or longer than this; while a run of a row is read first, the next one, which lies elsewhere; across rows, what lies so many
 steps further, where a step is at least so many elements.
-row: vectors along the innermost reduced dim, a work-item per rows (CPU) or a work-group, or `team` of its lanes, per row with a tree (GPU).
-A CPU's schedule along rows takes for the first stage's result what a row's first elements make likely; it reads the row for it where
+row: vectors along the innermost reduced dim, a work-item per rows. The schedule along rows takes for the first stage's result what a row's first elements make likely; it reads the row for it where
 the second stage then says that it was not `near`.
-col: vectors across neighbouring rows; with one lane the GPU's lane per row.
-`reader.turned`: an operand whose rows lie across memory, neighbours side by side: a CPU's work-item turns some rows when it comes to the
+col: vectors across neighbouring rows. A GPU's schedules are rowwise_gpu.mako's.
+`reader.turned`: an operand whose rows lie across memory, neighbours side by side: a work-item turns some rows when it comes to the
 first of them, by squares, and finds them in memory of its own.
-A GPU's lane reads four elements before it adds the first, in the same order.
 Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -20,11 +18,8 @@ Sums are taken in blocks, which keeps long ones accurate; those over rows too, `
 L, U = lanes, unroll
 T, S = dt.reg, f"{dt.reg}{L}" if L > 1 else dt.reg
 M = mask if L == 1 else f"{mask}{L}"
-row, group_row = reader.row, gpu and reader.row
-shared = group_row and team < group
-guard = 'if (lid == 0 && live) ' if shared else 'if (lid == 0) ' if group_row else ''
-own_lane = 'mine' if shared else 'lid'
-wide = not gpu and not row
+row = reader.row
+wide = not row
 ids = f"({M})({', '.join(map(str, range(L)))})"
 memory = memories[out.code]
 vector = f'w * {L}' if wide else '0'
@@ -35,7 +30,7 @@ rank = reader.reduced_rank
 inner = f'm{rank - 1}'
 names = kind.names()
 asking = kind.stages[-1] if kind.heavy else None
-guessing = bool(kind.near) and row and not gpu
+guessing = bool(kind.near) and row
 first_read = kind.stages[guessing] if kind.stages else None
 at_run = f' + run * {inner}' if rank > 1 else ''
 first_run = len(kind.rows + kind.each + kind.pick) + bool(kind.pick)
@@ -95,12 +90,8 @@ CLT_WIDE static inline void turn_rows(__global clt_of_row *restrict to, const lo
 % endif
 % if kind.pick:
 static inline void clt_note(__global long *status, const long value) {
-% if gpu:
-  if (atomic_cmpxchg((volatile __global int *)status, 0, 1)) return;
-% else:
   if (status[0]) return;
   status[0] = 1;
-% endif
   status[1] = value; status[2] = 0; status[3] = 0;
 }
 % endif
@@ -273,21 +264,7 @@ ${outer_begin()}\
 % if stage and stage.runs:
     ${' '.join(f'{name} = ' + ''.join(f'part_{name}{u} = ' for u in us) + f'({S})(0);' for name in own(stage))}
 % endif
-% if group_row:
-    for (j = ${f'live ? lid : {inner}' if shared else 'lid'}; j < ${inner};) {
-      const long stop = ${less(inner, f'j + {block * team}')};
-% for many in (4, 1) if stage else (1,):
-      for (; j${f' + {(many - 1) * team}' if many > 1 else ''} < stop; j += ${many * team}) {
-% for u in range(many):
-${element(stage, f'j + {u * team}' if u else 'j', '1')}\
-% endfor
-      }
-% endfor
-% if stage:
-${flush(stage, us)}\
-% endif
-    }
-% elif row and L > 1:
+% if row and L > 1:
 % if not stage and streams == PEELED:
     if ((size_t)(q0 + zb) % ${L * out.itemsize}) {
       const long before = ${L} - (size_t)(q0 + zb) / ${out.itemsize} % ${L};
@@ -314,13 +291,9 @@ ${element(stage, 'j', 'm')}\
 % else:
     while (j < ${inner}) {
       const long stop = ${less(inner, f'j + {block}')};
-% for many in (4, 1) if stage and gpu else (1,):
-      for (; j${f' + {many - 1}' if many > 1 else ''} < stop; j += ${many}) {
-% for u in range(many):
-${element(stage, f'j + {u}' if u else 'j', '1')}\
-% endfor
+      for (; j < stop; j += 1) {
+${element(stage, 'j', '1')}\
       }
-% endfor
 % if stage:
 ${flush(stage, us)}\
 % endif
@@ -358,7 +331,7 @@ ${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
       ${name} += ${spell(value)};
 % endfor
 % for name, _ in stage.runs:
-      ${guard}row${first_run + kind.runs.index(name)}[${f'o * (nred / {inner}) + run' if rank > 1 else 'o'}] = ${name + ('.s0' if L > 1 else '')};
+      row${first_run + kind.runs.index(name)}[${f'o * (nred / {inner}) + run' if rank > 1 else 'o'}] = ${name + ('.s0' if L > 1 else '')};
 % endfor
     }
 </%def>\
@@ -375,16 +348,7 @@ ${fold(name)}\
 </%def>\
 ## Fold lanes (row) or the work-group (GPU) into one value that every lane then holds.
 <%def name="fold(name)">\
-% if group_row:
-    scratch[${own_lane}] = ${name};
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int span = ${team // 2}; span > 0; span >>= 1) {
-      if (lid < span) { const ${T} a = scratch[${own_lane}], b = scratch[${own_lane} + span]; scratch[${own_lane}] = ${join(name, 'a', 'b')}; }
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    ${name} = scratch[${'mine - lid' if shared else '0'}];
-    barrier(CLK_LOCAL_MEM_FENCE);
-% elif row and L > 1:
+% if row and L > 1:
     {
 <% width, value = L, name %>\
 % while width > 1:
@@ -453,19 +417,15 @@ ${pick('o + k', {name: f'((const {T} *)A_{name})[k]' for name in names}, 'k')}\
 % endif
 % else:
 % for k, name in enumerate(kind.rows):
-    ${guard}row${k}[o] = ${name + ('.s0' if L > 1 else '')};
+    row${k}[o] = ${name + ('.s0' if L > 1 else '')};
 % endfor
 % if kind.pick:
-    ${guard}
+    
 ${pick('o', {name: name + ('.s0' if L > 1 else '') for name in names}, '0')}\
 % endif
 % endif
 </%def>\
-% if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
-% elif group_row:
-__attribute__((reqd_work_group_size(${group}, 1, 1)))
-% endif
 __kernel void ${fn}(${', '.join(parameters)}) {
 % for line in reader.scalars():
   ${line}
@@ -473,24 +433,8 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   const ${S} count = (${S})((${T})nred);
 % if kind.pick:
   targets += origin;
-  status += slot${'' if gpu else ' + 4 * get_global_id(0)'};
+  status += slot + 4 * get_global_id(0);
 % endif
-% if group_row:
-% if any(map(own, kind.stages)):
-  __local ${T} scratch[${group}];
-% endif
-% if shared:
-  const int mine = get_local_id(0), lid = mine % ${team};
-  for (long begin = get_group_id(0) * ${group // team}; begin < nout; begin += get_num_groups(0) * ${group // team}) {
-    const int live = begin + mine / ${team} < nout;
-    const long o = live ? begin + mine / ${team} : begin;
-% else:
-  const int lid = get_local_id(0);
-  for (long o = get_group_id(0); o < nout; o += get_num_groups(0)) {
-% endif
-% elif gpu:
-  for (long o = get_global_id(0); o < nout; o += get_global_size(0)) {
-% else:
   const long lo = get_global_id(0) * chunk, hi = ${less('lo + chunk', 'nout')};
 % if ahead:
 % for k in vectors:
@@ -515,7 +459,6 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   long begun = lo, ended = lo;
 % endif
   for (long o = lo; o < hi;) {
-% endif
 % if row:
 ${lines(reader.kept_bases('o'), 4)}\
 % if turned is not None:
@@ -563,8 +506,6 @@ ${walk(stage)}\
 ${walk(None)}\
 % endif
 ${finish()}\
-% if not gpu:
     o += ${'width' if wide else '1'};
-% endif
   }
 }

@@ -45,7 +45,7 @@ TEMPLATES = {
     "cat of rows": "move/beside",
     "reduce all": "reduce/reduce reduce/gpu reduce/parts",
     "argmax": "reduce/first",
-    "softmax": "rowwise",
+    "softmax": "rowwise rowwise_gpu",
     "softmax of rows across": "rowwise",
     "scan": "scan/rows scan/lanes scan/after scan/state",
     "scan of short rows": "scan/short",

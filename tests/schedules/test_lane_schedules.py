@@ -134,6 +134,34 @@ def test_groups_of_many_shapes_reduce(
     assert any("merge_gpu" in name for name in made)
 
 
+def _softmax(a: np.ndarray, dim: int) -> np.ndarray:
+    e = np.exp(a.astype(np.float64) - a.max(dim, keepdims=True))
+    return e / e.sum(dim, keepdims=True)
+
+
+# Rows that lanes keep, those too long for it, short ones of which a group takes several, and few in parts.
+@pytest.mark.parametrize(
+    ("shape", "dim", "units", "launches"),
+    [((37, 1001), 1, 2, 1), ((3, 17003), 1, 2, 1), ((300, 10), 1, 2, 1), ((301, 130), 0, 2, 1), ((4, 70, 33), 1, 2, 1), ((3001, 40), 0, 2, 1), ((2, 70001), 1, 40, 3), ((9001, 20), 0, 40, 3)],
+)  # fmt: skip
+def test_rows_of_many_shapes(
+    shape: tuple[int, ...], dim: int, units: int, launches: int, lanes: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr(lanes, "info", dataclasses.replace(lanes.info, compute_units=units))
+    a, w = np.random.default_rng(dim).standard_normal((2, *shape)).astype(np.float32)
+    x = ct.tensor(a, device=lanes.device, requires_grad=True)
+    count, launch = [0], lanes.launch_held
+    monkeypatch.setattr(lanes, "launch_held", lambda *a, **b: (count.__setitem__(0, count[0] + 1), launch(*a, **b)))  # fmt: skip
+    y = x.softmax(dim)
+    assert count[0] <= launches
+    p = _softmax(a, dim)
+    np.testing.assert_allclose(y.tolist(), p, 1e-4, 1e-7)
+    (g,) = ct.autograd.grad(y, x, ct.tensor(w, device=lanes.device))
+    np.testing.assert_allclose(g.tolist(), p * (w - (w * p).sum(dim, keepdims=True)), 1e-3, 1e-6)
+    y = x.bfloat16().log_softmax(dim).float().tolist()
+    np.testing.assert_allclose(y, np.log(p), 0.03, 0.03)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lanes_find_what_vectors_find(
     name: str, lanes: Backend, as_it_was: None, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""How a GPU's work-groups divide a reduction.
+"""How a GPU's work-groups divide a reduction, and what passes over rows several times.
 
 A group has lanes side by side along what memory holds side by side, outputs (`across`) or elements of one (`along`). What lanes along the
 elements found is joined in local memory; where outputs are few, each is cut into parts for several groups, which a second launch joins.
@@ -17,10 +17,12 @@ GROUP = 128
 LANES = 2048  # of a unit, that keep its memory busy
 WIDE = 1024  # lanes of the largest groups, half as many of states of 8-byte numbers: more would leave them too few registers
 COLUMNS = 32  # neighbouring outputs that a group reads: whole lines of memory
+STRIP = 8  # the least of them, where few would have few groups
 AT_ONCE = 8  # elements that a lane reads before it adds the first
 LEAST = 16  # lanes that take an output, and elements side by side for which they do
 ALONE = 64  # elements for a lane, up to which one group per output is sooner done than parts and a second launch
 PARTED = 512  # lanes of a group of a part
+HELD = 16  # registers of a lane of the largest groups that may hold a row's elements, and half of those of smaller ones
 
 
 class Division(NamedTuple):
@@ -67,7 +69,7 @@ def divide(
     if nout * along >= enough or nred <= along * ALONE:
         wanted_parts = 1
         # Of little work, narrow strips for more groups.
-        while not row and across > 8 and nout * along < enough and nred > along * AT_ONCE:
+        while not row and across > STRIP and nout * along < enough and nred > along * AT_ONCE:
             across, along = across // 2, along * 2
     else:
         along = max(1, min(PARTED // 2 if row else PARTED, most) // across)
@@ -91,10 +93,38 @@ def divide_merge(info: DeviceInfo, nout: int, parts: int, size: int) -> Division
     return Division(across, along, groups, 1, parts, nout * parts <= 1 << 30)
 
 
-TEAM, TEAM_MOST = 16, 256
+class Rows(NamedTuple):
+    """Lanes of a group, and groups; `held`: how many elements a lane keeps, 0 where passes read them again; `narrow`: as above."""
+
+    across: int
+    along: int
+    groups: int
+    held: int
+    narrow: bool
 
 
-def team_of(info: DeviceInfo, cut: Split) -> int:
-    """Return how many of a GPU's lanes take an output of which the elements lie side by side."""
-    many = cut.nout * TEAM >= info.compute_units * 16 * GROUP
-    return TEAM if many and cut.nred <= TEAM_MOST else GROUP
+def divide_rows(
+    info: DeviceInfo, cut: Split, row: bool, size: int, words: int, most_held: int
+) -> Rows:
+    """Divide what passes over rows several times.
+
+    `size`: bytes that a lane leaves in local memory; `words`: registers that an element takes, of which there are at most `most_held`.
+    """
+    nout, nred, most = cut.nout, cut.nred, largest(info, size)
+    needed = power(-(-nred // AT_ONCE))
+    if row:
+        across, along = 1, min(max(needed, min(LEAST, power(-(-nred // 2)))), most)
+        while nout * along < info.compute_units * LANES // 8 and nred > along * 4 and along < most:
+            along *= 2
+    else:
+        across = min(power(nout), COLUMNS, most)
+        along = min(needed, most // across)
+        # Of few rows, narrow strips for more groups.
+        while across > STRIP and nred > along * AT_ONCE and nout < info.compute_units * across:
+            across, along = across // 2, along * 2
+    group = max(across * along, min(GROUP, most))
+    held = -(-nred // along)
+    if held > most_held or held * words > (HELD if group > PARTED else 2 * HELD):
+        held = 0
+    groups = min(-(-nout * along // group), info.compute_units * 128)
+    return Rows(group // along, along, groups, held, nout * nred <= 1 << 30)

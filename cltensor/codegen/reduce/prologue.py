@@ -173,6 +173,9 @@ class Reader:
         # What a GPU's lane reads once: it is one number for all elements of an output.
         still = [gpu and not any(steps) for steps in parts.reduced_strides]
         self.still = tuple([k for k in range(len(leaves)) if still[k] and leaves[k][1] != "c"])
+        # Values that are one of these, or one number for all.
+        once = {k for k, (_, cls) in enumerate(leaves) if gpu and (cls == "c" or still[k])}
+        self.fixed = {n for n, (of, k) in enumerate(source.values) if of == "a" and k in once}
         outputs = [*outputs, *beside]
         narrow = (
             len(outputs) if any(cls == "g" for _, cls in leaves) else len(outputs) - len(beside)

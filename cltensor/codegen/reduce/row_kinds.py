@@ -6,6 +6,7 @@ Knows no schedule: the same texts serve vectors along a row, vectors across rows
 from __future__ import annotations
 
 import functools
+import re
 from typing import NamedTuple
 
 from ...dtypes import dtype
@@ -85,6 +86,15 @@ class Kind(NamedTuple):
             ]
         )
         return self._replace(stages=stages, store=self.store.replace("kept", self.keep), keep="")
+
+    def summed(self) -> list[int]:
+        """The values that passes before the last one read."""
+        texts = [text for stage in self.stages for _, text in (*stage.sums, *stage.runs)]
+        texts += [self.keep]
+        for name, text in reversed(self.define):
+            if any(re.search(rf"\b{name}\b", t) for t in texts):
+                texts.append(text)
+        return sorted({int(k) for text in texts for k in re.findall(r"\bv(\d+)\b", text)})
 
     def names(self) -> list[str]:
         """All names that live as long as a row."""

@@ -22,7 +22,8 @@ from ..pointwise import scalar_type
 from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN, past_cache
 from ..source import include, render
 from ..turn import turn
-from .gpu import GROUP, team_of
+from .gpu import AT_ONCE, PARTED, divide_rows
+from .gpu import Rows as Lanes
 from .prologue import Reader, Source, Split, along_reduced, split
 from .row_kinds import Kind
 
@@ -34,8 +35,8 @@ PACE = 2000  # elements that a CPU's thread is done with in a microsecond
 WIDE_VECTORS = 64
 LANES = 16  # of the widest vectors
 LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it, most of whose lanes may be idle
-SHORT = 32  # elements of a row up to which a GPU's lane takes it alone,
-MANY = 1024  # if there are so many rows for each of them
+# What a chain computes for an element from which on a GPU's kernel does not have it so many times, and elements that a lane keeps.
+WRITTEN_OUT, HELD_MOST = 64, 16
 BLOCK = 128  # steps between flushes of a sum
 KEPT = 1 << 14  # elements of a row up to which what it keeps stays in a cache of its own
 # Elements of a row, least and most, for the next one to be asked for meanwhile.
@@ -173,18 +174,15 @@ def _plan(
     layouts = tuple([leaf[2] for leaf in source.leaves])
     cut = split(shape, layouts, dims if shape else (), (steps,), ordered=True)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
-    # A group for each of many short rows would be mostly idle lanes that wait at barriers.
-    short = gpu and cut.nred <= SHORT and cut.nout >= MANY * cut.nred
-    least = SHORT + 1 if short else LEAST
-    row = along_reduced(cut, least) if schedule is None else schedule.endswith("row")
+    row = along_reduced(cut, LEAST) if schedule is None else schedule.endswith("row")
     # What is left of runs and columns only the schedule along rows leaves, however the operands lie.
     row = row or bool(kind.runs or kind.columns) or turned is not None
     lanes = 1 if gpu else backend.info.lanes
     past = _past(backend, cut, lanes, out) if streams and row and not gpu else PLAIN
     if kind.keep and cut.nred > KEPT:
         past = PLAIN
-    scratch = bool(kind.keep) and (out is not compute or past != PLAIN)
-    if scratch and (gpu or not row):
+    scratch = bool(kind.keep) and not gpu and (out is not compute or past != PLAIN)
+    if scratch and not row:
         kind, scratch = kind.recomputed(), False
     reader = Reader(
         source,
@@ -194,13 +192,19 @@ def _plan(
         outputs=[out],
         wide=compute.itemsize > 4,
         turned=turned,
+        gpu=gpu,
     )
-    team = team_of(backend.info, cut) if gpu and row else GROUP
-    kernel = _kernel(backend, kind, reader, source, cut, compute, out, gpu, team, scratch, past)
     along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
     if gpu:
-        groups = min(-(-cut.nout * (team if row else 1) // GROUP), backend.info.compute_units * 64)
-        return _Plan(*fresh, shapes, kernel, cut, reader, along, 0, groups * GROUP, GROUP, 0)
+        divided = _divided(backend, kind, reader, cut, compute)
+        if kind.keep and not divided.held and out is not compute:
+            kind = kind.recomputed()
+        kernel = _lanes_kernel(backend, kind, reader, cut, compute, out, divided)
+        group = divided.across * divided.along
+        return _Plan(
+            *fresh, shapes, kernel, cut, reader, along, 0, divided.groups * group, group, 0
+        )
+    kernel = _kernel(backend, kind, reader, source, cut, compute, out, scratch, past)
     worked = n if kind.stages or kind.store else cut.nout
     at_once = aside = 0
     if turned is not None:
@@ -300,8 +304,6 @@ def _kernel(
     cut: Split,
     compute: dtype,
     out: dtype,
-    gpu: bool,
-    team: int,
     scratch: bool,
     streams: int,
 ) -> Any:
@@ -313,8 +315,6 @@ def _kernel(
         out,
         reader.key,
         reader.values,
-        gpu,
-        team,
         along == 1,
         streams,
     )
@@ -322,12 +322,9 @@ def _kernel(
     if kernel is not None:
         return kernel
     parameters, types = _signature(kind, reader, compute, out, scratch)
-    codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
-    ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
-    classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{kind.name}__{ops}{codes}__{'gpu_' if gpu else ''}{'row' if reader.row else 'col'}{team if team < GROUP else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}"
-    ahead = FURTHER if not (gpu or reader.row) else None
-    if kind.stages and not gpu and reader.row:
+    name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}"
+    ahead = FURTHER if not reader.row else None
+    if kind.stages and reader.row:
         ahead = AHEAD
     head = (
         include("stream") * bool(streams)
@@ -336,14 +333,77 @@ def _kernel(
         + reader.headers(compute)
         + include(*kind.headers(compute))
     )
-    index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
     scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
     unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1
     text = render(
-        "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, gpu=gpu, group=GROUP, team=team, block=BLOCK, dt=compute,
-        out=out, compute=[index if k in kind.integers else compute for k in range(len(reader.values))], mask=SIGNED[compute.reg],
+        "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, block=BLOCK, dt=compute,
+        out=out, compute=_computed(kind, reader, compute), mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
         scratch=scratch, streams=streams, PEELED=PEELED, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
+    )  # fmt: skip
+    kernel = _kernels[key] = backend.kernel(name, text, types)
+    return kernel
+
+
+def _named(kind: Kind, reader: Reader, out: dtype, schedule: str) -> str:
+    codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
+    ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
+    classes = "".join(c for _, c in reader.program.leaves)
+    return f"{kind.name}__{ops}{codes}__{schedule}_{classes}{reader.kept_rank}{reader.reduced_rank}"
+
+
+def _computed(kind: Kind, reader: Reader, compute: dtype) -> list[dtype]:
+    """What values are computed in."""
+    index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
+    return [index if k in kind.integers else compute for k in range(len(reader.values))]
+
+
+def _heavy(reader: Reader) -> bool:
+    return sum([node.op.formula.cost for node in reader.program.nodes]) > WRITTEN_OUT
+
+
+def _divided(backend: Backend, kind: Kind, reader: Reader, cut: Split, compute: dtype) -> Lanes:
+    """How a GPU's groups divide rows: elements are kept where several passes, or one and what stores, read them."""
+    sums = max([len(stage.sums) for stage in kind.stages], default=0)
+    passes = len(kind.stages) + bool(kind.store)
+    most = 0
+    if passes > 1 and sums and not kind.runs:
+        most = AT_ONCE if _heavy(reader) else HELD_MOST
+    held = len([k for k in kind.summed() if k not in reader.fixed])
+    size = -(-compute.itemsize // 4)
+    return divide_rows(
+        backend.info, cut, reader.row, compute.itemsize * max(sums, 1), size * max(held, 1), most
+    )
+
+
+def _lanes_kernel(
+    backend: Backend,
+    kind: Kind,
+    reader: Reader,
+    cut: Split,
+    compute: dtype,
+    out: dtype,
+    lanes: Lanes,
+) -> Any:
+    """A GPU's kernel."""
+    dense = (cut.reduced_strides if reader.row else cut.kept_strides)[-1][-1] == 1
+    shape = lanes._replace(groups=0)
+    key = (backend.device, kind, compute, out, reader.key, reader.values, shape, dense)
+    kernel = _kernels.get(key)
+    if kernel is not None:
+        return kernel
+    parameters, types = _signature(kind, reader, compute, out, False)
+    schedule = f"gpu_{'row' if reader.row else 'col'}{lanes.across}x{lanes.along}"
+    name = _named(kind, reader, out, schedule) + (f"_held{lanes.held}" if lanes.held else "")
+    # The largest groups have few registers, and places across memory take more of them.
+    many = len(reader.program.leaves) > 2 or (
+        not reader.row and lanes.across * lanes.along > PARTED
+    )
+    at_once = 1 if _heavy(reader) else AT_ONCE // 2 if many else AT_ONCE
+    text = render(
+        "rowwise_gpu", fn=name, kind=kind, reader=reader, across=lanes.across, along=lanes.along, held=lanes.held, narrow=lanes.narrow,
+        at_once=at_once, read=kind.summed(), dt=compute, out=out, compute=_computed(kind, reader, compute), mask="int" if compute.itemsize < 8 else "long",
+        memories=reader.memories, headers=reader.headers(compute) + include(*kind.headers(compute)), parameters=parameters, dense_out=dense, convert=convert,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel

@@ -8,6 +8,7 @@ from typing import Any
 from ... import layouts, lazy
 from ...codegen.reduce import reduction as reductions
 from ...codegen.reduce import rowwise as family
+from ...codegen.reduce.gpu import STRIP
 from ...codegen.reduce.prologue import Source
 from ...codegen.reduce.row_kinds import Kind
 from ...dtypes import dtype
@@ -110,6 +111,8 @@ def _turned(backend: Backend, read: Source) -> Source:
 ROW = 1 << 18  # elements of a row that stay in a core's own cache between passes
 COLUMNS = 1 << 19  # elements in all that stay in a cache between passes over columns
 LONG = 512  # elements of a row, of which a vector's width does not stay in a cache between passes
+# Elements of a row, across the order of memory and along it, that one of a GPU's groups is soon done with.
+LONG_ACROSS, LONG_ALONG = 1 << 11, 1 << 14
 SMALL = 1 << 16  # elements in all from which on every unit of a device should have a row
 
 
@@ -173,6 +176,16 @@ def spread_out(x: Tensor, dims: Sequence[int]) -> bool:
     if not long or x.numel() < COLUMNS or not x._contig or not _across(x, dims):
         return False
     return get_backend(x.device).info.kind == "cpu"
+
+
+def in_parts(x: Tensor, dims: Sequence[int]) -> bool:
+    """Whether rows are so few and long that on a GPU parts of them, joined by a second launch, are sooner done than a group for each."""
+    info = get_backend(x.device).info
+    if info.kind == "cpu" or not x.numel():
+        return False
+    n, across = layouts.numel(tuple([x.shape[d] for d in dims])), _across(x, dims)
+    groups = x.numel() // n // (STRIP if across else 1)
+    return n > (LONG_ACROSS if across else LONG_ALONG) and groups < info.compute_units // 2
 
 
 def _across(x: Tensor, dims: Sequence[int]) -> bool:

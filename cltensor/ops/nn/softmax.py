@@ -17,10 +17,15 @@ from . import rowwise
 
 
 def _in_steps(g: Tensor, result: Tensor, dim: int) -> bool:
-    """Whether the gradient is a sum and a chain: where it will itself be differentiated, and where rows do not stay in a cache."""
+    """Whether the gradient is a sum and a chain: where it will itself be differentiated, and where rows do not stay in a cache or are few."""
     if graph.needs_grad(g, result) or g.shape != result.shape:
         return True
-    return result.ndim > 0 and rowwise.spread_out(result, (dim,))
+    return result.ndim > 0 and _by_sums(result, (dim,))
+
+
+def _by_sums(x: Tensor, dims: tuple[int, ...]) -> bool:
+    """Whether a reduction and a chain are quicker than a kernel over rows."""
+    return rowwise.spread_out(x, dims) or rowwise.in_parts(x, dims)
 
 
 def softmax_back(ctx: Any, g: Tensor) -> Tensor:
@@ -43,7 +48,7 @@ _LOWERED = Row("softmax_lowered", {"f": "(x - y) - z"}, args=("input", "top", "l
 
 
 def _by_outputs(kind: str, input: Tensor, dims: tuple[int, ...], out: dtype) -> Tensor:
-    """Take a running state for each of many rows that memory interleaves, and compute the elements in its order."""
+    """Take a running state for each of the rows that memory interleaves or that are few, and compute the elements in its order."""
     x, compute = input.detach(), accumulator(out)
     x = x if x.dtype is compute else x.to(compute)
     row, name = (_SCALED, "factor") if kind == "softmax" else (_LOWERED, "log")
@@ -60,7 +65,7 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
             f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at == input.ndim - 1 and kind != 'softmax' else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
         )
     dims = (at,) if input.ndim else ()
-    if dims and rowwise.spread_out(input, dims):
+    if dims and _by_sums(input, dims):
         value = _by_outputs(kind, input, dims, out)
     else:
         rows = family.SOFTMAX if kind == "softmax" else family.LOG_SOFTMAX
